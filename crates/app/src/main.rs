@@ -1,0 +1,3 @@
+//! The `polis` binary.
+
+fn main() {}

@@ -1,0 +1,215 @@
+//! What can be asked of a society. A command carries everything that `decide` may not make up: ids and texts.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    AgentId, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome, Phase, Role, RoleId,
+    Settings, Task, TaskId, ThreadId, TurnId,
+};
+
+/// A wish; `decide` says what happens.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Begin the society.
+    Found {
+        /// Where its ids come from.
+        seed: u64,
+        /// What holds in it.
+        limits: Limits,
+        /// The role of the root agent.
+        role: Arc<Role>,
+    },
+    /// Make a role, from outside any turn.
+    CreateRole {
+        /// The role.
+        role: Arc<Role>,
+    },
+    /// Make an agent, from outside any turn.
+    Spawn {
+        /// Its name.
+        agent: AgentId,
+        /// Its role.
+        role: RoleId,
+        /// Whose child it is.
+        parent: AgentId,
+    },
+    /// Deliver a letter from outside.
+    Send {
+        /// The letter.
+        letter: Arc<Letter>,
+    },
+    /// A turn states what it wants before it happens.
+    Begin {
+        /// Which turn.
+        turn: TurnId,
+        /// The number of the first of these effects.
+        n: u32,
+        /// What it wants, all at once.
+        effects: Vec<Effect>,
+    },
+    /// A turn reports what came of a model call or tool call.
+    End {
+        /// Which effect.
+        id: EffectId,
+        /// What came.
+        outcome: Outcome,
+    },
+    /// A turn changes the society at once; all of it or nothing.
+    Act {
+        /// Which effect.
+        id: EffectId,
+        /// What changes.
+        acts: Vec<Act>,
+    },
+    /// A turn finds one of its writes without a result.
+    Doubt {
+        /// Which effect.
+        id: EffectId,
+    },
+    /// A turn is about to repeat a cleared write.
+    Restart {
+        /// Which effect.
+        id: EffectId,
+    },
+    /// A person or policy ends a wait or a doubt.
+    Resolve {
+        /// Which effect.
+        id: EffectId,
+        /// How.
+        resolution: Resolution,
+    },
+    /// The time of a wait has come.
+    Expire {
+        /// Which effect.
+        id: EffectId,
+    },
+    /// A turn's handler returned.
+    Settle {
+        /// Which turn.
+        turn: TurnId,
+        /// With what.
+        result: TurnResult,
+    },
+    /// A turn cannot go on without a person.
+    Park {
+        /// Which turn.
+        turn: TurnId,
+        /// Why.
+        reason: Failure,
+    },
+    /// A parked turn may try again.
+    Resume {
+        /// Which turn.
+        turn: TurnId,
+    },
+    /// Call off a task or one turn, with everything below it (P22).
+    Cancel {
+        /// What.
+        target: Target,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How a person or policy ends a wait.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resolution {
+    /// Take this as what came of it.
+    Outcome(Outcome),
+    /// Do the doubtful write again.
+    Again,
+}
+
+/// What a turn's handler returned.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TurnResult {
+    /// A response.
+    Done {
+        /// The bot message that it becomes, unless it is silent.
+        message: Option<Message>,
+        /// What whoever waits is told.
+        answer: Arc<str>,
+        /// Tasks that the same agent does next.
+        next: Vec<Task>,
+    },
+    /// An error.
+    Failed(Failure),
+}
+
+/// What to call off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Everything that is done for a person's request.
+    Task(TaskId),
+    /// One turn and what it started.
+    Turn(TurnId),
+}
+
+/// A change that a turn makes at once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Act {
+    /// Add a message at the end of a thread.
+    AddMessage {
+        /// The thread.
+        thread: ThreadId,
+        /// The message.
+        message: Message,
+    },
+    /// Change fields of a message.
+    UpdateMessage {
+        /// The thread.
+        thread: ThreadId,
+        /// The message's place.
+        index: u32,
+        /// What changes.
+        patch: MessagePatch,
+    },
+    /// Replace a thread's settings.
+    UpdateSettings {
+        /// The thread.
+        thread: ThreadId,
+        /// All of them.
+        settings: Settings,
+    },
+    /// Propose the phase for a thread's next task.
+    SuggestPhase {
+        /// The thread.
+        thread: ThreadId,
+        /// The phase.
+        phase: Phase,
+    },
+    /// Open a sub-thread in a message.
+    OpenSubThread {
+        /// The thread that holds it.
+        parent: ThreadId,
+        /// The message's place.
+        index: u32,
+        /// The place in its meta.
+        slot: MetaPath,
+        /// The sub-thread's name.
+        child: ThreadId,
+        /// Its first settings.
+        settings: Settings,
+        /// Free data.
+        meta: Map<String, Value>,
+    },
+    /// Send a letter.
+    Send {
+        /// The letter.
+        letter: Arc<Letter>,
+    },
+    /// Make a role.
+    CreateRole {
+        /// The role.
+        role: Arc<Role>,
+    },
+    /// Make an agent below this one.
+    Spawn {
+        /// Its name.
+        agent: AgentId,
+        /// Its role.
+        role: RoleId,
+    },
+}

@@ -1,0 +1,128 @@
+//! What a turn changes at once: messages, settings, phases, sub-threads, letters, roles, agents.
+
+use std::sync::Arc;
+
+use super::{Draft, message, org};
+use crate::spine::Turn;
+use crate::{Act, EffectId, Event, Letter, Refusal, Settings, ThreadId};
+
+/// All of `acts` happen, or none and the refusal is logged, so that a second run of the turn sees the same.
+pub(super) fn act(draft: &mut Draft<'_>, id: EffectId, acts: Vec<Act>) -> Result<(), Refusal> {
+    let turn = draft.turn(id.turn)?;
+    if id.n != turn.next {
+        return Err(Refusal::OutOfOrder { got: id, expected: turn.next });
+    }
+    let done = acts.into_iter().try_for_each(|act| one(draft, turn, id, act));
+    match done {
+        Ok(()) => mark(draft, turn, id),
+        Err(refusal) => {
+            *draft = Draft::new(draft.spine, draft.at);
+            draft.push(Some(&turn.thread), Event::EffectRefused { id, failure: refusal.into() });
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that the last event of the effect stands under the turn's own thread.
+fn mark(draft: &mut Draft<'_>, turn: &Turn, id: EffectId) {
+    let last = draft.events.iter().rfind(|recorded| recorded.event.effect() == Some(id));
+    if last.is_none_or(|last| last.thread.as_ref() != Some(&turn.thread)) {
+        draft.push(Some(&turn.thread), Event::Acted { id });
+    }
+}
+
+fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(), Refusal> {
+    match act {
+        Act::AddMessage { thread, message } => {
+            check_thread(draft, turn, &thread)?;
+            message::check_text(draft, &message.text)?;
+            let index = draft.lengthen(&thread);
+            draft.push(Some(&thread), Event::MessageAdded { by, index, message });
+        }
+        Act::UpdateMessage { thread, index, patch } => {
+            check_message(draft, turn, &thread, index)?;
+            message::check_text(draft, patch.text.as_deref().unwrap_or_default())?;
+            draft.push(Some(&thread), Event::MessageUpdated { by, index, patch });
+        }
+        Act::UpdateSettings { thread, settings } => {
+            check_thread(draft, turn, &thread)?;
+            draft.push(Some(&thread), Event::SettingsUpdated { by, settings });
+        }
+        Act::SuggestPhase { thread, phase } => {
+            check_thread(draft, turn, &thread)?;
+            draft.push(Some(&thread), Event::PhaseSuggested { by, phase });
+        }
+        Act::OpenSubThread { parent, index, slot, child, settings, meta } => {
+            check_message(draft, turn, &parent, index)?;
+            let free = Free { parent: &parent, index, slot: &slot, child: &child };
+            free.check(draft)?;
+            let agent = turn.agent.clone();
+            let opened = Event::ThreadOpened { by, agent, parent: parent.clone(), settings: first(settings), meta };
+            draft.push(Some(&child), opened);
+            draft.push(Some(&parent), Event::ThreadLinked { by, index, slot, child });
+        }
+        Act::Send { letter } => send(draft, turn, by, letter)?,
+        Act::CreateRole { role } => org::create_role(draft, role, Some(by))?,
+        Act::Spawn { agent, role } => org::spawn(draft, agent, role, turn.agent.clone(), Some(by))?,
+    }
+    Ok(())
+}
+
+/// A new thread has no suggestion pending, whatever it is given.
+fn first(settings: Settings) -> Settings {
+    Settings { phase_update_suggestion: None, ..settings }
+}
+
+fn send(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, letter: Arc<Letter>) -> Result<(), Refusal> {
+    message::check(draft, &letter)?;
+    message::deliver(draft, letter, Some(by), Some(&turn.thread));
+    Ok(())
+}
+
+fn check_thread(draft: &Draft<'_>, turn: &Turn, thread: &ThreadId) -> Result<(), Refusal> {
+    if opened_now(draft, thread) {
+        return Ok(());
+    }
+    let head = draft.spine.threads.get(thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
+    if head.agent == turn.agent { Ok(()) } else { Err(Refusal::NotYourThread(thread.clone())) }
+}
+
+fn check_message(draft: &Draft<'_>, turn: &Turn, thread: &ThreadId, index: u32) -> Result<(), Refusal> {
+    check_thread(draft, turn, thread)?;
+    if index >= draft.length(thread) {
+        return Err(Refusal::NoSuchMessage { thread: thread.clone(), index });
+    }
+    Ok(())
+}
+
+fn opened_now(draft: &Draft<'_>, thread: &ThreadId) -> bool {
+    let opened = |event: &Event| matches!(event, Event::ThreadOpened { .. });
+    draft.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && opened(&recorded.event))
+}
+
+/// The place and the name that a new sub-thread wants.
+struct Free<'a> {
+    parent: &'a ThreadId,
+    index: u32,
+    slot: &'a crate::MetaPath,
+    child: &'a ThreadId,
+}
+
+impl Free<'_> {
+    fn check(&self, draft: &Draft<'_>) -> Result<(), Refusal> {
+        let links = draft.spine.threads.get(self.parent).and_then(|head| head.links.get(&self.index));
+        let linked = links.is_some_and(|links| links.iter().any(|(slot, _)| slot == self.slot));
+        let linked_now = draft.events.iter().any(|recorded| {
+            recorded.thread.as_ref() == Some(self.parent)
+                && matches!(&recorded.event, Event::ThreadLinked { index, slot, .. } if *index == self.index && slot == self.slot)
+        });
+        if linked || linked_now {
+            return Err(Refusal::SlotTaken { thread: self.parent.clone(), index: self.index });
+        }
+        let is_agent = draft.spine.agents.contains_key(&crate::AgentId::from(self.child.as_str()));
+        if is_agent || draft.spine.threads.contains_key(self.child) || opened_now(draft, self.child) {
+            return Err(Refusal::NameTaken(self.child.to_string()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Calling off: a task or a turn, with everything below it, children first (P22).
+
+use std::collections::BTreeSet;
+
+use super::{Draft, effect, message, turn};
+use crate::spine::Spine;
+use crate::{
+    AgentId, Cleared, Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId, TurnId,
+};
+
+pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> Result<(), Refusal> {
+    let spine = draft.spine;
+    let failure = Failure::new("cancelled", if reason.is_empty() { "called off".to_owned() } else { reason });
+    let turns = below(spine, &target)?;
+    let cleared = match &target {
+        Target::Task(task) => Cleared::Task(task.clone()),
+        Target::Turn(_) => Cleared::AskedBy(turns.iter().copied().collect()),
+    };
+    let inboxes = inboxes(spine, &cleared);
+    if let (Target::Task(task), true, true) = (&target, turns.is_empty(), inboxes.is_empty()) {
+        return Err(Refusal::UnknownTask(task.clone()));
+    }
+    // A child starts after its parent, so the youngest first is children first.
+    for id in turns.iter().rev() {
+        let Some(stopped) = spine.turns.get(id) else { continue };
+        let thread = stopped.thread.clone();
+        let settlement = Settlement::Cancelled(failure.clone());
+        let index = draft.length(&thread);
+        draft.push(Some(&thread), Event::TurnSettled { turn: *id, settlement, message: None, index, next: Vec::new() });
+    }
+    for agent in &inboxes {
+        draft.push(None, Event::InboxCleared { agent: agent.clone(), of: cleared.clone() });
+    }
+    tell_waiting(draft, &turns, &inboxes, &cleared, &failure);
+    for id in &turns {
+        let Some(freed) = spine.turns.get(id).filter(|turn| turn.origin == Origin::Inbox) else { continue };
+        let inbox = spine.agents.get(&freed.agent).and_then(|agent| agent.inbox.as_ref());
+        if let Some(due) = inbox.and_then(|inbox| inbox.entries.iter().find(|due| !cleared.takes(due))) {
+            draft.start_next(&freed.agent, due);
+        }
+    }
+    Ok(())
+}
+
+/// The open turns that go with the target.
+fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, Refusal> {
+    match target {
+        Target::Task(task) => Ok(spine.turns.iter().filter(|(_, turn)| turn.task == *task).map(|(id, _)| *id).collect()),
+        Target::Turn(top) => {
+            spine.turns.get(top).ok_or(Refusal::TurnNotOpen(*top))?;
+            let mut turns = BTreeSet::from([*top]);
+            for (id, turn) in spine.turns.range(top..) {
+                if matches!(turn.reply_to, ReplyTo::Effect(asked) if turns.contains(&asked.turn)) {
+                    turns.insert(*id);
+                }
+            }
+            Ok(turns)
+        }
+    }
+}
+
+/// The agents in whose inboxes something goes, in the order of their names.
+fn inboxes(spine: &Spine, cleared: &Cleared) -> BTreeSet<AgentId> {
+    let concerned = |agent: &crate::Agent| agent.inbox.as_ref().is_some_and(|inbox| inbox.entries.iter().any(|due| cleared.takes(due)));
+    spine.agents.iter().filter(|(_, agent)| concerned(agent)).map(|(id, _)| id.clone()).collect()
+}
+
+/// Tells everybody outside who waits: the person once a task, and turns that are not called off themselves.
+fn tell_waiting(
+    draft: &mut Draft<'_>,
+    turns: &BTreeSet<TurnId>,
+    inboxes: &BTreeSet<AgentId>,
+    cleared: &Cleared,
+    failure: &Failure,
+) {
+    let spine = draft.spine;
+    let mut told = BTreeSet::<TaskId>::new();
+    for id in turns {
+        let Some(stopped) = spine.turns.get(id) else { continue };
+        match stopped.reply_to {
+            ReplyTo::User if !told.insert(stopped.task.clone()) => {}
+            ReplyTo::Effect(asked) if turns.contains(&asked.turn) => {}
+            _ => turn::tell(draft, *id, Err(failure.clone())),
+        }
+    }
+    for agent in inboxes {
+        let inbox = spine.agents.get(agent).and_then(|agent| agent.inbox.as_ref());
+        for due in inbox.iter().flat_map(|inbox| &inbox.entries).filter(|due| cleared.takes(due)) {
+            match due.reply_to() {
+                ReplyTo::User if told.insert(due.task().clone()) => {
+                    let text = failure.message.as_str().into();
+                    message::tell_user(draft, agent, due.task(), LetterKind::Failure(failure.clone()), text);
+                }
+                ReplyTo::Effect(asked) if !turns.contains(&asked.turn) => {
+                    effect::answer(draft, asked, Outcome::Failed(failure.clone()));
+                }
+                ReplyTo::User | ReplyTo::Effect(_) | ReplyTo::Nobody => {}
+            }
+        }
+    }
+}

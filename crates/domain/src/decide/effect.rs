@@ -1,0 +1,193 @@
+//! Effects: stated before they happen, ended once, never repeated unasked.
+
+use std::collections::HashSet;
+
+use super::{Draft, Start, message};
+use crate::spine::{OpenEffect, OpenKind, Stage};
+use crate::{
+    AgentId, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo, Resolution, ThreadId, TurnId,
+};
+
+/// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
+pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effect>) -> Result<(), Refusal> {
+    let turn = draft.turn(id)?;
+    if n != turn.next {
+        return Err(Refusal::OutOfOrder { got: EffectId { turn: id, n }, expected: turn.next });
+    }
+    let limit = draft.spine.limits.open_effects;
+    let own = turn.thread.clone();
+    for (i, effect) in effects.into_iter().enumerate() {
+        let id = EffectId { turn: id, n: n + i as u32 };
+        let allowed = if turn.open.len() + i >= limit {
+            Err(Refusal::TooManyEffects { limit })
+        } else {
+            check(draft, &turn.agent, id, &effect)
+        };
+        match allowed {
+            Ok(()) => state(draft, &turn.agent, &own, id, effect),
+            Err(refusal) => draft.push(Some(&own), Event::EffectRefused { id, failure: refusal.into() }),
+        }
+    }
+    Ok(())
+}
+
+fn check(draft: &Draft<'_>, agent: &AgentId, id: EffectId, effect: &Effect) -> Result<(), Refusal> {
+    match effect {
+        Effect::Model { .. } | Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } => Ok(()),
+        Effect::Ask { letter, .. } => {
+            debug_assert_eq!(letter.reply_to, ReplyTo::Effect(id), "the answer goes to whoever asks");
+            if letter.to.is_user() {
+                return Err(Refusal::ToUser);
+            }
+            message::check(draft, letter)?;
+            check_for_cycle(draft, agent, &letter.to)
+        }
+        Effect::Unit { thread, .. } => {
+            let head = draft.spine.threads.get(thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
+            let begun_now = draft.events.iter().any(|recorded| {
+                recorded.thread.as_ref() == Some(thread) && matches!(recorded.event, Event::TurnStarted { .. })
+            });
+            if head.agent != *agent {
+                Err(Refusal::NotYourThread(thread.clone()))
+            } else if head.turn.is_some() || begun_now {
+                Err(Refusal::ThreadBusy(thread.clone()))
+            } else {
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Refuses to close a circle of waits (D31): nobody in it could ever go on.
+fn check_for_cycle(draft: &Draft<'_>, asker: &AgentId, asked: &AgentId) -> Result<(), Refusal> {
+    let mut seen = HashSet::new();
+    let mut paths = vec![vec![asker.clone(), asked.clone()]];
+    while let Some(path) = paths.pop() {
+        let Some(here) = path.last() else { continue };
+        if here == asker {
+            return Err(Refusal::WouldDeadlock(path));
+        }
+        if !seen.insert(here.clone()) {
+            continue;
+        }
+        let turn = draft.spine.agents.get(here).and_then(|agent| agent.turn);
+        for next in waits_of(draft, turn) {
+            paths.push(path.iter().cloned().chain([next]).collect());
+        }
+    }
+    Ok(())
+}
+
+/// The agents that a turn and its units wait for.
+fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
+    let mut agents = Vec::new();
+    let mut turns: Vec<_> = turn.into_iter().collect();
+    while let Some(id) = turns.pop() {
+        for open in draft.spine.turns.get(&id).map_or(&[][..], |turn| &turn.open) {
+            match &open.kind {
+                OpenKind::Ask(agent) => agents.push(agent.clone()),
+                OpenKind::Unit(thread) => turns.extend(draft.spine.threads.get(thread).and_then(|head| head.turn)),
+                OpenKind::Model | OpenKind::Tool(_) | OpenKind::Approval | OpenKind::Sleep => {}
+            }
+        }
+    }
+    agents
+}
+
+fn state(draft: &mut Draft<'_>, agent: &AgentId, own: &ThreadId, id: EffectId, effect: Effect) {
+    draft.push(Some(own), Event::EffectStarted { id, effect: effect.clone() });
+    match effect {
+        Effect::Ask { letter, .. } => message::wake_receiver(draft, &letter),
+        Effect::Unit { thread, behaviour, task } => {
+            let reply_to = ReplyTo::Effect(id);
+            let agent = agent.clone();
+            let origin = Origin::Unit(id);
+            draft.start(Start { agent, thread, behaviour, task, origin, reply_to, message: None });
+        }
+        Effect::Model { .. } | Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } => {}
+    }
+}
+
+/// A turn reports. A second or late report is refused: the first one stands.
+pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) -> Result<(), Refusal> {
+    let fits = matches!(
+        (open(draft, id)?, &outcome),
+        (OpenEffect { stage: Stage::Working, kind: OpenKind::Model, .. }, Outcome::Reply(_) | Outcome::Failed(_))
+            | (OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(_), .. }, Outcome::Result(_) | Outcome::Failed(_))
+    );
+    if !fits {
+        return Err(Refusal::NotWaiting(id));
+    }
+    conclude(draft, id, outcome);
+    Ok(())
+}
+
+pub(super) fn doubt(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
+    draft.turn(id.turn)?;
+    match open(draft, id)? {
+        OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(EffectClass::Write), .. } => {
+            push(draft, id, Event::EffectDoubted { id });
+            Ok(())
+        }
+        _ => Err(Refusal::NotWaiting(id)),
+    }
+}
+
+pub(super) fn restart(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
+    draft.turn(id.turn)?;
+    if open(draft, id)?.stage != Stage::Cleared {
+        return Err(Refusal::NotWaiting(id));
+    }
+    push(draft, id, Event::EffectRestarted { id });
+    Ok(())
+}
+
+/// A person or policy answers an approval or settles a doubt.
+pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolution) -> Result<(), Refusal> {
+    match (open(draft, id)?, resolution) {
+        (OpenEffect { kind: OpenKind::Approval, .. }, Resolution::Outcome(outcome @ Outcome::Verdict(_))) => {
+            conclude(draft, id, outcome);
+        }
+        (OpenEffect { stage: Stage::InDoubt, .. }, Resolution::Outcome(outcome @ Outcome::Result(_))) => {
+            conclude(draft, id, outcome);
+        }
+        (OpenEffect { stage: Stage::InDoubt, .. }, Resolution::Again) => push(draft, id, Event::EffectCleared { id }),
+        _ => return Err(Refusal::NotWaiting(id)),
+    }
+    Ok(())
+}
+
+/// The time of a wait has come.
+pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
+    let open = open(draft, id)?;
+    let due = open.stage == Stage::Waiting && open.deadline.is_some_and(|deadline| deadline <= draft.at);
+    if !due {
+        return Err(Refusal::NotWaiting(id));
+    }
+    let outcome = match open.kind {
+        OpenKind::Sleep => Outcome::Slept,
+        _ => Outcome::Failed(Failure::new("timed_out", "nobody answered in time")),
+    };
+    conclude(draft, id, outcome);
+    Ok(())
+}
+
+/// Answers a wait for a turn that ended. One that no longer waits is not disturbed (D29).
+pub(super) fn answer(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
+    if draft.spine.open_effect(id).is_some() {
+        conclude(draft, id, outcome);
+    }
+}
+
+fn conclude(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
+    push(draft, id, Event::EffectEnded { id, outcome });
+}
+
+fn push(draft: &mut Draft<'_>, id: EffectId, event: Event) {
+    let thread = draft.spine.turns.get(&id.turn).map(|turn| turn.thread.clone());
+    draft.push(thread.as_ref(), event);
+}
+
+fn open<'a>(draft: &Draft<'a>, id: EffectId) -> Result<&'a OpenEffect, Refusal> {
+    draft.spine.open_effect(id).ok_or(Refusal::NotOpen(id))
+}

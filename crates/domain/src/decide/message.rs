@@ -1,0 +1,76 @@
+//! Letters: from outside, and from turns.
+
+use std::sync::Arc;
+
+use super::Draft;
+use crate::spine::Due;
+use crate::{AgentId, EffectId, Event, Letter, LetterKind, Refusal, ThreadId};
+
+/// A letter from outside. It goes straight into the receiver's inbox, never through the person's own (R158).
+pub(super) fn send(draft: &mut Draft<'_>, letter: Arc<Letter>) -> Result<(), Refusal> {
+    if letter.to.is_user() {
+        return Err(Refusal::ToUser);
+    }
+    check(draft, &letter)?;
+    deliver(draft, letter, None, None);
+    Ok(())
+}
+
+/// Whether a letter can be taken.
+pub(super) fn check(draft: &Draft<'_>, letter: &Letter) -> Result<(), Refusal> {
+    let limits = &draft.spine.limits;
+    check_text(draft, &letter.payload.text)?;
+    if letter.payload.text.is_empty() {
+        return Err(Refusal::EmptyText);
+    }
+    if letter.to.is_user() {
+        return Ok(());
+    }
+    let agent = draft.spine.agents.get(&letter.to).ok_or_else(|| Refusal::UnknownAgent(letter.to.clone()))?;
+    let drafted = draft.events.iter().filter_map(|recorded| recorded.event.letter()).filter(|other| other.to == letter.to);
+    let (mut entries, mut bytes) = drafted.fold((0, 0), |(n, bytes), other| (n + 1, bytes + other.payload.text.len()));
+    if let Some(inbox) = &agent.inbox {
+        entries += inbox.entries.len();
+        bytes += inbox.bytes;
+    }
+    if entries >= limits.inbox_entries || bytes + letter.payload.text.len() > limits.inbox_bytes {
+        return Err(Refusal::Busy(letter.to.clone()));
+    }
+    Ok(())
+}
+
+pub(super) fn check_text(draft: &Draft<'_>, text: &str) -> Result<(), Refusal> {
+    let limit = draft.spine.limits.text_bytes;
+    if text.len() > limit {
+        return Err(Refusal::TextTooLong { bytes: text.len(), limit });
+    }
+    Ok(())
+}
+
+/// Puts a letter into an inbox. What passes between a person and the society is recorded under the task (R171); what a turn
+/// sends to another agent, under the turn's own thread.
+pub(super) fn deliver(draft: &mut Draft<'_>, letter: Arc<Letter>, by: Option<EffectId>, sender: Option<&ThreadId>) {
+    let personal = letter.to.is_user() || letter.from.is_user();
+    let thread = if personal { Some(letter.task_id.thread()) } else { sender.cloned() };
+    draft.push(thread.as_ref(), Event::LetterSent { letter: letter.clone(), by });
+    wake_receiver(draft, &letter);
+}
+
+pub(super) fn wake_receiver(draft: &mut Draft<'_>, letter: &Arc<Letter>) {
+    draft.wake(&letter.to, &Due::Letter(letter.clone()));
+}
+
+/// Tells the person what came of a task.
+pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &crate::TaskId, kind: LetterKind, text: Arc<str>) {
+    let draw = draft.spine.seq.0 + draft.events.len() as u64;
+    let letter = Letter {
+        id: format!("msg_{}", crate::unique(draft.spine.seed, draft.at, draw)).into(),
+        from: from.clone(),
+        to: AgentId::user(),
+        task_id: task.clone(),
+        kind,
+        payload: crate::Payload::text(text),
+        reply_to: crate::ReplyTo::Nobody,
+    };
+    deliver(draft, Arc::new(letter), None, None);
+}

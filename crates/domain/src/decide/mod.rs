@@ -1,0 +1,156 @@
+//! What happens when somebody wishes for something: events, or a refusal and no change.
+//!
+//! One file per kind of wish. A [`Draft`] collects the events of one wish; they are appended together or not at all.
+
+mod act;
+mod cancel;
+mod effect;
+mod message;
+mod org;
+mod turn;
+
+use crate::spine::{Due, Spine, Turn};
+use crate::{
+    Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Task, ThreadId, Timestamp, TurnId, unique,
+};
+
+/// Decides one wish at one time. Pure: the same arguments give the same events.
+pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Recorded>, Refusal> {
+    let mut draft = Draft::new(spine, at);
+    match (spine.is_founded(), command) {
+        (false, Command::Found { seed, limits, role }) => org::found(&mut draft, seed, limits, role)?,
+        (true, Command::Found { .. }) => return Err(Refusal::AlreadyFounded),
+        (false, _) => return Err(Refusal::NotFounded),
+        (true, Command::CreateRole { role }) => org::create_role(&mut draft, role, None)?,
+        (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
+        (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
+        (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
+        (true, Command::End { id, outcome }) => effect::end(&mut draft, id, outcome)?,
+        (true, Command::Act { id, acts }) => act::act(&mut draft, id, acts)?,
+        (true, Command::Doubt { id }) => effect::doubt(&mut draft, id)?,
+        (true, Command::Restart { id }) => effect::restart(&mut draft, id)?,
+        (true, Command::Resolve { id, resolution }) => effect::resolve(&mut draft, id, resolution)?,
+        (true, Command::Expire { id }) => effect::expire(&mut draft, id)?,
+        (true, Command::Settle { turn, result }) => turn::settle(&mut draft, turn, result)?,
+        (true, Command::Park { turn, reason }) => turn::park(&mut draft, turn, reason)?,
+        (true, Command::Resume { turn }) => turn::resume(&mut draft, turn)?,
+        (true, Command::Cancel { target, reason }) => cancel::cancel(&mut draft, target, reason)?,
+    }
+    Ok(draft.events)
+}
+
+/// The events of one wish so far, and what they change that later ones of the same wish must know.
+struct Draft<'a> {
+    spine: &'a Spine,
+    at: Timestamp,
+    events: Vec<Recorded>,
+    /// Agents that this draft has given a turn.
+    taken: Vec<crate::AgentId>,
+    /// Threads whose length this draft has changed.
+    lengths: Vec<(ThreadId, u32)>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(spine: &'a Spine, at: Timestamp) -> Self {
+        Self { spine, at, events: Vec::new(), taken: Vec::new(), lengths: Vec::new() }
+    }
+
+    fn push(&mut self, thread: Option<&ThreadId>, event: Event) {
+        let seq = crate::Seq(self.spine.seq.0 + self.events.len() as u64 + 1);
+        self.events.push(Recorded { seq, at: self.at, thread: thread.cloned(), event });
+    }
+
+    /// How many messages a thread has, counting those of this draft.
+    fn length(&self, thread: &ThreadId) -> u32 {
+        let drafted = self.lengths.iter().find(|(id, _)| id == thread);
+        drafted.map_or_else(|| self.spine.threads.get(thread).map_or(0, |head| head.messages), |(_, length)| *length)
+    }
+
+    /// The place of one more message of a thread.
+    fn lengthen(&mut self, thread: &ThreadId) -> u32 {
+        let index = self.length(thread);
+        match self.lengths.iter_mut().find(|(id, _)| id == thread) {
+            Some((_, length)) => *length += 1,
+            None => self.lengths.push((thread.clone(), index + 1)),
+        }
+        index
+    }
+
+    fn turn(&self, id: TurnId) -> Result<&'a Turn, Refusal> {
+        self.spine.turns.get(&id).filter(|turn| turn.parked.is_none()).ok_or(Refusal::TurnNotOpen(id))
+    }
+
+    /// Gives an idle agent its turn; one that is busy gets to it later.
+    fn wake(&mut self, agent: &crate::AgentId, due: &Due) {
+        let idle = self.spine.agents.get(agent).is_some_and(|agent| agent.turn.is_none());
+        if idle && !self.taken.contains(agent) {
+            self.start_next(agent, due);
+        }
+    }
+
+    /// Starts what stands at the front of an agent's inbox.
+    fn start_next(&mut self, agent: &crate::AgentId, due: &Due) {
+        let Some(known) = self.spine.agents.get(agent) else { return };
+        let Some(role) = self.spine.roles.get(&known.role) else { return };
+        self.taken.push(agent.clone());
+        let (task, message) = match due {
+            Due::Letter(letter) => {
+                let task = Task::message(letter.task_id.clone(), letter.payload.text.clone());
+                (Task { meta: letter.payload.meta.clone(), ..task }, Some(letter.id.clone()))
+            }
+            Due::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
+            Due::FollowUp { task, .. } => {
+                let draw = self.spine.seq.0 + self.events.len() as u64;
+                (task.clone(), Some(format!("user_{}", unique(self.spine.seed, self.at, draw)).into()))
+            }
+        };
+        let start = Start {
+            agent: agent.clone(),
+            thread: agent.main_thread(),
+            behaviour: role.behaviour.clone(),
+            task,
+            origin: Origin::Inbox,
+            reply_to: due.reply_to(),
+            message,
+        };
+        self.start(start);
+    }
+
+    /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).
+    fn start(&mut self, start: Start) {
+        let Start { agent, thread, behaviour, task, origin, reply_to, message } = start;
+        let head = self.spine.threads.get(&thread);
+        let mut phase = head.map_or_else(Phase::default, |head| head.phase.clone());
+        if let Some(suggested) = head.and_then(|head| head.suggestion.clone()) {
+            if task.is_retry() {
+                self.push(Some(&thread), Event::SuggestionDropped);
+            } else {
+                phase = suggested.clone();
+                self.push(Some(&thread), Event::PhaseApplied { phase: suggested });
+            }
+        }
+        let index = if message.is_some() { self.lengthen(&thread) } else { self.length(&thread) };
+        let event = Event::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, index };
+        self.push(Some(&thread), event);
+    }
+}
+
+/// A turn about to begin.
+struct Start {
+    agent: crate::AgentId,
+    thread: ThreadId,
+    behaviour: Behaviour,
+    task: Task,
+    origin: Origin,
+    reply_to: ReplyTo,
+    message: Option<crate::MessageId>,
+}
+
+/// Names that people and models may give: they appear in addresses, so they stay plain.
+fn check_name(name: &str) -> Result<(), Refusal> {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.chars().count() > 128 || !name.chars().all(plain) {
+        return Err(Refusal::BadName(name.chars().take(128).collect()));
+    }
+    Ok(())
+}

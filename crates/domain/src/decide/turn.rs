@@ -1,0 +1,74 @@
+//! How turns end, stand still and go on.
+
+use super::{Draft, effect, message};
+use crate::spine::Due;
+use crate::{Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, TurnId, TurnResult};
+
+/// A turn's handler returned: whoever waits is told, and the agent turns to what is next.
+pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
+    let turn = draft.turn(id)?;
+    let thread = turn.thread.clone();
+    let (settlement, message, next, told) = match fitting(draft, result) {
+        TurnResult::Done { message, answer, next } => (Settlement::Done, message, next, Ok(answer)),
+        TurnResult::Failed(failure) => (Settlement::Failed(failure.clone()), None, Vec::new(), Err(failure)),
+    };
+    let goes_on = turn.origin == Origin::Inbox && !next.is_empty();
+    let follow_up = next.first().map(|task| Due::FollowUp {
+        task: task.clone(),
+        reply_to: if next.len() == 1 { turn.reply_to } else { ReplyTo::Nobody },
+    });
+    let index = if message.is_some() { draft.lengthen(&thread) } else { draft.length(&thread) };
+    draft.push(Some(&thread), Event::TurnSettled { turn: id, settlement, message, index, next });
+    if !goes_on {
+        tell(draft, id, told);
+    }
+    if turn.origin == Origin::Inbox {
+        let agent = &turn.agent;
+        let waiting = draft.spine.agents.get(agent).and_then(|agent| agent.inbox.as_ref()?.entries.front());
+        if let Some(due) = follow_up.as_ref().or(waiting) {
+            draft.start_next(agent, due);
+        }
+    }
+    Ok(())
+}
+
+/// A response that is too long is a failure of its turn: the turn must end one way or the other.
+fn fitting(draft: &Draft<'_>, result: TurnResult) -> TurnResult {
+    let TurnResult::Done { message, answer, .. } = &result else { return result };
+    let texts = [message.as_ref().map_or("", |message| &message.text), answer];
+    match texts.into_iter().try_for_each(|text| message::check_text(draft, text)) {
+        Ok(()) => result,
+        Err(refusal) => TurnResult::Failed(refusal.into()),
+    }
+}
+
+/// Tells whoever waits for a turn what came of it.
+pub(super) fn tell(draft: &mut Draft<'_>, id: TurnId, told: Result<std::sync::Arc<str>, Failure>) {
+    let Some(turn) = draft.spine.turns.get(&id) else { return };
+    match (turn.reply_to, told) {
+        (ReplyTo::Nobody, _) => {}
+        (ReplyTo::User, Ok(text)) => message::tell_user(draft, &turn.agent, &turn.task, LetterKind::Answer, text),
+        (ReplyTo::User, Err(failure)) => {
+            let text = failure.message.as_str().into();
+            message::tell_user(draft, &turn.agent, &turn.task, LetterKind::Failure(failure), text);
+        }
+        (ReplyTo::Effect(id), Ok(text)) => effect::answer(draft, id, Outcome::Answer(text)),
+        (ReplyTo::Effect(id), Err(failure)) => effect::answer(draft, id, Outcome::Failed(failure)),
+    }
+}
+
+pub(super) fn park(draft: &mut Draft<'_>, id: TurnId, reason: Failure) -> Result<(), Refusal> {
+    let thread = draft.turn(id)?.thread.clone();
+    draft.push(Some(&thread), Event::TurnParked { turn: id, reason });
+    Ok(())
+}
+
+pub(super) fn resume(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
+    let turn = draft.spine.turns.get(&id).ok_or(Refusal::TurnNotOpen(id))?;
+    if turn.parked.is_none() {
+        return Err(Refusal::NotParked(id));
+    }
+    let thread = turn.thread.clone();
+    draft.push(Some(&thread), Event::TurnResumed { turn: id });
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! What a turn asks of the world, numbered and logged, and what came of it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Behaviour, Digest, Failure, Letter, Task, ThreadId, Timestamp};
+
+/// Something that a turn asks for and waits for. Its intent is logged before it happens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Effect {
+    /// A model is asked. The request itself is derived from the log, so only its digest is kept.
+    #[serde(rename_all = "camelCase")]
+    Model {
+        /// Which model.
+        model: Arc<str>,
+        /// Tells this request from any other.
+        request: Digest,
+    },
+    /// A tool is called.
+    Tool(Call),
+    /// Another agent is asked. The letter goes into its inbox with this event.
+    #[serde(rename_all = "camelCase")]
+    Ask {
+        /// What is asked, and of whom.
+        letter: Arc<Letter>,
+        /// When waiting ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+    },
+    /// A person is asked to agree.
+    #[serde(rename_all = "camelCase")]
+    Approval {
+        /// What to agree to.
+        question: String,
+        /// What it is about, in full.
+        #[serde(default)]
+        details: Value,
+        /// When waiting ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+    },
+    /// Nothing happens until then.
+    Sleep {
+        /// When to go on.
+        until: Timestamp,
+    },
+    /// A unit runs in a sub-thread, as a turn of its own.
+    #[serde(rename_all = "camelCase")]
+    Unit {
+        /// Where.
+        thread: ThreadId,
+        /// What runs.
+        behaviour: Behaviour,
+        /// What it is asked.
+        task: Task,
+    },
+}
+
+/// One use of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Call {
+    /// The model's own name for the call; our name is the effect's id.
+    pub call_id: Arc<str>,
+    /// Which tool.
+    pub tool: Arc<str>,
+    /// The arguments, as JSON text exactly as the model wrote them.
+    pub arguments: Arc<str>,
+    /// What a repetition would mean.
+    pub class: EffectClass,
+}
+
+/// What repeating a tool call means to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectClass {
+    /// It changes nothing: repeat freely.
+    Read,
+    /// Repeating it with the same key changes nothing more.
+    Idempotent,
+    /// Repeating it may do the thing twice: never repeat unasked. Unknown tools are this.
+    #[default]
+    Write,
+}
+
+/// What came of an effect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// The model's whole reply.
+    Reply(Reply),
+    /// The tool's result, good or bad: each call gets exactly one (D22).
+    Result(CallResult),
+    /// The text of an answer or of a finished unit.
+    Answer(Arc<str>),
+    /// What the person said to an approval.
+    Verdict(Verdict),
+    /// The time has come.
+    Slept,
+    /// It came to nothing.
+    Failed(Failure),
+}
+
+/// What a model said, whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reply {
+    /// The text.
+    pub text: String,
+    /// The reasoning, if the vendor shows it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
+    /// The tools that the model wants used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// Why it stopped.
+    #[serde(default)]
+    pub finish: Finish,
+    /// What it cost.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// A tool call as a model writes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's name for the call.
+    pub id: Arc<str>,
+    /// The tool's name.
+    pub name: Arc<str>,
+    /// JSON text.
+    pub arguments: Arc<str>,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It was done.
+    #[default]
+    Stop,
+    /// It wants tools used.
+    ToolCalls,
+    /// It ran into the token limit.
+    Length,
+    /// The vendor held the rest back.
+    ContentFilter,
+    /// A vendor's own word.
+    Other(String),
+}
+
+/// Tokens of one model call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// Tokens in the request, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens in the reply, reasoning included.
+    pub output_tokens: u64,
+    /// Of the input, how many the vendor had cached.
+    pub cached_tokens: u64,
+    /// Of the output, how many were reasoning.
+    pub reasoning_tokens: u64,
+}
+
+/// What a tool gave back, as the model will read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallResult {
+    /// The text for the model.
+    pub content: Arc<str>,
+    /// Whether it tells of a failure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+/// What a person says to an approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    /// Whether it may happen.
+    pub approved: bool,
+    /// Why, for the model to read.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+impl Effect {
+    /// Whether the turn only waits: the answer comes through the log, so the turn may leave memory meanwhile.
+    pub fn is_wait(&self) -> bool {
+        match self {
+            Self::Model { .. } | Self::Tool(_) => false,
+            Self::Ask { .. } | Self::Approval { .. } | Self::Sleep { .. } | Self::Unit { .. } => true,
+        }
+    }
+
+    /// When waiting ends by itself.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match self {
+            Self::Ask { deadline, .. } | Self::Approval { deadline, .. } => *deadline,
+            Self::Sleep { until } => Some(*until),
+            Self::Model { .. } | Self::Tool(_) | Self::Unit { .. } => None,
+        }
+    }
+
+    /// A word for people.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Model { .. } => "model",
+            Self::Tool(_) => "tool",
+            Self::Ask { .. } => "ask",
+            Self::Approval { .. } => "approval",
+            Self::Sleep { .. } => "sleep",
+            Self::Unit { .. } => "unit",
+        }
+    }
+}

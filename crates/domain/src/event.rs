@@ -1,0 +1,342 @@
+//! Everything that can happen in a society. Events are facts: they are appended, never changed.
+//!
+//! An event that belongs to a thread is recorded under it, so that one thread's history can be read alone. The last
+//! event of every effect of a turn stands under the turn's own thread: that thread's events are the turn's journal.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    AgentId, Behaviour, Due, Effect, EffectId, Failure, Letter, Message, MessageId, MessagePatch, MetaPath, Outcome, Phase,
+    ReplyTo, Role, RoleId, Seq, Settings, Task, TaskId, ThreadId, Timestamp, TurnId,
+};
+
+/// An event with its place, its time and its thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Its place in the society's log.
+    pub seq: Seq,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// The thread that it belongs to, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadId>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Event {
+    /// The society began. Every id that its turns draw comes from the seed.
+    SocietyFounded {
+        /// Makes this society's ids unlike any other's.
+        seed: u64,
+        /// What holds in it.
+        limits: Limits,
+    },
+    /// A role exists.
+    RoleCreated {
+        /// The role.
+        role: Arc<Role>,
+        /// The effect that made it; none when a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<EffectId>,
+    },
+    /// An agent exists.
+    AgentSpawned {
+        /// Its name.
+        agent: AgentId,
+        /// Its role.
+        role: RoleId,
+        /// Who made it; none for root.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<AgentId>,
+        /// The effect that made it; none when a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<EffectId>,
+    },
+    /// A letter lies in its receiver's inbox.
+    LetterSent {
+        /// The letter.
+        letter: Arc<Letter>,
+        /// The effect that sent it; none when a person did or when it answers for a settled turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<EffectId>,
+    },
+    /// Entries of an inbox were taken out unread, because what they were for was called off.
+    InboxCleared {
+        /// Whose inbox.
+        agent: AgentId,
+        /// Which entries.
+        of: Cleared,
+    },
+    /// A turn began; its id is this event's place. A suggestion that was pending was applied or dropped just before.
+    TurnStarted {
+        /// Who works.
+        agent: AgentId,
+        /// The code that runs.
+        behaviour: Behaviour,
+        /// Where the thread stands, and so which handler runs.
+        phase: Phase,
+        /// What is asked.
+        task: Task,
+        /// Where the task came from.
+        origin: Origin,
+        /// Who waits for what comes of it.
+        #[serde(default)]
+        reply_to: ReplyTo,
+        /// The user message that the task's text becomes, if it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<MessageId>,
+        /// That message's place, or where the next one would go.
+        index: u32,
+    },
+    /// A turn wants something; nothing has happened yet.
+    EffectStarted {
+        /// Which effect.
+        id: EffectId,
+        /// What is wanted.
+        effect: Effect,
+    },
+    /// What was wanted has come, for good or ill.
+    EffectEnded {
+        /// Which effect.
+        id: EffectId,
+        /// What came.
+        outcome: Outcome,
+    },
+    /// A write was started and its result is not known. Nobody may repeat it unasked.
+    EffectDoubted {
+        /// Which effect.
+        id: EffectId,
+    },
+    /// A person or policy says that a doubtful write may be done again.
+    EffectCleared {
+        /// Which effect.
+        id: EffectId,
+    },
+    /// A cleared write is about to be done again.
+    EffectRestarted {
+        /// Which effect.
+        id: EffectId,
+    },
+    /// What was wanted is not allowed; nothing happened.
+    EffectRefused {
+        /// Which effect.
+        id: EffectId,
+        /// Why.
+        failure: Failure,
+    },
+    /// Marks, in the turn's own thread, an effect whose events stand elsewhere.
+    Acted {
+        /// Which effect.
+        id: EffectId,
+    },
+    /// A message stands in the thread.
+    MessageAdded {
+        /// The effect that added it.
+        by: EffectId,
+        /// Its place.
+        index: u32,
+        /// The message.
+        message: Message,
+    },
+    /// Fields of a message changed.
+    MessageUpdated {
+        /// The effect that changed it.
+        by: EffectId,
+        /// Its place.
+        index: u32,
+        /// What changed.
+        patch: MessagePatch,
+    },
+    /// The thread's settings are now these.
+    SettingsUpdated {
+        /// The effect that changed them.
+        by: EffectId,
+        /// All of them.
+        settings: Settings,
+    },
+    /// A handler or unit proposes the phase for the next task.
+    PhaseSuggested {
+        /// The effect that proposes.
+        by: EffectId,
+        /// What it proposes.
+        phase: Phase,
+    },
+    /// The proposed phase holds now.
+    PhaseApplied {
+        /// The phase.
+        phase: Phase,
+    },
+    /// The proposal is gone and the phase unchanged: the task is a retry (R043).
+    SuggestionDropped,
+    /// A sub-thread begins; recorded under itself.
+    ThreadOpened {
+        /// The effect that opened it.
+        by: EffectId,
+        /// Whose it is.
+        agent: AgentId,
+        /// The thread that holds it.
+        parent: ThreadId,
+        /// Its first settings (D02: its own, not its parent's).
+        settings: Settings,
+        /// Free data.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        meta: Map<String, Value>,
+    },
+    /// A sub-thread hangs in a message; recorded under the thread that holds it.
+    ThreadLinked {
+        /// The effect that opened it.
+        by: EffectId,
+        /// The message's place.
+        index: u32,
+        /// The place in its meta.
+        slot: MetaPath,
+        /// The sub-thread.
+        child: ThreadId,
+    },
+    /// A turn stands still until a person acts.
+    TurnParked {
+        /// Which turn.
+        turn: TurnId,
+        /// Why.
+        reason: Failure,
+    },
+    /// A parked turn may go on.
+    TurnResumed {
+        /// Which turn.
+        turn: TurnId,
+    },
+    /// A turn is over.
+    TurnSettled {
+        /// Which turn.
+        turn: TurnId,
+        /// How it ended.
+        settlement: Settlement,
+        /// The bot message that its response became, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Message>,
+        /// That message's place, or where the next one would go.
+        index: u32,
+        /// Tasks that the same agent does next.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        next: Vec<Task>,
+    },
+}
+
+/// Where a turn's task came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Origin {
+    /// The front of the agent's inbox.
+    Inbox,
+    /// A unit of another turn.
+    Unit(EffectId),
+}
+
+/// Which entries left an inbox unread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Cleared {
+    /// All that belong to a request.
+    Task(TaskId),
+    /// All whose answer one of these turns waited for.
+    AskedBy(Vec<TurnId>),
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Settlement {
+    /// With a response.
+    Done,
+    /// With an error.
+    Failed(Failure),
+    /// Somebody called it off.
+    Cancelled(Failure),
+}
+
+/// What holds in a society. Reaching a limit is refused with a code; nothing changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Limits {
+    /// Longest text of a letter or message.
+    pub text_bytes: usize,
+    /// Most entries that wait in one inbox.
+    pub inbox_entries: usize,
+    /// Most bytes of text that wait in one inbox.
+    pub inbox_bytes: usize,
+    /// Most effects that one turn may have open at once.
+    pub open_effects: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { text_bytes: 256 * 1024, inbox_entries: 1_000, inbox_bytes: 4 * 1024 * 1024, open_effects: 64 }
+    }
+}
+
+impl Event {
+    /// The effect that this event is part of.
+    pub fn effect(&self) -> Option<EffectId> {
+        match self {
+            Self::EffectStarted { id, .. }
+            | Self::EffectEnded { id, .. }
+            | Self::EffectDoubted { id }
+            | Self::EffectCleared { id }
+            | Self::EffectRestarted { id }
+            | Self::EffectRefused { id, .. }
+            | Self::Acted { id } => Some(*id),
+            Self::MessageAdded { by, .. }
+            | Self::MessageUpdated { by, .. }
+            | Self::SettingsUpdated { by, .. }
+            | Self::PhaseSuggested { by, .. }
+            | Self::ThreadOpened { by, .. }
+            | Self::ThreadLinked { by, .. } => Some(*by),
+            Self::RoleCreated { by, .. } | Self::AgentSpawned { by, .. } | Self::LetterSent { by, .. } => *by,
+            Self::SocietyFounded { .. }
+            | Self::InboxCleared { .. }
+            | Self::TurnStarted { .. }
+            | Self::PhaseApplied { .. }
+            | Self::SuggestionDropped
+            | Self::TurnParked { .. }
+            | Self::TurnResumed { .. }
+            | Self::TurnSettled { .. } => None,
+        }
+    }
+
+    /// The letter that this event puts into an inbox.
+    pub fn letter(&self) -> Option<&Arc<Letter>> {
+        match self {
+            Self::LetterSent { letter, .. } => Some(letter),
+            Self::EffectStarted { effect: Effect::Ask { letter, .. }, .. } => Some(letter),
+            _ => None,
+        }
+    }
+}
+
+impl Cleared {
+    /// Whether this entry leaves.
+    pub fn takes(&self, due: &Due) -> bool {
+        match self {
+            Self::Task(task) => due.task() == task,
+            Self::AskedBy(turns) => matches!(due.reply_to(), ReplyTo::Effect(id) if turns.contains(&id.turn)),
+        }
+    }
+}
+
+impl Recorded {
+    /// The turn whose standing this event changes.
+    pub fn turn(&self) -> Option<TurnId> {
+        match &self.event {
+            Event::TurnStarted { .. } => Some(TurnId(self.seq)),
+            Event::TurnParked { turn, .. } | Event::TurnResumed { turn } | Event::TurnSettled { turn, .. } => Some(*turn),
+            event => event.effect().map(|id| id.turn),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! How an event changes the spine. It never refuses: what is in the log has happened.
+
+use std::sync::Arc;
+
+use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, Place, Spine, Stage, Turn};
+use crate::{Effect, EffectId, Event, Origin, Recorded, ReplyTo, Task, TurnId};
+
+impl Spine {
+    /// Folds one more event in. Events come in the order of the log, each once.
+    pub fn evolve(&mut self, recorded: &Recorded) {
+        debug_assert_eq!(recorded.seq, self.seq.next(), "events are folded in the order of the log");
+        self.seq = recorded.seq;
+        match &recorded.event {
+            Event::SocietyFounded { seed, limits } => {
+                self.seed = *seed;
+                self.limits = *limits;
+            }
+            Event::RoleCreated { role, .. } => {
+                self.roles.insert(role.id.clone(), role.clone());
+            }
+            Event::AgentSpawned { agent, role, parent, .. } => {
+                // Share the role's one name instead of keeping a copy per agent.
+                let role = self.roles.get_key_value(role).map_or(role, |(id, _)| id).clone();
+                let parent = parent.as_ref().map(|id| self.agents.get_key_value(id).map_or(id, |(id, _)| id).clone());
+                let made = Agent { role, parent, created_at: recorded.at, turn: None, inbox: None };
+                self.agents.insert(agent.clone(), made);
+            }
+            Event::LetterSent { letter, .. } => self.receive(Due::Letter(letter.clone())),
+            Event::InboxCleared { agent, of } => self.clear_inbox(agent, |due| of.takes(due)),
+            Event::TurnStarted { .. } => self.start_turn(recorded),
+            Event::EffectStarted { id, effect } => self.start_effect(*id, effect),
+            Event::EffectEnded { id, .. } => self.end_effect(*id),
+            Event::EffectDoubted { id } => self.move_to(*id, Stage::InDoubt),
+            Event::EffectCleared { id } => self.move_to(*id, Stage::Cleared),
+            Event::EffectRestarted { id } => self.move_to(*id, Stage::Working),
+            Event::TurnParked { turn, reason } => {
+                if let Some(turn) = self.turns.get_mut(turn) {
+                    turn.parked = Some(Box::new(reason.clone()));
+                }
+            }
+            Event::TurnResumed { turn } => {
+                if let Some(turn) = self.turns.get_mut(turn) {
+                    turn.parked = None;
+                }
+            }
+            Event::TurnSettled { turn, next, .. } => self.settle_turn(*turn, next),
+            Event::EffectRefused { .. }
+            | Event::Acted { .. }
+            | Event::MessageAdded { .. }
+            | Event::MessageUpdated { .. }
+            | Event::SettingsUpdated { .. }
+            | Event::PhaseSuggested { .. }
+            | Event::PhaseApplied { .. }
+            | Event::SuggestionDropped
+            | Event::ThreadOpened { .. }
+            | Event::ThreadLinked { .. } => {}
+        }
+        self.count(recorded);
+        self.evolve_head(recorded);
+    }
+
+    /// An effect that is stated or done moves its turn's counter.
+    fn count(&mut self, recorded: &Recorded) {
+        let Some(id) = recorded.event.effect() else { return };
+        if let Some(turn) = self.turns.get_mut(&id.turn) {
+            turn.next = turn.next.max(id.n + 1);
+        }
+    }
+
+    fn receive(&mut self, due: Due) {
+        let Due::Letter(letter) = &due else { return };
+        if let Some(agent) = self.agents.get_mut(&letter.to) {
+            let inbox = agent.inbox.get_or_insert_default();
+            inbox.bytes += due.bytes();
+            inbox.entries.push_back(due);
+        }
+    }
+
+    fn clear_inbox(&mut self, agent: &crate::AgentId, leaves: impl Fn(&Due) -> bool) {
+        let Some(agent) = self.agents.get_mut(agent) else { return };
+        if let Some(inbox) = &mut agent.inbox {
+            inbox.entries.retain(|due| !leaves(due));
+            inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
+        }
+        agent.shrink_inbox();
+    }
+
+    fn start_turn(&mut self, recorded: &Recorded) {
+        let Event::TurnStarted { agent, task, origin, reply_to, message, .. } = &recorded.event else { return };
+        let Some(thread) = recorded.thread.clone() else { return };
+        let id = TurnId(recorded.seq);
+        if let (Origin::Inbox, Some(owner)) = (origin, self.agents.get_mut(agent)) {
+            owner.turn = Some(id);
+            if let Some(inbox) = &mut owner.inbox
+                && let Some(due) = inbox.entries.pop_front()
+            {
+                inbox.bytes -= due.bytes();
+            }
+            owner.shrink_inbox();
+        }
+        let head = self.threads.entry(thread.clone()).or_insert_with(|| Head::new(agent.clone()));
+        head.turn = Some(id);
+        head.messages += u32::from(message.is_some());
+        let turn = Turn {
+            agent: agent.clone(),
+            thread,
+            task: task.id.clone(),
+            origin: *origin,
+            reply_to: *reply_to,
+            next: 0,
+            open: Vec::new(),
+            parked: None,
+        };
+        self.turns.insert(id, turn);
+    }
+
+    fn start_effect(&mut self, id: EffectId, effect: &Effect) {
+        if let Some(turn) = self.turns.get_mut(&id.turn) {
+            turn.open.push(OpenEffect::new(id.n, effect));
+        }
+        if let Effect::Ask { letter, .. } = effect {
+            self.receive(Due::Letter(letter.clone()));
+        }
+    }
+
+    fn end_effect(&mut self, id: EffectId) {
+        if let Some(turn) = self.turns.get_mut(&id.turn) {
+            turn.open.retain(|open| open.n != id.n);
+        }
+    }
+
+    fn move_to(&mut self, id: EffectId, stage: Stage) {
+        let turn = self.turns.get_mut(&id.turn);
+        if let Some(open) = turn.and_then(|turn| turn.open.iter_mut().find(|open| open.n == id.n)) {
+            open.stage = stage;
+        }
+    }
+
+    fn settle_turn(&mut self, id: TurnId, next: &[Task]) {
+        let Some(turn) = self.turns.remove(&id) else { return };
+        if let Some(head) = self.threads.get_mut(&turn.thread) {
+            head.turn = None;
+        }
+        let Some(agent) = self.agents.get_mut(&turn.agent).filter(|agent| agent.turn == Some(id)) else { return };
+        agent.turn = None;
+        agent.follow_up(next, turn.reply_to);
+    }
+
+    /// Keeps the head of the thread that the event is recorded under.
+    fn evolve_head(&mut self, recorded: &Recorded) {
+        let Some(thread) = &recorded.thread else { return };
+        if let Event::ThreadOpened { agent, settings, .. } = &recorded.event {
+            let agent = self.agents.get_key_value(agent).map_or(agent, |(id, _)| id).clone();
+            let head = Head { phase: settings.brief_status.phase.clone(), ..Head::new(agent) };
+            self.threads.insert(thread.clone(), head);
+        }
+        let Some(head) = self.threads.get_mut(thread) else { return };
+        match &recorded.event {
+            Event::MessageAdded { .. } => head.messages += 1,
+            Event::TurnSettled { message: Some(_), .. } => head.messages += 1,
+            Event::PhaseSuggested { phase, .. } => head.suggestion = Some(phase.clone()),
+            Event::PhaseApplied { phase } => {
+                head.phase = phase.clone();
+                head.suggestion = None;
+            }
+            Event::SuggestionDropped => head.suggestion = None,
+            Event::SettingsUpdated { settings, .. } => {
+                head.phase = settings.brief_status.phase.clone();
+                head.suggestion = settings.phase_update_suggestion.as_ref().map(|suggestion| suggestion.phase.clone());
+            }
+            Event::ThreadLinked { index, slot, child, .. } => {
+                head.links.entry(*index).or_default().push((slot.clone(), child.clone()));
+                let place = Place { parent: thread.clone(), index: *index, slot: slot.clone() };
+                if let Some(child) = self.threads.get_mut(child) {
+                    child.place = Some(Box::new(place));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Agent {
+    /// An empty inbox costs nothing.
+    fn shrink_inbox(&mut self) {
+        if self.inbox.as_ref().is_some_and(|inbox| inbox.entries.is_empty()) {
+            self.inbox = None;
+        }
+    }
+
+    /// Its own follow-ups come before what others want, in the order in which they were queued.
+    fn follow_up(&mut self, tasks: &[Task], reply_to: ReplyTo) {
+        if tasks.is_empty() {
+            return;
+        }
+        let inbox: &mut Inbox = self.inbox.get_or_insert_default();
+        let last = tasks.len() - 1;
+        for (i, task) in tasks.iter().enumerate().rev() {
+            // Only the last of the chain answers whoever waits.
+            let reply_to = if i == last { reply_to } else { ReplyTo::Nobody };
+            let due = Due::FollowUp { task: task.clone(), reply_to };
+            inbox.bytes += due.bytes();
+            inbox.entries.push_front(due);
+        }
+    }
+}
+
+/// Folds a whole log.
+impl<'a> FromIterator<&'a Recorded> for Spine {
+    fn from_iter<I: IntoIterator<Item = &'a Recorded>>(log: I) -> Self {
+        let mut spine = Self::default();
+        log.into_iter().for_each(|recorded| spine.evolve(recorded));
+        spine
+    }
+}
+
+impl FromIterator<Arc<Recorded>> for Spine {
+    fn from_iter<I: IntoIterator<Item = Arc<Recorded>>>(log: I) -> Self {
+        let mut spine = Self::default();
+        log.into_iter().for_each(|recorded| spine.evolve(&recorded));
+        spine
+    }
+}

@@ -1,0 +1,246 @@
+//! Names of things. Every id is a newtype; ids that Polis makes end in a unique, time-ordered tail (D06).
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+macro_rules! text_ids {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Wraps a name as it stands.
+            pub fn new(name: impl Into<Arc<str>>) -> Self {
+                Self(name.into())
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(name: &str) -> Self {
+                Self(name.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(name: String) -> Self {
+                Self(name.into())
+            }
+        }
+    )+};
+}
+
+text_ids! {
+    /// Names a society: all agents, threads and budgets behind one log.
+    SocietyId,
+    /// Names an agent; `user` is the person's endpoint, `root` the entry point.
+    AgentId,
+    /// Names a role.
+    RoleId,
+    /// Names a thread. An agent's main thread has the agent's own name.
+    ThreadId,
+    /// Names a message of a thread or a letter between agents.
+    MessageId,
+    /// Names what a person asked for; everything done for it carries this.
+    TaskId,
+    /// Names the code that runs a turn.
+    Behaviour,
+}
+
+impl AgentId {
+    /// The endpoint of the person.
+    pub const USER: &'static str = "user";
+    /// The agent that takes what a person submits.
+    pub const ROOT: &'static str = "root";
+
+    /// The endpoint of the person.
+    pub fn user() -> Self {
+        Self::from(Self::USER)
+    }
+
+    /// The agent that takes what a person submits.
+    pub fn root() -> Self {
+        Self::from(Self::ROOT)
+    }
+
+    /// Whether this is the endpoint of the person.
+    pub fn is_user(&self) -> bool {
+        self.as_str() == Self::USER
+    }
+
+    /// The one thread that this agent manages (R011).
+    pub fn main_thread(&self) -> ThreadId {
+        ThreadId(self.0.clone())
+    }
+}
+
+impl TaskId {
+    /// The thread that holds what a person and the society said to each other about this task.
+    pub fn thread(&self) -> ThreadId {
+        ThreadId(self.0.clone())
+    }
+}
+
+/// The place of an event in its society's log; the first event is 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// The place right after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Milliseconds since 1970, as the clock port tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub u64);
+
+/// One durable run of a handler: the place of the event that started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TurnId(pub Seq);
+
+impl fmt::Display for TurnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// The n-th effect of a turn, written `turn.n`: the name of a call, a wait or an approval for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EffectId {
+    /// The turn that asked.
+    pub turn: TurnId,
+    /// Its number within the turn, from 0.
+    pub n: u32,
+}
+
+impl fmt::Display for EffectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.turn, self.n)
+    }
+}
+
+/// An effect id is two numbers with a dot between them.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an effect id; write it as turn.number, for example 12.3")]
+pub struct BadEffectId(String);
+
+impl FromStr for EffectId {
+    type Err = BadEffectId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || BadEffectId(text.to_owned());
+        let (turn, n) = text.split_once('.').ok_or_else(bad)?;
+        let turn = TurnId(Seq(turn.parse().map_err(|_| bad())?));
+        Ok(Self { turn, n: n.parse().map_err(|_| bad())? })
+    }
+}
+
+impl Serialize for EffectId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for EffectId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+/// A unique, time-ordered tail for an id: version 7 of the UUIDs, its random part drawn from `seed` and `draw`.
+///
+/// The same arguments always give the same tail, so a turn that is run again draws the same ids.
+pub fn unique(seed: u64, at: Timestamp, draw: u64) -> String {
+    let high = mix(seed ^ mix(draw));
+    let low = mix(high ^ draw);
+    let mut random = [0; 10];
+    random[..8].copy_from_slice(&high.to_be_bytes());
+    random[8..].copy_from_slice(&low.to_be_bytes()[..2]);
+    uuid::Builder::from_unix_timestamp_millis(at.0, &random).into_uuid().to_string()
+}
+
+/// Spreads every input bit over all output bits (the finaliser of SplitMix64).
+pub fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// A 64-bit digest that is the same on every machine and in every version; it tells texts apart, it hides nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Digest(u64);
+
+impl Digest {
+    /// Digests `parts`, each apart from its neighbours.
+    pub fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut state = 0;
+        for part in parts {
+            let (words, rest) = part.as_bytes().as_chunks::<8>();
+            for word in words {
+                state = mix(state ^ u64::from_le_bytes(*word));
+            }
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            state = mix(state ^ u64::from_le_bytes(last));
+            state = mix(state ^ part.len() as u64);
+        }
+        Self(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_drawn_later_sort_later_and_ids_drawn_again_are_equal() {
+        let early = unique(7, Timestamp(1_000), 0);
+        assert_eq!(early, unique(7, Timestamp(1_000), 0));
+        assert_ne!(early, unique(7, Timestamp(1_000), 1));
+        assert_ne!(early, unique(8, Timestamp(1_000), 0));
+        assert!(early < unique(7, Timestamp(1_001), 0));
+    }
+
+    #[test]
+    fn an_effect_id_is_read_back_as_it_was_written() {
+        let id = EffectId { turn: TurnId(Seq(12)), n: 3 };
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert!("12".parse::<EffectId>().is_err());
+        assert!("a.b".parse::<EffectId>().is_err());
+    }
+
+    #[test]
+    fn a_digest_depends_on_where_one_part_ends() {
+        assert_ne!(Digest::of(["ab", "c"]), Digest::of(["a", "bc"]));
+        assert_eq!(Digest::of(["ab", "c"]), Digest::of(["ab", "c"]));
+    }
+}

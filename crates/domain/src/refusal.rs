@@ -1,0 +1,141 @@
+//! Why a command changes nothing. Each refusal has a stable code and says what to do.
+
+use crate::{AgentId, EffectId, Failure, RoleId, TaskId, ThreadId, TurnId};
+
+/// Why a command changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The society has not begun.
+    #[error("the society has not been founded yet")]
+    NotFounded,
+    /// The society has begun already.
+    #[error("the society has been founded already")]
+    AlreadyFounded,
+    /// The person's endpoint sends, it does not receive orders (R157).
+    #[error("不能向用户端点发送消息 (messages cannot be sent to the user endpoint; name an agent, for example root)")]
+    ToUser,
+    /// No such agent.
+    #[error("there is no agent `{0}`; GET /api/agents or `polis agents` lists them")]
+    UnknownAgent(AgentId),
+    /// No such role.
+    #[error("there is no role `{0}`; create it first")]
+    UnknownRole(RoleId),
+    /// The name is in use.
+    #[error("`{0}` exists already; choose another name")]
+    NameTaken(String),
+    /// The name cannot be used.
+    #[error("`{0}` cannot be a name; use 1 to 128 letters, digits, `-`, `_` or `.`")]
+    BadName(String),
+    /// Nothing is being done for that task.
+    #[error("nothing is under way for task `{0}`")]
+    UnknownTask(TaskId),
+    /// The turn is over or never was.
+    #[error("turn {0} is not open")]
+    TurnNotOpen(TurnId),
+    /// The turn is not parked.
+    #[error("turn {0} is not parked")]
+    NotParked(TurnId),
+    /// The effect has its result already, or never began.
+    #[error("effect {0} is not open; its result is in the log")]
+    NotOpen(EffectId),
+    /// The effect is open but this does not end it.
+    #[error("effect {0} does not wait for that")]
+    NotWaiting(EffectId),
+    /// A turn's effects are numbered without gaps.
+    #[error("effect {got} is out of order; the next one of its turn is number {expected}")]
+    OutOfOrder {
+        /// The effect stated.
+        got: EffectId,
+        /// The number that is next.
+        expected: u32,
+    },
+    /// Too much text.
+    #[error("the text has {bytes} bytes; at most {limit} are allowed")]
+    TextTooLong {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// No text at all.
+    #[error("the text is empty")]
+    EmptyText,
+    /// The inbox is full.
+    #[error("`{0}` has too much waiting in its inbox; try again later")]
+    Busy(AgentId),
+    /// Too many effects at once.
+    #[error("a turn may have at most {limit} effects open at once")]
+    TooManyEffects {
+        /// How many it may have.
+        limit: usize,
+    },
+    /// A asks B asks A (D31).
+    #[error("this would wait for ever: {}", cycle(.0))]
+    WouldDeadlock(Vec<AgentId>),
+    /// No such thread.
+    #[error("there is no thread `{0}`")]
+    UnknownThread(ThreadId),
+    /// A turn writes its own agent's threads only (R122).
+    #[error("thread `{0}` belongs to another agent")]
+    NotYourThread(ThreadId),
+    /// Somebody works in the thread already.
+    #[error("a turn is open in thread `{0}`")]
+    ThreadBusy(ThreadId),
+    /// No message at that place.
+    #[error("找不到索引为 {index} 的消息 (thread `{thread}` has no message {index})")]
+    NoSuchMessage {
+        /// The thread.
+        thread: ThreadId,
+        /// The place.
+        index: u32,
+    },
+    /// A sub-thread hangs there already.
+    #[error("message {index} of thread `{thread}` holds a sub-thread there already")]
+    SlotTaken {
+        /// The thread.
+        thread: ThreadId,
+        /// The message's place.
+        index: u32,
+    },
+}
+
+fn cycle(agents: &[AgentId]) -> String {
+    agents.iter().map(AgentId::as_str).collect::<Vec<_>>().join(" waits for ")
+}
+
+impl Refusal {
+    /// A stable name for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFounded => "not_founded",
+            Self::AlreadyFounded => "already_founded",
+            Self::ToUser => "to_user",
+            Self::UnknownAgent(_) => "unknown_agent",
+            Self::UnknownRole(_) => "unknown_role",
+            Self::NameTaken(_) => "name_taken",
+            Self::BadName(_) => "bad_name",
+            Self::UnknownTask(_) => "unknown_task",
+            Self::TurnNotOpen(_) => "turn_not_open",
+            Self::NotParked(_) => "not_parked",
+            Self::NotOpen(_) => "not_open",
+            Self::NotWaiting(_) => "not_waiting",
+            Self::OutOfOrder { .. } => "out_of_order",
+            Self::TextTooLong { .. } => "text_too_long",
+            Self::EmptyText => "empty_text",
+            Self::Busy(_) => "busy",
+            Self::TooManyEffects { .. } => "too_many_effects",
+            Self::WouldDeadlock(_) => "would_deadlock",
+            Self::UnknownThread(_) => "unknown_thread",
+            Self::NotYourThread(_) => "not_your_thread",
+            Self::ThreadBusy(_) => "thread_busy",
+            Self::NoSuchMessage { .. } => "no_such_message",
+            Self::SlotTaken { .. } => "slot_taken",
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.code(), refusal.to_string())
+    }
+}

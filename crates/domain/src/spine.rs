@@ -1,0 +1,270 @@
+//! What lives in memory for a society: org, inboxes, open turns and waits, and the head of each thread.
+//!
+//! The texts of threads stay in the log. What waits in an inbox is held here, because that is what the next turn needs.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentId, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin, Phase, ReplyTo, Role, RoleId, Seq,
+    SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
+};
+
+/// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
+pub const SPINE_VERSION: u32 = 1;
+
+/// The folded state of a society.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Spine {
+    /// The last event folded in.
+    pub seq: Seq,
+    /// Where the society's ids come from.
+    pub seed: u64,
+    /// What holds in it.
+    pub limits: Limits,
+    /// All roles.
+    pub roles: BTreeMap<RoleId, Arc<Role>>,
+    /// All agents but the person's endpoint.
+    pub agents: FxHashMap<AgentId, Agent>,
+    /// The head of each thread in which something happened.
+    pub threads: FxHashMap<ThreadId, Head>,
+    /// The turns that are not settled, oldest first.
+    pub turns: BTreeMap<TurnId, Turn>,
+}
+
+/// An agent: a role, a parent, an inbox. Kept small: a society may have very many that are idle.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    /// Its role.
+    pub role: RoleId,
+    /// Who made it.
+    pub parent: Option<AgentId>,
+    /// Since when it exists.
+    pub created_at: Timestamp,
+    /// The turn that is open in its main thread. An agent without one has an empty inbox.
+    pub turn: Option<TurnId>,
+    /// What waits for it, oldest first.
+    pub inbox: Option<Box<Inbox>>,
+}
+
+/// What waits for an agent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Inbox {
+    /// Oldest first.
+    pub entries: VecDeque<Due>,
+    /// Bytes of text in them.
+    pub bytes: usize,
+}
+
+/// One thing that an agent will turn to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Due {
+    /// Somebody wrote.
+    Letter(Arc<Letter>),
+    /// Its own last response queued it.
+    FollowUp {
+        /// What to do.
+        task: Task,
+        /// Who still waits for an answer.
+        reply_to: ReplyTo,
+    },
+}
+
+/// Where a thread stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// Whose it is.
+    pub agent: AgentId,
+    /// Where it hangs; none for a main thread.
+    pub place: Option<Box<Place>>,
+    /// How many messages it has.
+    pub messages: u32,
+    /// Its phase.
+    pub phase: Phase,
+    /// The phase proposed for its next task.
+    pub suggestion: Option<Phase>,
+    /// The turn that is open in it.
+    pub turn: Option<TurnId>,
+    /// The sub-threads in its messages.
+    pub links: BTreeMap<u32, Vec<(MetaPath, ThreadId)>>,
+}
+
+/// Where a sub-thread hangs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// In which thread.
+    pub parent: ThreadId,
+    /// In which message.
+    pub index: u32,
+    /// Where in its meta.
+    pub slot: MetaPath,
+}
+
+/// One durable run of a handler, not yet settled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Who works.
+    pub agent: AgentId,
+    /// In which thread.
+    pub thread: ThreadId,
+    /// For which request.
+    pub task: TaskId,
+    /// Where the task came from.
+    pub origin: Origin,
+    /// Who waits.
+    pub reply_to: ReplyTo,
+    /// The number of its next effect.
+    pub next: u32,
+    /// Its effects without a result.
+    pub open: Vec<OpenEffect>,
+    /// Why it stands still until a person acts.
+    pub parked: Option<Box<Failure>>,
+}
+
+/// An effect without a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenEffect {
+    /// Its number.
+    pub n: u32,
+    /// What it is.
+    pub kind: OpenKind,
+    /// How far it is.
+    pub stage: Stage,
+    /// When waiting ends by itself.
+    pub deadline: Option<Timestamp>,
+}
+
+/// What an open effect is, as far as others must know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OpenKind {
+    /// A model is asked.
+    Model,
+    /// A tool runs.
+    Tool(EffectClass),
+    /// An agent is asked.
+    Ask(AgentId),
+    /// A person is asked.
+    Approval,
+    /// Time passes.
+    Sleep,
+    /// A unit runs in a sub-thread.
+    Unit(ThreadId),
+}
+
+/// How far an open effect is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// The turn itself is at it.
+    Working,
+    /// The answer will come through the log.
+    Waiting,
+    /// A write without a result: a person or policy must say.
+    InDoubt,
+    /// They said: again.
+    Cleared,
+}
+
+impl Spine {
+    /// Whether the society has begun.
+    pub fn is_founded(&self) -> bool {
+        self.seq > Seq(0)
+    }
+
+    /// The thread at `path` below `main`, if there is one.
+    pub fn resolve(&self, main: &ThreadId, path: &SubThreadPath) -> Option<ThreadId> {
+        path.segments().iter().try_fold(main.clone(), |thread, segment| {
+            let links = self.threads.get(&thread)?.links.get(&segment.message_index)?;
+            links.iter().find(|(slot, _)| *slot == segment.meta_path).map(|(_, child)| child.clone())
+        })
+    }
+
+    /// A thread's main thread, and its address from there.
+    pub fn address(&self, thread: &ThreadId) -> (ThreadId, SubThreadPath) {
+        let place = self.threads.get(thread).and_then(|head| head.place.as_deref());
+        match place {
+            None => (thread.clone(), SubThreadPath::main()),
+            Some(Place { parent, index, slot }) => {
+                let (main, above) = self.address(parent);
+                (main, above.child_at(*index, slot.clone()))
+            }
+        }
+    }
+
+    /// The open effect with this id.
+    pub fn open_effect(&self, id: EffectId) -> Option<&OpenEffect> {
+        self.turns.get(&id.turn)?.open.iter().find(|open| open.n == id.n)
+    }
+
+    /// How many entries wait in all inboxes (`bus.getPendingCount`).
+    pub fn pending(&self) -> usize {
+        self.agents.values().filter_map(|agent| agent.inbox.as_ref()).map(|inbox| inbox.entries.len()).sum()
+    }
+}
+
+impl Turn {
+    /// Whether it should be running now: not parked, and not only waiting.
+    pub fn is_owed(&self) -> bool {
+        let waits = |open: &OpenEffect| matches!(open.stage, Stage::Waiting | Stage::InDoubt);
+        self.parked.is_none() && (self.open.is_empty() || !self.open.iter().all(waits))
+    }
+}
+
+impl Head {
+    /// A thread in which nothing happened yet.
+    pub fn new(agent: AgentId) -> Self {
+        Self {
+            agent,
+            place: None,
+            messages: 0,
+            phase: Phase::default(),
+            suggestion: None,
+            turn: None,
+            links: BTreeMap::new(),
+        }
+    }
+}
+
+impl Due {
+    /// The request that it belongs to.
+    pub fn task(&self) -> &TaskId {
+        match self {
+            Self::Letter(letter) => &letter.task_id,
+            Self::FollowUp { task, .. } => &task.id,
+        }
+    }
+
+    /// Who waits for what comes of it.
+    pub fn reply_to(&self) -> ReplyTo {
+        match self {
+            Self::Letter(letter) => letter.reply_to,
+            Self::FollowUp { reply_to, .. } => *reply_to,
+        }
+    }
+
+    /// Bytes of text in it.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Letter(letter) => letter.payload.text.len(),
+            Self::FollowUp { task, .. } => task.message.len(),
+        }
+    }
+}
+
+impl OpenEffect {
+    /// An effect that has just been stated.
+    pub(crate) fn new(n: u32, effect: &Effect) -> Self {
+        let kind = match effect {
+            Effect::Model { .. } => OpenKind::Model,
+            Effect::Tool(call) => OpenKind::Tool(call.class),
+            Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
+            Effect::Approval { .. } => OpenKind::Approval,
+            Effect::Sleep { .. } => OpenKind::Sleep,
+            Effect::Unit { thread, .. } => OpenKind::Unit(thread.clone()),
+        };
+        let stage = if effect.is_wait() { Stage::Waiting } else { Stage::Working };
+        Self { n, kind, stage, deadline: effect.deadline() }
+    }
+}

@@ -1,0 +1,241 @@
+//! What an agent is asked (Task), what it gives back (Response), and the envelope between them (Letter).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{AgentId, EffectId, MessageId, SubThreadPath, TaskId};
+
+/// What an agent is asked to do (R012-R014). The host utilities of the documents are the turn that it comes with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// The person's request that this belongs to.
+    pub id: TaskId,
+    /// A name for people; what happens is decided by the phase, never by it (R050).
+    pub name: Arc<str>,
+    /// Said by somebody, or arranged by an agent.
+    #[serde(rename = "type")]
+    pub kind: TaskType,
+    /// The text.
+    pub message: Arc<str>,
+    /// Whatever the next handler needs to know.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
+    /// Whether the text stays out of the thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip_user_message: bool,
+}
+
+/// Where a task comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskType {
+    /// Somebody said it.
+    Message,
+    /// An agent arranged it (`Task.TYPE_ACTION`).
+    Action,
+}
+
+impl Task {
+    /// A task that somebody states in words.
+    pub fn message(id: TaskId, text: impl Into<Arc<str>>) -> Self {
+        Self {
+            id,
+            name: "message".into(),
+            kind: TaskType::Message,
+            message: text.into(),
+            meta: Map::new(),
+            skip_user_message: false,
+        }
+    }
+
+    /// A task that an agent arranges; its text stays out of the thread.
+    pub fn action(id: TaskId, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), kind: TaskType::Action, skip_user_message: true, ..Self::message(id, text) }
+    }
+
+    /// The same task with one more entry in its meta.
+    pub fn with_meta(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Whether the person pressed retry (R043).
+    pub fn is_retry(&self) -> bool {
+        self.meta.get("_ui_action").is_some_and(|action| action == "retry")
+    }
+
+    /// The sub-thread that the task is about (R106); the main thread when the meta names none.
+    pub fn sub_thread_path(&self) -> SubThreadPath {
+        let path = self.meta.get("subThreadPath");
+        path.and_then(|path| SubThreadPath::deserialize(path).ok()).unwrap_or_default()
+    }
+}
+
+/// What a handler gives back. It is whole; what streams, streams beside it (D07).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    text: String,
+    silent: bool,
+    #[serde(default)]
+    next_tasks: Vec<Task>,
+    /// Goes into the meta of the bot message.
+    #[serde(default)]
+    pub meta: Map<String, Value>,
+}
+
+impl Response {
+    /// A text that becomes the bot message.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// No message: the handler has already written into the thread (`Response("", false)`).
+    pub fn silent() -> Self {
+        Self { silent: true, ..Self::default() }
+    }
+
+    /// The whole text (R016).
+    pub fn full_message(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether this adds no message to the thread.
+    pub fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// Queues a task that the same agent handles next, before anything else (R017).
+    pub fn add_next_task(&mut self, task: Task) {
+        self.next_tasks.push(task);
+    }
+
+    /// Takes the response apart: its text unless silent, its meta, and the tasks that follow.
+    pub fn into_parts(self) -> (Option<String>, Map<String, Value>, Vec<Task>) {
+        (Some(self.text).filter(|_| !self.silent), self.meta, self.next_tasks)
+    }
+}
+
+/// A message between agents, or between an agent and the person: the one envelope (D30).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Letter {
+    /// Its name.
+    pub id: MessageId,
+    /// Who sends.
+    pub from: AgentId,
+    /// Who receives.
+    pub to: AgentId,
+    /// The person's request that this belongs to.
+    pub task_id: TaskId,
+    /// What it is.
+    pub kind: LetterKind,
+    /// What it says.
+    pub payload: Payload,
+    /// Who waits for what comes of it.
+    #[serde(default, skip_serializing_if = "ReplyTo::is_nobody")]
+    pub reply_to: ReplyTo,
+}
+
+/// What a letter is to its receiver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LetterKind {
+    /// Something said along the way.
+    Message,
+    /// The result of a task, which ends it.
+    Answer,
+    /// The task ended without a result.
+    Failure(Failure),
+}
+
+/// What a letter says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Payload {
+    /// The text.
+    pub text: Arc<str>,
+    /// Goes into the meta of the task that the letter becomes.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
+}
+
+impl Payload {
+    /// A text and nothing else.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self { text: text.into(), meta: Map::new() }
+    }
+}
+
+/// Who waits for what comes of a letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReplyTo {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// The person.
+    User,
+    /// A turn that asked, or that started a unit.
+    Effect(EffectId),
+}
+
+impl ReplyTo {
+    fn is_nobody(&self) -> bool {
+        *self == Self::Nobody
+    }
+}
+
+/// Why work came to nothing, for programs (`code`) and for people (`message`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct Failure {
+    /// Stable, `snake_case`.
+    pub code: Arc<str>,
+    /// What happened and what to do.
+    pub message: String,
+}
+
+impl Failure {
+    /// Names a failure.
+    pub fn new(code: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_task_keeps_the_documents_field_names() {
+        let task = Task::action("t1".into(), "ContinueProcessing", "继续处理").with_meta("originalQuery", "q");
+        let written = serde_json::to_value(&task).unwrap();
+        let documented = json!({
+            "id": "t1", "name": "ContinueProcessing", "type": "action", "message": "继续处理",
+            "skipUserMessage": true, "meta": { "originalQuery": "q" }
+        });
+        assert_eq!(written, documented);
+        assert_eq!(serde_json::from_value::<Task>(documented).unwrap(), task);
+    }
+
+    #[test]
+    fn a_task_names_its_sub_thread_in_its_meta() {
+        let task = Task::message("t".into(), "x").with_meta("subThreadPath", "messages[2].meta._thread");
+        assert_eq!(task.sub_thread_path(), SubThreadPath::create(2));
+        assert!(Task::message("t".into(), "x").sub_thread_path().is_main());
+    }
+
+    #[test]
+    fn a_silent_response_has_no_text_to_add() {
+        let mut response = Response::silent();
+        response.add_next_task(Task::action("t".into(), "next", ""));
+        let (text, _, next) = response.into_parts();
+        assert_eq!((text, next.len()), (None, 1));
+        assert_eq!(Response::new("hi").full_message(), "hi");
+    }
+}

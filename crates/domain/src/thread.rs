@@ -1,0 +1,270 @@
+//! The conversation tree in the documents' JSON shape, folded from a thread's own events (R001-R010).
+//!
+//! A tree is a view: nothing here is ever saved whole (D08).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::event::{Event, Recorded};
+use crate::{MessageId, MetaPath, Phase, ThreadId, Timestamp};
+
+/// One whole conversation: messages, settings and meta.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its name.
+    pub id: ThreadId,
+    /// What was said, oldest first.
+    pub messages: Vec<Message>,
+    /// Phase, suggestion, and whatever the agent keeps here.
+    #[serde(default)]
+    pub settings: Settings,
+    /// Free data about the thread.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
+}
+
+/// One message of a thread. A sub-thread hangs in its meta, at `_thread` unless said otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Its name.
+    pub id: MessageId,
+    /// Who speaks.
+    pub sender: Sender,
+    /// What is said.
+    pub text: String,
+    /// When.
+    pub timestamp: Timestamp,
+    /// Free data about the message.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
+}
+
+/// Who speaks in a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sender {
+    /// The agent.
+    Bot,
+    /// Whoever talks to the agent: a person, another agent, or the feedback of a unit.
+    User,
+}
+
+/// A thread's settings, in the documents' shape.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Settings {
+    /// Holds the phase.
+    #[serde(rename = "briefStatus", default)]
+    pub brief_status: BriefStatus,
+    /// The phase to apply before the next task, if one was suggested.
+    #[serde(rename = "_phaseUpdateSuggestion", default, skip_serializing_if = "Option::is_none")]
+    pub phase_update_suggestion: Option<PhaseUpdateSuggestion>,
+    /// Everything else that the agent keeps here.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// The part of the settings that says where a thread stands.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct BriefStatus {
+    /// Where the thread stands.
+    #[serde(default)]
+    pub phase: Phase,
+    /// Other fields are kept when the phase changes (R042).
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// A phase that a handler or unit proposes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseUpdateSuggestion {
+    /// The phase proposed.
+    pub phase: Phase,
+}
+
+/// The fields of a message to change; the others stay (R022).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct MessagePatch {
+    /// A new text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Keys of the meta to set; a null removes one.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
+}
+
+impl Thread {
+    /// A thread in which nothing has been said.
+    pub fn empty(id: ThreadId) -> Self {
+        Self { id, messages: Vec::new(), settings: Settings::default(), meta: Map::new() }
+    }
+
+    /// Folds all of a thread's events.
+    pub fn fold<'a>(id: ThreadId, events: impl IntoIterator<Item = &'a Recorded>) -> Self {
+        let mut thread = Self::empty(id);
+        let mut messages = Messages::default();
+        for recorded in events {
+            messages.apply(recorded);
+            thread.apply(&recorded.event);
+        }
+        thread.messages = messages.into_inner();
+        thread
+    }
+
+    /// Where the thread stands.
+    pub fn phase(&self) -> &Phase {
+        &self.settings.brief_status.phase
+    }
+
+    fn apply(&mut self, event: &Event) {
+        let settings = &mut self.settings;
+        match event {
+            Event::ThreadOpened { settings: first, meta, .. } => {
+                *settings = first.clone();
+                self.meta = meta.clone();
+            }
+            Event::SettingsUpdated { settings: new, .. } => *settings = new.clone(),
+            Event::PhaseSuggested { phase, .. } => {
+                settings.phase_update_suggestion = Some(PhaseUpdateSuggestion { phase: phase.clone() });
+            }
+            Event::PhaseApplied { phase } => {
+                settings.brief_status.phase = phase.clone();
+                settings.phase_update_suggestion = None;
+            }
+            Event::SuggestionDropped => settings.phase_update_suggestion = None,
+            _ => {}
+        }
+    }
+}
+
+/// The messages of a thread, folded from its first event or from any later one.
+///
+/// Folding from a later event gives the newest messages only, each with its true index.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Messages {
+    first: Option<u32>,
+    messages: Vec<Message>,
+}
+
+impl Messages {
+    /// Takes one more event of the thread; events that concern no message, or an older one, change nothing.
+    pub fn apply(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::TurnStarted { message: Some(id), index, task, .. } => {
+                let message = Message {
+                    id: id.clone(),
+                    sender: Sender::User,
+                    text: task.message.to_string(),
+                    timestamp: recorded.at,
+                    meta: Map::new(),
+                };
+                self.push(*index, message);
+            }
+            Event::MessageAdded { index, message, .. } => self.push(*index, message.clone()),
+            Event::TurnSettled { message: Some(message), index, .. } => self.push(*index, message.clone()),
+            Event::MessageUpdated { index, patch, .. } => {
+                if let Some(message) = self.get_mut(*index) {
+                    message.change(patch);
+                }
+            }
+            Event::ThreadLinked { index, slot, child, .. } => {
+                if let Some(message) = self.get_mut(*index) {
+                    place(&mut message.meta, slot, json!({ "id": child }));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The messages with the index of the first of them.
+    pub fn indexed(&self) -> impl DoubleEndedIterator<Item = (u32, &Message)> {
+        let first = self.first.unwrap_or_default();
+        self.messages.iter().enumerate().map(move |(i, message)| (first + i as u32, message))
+    }
+
+    /// The messages, oldest first.
+    pub fn into_inner(self) -> Vec<Message> {
+        self.messages
+    }
+
+    fn push(&mut self, index: u32, message: Message) {
+        self.first.get_or_insert(index);
+        self.messages.push(message);
+    }
+
+    fn get_mut(&mut self, index: u32) -> Option<&mut Message> {
+        let place = index.checked_sub(self.first?)?;
+        self.messages.get_mut(place as usize)
+    }
+}
+
+impl Message {
+    /// Changes the fields that the patch names and no other.
+    pub fn change(&mut self, patch: &MessagePatch) {
+        if let Some(text) = &patch.text {
+            self.text.clone_from(text);
+        }
+        merge(&mut self.meta, &patch.meta);
+    }
+}
+
+/// Sets each key of `patch`; a null removes the key.
+pub fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    for (key, value) in patch {
+        if value.is_null() {
+            target.remove(key);
+        } else {
+            target.insert(key.clone(), value.clone());
+        }
+    }
+}
+
+/// Puts a value at a dotted place of a message's meta, making what lies on the way.
+pub fn place(meta: &mut Map<String, Value>, slot: &MetaPath, value: Value) {
+    let mut keys = slot.keys().peekable();
+    let mut here = meta;
+    while let Some(key) = keys.next() {
+        if keys.peek().is_none() {
+            here.insert(key.to_owned(), value);
+            return;
+        }
+        let below = here.entry(key).or_insert_with(|| json!({}));
+        if !below.is_object() {
+            *below = json!({});
+        }
+        let Value::Object(map) = below else { return };
+        here = map;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_reads_and_writes_the_documents_json() {
+        let documented = json!({
+            "id": "main",
+            "messages": [{
+                "id": "msg_1", "sender": "bot", "text": "hello", "timestamp": 1,
+                "meta": { "_thread": { "id": "sub_1", "messages": [], "settings": { "briefStatus": { "phase": "initial_phase" } } } }
+            }],
+            "settings": {
+                "briefStatus": { "phase": "data_analysis", "note": "kept" },
+                "_phaseUpdateSuggestion": { "phase": "completed" },
+                "colour": "blue"
+            },
+            "meta": { "dataSource": "a.csv" }
+        });
+        let thread: Thread = serde_json::from_value(documented.clone()).unwrap();
+        assert_eq!(thread.phase().as_str(), "data_analysis");
+        assert_eq!(serde_json::to_value(&thread).unwrap(), documented);
+    }
+
+    #[test]
+    fn a_value_can_be_placed_below_keys_that_do_not_exist_yet() {
+        let mut meta = Map::new();
+        place(&mut meta, &MetaPath::new("meta.threads.analysis").unwrap(), json!(1));
+        place(&mut meta, &MetaPath::new("meta.threads.review").unwrap(), json!(2));
+        assert_eq!(Value::Object(meta), json!({ "threads": { "analysis": 1, "review": 2 } }));
+    }
+}

@@ -1,0 +1,74 @@
+//! Events outlive the code that wrote them: every stored event has a version, and old ones are brought up to date when read.
+
+use serde_json::Value;
+
+use crate::Event;
+
+/// The version that this code writes.
+pub const EVENT_VERSION: u32 = 1;
+
+/// One step per version: the first turns a body of version 1 into one of version 2, and so on.
+const STEPS: &[fn(Value) -> Value] = &[];
+
+/// Why a stored event cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BadEvent {
+    /// It was written by a newer version of Polis.
+    #[error("the event has version {version}; this polis knows versions up to {known}. Use the newer polis that wrote it")]
+    TooNew {
+        /// The event's version.
+        version: u32,
+        /// The newest that we know.
+        known: u32,
+    },
+    /// It is not an event.
+    #[error("the event cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+/// Reads a stored event of any version so far.
+pub fn decode_event(version: u32, body: &[u8]) -> Result<Event, BadEvent> {
+    if version == EVENT_VERSION {
+        return Ok(serde_json::from_slice(body)?);
+    }
+    decode_with(STEPS, version, body)
+}
+
+fn decode_with(steps: &[fn(Value) -> Value], version: u32, body: &[u8]) -> Result<Event, BadEvent> {
+    let known = steps.len() as u32 + 1;
+    if version > known || version == 0 {
+        return Err(BadEvent::TooNew { version, known });
+    }
+    let old: Value = serde_json::from_slice(body)?;
+    let new = steps.iter().skip(version as usize - 1).fold(old, |body, step| step(body));
+    Ok(serde_json::from_value(new)?)
+}
+
+const _: () = assert!(STEPS.len() as u32 + 1 == EVENT_VERSION, "each version but the last needs a step to the next");
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_of_an_older_version_is_brought_up_to_date_step_by_step() {
+        let steps: [fn(Value) -> Value; 2] = [
+            |body| json!({ "droppedSuggestion": body["dropped"] }),
+            |_| json!("suggestionDropped"),
+        ];
+        let read = |version, body: Value| decode_with(&steps, version, body.to_string().as_bytes());
+        assert_eq!(read(1, json!({ "dropped": {} })).unwrap(), Event::SuggestionDropped);
+        assert_eq!(read(2, json!({ "droppedSuggestion": {} })).unwrap(), Event::SuggestionDropped);
+        assert_eq!(read(3, json!("suggestionDropped")).unwrap(), Event::SuggestionDropped);
+        assert!(matches!(read(4, json!("suggestionDropped")), Err(BadEvent::TooNew { version: 4, known: 3 })));
+    }
+
+    #[test]
+    fn an_event_of_a_newer_version_is_refused_by_name() {
+        let error = decode_event(EVENT_VERSION + 1, b"{}").unwrap_err();
+        assert!(matches!(error, BadEvent::TooNew { .. }), "{error}");
+        assert!(matches!(decode_event(EVENT_VERSION, b"{}"), Err(BadEvent::Unreadable(_))));
+    }
+}

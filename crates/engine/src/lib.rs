@@ -1,0 +1,1 @@
+//! How a society moves: one actor, durable turns, and the programming model.

@@ -1,0 +1,1 @@
+//! A durable society of AI agents, for people who embed it.

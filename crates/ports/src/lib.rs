@@ -1,0 +1,19 @@
+//! What Polis needs from the world: five small object-safe traits, each with a real implementation and one in testkit.
+//!
+//! [`Log`] keeps what happened, [`Model`] thinks, [`Toolbox`] acts, [`Live`] tells whoever watches, [`Clock`] knows the time.
+//! Nothing here holds a rule of the domain or names a vendor, a database or a protocol.
+
+mod clock;
+mod live;
+mod log;
+mod model;
+mod toolbox;
+
+pub use clock::Clock;
+pub use live::{Frame, LiveStream, Live, StreamedDelta};
+pub use log::{Log, LogError, Snapshot, ThreadRange};
+pub use model::{ChatMessage, Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect};
+pub use toolbox::{CallContext, Tool, ToolError, Toolbox};
+
+/// An error of some library below, kept whole for whoever reads the logs.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

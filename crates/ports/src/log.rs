@@ -1,0 +1,120 @@
+//! The log: what happened, in order, for good.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
+
+use crate::BoxError;
+
+/// Keeps the events of many societies.
+///
+/// Whatever `append` acknowledged survives the death of the process and of the machine. The expected place is the fence: an
+/// owner whose picture of the log is stale cannot append.
+#[async_trait]
+pub trait Log: Send + Sync {
+    /// Appends all of `events` or none, durable when it returns. `expected` is the society's last place so far (0: none),
+    /// and `events` follow it without gaps.
+    ///
+    /// An error other than [`LogError::Conflict`] leaves it open whether the events are there: read again to know.
+    async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError>;
+
+    /// The society's last place; 0 when nothing happened yet.
+    async fn head(&self, society: &SocietyId) -> Result<Seq, LogError>;
+
+    /// At most `limit` events after `after`, in order.
+    async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError>;
+
+    /// The events recorded under one thread, in order.
+    async fn read_thread(
+        &self,
+        society: &SocietyId,
+        thread: &ThreadId,
+        range: ThreadRange,
+    ) -> Result<Vec<Recorded>, LogError>;
+
+    /// The newest snapshot, if one was saved. A snapshot is a cache: losing it costs time, nothing else.
+    async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError>;
+
+    /// Saves a snapshot in place of any older one.
+    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError>;
+
+    /// The societies that have events, in the order of their names.
+    async fn societies(&self) -> Result<Vec<SocietyId>, LogError>;
+}
+
+/// Which of a thread's events to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadRange {
+    /// Only events after this place.
+    pub after: Seq,
+    /// Only events up to and including this place.
+    pub through: Seq,
+    /// Of those, only this many of the newest.
+    pub newest: usize,
+}
+
+impl ThreadRange {
+    /// All events of the thread.
+    pub const ALL: Self = Self { after: Seq(0), through: Seq(u64::MAX), newest: usize::MAX };
+
+    /// All events of the thread up to and including a place.
+    pub fn through(through: Seq) -> Self {
+        Self { through, ..Self::ALL }
+    }
+}
+
+/// A folded state at a place of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The last event that is folded in.
+    pub seq: Seq,
+    /// The shape of `body`; a reader that does not know it ignores the snapshot.
+    pub version: u32,
+    /// The state.
+    pub body: Vec<u8>,
+}
+
+/// Why the log did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// Somebody else appended: the caller's picture is stale and it must stop.
+    #[error("the log of `{society}` ends at {actual}, not at {expected}: another owner has appended")]
+    Conflict {
+        /// Whose log.
+        society: SocietyId,
+        /// Where the caller thought it ends.
+        expected: Seq,
+        /// Where it ends.
+        actual: Seq,
+    },
+    /// Another process has it open.
+    #[error("{0}")]
+    Locked(String),
+    /// Written by a newer version of Polis.
+    #[error("{0}")]
+    TooNew(String),
+    /// What was read is not what was written.
+    #[error("{0}")]
+    Damaged(String),
+    /// The disk is full. Nothing was acknowledged; make room and it goes on.
+    #[error("the disk that holds the log is full; make room and try again")]
+    Full(#[source] BoxError),
+    /// Anything else below. Nothing was acknowledged.
+    #[error("the log cannot be written or read: {0}")]
+    Failed(#[source] BoxError),
+}
+
+impl LogError {
+    /// A stable name for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Conflict { .. } => "log_conflict",
+            Self::Locked(_) => "data_locked",
+            Self::TooNew(_) => "data_too_new",
+            Self::Damaged(_) => "data_damaged",
+            Self::Full(_) => "disk_full",
+            Self::Failed(_) => "log_failed",
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Tools: what agents can do to the world.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use polis_domain::{AgentId, CallResult, EffectId, SocietyId, TaskId, ThreadId};
+
+use crate::ToolSpec;
+
+/// Holds the tools of a society and runs them.
+#[async_trait]
+pub trait Toolbox: Send + Sync {
+    /// The tools that can be called now.
+    fn tools(&self) -> Arc<[ToolSpec]>;
+
+    /// Runs one call. Dropping the future stops it as far as that can be done.
+    ///
+    /// A failure that the model should read is a result with `is_error`; an error here means that nothing was done at all.
+    async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
+}
+
+/// One tool: what it is and how it runs.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What it is.
+    fn spec(&self) -> ToolSpec;
+
+    /// Runs it.
+    async fn call(&self, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
+}
+
+/// On whose behalf a call is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallContext {
+    /// The society.
+    pub society: SocietyId,
+    /// The call: the same after a crash, never used for another.
+    pub effect: EffectId,
+    /// Who calls.
+    pub agent: AgentId,
+    /// In which thread.
+    pub thread: ThreadId,
+    /// For which request of a person.
+    pub task: TaskId,
+}
+
+impl CallContext {
+    /// The key under which a receiver can tell a repetition from a new call.
+    pub fn idempotency_key(&self) -> String {
+        format!("{}/{}", self.society, self.effect)
+    }
+}
+
+/// Why a call did not begin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// No such tool.
+    #[error("there is no tool `{0}`")]
+    Unknown(String),
+    /// The arguments cannot be used.
+    #[error("the arguments cannot be used: {0}")]
+    BadArguments(String),
+}

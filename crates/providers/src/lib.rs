@@ -1,0 +1,1 @@
+//! Models over HTTP, one file a vendor; and one that needs no key.

@@ -1,0 +1,1 @@
+//! Scripted model and tools, memory log, manual clock, conformance suite and simulator.

@@ -1,0 +1,3 @@
+//! One command per chore.
+
+fn main() {}
