@@ -1,3 +1,77 @@
-//! One command per chore.
+//! One command per chore: `cargo xtask <chore>`. Each chore is a file of this crate; this one only picks it.
 
-fn main() {}
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod acceptance;
+mod bench;
+mod csv;
+mod record;
+mod sim;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::fmt;
+use std::process::ExitCode;
+
+use workspace::Workspace;
+
+const CHORES: &str = "\
+cargo xtask <chore>
+
+  test                        everything that must hold before a change goes in
+  tidy                        import directions, file rules, lints, ARCHITECTURE.md
+  acceptance [--ran FILE]     every row of docs/acceptance.csv is shown by a test that ran and passed
+  sim --seeds N [--from S]    N simulated societies with faults, from seed S on
+  bench [ARGS]                our figures against the floor of this machine";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (chore, rest) = match args.split_first() {
+        Some((chore, rest)) => (chore.as_str(), rest),
+        None => ("", &[][..]),
+    };
+    let outcome = match chore {
+        "test" => nothing_more(rest).and_then(|()| test::run(Workspace::load()?)),
+        "tidy" => nothing_more(rest).and_then(|()| tidy::run(&Workspace::load()?)),
+        "acceptance" => acceptance::run_with_args(rest),
+        "sim" => Workspace::load().and_then(|workspace| sim::run(&workspace, rest)),
+        "bench" => Workspace::load().and_then(|workspace| bench::run(&workspace, rest)),
+        "help" | "--help" | "-h" => {
+            println!("{CHORES}");
+            Ok(())
+        }
+        "" => Err(Usage("name a chore".to_owned()).into()),
+        unknown => Err(Usage(format!("there is no chore `{unknown}`")).into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<Usage>() => {
+            eprintln!("xtask: {error}\n\n{CHORES}");
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The command line is wrong; the list of chores is shown and the exit status is 2.
+#[derive(Debug)]
+struct Usage(String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+fn nothing_more(args: &[String]) -> anyhow::Result<()> {
+    match args.first() {
+        None => Ok(()),
+        Some(extra) => Err(Usage(format!("this chore takes no `{extra}`")).into()),
+    }
+}

@@ -1,1 +1,5 @@
-//! The agents that ship with Polis.
+//! The agents that ship with Polis. They are written like anybody's: on the engine's programming model, nothing else.
+
+mod converse;
+
+pub use converse::Converse;

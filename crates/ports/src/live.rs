@@ -13,6 +13,9 @@ pub trait Live: Send + Sync {
     /// Tells everybody who watches. Never blocks.
     fn publish(&self, society: &SocietyId, frame: Frame);
 
+    /// Whether anybody might be watching; when not, publishing can be spared.
+    fn is_watched(&self, society: &SocietyId) -> bool;
+
     /// Starts watching from now on.
     fn watch(&self, society: &SocietyId) -> LiveStream;
 }

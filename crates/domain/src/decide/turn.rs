@@ -36,7 +36,8 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
 fn fitting(draft: &Draft<'_>, result: TurnResult) -> TurnResult {
     let TurnResult::Done { message, answer, .. } = &result else { return result };
     let texts = [message.as_ref().map_or("", |message| &message.text), answer];
-    match texts.into_iter().try_for_each(|text| message::check_text(draft, text)) {
+    let checked = texts.into_iter().try_for_each(|text| message::check_text(draft, text));
+    match checked {
         Ok(()) => result,
         Err(refusal) => TurnResult::Failed(refusal.into()),
     }

@@ -1,0 +1,386 @@
+//! The loop of a society: decide → append → evolve → publish → reconcile. One task owns the spine; nothing else changes it.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::{
+    Command, EffectId, Event, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, Timestamp, TurnId, decide,
+    outstanding,
+};
+use polis_ports::{Frame, LogError, Snapshot};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::bench::Bench;
+use crate::plant::{Plant, is_planted};
+use crate::society::{Options, Ports, Rejected};
+use crate::turn;
+use crate::Cast;
+
+/// What reaches the actor.
+pub(crate) enum Mail {
+    /// A wish, and who wants to know what came of it.
+    Command { command: Command, reply: Option<oneshot::Sender<Committed>> },
+    /// A question about the spine as the log has it.
+    Look(Box<dyn FnOnce(&Spine) + Send>),
+    /// Take in no more, let turns reach a safe point within the time given, then end.
+    Stop { grace: Duration },
+}
+
+/// The events of one wish, in the log; or why there are none.
+pub(crate) type Committed = Result<Vec<Arc<Recorded>>, Rejected>;
+
+/// Most wishes decided together, and so committed together.
+const BATCH: usize = 512;
+
+/// Events between two snapshots.
+const SNAPSHOT_EVERY: u64 = 20_000;
+
+/// Events read at a time when the society opens.
+const PAGE: usize = 10_000;
+
+pub(crate) struct Actor {
+    pub(crate) society: SocietyId,
+    pub(crate) ports: Ports,
+    pub(crate) cast: Arc<Cast>,
+    pub(crate) options: Options,
+    pub(crate) door: mpsc::WeakSender<Mail>,
+    pub(crate) mail: mpsc::Receiver<Mail>,
+    spine: Spine,
+    bench: Bench,
+    /// The waits that end by themselves. An entry whose wait has ended is refused when its time comes.
+    timers: BTreeSet<(Timestamp, EffectId)>,
+    alarm: Option<(Timestamp, Pin<Box<dyn Future<Output = ()> + Send>>)>,
+    saved: Seq,
+    stopping: Option<Timestamp>,
+}
+
+/// What one pass over the mail came to, before it is in the log.
+#[derive(Default)]
+struct Pass {
+    events: Vec<Arc<Recorded>>,
+    replies: Vec<(oneshot::Sender<Committed>, Committed)>,
+    news: Vec<(TurnId, Arc<Recorded>)>,
+    looks: Vec<Box<dyn FnOnce(&Spine) + Send>>,
+}
+
+/// Folds a society's log, from its snapshot where there is one that we can read.
+pub(crate) async fn fold(ports: &Ports, society: &SocietyId) -> Result<(Spine, Seq), LogError> {
+    let head = ports.log.head(society).await?;
+    let snapshot = ports.log.load_snapshot(society).await?;
+    let saved = snapshot.filter(|snapshot| snapshot.version == SPINE_VERSION && snapshot.seq <= head);
+    let spine = saved.and_then(|snapshot| serde_json::from_slice::<Spine>(&snapshot.body).ok());
+    let mut spine = spine.unwrap_or_default();
+    let saved = spine.seq;
+    while spine.seq < head {
+        let page = ports.log.read(society, spine.seq, PAGE).await?;
+        if page.is_empty() {
+            return Err(LogError::Damaged(format!("the log of `{society}` ends at {} instead of {head}", spine.seq)));
+        }
+        page.iter().for_each(|recorded| spine.evolve(recorded));
+    }
+    Ok((spine, saved))
+}
+
+impl Actor {
+    pub(crate) fn new(
+        society: SocietyId,
+        ports: Ports,
+        cast: Arc<Cast>,
+        options: Options,
+        door: mpsc::WeakSender<Mail>,
+        mail: mpsc::Receiver<Mail>,
+    ) -> Self {
+        let bench = Bench::new(options.max_running, options.max_lingering);
+        Self {
+            society,
+            ports,
+            cast,
+            options,
+            door,
+            mail,
+            spine: Spine::default(),
+            bench,
+            timers: BTreeSet::new(),
+            alarm: None,
+            saved: Seq(0),
+            stopping: None,
+        }
+    }
+
+    /// Takes the log's state and begins it if it is empty. Used at the start and after the log has failed.
+    pub(crate) async fn recover(&mut self) -> Result<(), LogError> {
+        let (spine, saved) = fold(&self.ports, &self.society).await?;
+        self.spine = spine;
+        self.saved = saved;
+        self.timers.clear();
+        self.alarm = None;
+        if !self.spine.is_founded() {
+            let Options { entropy, limits, role, .. } = &self.options;
+            let found = Command::Found { seed: *entropy, limits: *limits, role: role.clone() };
+            let mut pass = Pass::default();
+            self.decide(&mut pass, found, None, self.ports.clock.now());
+            self.commit(pass).await?;
+        }
+        let all: Vec<_> = outstanding(&self.spine).collect();
+        for (id, owed) in all {
+            self.settle_accounts(id, Some(owed), None);
+        }
+        self.fill_seats();
+        Ok(())
+    }
+
+    /// Runs until it is stopped (`Ok`) or the log fails (`Err`).
+    pub(crate) async fn run(&mut self) -> Result<(), LogError> {
+        let mut letters = Vec::with_capacity(BATCH);
+        loop {
+            self.set_alarm();
+            let alarm = self.alarm.as_mut().map(|(_, alarm)| alarm);
+            tokio::select! {
+                biased;
+                taken = self.mail.recv_many(&mut letters, BATCH) => {
+                    if taken == 0 {
+                        // Every handle is gone: nobody can ask for anything any more.
+                        letters.push(Mail::Stop { grace: Duration::ZERO });
+                    }
+                }
+                () = async { match alarm { Some(alarm) => alarm.await, None => std::future::pending().await } } => {
+                    self.alarm = None;
+                }
+            }
+            self.pass(&mut letters).await?;
+            self.bench.sweep();
+            if self.may_end() {
+                self.bench.clear().await;
+                self.save().await;
+                return Ok(());
+            }
+            // Whoever was just answered gets to ask again before the next commit begins, so that commits stay full.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Answers what cannot be done while the log is out of order, until it is time to try again.
+    pub(crate) async fn stand_by(&mut self, error: &LogError) -> Standby {
+        self.bench.clear().await;
+        let until = Timestamp(self.ports.clock.now().0 + self.options.retry_ms);
+        let mut wake = self.ports.clock.sleep_until(until);
+        loop {
+            let mail = tokio::select! {
+                biased;
+                mail = self.mail.recv() => mail,
+                () = &mut wake => return Standby::TryAgain,
+            };
+            match mail {
+                Some(Mail::Command { reply: Some(reply), .. }) => {
+                    // Nobody waits for the answer any more: nothing to do.
+                    let _ = reply.send(Err(Rejected::unavailable(error)));
+                }
+                Some(Mail::Command { reply: None, .. } | Mail::Look(_)) => {}
+                Some(Mail::Stop { .. }) | None => return Standby::Stop,
+            }
+        }
+    }
+
+    async fn pass(&mut self, letters: &mut Vec<Mail>) -> Result<(), LogError> {
+        let at = self.ports.clock.now();
+        let mut pass = Pass::default();
+        for mail in letters.drain(..) {
+            match mail {
+                Mail::Command { command, reply } if self.is_closed_to(&command) => {
+                    pass.replies.extend(reply.map(|reply| (reply, Err(Rejected::Stopping))));
+                }
+                Mail::Command { command, reply } => self.decide(&mut pass, command, reply, at),
+                Mail::Look(look) => pass.looks.push(look),
+                Mail::Stop { grace } => self.stopping = Some(Timestamp(at.0 + grace.as_millis() as u64)),
+            }
+        }
+        while let Some((due, id)) = self.timers.first().copied().filter(|(due, _)| *due <= at) {
+            self.timers.remove(&(due, id));
+            self.decide(&mut pass, Command::Expire { id }, None, at);
+        }
+        self.commit(pass).await
+    }
+
+    fn decide(&mut self, pass: &mut Pass, command: Command, reply: Option<oneshot::Sender<Committed>>, at: Timestamp) {
+        let own = turn_of(&command);
+        let committed = match decide(&self.spine, command, at) {
+            Ok(recorded) => {
+                let recorded: Vec<_> = recorded.into_iter().map(Arc::new).collect();
+                for event in &recorded {
+                    self.spine.evolve(event);
+                    if let Event::EffectEnded { id, .. } | Event::EffectCleared { id } = &event.event
+                        && own != Some(id.turn)
+                    {
+                        pass.news.push((id.turn, event.clone()));
+                    }
+                }
+                pass.events.extend(recorded.iter().cloned());
+                Ok(recorded)
+            }
+            Err(refusal) => Err(Rejected::Refused(refusal)),
+        };
+        if let (Err(Rejected::Refused(refusal)), Some(turn)) = (&committed, own)
+            && !matches!(refusal, Refusal::TurnNotOpen(_) | Refusal::NotOpen(_))
+        {
+            tracing::error!(%turn, %refusal, "a turn asked for what it may not; it stands still");
+        }
+        pass.replies.extend(reply.map(|reply| (reply, committed)));
+    }
+
+    /// Makes a pass true: first the log, then everybody who is to know.
+    async fn commit(&mut self, pass: Pass) -> Result<(), LogError> {
+        let Pass { events, replies, news, looks } = pass;
+        if is_planted(Plant::AckBeforeCommit) {
+            answer(replies);
+            return self.append(&events).await.map(|()| self.follow(&events, &news, looks));
+        }
+        if let Err(error) = self.append(&events).await {
+            answer(replies.into_iter().map(|(reply, _)| (reply, Err(Rejected::unavailable(&error)))));
+            return Err(error);
+        }
+        answer(replies);
+        self.follow(&events, &news, looks);
+        if self.spine.seq.0 >= self.saved.0 + SNAPSHOT_EVERY {
+            self.save().await;
+        }
+        Ok(())
+    }
+
+    async fn append(&mut self, events: &[Arc<Recorded>]) -> Result<(), LogError> {
+        let Some(first) = events.first() else { return Ok(()) };
+        self.ports.log.append(&self.society, Seq(first.seq.0 - 1), events).await
+    }
+
+    fn follow(&mut self, events: &[Arc<Recorded>], news: &[(TurnId, Arc<Recorded>)], looks: Vec<Box<dyn FnOnce(&Spine) + Send>>) {
+        if !events.is_empty() && self.ports.live.is_watched(&self.society) {
+            self.ports.live.publish(&self.society, Frame::Committed(events.into()));
+        }
+        for (turn, event) in news {
+            self.bench.tell(*turn, event);
+        }
+        self.reconcile(events);
+        looks.into_iter().for_each(|look| look(&self.spine));
+    }
+
+    /// Starts what is owed and not running, stops what is running and not owed, for every turn that the events touch.
+    fn reconcile(&mut self, events: &[Arc<Recorded>]) {
+        let mut last = None;
+        for event in events {
+            let Some(id) = event.turn() else { continue };
+            let first = matches!(event.event, Event::TurnStarted { .. }).then(|| event.clone());
+            if last == Some(id) && first.is_none() {
+                continue;
+            }
+            last = Some(id);
+            let owed = self.spine.turns.get(&id).map(|turn| Owed::of(id, turn));
+            self.settle_accounts(id, owed, first);
+        }
+        self.fill_seats();
+    }
+
+    fn settle_accounts(&mut self, id: TurnId, owed: Option<Owed>, first: Option<Arc<Recorded>>) {
+        let Some(owed) = owed else { return self.bench.leave(id) };
+        if !(is_planted(Plant::ForgetAWait) && first.is_none() && !self.bench.is_seated(id)) {
+            self.timers.extend(owed.timers);
+        }
+        if owed.run {
+            self.bench.want(id, first);
+        } else if self.spine.turns.get(&id).is_some_and(|turn| turn.parked.is_some()) {
+            self.bench.leave(id);
+        } else {
+            self.bench.rest(id);
+        }
+    }
+
+    fn fill_seats(&mut self) {
+        if self.stopping.is_some() {
+            return;
+        }
+        while let Some((id, first)) = self.bench.next() {
+            let owed = self.spine.turns.get(&id).is_some_and(polis_domain::Turn::is_owed);
+            if !owed || self.bench.is_seated(id) {
+                continue;
+            }
+            let Some((turn, door)) = self.spine.turns.get(&id).zip(self.door.upgrade()) else { continue };
+            let role = self.spine.agents.get(&turn.agent).and_then(|agent| self.spine.roles.get(&agent.role));
+            let seat = turn::Seat {
+                id,
+                society: self.society.clone(),
+                agent: turn.agent.clone(),
+                thread: turn.thread.clone(),
+                role: role.cloned(),
+                seed: self.spine.seed,
+                ports: self.ports.clone(),
+                cast: self.cast.clone(),
+                door,
+                first,
+            };
+            self.bench.seat(id, |news| turn::run(seat, news));
+        }
+    }
+
+    fn set_alarm(&mut self) {
+        let next = self.timers.first().map(|(due, _)| *due).into_iter().chain(self.stopping).min();
+        if self.alarm.as_ref().map(|(due, _)| *due) != next {
+            let clock = self.ports.clock.clone();
+            self.alarm = next.map(|due| {
+                let alarm: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move { clock.sleep_until(due).await });
+                (due, alarm)
+            });
+        }
+    }
+
+    /// While stopping, turns may finish what they are at; nothing new comes in from outside.
+    fn is_closed_to(&self, command: &Command) -> bool {
+        self.stopping.is_some() && turn_of(command).is_none()
+    }
+
+    fn may_end(&self) -> bool {
+        self.stopping.is_some_and(|latest| self.bench.running() == 0 || self.ports.clock.now() >= latest)
+    }
+
+    /// Saves a snapshot. It is a cache, so a failure is only told.
+    async fn save(&mut self) {
+        if self.saved == self.spine.seq {
+            return;
+        }
+        self.saved = self.spine.seq;
+        let Ok(body) = serde_json::to_vec(&self.spine) else { return };
+        let snapshot = Snapshot { seq: self.spine.seq, version: SPINE_VERSION, body };
+        if let Err(error) = self.ports.log.save_snapshot(&self.society, snapshot).await {
+            tracing::warn!(%error, "the snapshot was not saved; the next start folds more of the log");
+        }
+    }
+}
+
+/// What to do after standing by.
+pub(crate) enum Standby {
+    TryAgain,
+    Stop,
+}
+
+/// Answers everybody; one who no longer waits is passed over.
+fn answer(replies: impl IntoIterator<Item = (oneshot::Sender<Committed>, Committed)>) {
+    for (reply, committed) in replies {
+        let _ = reply.send(committed);
+    }
+}
+
+/// The turn that wishes this; none when it comes from outside.
+fn turn_of(command: &Command) -> Option<TurnId> {
+    match command {
+        Command::Begin { turn, .. } | Command::Settle { turn, .. } | Command::Park { turn, .. } => Some(*turn),
+        Command::End { id, .. } | Command::Act { id, .. } | Command::Doubt { id } | Command::Restart { id } => Some(id.turn),
+        Command::Found { .. }
+        | Command::CreateRole { .. }
+        | Command::Spawn { .. }
+        | Command::Send { .. }
+        | Command::Resolve { .. }
+        | Command::Expire { .. }
+        | Command::Resume { .. }
+        | Command::Cancel { .. } => None,
+    }
+}

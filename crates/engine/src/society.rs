@@ -1,0 +1,319 @@
+//! The door of a society: a cheap handle for everybody who asks something of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use polis_domain::{
+    AgentId, Command, EffectId, Event, Failure, Letter, LetterKind, Limits, MessageId, Payload, Recorded, Refusal, ReplyTo,
+    Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix, place, unique,
+};
+use polis_ports::{Clock, Live, Log, LogError, Model, ThreadRange, Toolbox};
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::actor::{Actor, Committed, Mail, Standby};
+use crate::{Cast, Watch};
+
+/// What a society needs from the world.
+#[derive(Clone)]
+pub struct Ports {
+    /// Keeps what happened.
+    pub log: Arc<dyn Log>,
+    /// Thinks.
+    pub model: Arc<dyn Model>,
+    /// Acts.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// Tells whoever watches.
+    pub live: Arc<dyn Live>,
+    /// Knows the time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// How a society is run on this node.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// A random number, new each time: ids of what comes from outside are drawn from it.
+    pub entropy: u64,
+    /// What holds in the society, if it is founded now.
+    pub limits: Limits,
+    /// The role of root, if the society is founded now.
+    pub role: Arc<Role>,
+    /// Most turns that run at once; the others queue.
+    pub max_running: usize,
+    /// Most waiting turns that stay in memory; the others are run again when their answer comes.
+    pub max_lingering: usize,
+    /// Wishes that may queue before whoever asks must wait.
+    pub mailbox: usize,
+    /// How long to wait before a log that failed is tried again.
+    pub retry_ms: u64,
+}
+
+impl Options {
+    /// The defaults, for a root with this role.
+    pub fn new(entropy: u64, role: Role) -> Self {
+        Self {
+            entropy,
+            limits: Limits::default(),
+            role: Arc::new(role),
+            max_running: 256,
+            max_lingering: 1_024,
+            mailbox: 1_024,
+            retry_ms: 1_000,
+        }
+    }
+}
+
+/// Why a wish came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// It is not allowed, or makes no sense.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The log cannot be written or read now; nothing was changed that anybody was told of.
+    #[error("{}", .0.message)]
+    Unavailable(Failure),
+    /// The society is stopping.
+    #[error("the society is stopping and takes nothing in; try again after its restart")]
+    Stopping,
+}
+
+impl Rejected {
+    /// A stable name for programs.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::Unavailable(failure) => &failure.code,
+            Self::Stopping => "stopping",
+        }
+    }
+
+    pub(crate) fn unavailable(error: &LogError) -> Self {
+        Self::Unavailable(Failure::new(error.code(), error.to_string()))
+    }
+}
+
+impl From<LogError> for Rejected {
+    fn from(error: LogError) -> Self {
+        Self::unavailable(&error)
+    }
+}
+
+/// A letter that is in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// The letter.
+    pub message_id: MessageId,
+    /// The request that it belongs to.
+    pub task_id: TaskId,
+    /// Its place in the log.
+    pub seq: Seq,
+}
+
+/// The door of a society. Clones lead to the same one; it runs until [`Society::stop`] or until the last handle is gone.
+#[derive(Clone)]
+pub struct Society {
+    id: SocietyId,
+    ports: Ports,
+    door: mpsc::Sender<Mail>,
+    draws: Arc<(u64, AtomicU64)>,
+    task: Arc<tokio::sync::Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl Society {
+    /// Opens a society: folds its log and takes up whatever is owed. An empty log is founded.
+    pub async fn open(id: SocietyId, ports: Ports, cast: Cast, options: Options) -> Result<Self, LogError> {
+        let (door, mail) = mpsc::channel(options.mailbox);
+        let draws = Arc::new((mix(options.entropy), AtomicU64::new(0)));
+        let mut actor = Actor::new(id.clone(), ports.clone(), Arc::new(cast), options, door.downgrade(), mail);
+        actor.recover().await?;
+        let task = Arc::new(tokio::sync::Mutex::new(Some(tokio::spawn(keep_running(actor)))));
+        Ok(Self { id, ports, door, draws, task })
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &SocietyId {
+        &self.id
+    }
+
+    /// The log behind it.
+    pub fn log(&self) -> &Arc<dyn Log> {
+        &self.ports.log
+    }
+
+    /// Gives root a new request.
+    pub async fn submit(&self, text: &str) -> Result<Sent, Rejected> {
+        self.send(AgentId::root(), text, None).await
+    }
+
+    /// Says something to an agent, as the person; within a request of before, or as a new one.
+    pub async fn send(&self, to: AgentId, text: &str, task: Option<TaskId>) -> Result<Sent, Rejected> {
+        self.send_with_meta(to, text, task, Map::new()).await
+    }
+
+    /// Says something to an agent, with data for its handler, such as `_ui_action: retry`.
+    pub async fn send_with_meta(
+        &self,
+        to: AgentId,
+        text: &str,
+        task: Option<TaskId>,
+        meta: Map<String, Value>,
+    ) -> Result<Sent, Rejected> {
+        let letter = Letter {
+            id: format!("msg_{}", self.draw()).into(),
+            from: AgentId::user(),
+            to,
+            task_id: task.unwrap_or_else(|| self.draw().into()),
+            kind: LetterKind::Message,
+            payload: Payload { text: text.into(), meta },
+            reply_to: ReplyTo::User,
+        };
+        let (message_id, task_id) = (letter.id.clone(), letter.task_id.clone());
+        let events = self.wish(Command::Send { letter: Arc::new(letter) }).await?;
+        Ok(Sent { message_id, task_id, seq: events.first().map_or(Seq(0), |event| event.seq) })
+    }
+
+    /// Makes a role.
+    pub async fn create_role(&self, role: Role) -> Result<(), Rejected> {
+        self.wish(Command::CreateRole { role: Arc::new(role) }).await.map(drop)
+    }
+
+    /// Makes an agent below another.
+    pub async fn spawn(&self, agent: AgentId, role: RoleId, parent: AgentId) -> Result<(), Rejected> {
+        self.wish(Command::Spawn { agent, role, parent }).await.map(drop)
+    }
+
+    /// Answers an approval, or settles a write that is in doubt.
+    pub async fn resolve(&self, id: EffectId, resolution: Resolution) -> Result<(), Rejected> {
+        self.wish(Command::Resolve { id, resolution }).await.map(drop)
+    }
+
+    /// Lets a parked turn try again.
+    pub async fn resume(&self, turn: polis_domain::TurnId) -> Result<(), Rejected> {
+        self.wish(Command::Resume { turn }).await.map(drop)
+    }
+
+    /// Calls off a request or a turn, with everything below it.
+    pub async fn cancel(&self, target: Target, reason: &str) -> Result<(), Rejected> {
+        self.wish(Command::Cancel { target, reason: reason.to_owned() }).await.map(drop)
+    }
+
+    /// Looks at the spine as the log has it.
+    pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Result<T, Rejected> {
+        let (reply, answer) = oneshot::channel();
+        let look = Box::new(move |spine: &Spine| {
+            let _ = reply.send(question(spine));
+        });
+        self.door.send(Mail::Look(look)).await.map_err(|_| Rejected::Stopping)?;
+        answer.await.map_err(|_| Rejected::Stopping)
+    }
+
+    /// What passed between the person and the society about a request, in order; nothing if there is no such request.
+    pub async fn letters(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Letter>)>, Rejected> {
+        let events = self.ports.log.read_thread(&self.id, &task.thread(), ThreadRange::ALL).await?;
+        let letter = |recorded: Recorded| match &recorded.event {
+            Event::LetterSent { letter, .. } => Some((recorded.clone(), letter.clone())),
+            _ => None,
+        };
+        Ok(events.into_iter().filter_map(letter).collect())
+    }
+
+    /// One thread, addressed from a main thread. Its sub-threads appear by name only.
+    pub async fn thread(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, Rejected> {
+        let (from, to) = (main.clone(), path.clone());
+        let known = self.look(move |spine| {
+            let found = spine.resolve(&from, &to)?;
+            let idle = spine.agents.contains_key(&AgentId::from(found.as_str()));
+            Some(found).filter(|found| idle || spine.threads.contains_key(found))
+        });
+        let address = || ThreadId::from(if path.is_main() { main.to_string() } else { format!("{main}.{path}") });
+        let thread = known.await?.ok_or_else(|| Refusal::UnknownThread(address()))?;
+        let events = self.ports.log.read_thread(&self.id, &thread, ThreadRange::ALL).await?;
+        Ok(Thread::fold(thread, &events))
+    }
+
+    /// One thread with all its sub-threads in place, in the documents' shape.
+    pub async fn tree(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, Rejected> {
+        let mut thread = self.thread(main, path).await?;
+        let id = thread.id.clone();
+        let links = self.look(move |spine| spine.threads.get(&id).map(|head| head.links.clone()).unwrap_or_default()).await?;
+        for (index, links) in links {
+            for (slot, _) in links {
+                let below = Box::pin(self.tree(main, &path.child_at(index, slot.clone()))).await?;
+                let Ok(value) = serde_json::to_value(&below) else { continue };
+                if let Some(message) = thread.messages.get_mut(index as usize) {
+                    place(&mut message.meta, &slot, value);
+                }
+            }
+        }
+        Ok(thread)
+    }
+
+    /// Everything that happens after a place of the log, without a gap, and live from then on.
+    pub fn watch(&self, after: Seq) -> Watch {
+        Watch::new(self.id.clone(), self.ports.log.clone(), self.ports.live.clone(), after)
+    }
+
+    /// Waits for the letter that ends a request.
+    pub async fn answer(&self, sent: &Sent) -> Result<Arc<Letter>, Rejected> {
+        let mut watch = self.watch(sent.seq);
+        loop {
+            let Some(recorded) = watch.next_event().await? else { return Err(Rejected::Stopping) };
+            if let Event::LetterSent { letter, .. } = &recorded.event
+                && letter.task_id == sent.task_id
+                && letter.to.is_user()
+                && letter.kind != LetterKind::Message
+            {
+                return Ok(letter.clone());
+            }
+        }
+    }
+
+    /// Takes in no more, gives running turns until `grace` to reach a safe point, then ends. What is cut is owed again at the
+    /// next opening.
+    pub async fn stop(&self, grace: Duration) {
+        // A closed door means that it has ended already.
+        let _ = self.door.send(Mail::Stop { grace }).await;
+        if let Some(task) = self.task.lock().await.take() {
+            let _ = task.await;
+        }
+    }
+
+    async fn wish(&self, command: Command) -> Committed {
+        let (reply, answer) = oneshot::channel();
+        let mail = Mail::Command { command, reply: Some(reply) };
+        self.door.send(mail).await.map_err(|_| Rejected::Stopping)?;
+        answer.await.map_err(|_| Rejected::Stopping)?
+    }
+
+    fn draw(&self) -> String {
+        unique(self.draws.0, self.ports.clock.now(), self.draws.1.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Runs the actor; when the log fails, stands by and takes the log's state again. An owner that was fenced off ends.
+async fn keep_running(mut actor: Actor) {
+    let mut failed = None;
+    loop {
+        let ended = match failed {
+            None => actor.run().await,
+            Some(_) => match actor.recover().await {
+                Ok(()) => {
+                    tracing::info!("the log works again; going on");
+                    actor.run().await
+                }
+                Err(error) => Err(error),
+            },
+        };
+        let Err(error) = ended else { return };
+        tracing::error!(%error, code = error.code(), "the log failed; taking nothing in");
+        if matches!(error, LogError::Conflict { .. }) {
+            return;
+        }
+        match actor.stand_by(&error).await {
+            Standby::TryAgain => failed = Some(error),
+            Standby::Stop => return,
+        }
+    }
+}

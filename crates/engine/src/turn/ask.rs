@@ -1,0 +1,126 @@
+//! Waiting: for another agent, a person, a time, or a unit. The answer comes through the log, so the turn may leave memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::{
+    Act, AgentId, Behaviour, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Outcome, Payload, ReplyTo, Role, RoleId,
+    SubThreadPath, Task, Timestamp, Verdict,
+};
+use serde_json::{Map, Value};
+
+use super::journal::Entry;
+use super::Turn;
+
+impl Turn {
+    /// Asks another agent and waits for its answer, at most `patience`.
+    pub async fn ask(&mut self, to: &AgentId, text: &str, patience: Duration) -> Result<Arc<str>, Failure> {
+        let reply_to = ReplyTo::Effect(EffectId { turn: self.seat.id, n: self.n });
+        let letter = Arc::new(self.letter(to, text, reply_to));
+        let deadline = Some(self.after(patience));
+        match self.wait(Effect::Ask { letter, deadline }).await? {
+            Outcome::Answer(text) => Ok(text),
+            _ => self.park_diverged(self.n - 1, "ask").await,
+        }
+    }
+
+    /// Asks a person to agree to something, and waits; for ever unless `patience` is given.
+    pub async fn approve(&mut self, question: &str, details: Value, patience: Option<Duration>) -> Result<Verdict, Failure> {
+        let deadline = patience.map(|patience| self.after(patience));
+        match self.wait(Effect::Approval { question: question.to_owned(), details, deadline }).await? {
+            Outcome::Verdict(verdict) => Ok(verdict),
+            _ => self.park_diverged(self.n - 1, "approval").await,
+        }
+    }
+
+    /// Lets time pass.
+    pub async fn sleep(&mut self, duration: Duration) -> Result<(), Failure> {
+        let until = self.after(duration);
+        self.wait(Effect::Sleep { until }).await.map(drop)
+    }
+
+    /// Runs a unit in a sub-thread, as a turn of its own, and gives what it answers.
+    pub async fn run_unit(&mut self, path: &SubThreadPath, behaviour: &Behaviour, task: Task) -> Result<Arc<str>, Failure> {
+        let unit = (path.clone(), behaviour.clone(), task);
+        match self.run_units(vec![unit]).await?.pop() {
+            Some(result) => result,
+            None => self.park_diverged(self.n, "unit").await,
+        }
+    }
+
+    /// Runs units in several sub-threads at once; one result for each, in order. A failure stays the result of its own unit.
+    pub async fn run_units(
+        &mut self,
+        units: Vec<(SubThreadPath, Behaviour, Task)>,
+    ) -> Result<Vec<Result<Arc<str>, Failure>>, Failure> {
+        let parent = self.path();
+        let mut effects = Vec::with_capacity(units.len());
+        for (path, behaviour, mut task) in units {
+            let thread = self.resolve(&path).await?;
+            task.meta.insert("subThreadPath".to_owned(), path.to_string().into());
+            task.meta.insert("parentThreadPath".to_owned(), parent.to_string().into());
+            effects.push(Effect::Unit { thread, behaviour, task });
+        }
+        let results = self.wait_for_all(effects).await;
+        let text = |result: Result<Outcome, Failure>| match result {
+            Ok(Outcome::Answer(text)) => Ok(text),
+            Ok(_) => Err(Failure::new("no_answer", "the unit gave no answer")),
+            Err(failure) => Err(failure),
+        };
+        Ok(results.into_iter().map(text).collect())
+    }
+
+    /// Sends a letter to an agent or to the person; nobody waits for an answer.
+    pub async fn send(&mut self, to: &AgentId, text: &str) -> Result<MessageId, Failure> {
+        let letter = self.letter(to, text, ReplyTo::Nobody);
+        let id = letter.id.clone();
+        self.act(vec![Act::Send { letter: Arc::new(letter) }]).await?;
+        Ok(id)
+    }
+
+    /// Makes a role.
+    pub async fn create_role(&mut self, role: Role) -> Result<(), Failure> {
+        self.act(vec![Act::CreateRole { role: Arc::new(role) }]).await.map(drop)
+    }
+
+    /// Makes an agent below this one.
+    pub async fn spawn_agent(&mut self, agent: &AgentId, role: &RoleId) -> Result<(), Failure> {
+        self.act(vec![Act::Spawn { agent: agent.clone(), role: role.clone() }]).await.map(drop)
+    }
+
+    fn letter(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Letter {
+        Letter {
+            id: self.new_id("msg").into(),
+            from: self.seat.agent.clone(),
+            to: to.clone(),
+            task_id: self.task.id.clone(),
+            kind: LetterKind::Message,
+            payload: Payload { text: text.into(), meta: Map::new() },
+            reply_to,
+        }
+    }
+
+    fn after(&self, duration: Duration) -> Timestamp {
+        Timestamp(self.now().0.saturating_add(duration.as_millis() as u64))
+    }
+
+    async fn wait(&mut self, effect: Effect) -> Result<Outcome, Failure> {
+        match self.wait_for_all(vec![effect]).await.pop() {
+            Some(result) => result,
+            None => self.park_diverged(self.n, "wait").await,
+        }
+    }
+
+    async fn wait_for_all(&mut self, effects: Vec<Effect>) -> Vec<Result<Outcome, Failure>> {
+        let entries = self.state(effects).await;
+        let mut results: Vec<_> = entries.iter().map(|entry| self.result(entry)).collect();
+        while results.iter().any(Option::is_none) {
+            let Some(event) = self.news.recv().await else { std::future::pending().await };
+            let place = entries.iter().position(|entry| Some(entry.id) == event.event.effect());
+            if let Some(place) = place {
+                results[place] = self.result(&Entry::new(entries[place].id, [event]));
+            }
+        }
+        results.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,183 @@
+//! Calling tools: intent in the log before the act, result in the log before its use, no write repeated unasked.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use polis_domain::{
+    Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Recorded, ToolCall,
+};
+use polis_ports::{CallContext, Toolbox};
+use tokio::sync::mpsc;
+
+use super::journal::Entry;
+use super::{Turn, commit};
+use crate::actor::Mail;
+use crate::plant::{Plant, is_planted};
+
+impl Turn {
+    /// Calls one tool. A failure is a result that tells of it.
+    pub async fn call_tool(&mut self, call: ToolCall) -> CallResult {
+        self.call_tools(vec![call]).await.pop().unwrap_or_else(|| refused("the call was not made"))
+    }
+
+    /// Calls tools; exactly one result for each, in order (D22). What only reads or may be repeated runs at once; each write
+    /// waits for those before it, so that after a crash no write is in doubt that was never begun.
+    pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
+        let tools = self.tools();
+        let class_of = |name: &str| tools.iter().find(|tool| &*tool.name == name).map(|tool| tool.class);
+        let calls = calls.into_iter().map(|call| Call {
+            class: class_of(&call.name).unwrap_or_default(),
+            call_id: call.id,
+            tool: call.name,
+            arguments: call.arguments,
+        });
+        let mut results = Vec::new();
+        let mut together = Vec::new();
+        for call in calls {
+            if call.class == EffectClass::Write {
+                results.extend(self.call_together(std::mem::take(&mut together)).await);
+                results.extend(self.call_together(vec![call]).await);
+            } else {
+                together.push(call);
+            }
+        }
+        results.extend(self.call_together(together).await);
+        results
+    }
+
+    async fn call_together(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
+        if calls.is_empty() {
+            return Vec::new();
+        }
+        let early = self.plant_act(&calls).await;
+        let entries = self.state(calls.iter().cloned().map(Effect::Tool).collect()).await;
+        let mut results: Vec<Option<CallResult>> = vec![None; entries.len()];
+        let mut running = FuturesUnordered::new();
+        let mut doubtful = 0;
+        for (entry, call) in entries.iter().zip(&calls) {
+            match next_step(entry, call.class) {
+                Next::Done => {}
+                Next::Perform if early.is_some() => running.push(self.worker(entry.id, call).report(early.clone())),
+                Next::Perform => running.push(self.worker(entry.id, call).report(None)),
+                Next::Again => {
+                    self.commit(Command::Restart { id: entry.id }).await;
+                    running.push(self.worker(entry.id, call).report(None));
+                }
+                Next::Doubt => {
+                    self.commit(Command::Doubt { id: entry.id }).await;
+                    doubtful += 1;
+                }
+                Next::Await => doubtful += 1,
+            }
+        }
+        for (entry, result) in entries.iter().zip(&mut results) {
+            *result = self.result(entry).map(result_of);
+        }
+        while !running.is_empty() || doubtful > 0 {
+            let event = tokio::select! {
+                biased;
+                Some(event) = running.next() => event,
+                Some(event) = self.news.recv(), if doubtful > 0 => {
+                    doubtful -= usize::from(entries.iter().any(|entry| Some(entry.id) == event.event.effect()));
+                    event
+                }
+                else => std::future::pending().await,
+            };
+            let Some(place) = entries.iter().position(|entry| Some(entry.id) == event.event.effect()) else { continue };
+            let id = entries[place].id;
+            if matches!(event.event, Event::EffectCleared { .. }) {
+                self.commit(Command::Restart { id }).await;
+                running.push(self.worker(id, &calls[place]).report(None));
+                continue;
+            }
+            results[place] = self.result(&Entry::new(id, [event])).map(result_of);
+        }
+        results.into_iter().map(|result| result.unwrap_or_else(|| refused("the call has no result"))).collect()
+    }
+
+    fn worker(&self, id: EffectId, call: &Call) -> Worker {
+        Worker {
+            id,
+            call: call.clone(),
+            toolbox: self.seat.ports.toolbox.clone(),
+            door: self.seat.door.clone(),
+            context: CallContext {
+                society: self.seat.society.clone(),
+                effect: id,
+                agent: self.seat.agent.clone(),
+                thread: self.seat.thread.clone(),
+                task: self.task.id.clone(),
+            },
+        }
+    }
+
+    /// The planted bug: the act comes before its intent.
+    async fn plant_act(&self, calls: &[Call]) -> Option<CallResult> {
+        if !is_planted(Plant::ActBeforeIntent) || self.journal.has(self.n) {
+            return None;
+        }
+        let id = EffectId { turn: self.seat.id, n: self.n };
+        Some(self.worker(id, calls.first()?).act().await)
+    }
+}
+
+/// What to do about a call that the log knows so far.
+enum Next {
+    Done,
+    Perform,
+    Again,
+    Doubt,
+    Await,
+}
+
+fn next_step(entry: &Entry, class: EffectClass) -> Next {
+    match entry.last().map(|last| &last.event) {
+        Some(Event::EffectEnded { .. } | Event::EffectRefused { .. }) | None => Next::Done,
+        Some(Event::EffectCleared { .. }) => Next::Again,
+        Some(Event::EffectDoubted { .. }) => Next::Await,
+        Some(_) if entry.fresh || class != EffectClass::Write => Next::Perform,
+        Some(_) => Next::Doubt,
+    }
+}
+
+fn result_of(result: Result<Outcome, polis_domain::Failure>) -> CallResult {
+    match result {
+        Ok(Outcome::Result(result)) => result,
+        Ok(_) => refused("the call has no result"),
+        Err(failure) => refused(&failure.to_string()),
+    }
+}
+
+fn refused(message: &str) -> CallResult {
+    CallResult { content: message.into(), is_error: true }
+}
+
+/// Does one call and reports it.
+struct Worker {
+    id: EffectId,
+    call: Call,
+    toolbox: Arc<dyn Toolbox>,
+    door: mpsc::Sender<Mail>,
+    context: CallContext,
+}
+
+impl Worker {
+    async fn act(&self) -> CallResult {
+        let done = self.toolbox.call(&self.call.tool, &self.call.arguments, &self.context).await;
+        done.unwrap_or_else(|error| refused(&error.to_string()))
+    }
+
+    /// Does the call, unless its result is at hand, and gives the event that ends it.
+    async fn report(self, done: Option<CallResult>) -> Arc<Recorded> {
+        let result = match done {
+            Some(result) => result,
+            None => self.act().await,
+        };
+        let ended = Command::End { id: self.id, outcome: Outcome::Result(result) };
+        match commit(&self.door, ended).await.pop() {
+            Some(event) => event,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A turn's journal: what the log says of its effects so far.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use polis_domain::{Effect, EffectId, Event, Recorded, Seq, SocietyId, ThreadId, TurnId};
+use polis_ports::{Log, LogError, ThreadRange};
+
+/// The effects of earlier runs that this run has not asked for yet.
+#[derive(Default)]
+pub(super) struct Journal {
+    entries: BTreeMap<u32, Entry>,
+}
+
+/// The events of one effect, in order.
+pub(super) struct Entry {
+    pub(super) id: EffectId,
+    pub(super) events: Vec<Arc<Recorded>>,
+    /// Whether the effect was stated in this very run.
+    pub(super) fresh: bool,
+}
+
+impl Journal {
+    /// Reads a turn's first event and its journal.
+    pub(super) async fn read(
+        log: &dyn Log,
+        society: &SocietyId,
+        thread: &ThreadId,
+        turn: TurnId,
+    ) -> Result<(Arc<Recorded>, Self), LogError> {
+        let range = ThreadRange { after: Seq(turn.0.0 - 1), ..ThreadRange::ALL };
+        let mut events = log.read_thread(society, thread, range).await?.into_iter().map(Arc::new);
+        let first = events.next().filter(|first| first.seq == turn.0);
+        let first = first.ok_or_else(|| LogError::Damaged(format!("event {turn} is missing from thread `{thread}`")))?;
+        let mut entries = BTreeMap::new();
+        for event in events {
+            let Some(id) = event.event.effect().filter(|id| id.turn == turn) else { continue };
+            entries.entry(id.n).or_insert_with(|| Entry { id, events: Vec::new(), fresh: false }).events.push(event);
+        }
+        Ok((first, Self { entries }))
+    }
+
+    pub(super) fn has(&self, n: u32) -> bool {
+        self.entries.contains_key(&n)
+    }
+
+    pub(super) fn take(&mut self, id: EffectId) -> Option<Entry> {
+        self.entries.remove(&id.n)
+    }
+
+    /// The first effect that this run has not asked for.
+    pub(super) fn first(&self) -> Option<u32> {
+        self.entries.keys().next().copied()
+    }
+
+    /// What an effect was, for people.
+    pub(super) fn describe(&self, n: u32) -> &'static str {
+        let first = self.entries.get(&n).and_then(|entry| entry.events.first());
+        match first.map(|first| &first.event) {
+            Some(Event::EffectStarted { effect, .. }) => effect.kind(),
+            Some(_) => "another change",
+            None => "something else",
+        }
+    }
+}
+
+impl Entry {
+    /// An effect of this run.
+    pub(super) fn new(id: EffectId, events: impl IntoIterator<Item = Arc<Recorded>>) -> Self {
+        Self { id, events: events.into_iter().collect(), fresh: true }
+    }
+
+    pub(super) fn last(&self) -> Option<&Arc<Recorded>> {
+        self.events.last()
+    }
+
+    /// Whether this is what the handler asks for now. A refusal says nothing of what was asked, so it agrees.
+    pub(super) fn agrees_with(&self, effect: &Effect) -> bool {
+        match self.events.first().map(|first| &first.event) {
+            Some(Event::EffectStarted { effect: logged, .. }) => logged == effect,
+            Some(Event::EffectRefused { .. }) => true,
+            _ => false,
+        }
+    }
+}

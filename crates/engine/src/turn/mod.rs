@@ -1,0 +1,278 @@
+//! A turn: one durable run of a handler. What a handler is given, and how it is run again after a crash.
+//!
+//! Every effect is numbered and logged. On a second run the logged answers are given until the log ends; then it goes on for
+//! real. A turn sees the society as it stood at the last answer that it received: time, ids and threads are derived from that
+//! place of the log, so that reading them needs no event and gives the same again.
+
+mod ask;
+mod call;
+mod journal;
+mod model;
+mod threads;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use polis_domain::{
+    AgentId, Command, Effect, EffectId, Event, Failure, Message, Origin, Outcome, Phase, Recorded, Response, Role, Sender, Seq,
+    SocietyId, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, mix, unique,
+};
+use polis_ports::{LogError, ToolSpec};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::Cast;
+use crate::actor::Mail;
+use crate::society::Ports;
+use journal::{Entry, Journal};
+pub use threads::BatchUpdate;
+
+/// What a turn needs to begin.
+pub(crate) struct Seat {
+    pub(crate) id: TurnId,
+    pub(crate) society: SocietyId,
+    pub(crate) agent: AgentId,
+    pub(crate) thread: ThreadId,
+    pub(crate) role: Option<Arc<Role>>,
+    pub(crate) seed: u64,
+    pub(crate) ports: Ports,
+    pub(crate) cast: Arc<Cast>,
+    pub(crate) door: mpsc::Sender<Mail>,
+    /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
+    pub(crate) first: Option<Arc<Recorded>>,
+}
+
+/// What a handler is given: its task, and every effect that it may have.
+///
+/// All effects take `&mut self`, so that they happen one after another and are numbered alike in every run; what may happen at
+/// once is asked for at once ([`Turn::call_tools`], [`Turn::run_units`]).
+pub struct Turn {
+    seat: Seat,
+    origin: Origin,
+    task: Task,
+    phase: Phase,
+    /// Messages in the thread when the turn began, its own user message included.
+    length_at_start: u32,
+    journal: Journal,
+    news: mpsc::Receiver<Arc<Recorded>>,
+    /// The number of the next effect.
+    n: u32,
+    /// Ids drawn so far.
+    draws: u64,
+    /// The last event that the turn knows of.
+    position: (Seq, Timestamp),
+    suggested: bool,
+    known: threads::Known,
+}
+
+/// Runs a turn to its end, or until it is dropped.
+pub(crate) async fn run(seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) {
+    let (id, door) = (seat.id, seat.door.clone());
+    let command = match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
+        Ok(command) => command,
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            let failure = Failure::new("panicked", format!("the agent's code panicked: {text}"));
+            Command::Settle { turn: id, result: TurnResult::Failed(failure) }
+        }
+    };
+    // A closed door means that the society has ended; the turn is owed again when it opens.
+    let _ = door.send(Mail::Command { command, reply: None }).await;
+}
+
+async fn work(mut seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) -> Command {
+    let id = seat.id;
+    let park = |code: &'static str, message: String| Command::Park { turn: id, reason: Failure::new(code, message) };
+    let (first, journal) = match seat.first.take() {
+        Some(first) => (first, Journal::default()),
+        None => match Journal::read(&*seat.ports.log, &seat.society, &seat.thread, id).await {
+            Ok(found) => found,
+            Err(error) => return park(error.code(), error.to_string()),
+        },
+    };
+    let Event::TurnStarted { behaviour, phase, task, origin, message, index, .. } = &first.event else {
+        return park("data_damaged", format!("event {} does not start a turn", first.seq));
+    };
+    let Some(agent) = seat.cast.find(behaviour) else {
+        return park("no_behaviour", format!("no code is registered for `{behaviour}`; register it and resume the turn"));
+    };
+    let mut turn = Turn {
+        origin: *origin,
+        task: task.clone(),
+        phase: phase.clone(),
+        length_at_start: index + u32::from(message.is_some()),
+        journal,
+        news,
+        n: 0,
+        draws: 0,
+        position: (first.seq, first.at),
+        suggested: false,
+        known: threads::Known::default(),
+        seat,
+    };
+    let responded = agent.execute_task(&mut turn).await;
+    if let Some(n) = turn.journal.first() {
+        return turn.diverged(n, "the turn's end");
+    }
+    let result = match responded {
+        Ok(response) => turn.result_of(response).await,
+        Err(failure) => TurnResult::Failed(failure),
+    };
+    Command::Settle { turn: id, result }
+}
+
+impl Turn {
+    /// What is asked.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// Where the thread stands.
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Who works.
+    pub fn agent(&self) -> &AgentId {
+        &self.seat.agent
+    }
+
+    /// The agent's role.
+    pub fn role(&self) -> Option<&Arc<Role>> {
+        self.seat.role.as_ref()
+    }
+
+    /// The tools that can be called.
+    pub fn tools(&self) -> Arc<[ToolSpec]> {
+        self.seat.ports.toolbox.tools()
+    }
+
+    /// The address of the turn's own thread.
+    pub fn path(&self) -> SubThreadPath {
+        match self.origin {
+            Origin::Inbox => SubThreadPath::main(),
+            Origin::Unit(_) => self.task.sub_thread_path(),
+        }
+    }
+
+    /// The time of the last answer that the turn received. It does not move in between, so that a second run sees the same.
+    pub fn now(&self) -> Timestamp {
+        self.position.1
+    }
+
+    /// A new id with this prefix, unique and time-ordered, the same in a second run.
+    pub fn new_id(&mut self, prefix: &str) -> String {
+        let seed = mix(self.seat.seed ^ self.seat.id.0.0);
+        self.draws += 1;
+        format!("{prefix}_{}", unique(seed, self.now(), self.draws))
+    }
+
+    /// Whether the turn has suggested a phase for its own thread.
+    pub fn has_suggested(&self) -> bool {
+        self.suggested
+    }
+
+    /// What a response comes to.
+    async fn result_of(&mut self, response: Response) -> TurnResult {
+        let (text, meta, next) = response.into_parts();
+        if !next.is_empty() && self.origin != Origin::Inbox {
+            let message = "a unit cannot queue tasks; its sub-thread's agent chooses what is next";
+            return TurnResult::Failed(Failure::new("next_tasks_in_unit", message));
+        }
+        match text {
+            Some(text) => {
+                let prefix = if self.path().is_main() { "bot" } else { "sub_bot" };
+                let id = self.new_id(prefix).into();
+                let answer = text.as_str().into();
+                let message = Message { id, sender: Sender::Bot, text, timestamp: self.now(), meta };
+                TurnResult::Done { message: Some(message), answer, next }
+            }
+            // The handler has written into the thread itself: whoever waits is told what stands there last (D05).
+            None => match self.last_bot_text().await {
+                Ok(answer) => TurnResult::Done { message: None, answer, next },
+                Err(failure) => TurnResult::Failed(failure),
+            },
+        }
+    }
+
+    async fn last_bot_text(&mut self) -> Result<Arc<str>, Failure> {
+        let recent = self.recent(8).await?;
+        let last = recent.iter().rev().find(|(_, message)| message.sender == Sender::Bot);
+        Ok(last.map_or("", |(_, message)| &message.text).into())
+    }
+
+    /// States effects, or finds that they were stated in an earlier run. They are numbered in this order.
+    async fn state(&mut self, effects: Vec<Effect>) -> Vec<Entry> {
+        let first = self.n;
+        self.n += effects.len() as u32;
+        let ids = (first..self.n).map(|n| EffectId { turn: self.seat.id, n });
+        if self.journal.has(first) {
+            let mut entries = Vec::with_capacity(effects.len());
+            for (id, effect) in ids.zip(&effects) {
+                match self.journal.take(id).filter(|entry| entry.agrees_with(effect)) {
+                    Some(entry) => entries.push(entry),
+                    None => return self.park_diverged(id.n, effect.kind()).await,
+                }
+            }
+            return entries;
+        }
+        let events = self.commit(Command::Begin { turn: self.seat.id, n: first, effects }).await;
+        ids.map(|id| Entry::new(id, events.iter().filter(|event| event.event.effect() == Some(id)).cloned())).collect()
+    }
+
+    /// What came of an entry that has ended or was refused.
+    fn result(&mut self, entry: &Entry) -> Option<Result<Outcome, Failure>> {
+        let last = entry.last()?;
+        let result = match &last.event {
+            Event::EffectEnded { outcome: Outcome::Failed(failure), .. } => Err(failure.clone()),
+            Event::EffectEnded { outcome, .. } => Ok(outcome.clone()),
+            Event::EffectRefused { failure, .. } => Err(failure.clone()),
+            _ => return None,
+        };
+        self.advance(last.seq, last.at);
+        Some(result)
+    }
+
+    fn advance(&mut self, seq: Seq, at: Timestamp) {
+        if seq > self.position.0 {
+            self.position = (seq, at);
+        }
+    }
+
+    /// Has a command committed. When it cannot be, the turn is about to be dropped: it stands still here.
+    async fn commit(&self, command: Command) -> Vec<Arc<Recorded>> {
+        commit(&self.seat.door, command).await
+    }
+
+    async fn park_diverged<T>(&self, n: u32, asked: &str) -> T {
+        self.commit(self.diverged(n, asked)).await;
+        std::future::pending().await
+    }
+
+    fn diverged(&self, n: u32, asked: &str) -> Command {
+        let logged = self.journal.describe(n);
+        let message = format!(
+            "effect {n} was {logged} in an earlier run and is {asked} now; the code has changed or does not depend on the log \
+             alone. Put the old code back and resume, or cancel the turn"
+        );
+        Command::Park { turn: self.seat.id, reason: Failure::new("diverged", message) }
+    }
+
+    /// The log cannot be read: the turn stands still, and is run again when the society has recovered.
+    async fn park_unread<T>(&self, error: LogError) -> T {
+        let reason = Failure::new(error.code(), error.to_string());
+        self.commit(Command::Park { turn: self.seat.id, reason }).await;
+        std::future::pending().await
+    }
+}
+
+async fn commit(door: &mpsc::Sender<Mail>, command: Command) -> Vec<Arc<Recorded>> {
+    let (reply, answer) = oneshot::channel();
+    if door.send(Mail::Command { command, reply: Some(reply) }).await.is_ok()
+        && let Ok(Ok(events)) = answer.await
+    {
+        return events;
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,66 @@
+//! Asking a model, once; deltas go to whoever watches, the whole reply goes into the log.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use polis_domain::{Command, Effect, EffectId, Failure, Outcome, Reply, ThreadId};
+use polis_ports::{Collector, Frame, ModelError, ModelRequest, StreamedDelta};
+
+use super::Turn;
+use crate::society::Ports;
+
+impl Turn {
+    /// Asks a model and gives its whole reply. A reply that is in the log is never asked for again.
+    pub async fn model(&mut self, mut request: ModelRequest) -> Result<Reply, Failure> {
+        if request.model.is_empty()
+            && let Some(model) = self.role().and_then(|role| role.model.clone())
+        {
+            request.model = model;
+        }
+        let effect = Effect::Model { model: request.model.clone(), request: request.digest() };
+        let entries = self.state(vec![effect]).await;
+        let mut result = entries.first().and_then(|entry| self.result(entry));
+        if let (None, Some(entry)) = (&result, entries.first()) {
+            let outcome = self.think(entry.id, request).await;
+            let events = self.commit(Command::End { id: entry.id, outcome }).await;
+            result = self.result(&super::Entry::new(entry.id, events));
+        }
+        match result {
+            Some(Ok(Outcome::Reply(reply))) => Ok(reply),
+            Some(Err(failure)) => Err(failure),
+            _ => self.park_diverged(self.n - 1, "model").await,
+        }
+    }
+
+    async fn think(&self, id: EffectId, request: ModelRequest) -> Outcome {
+        let telling = Telling { ports: &self.seat.ports, society: &self.seat.society, id, thread: &self.seat.thread };
+        match telling.collect(request).await {
+            Ok(reply) => Outcome::Reply(reply),
+            Err(error) => Outcome::Failed(Failure::new(error.code(), error.to_string())),
+        }
+    }
+}
+
+/// Collects a reply and tells whoever watches of each piece.
+struct Telling<'a> {
+    ports: &'a Ports,
+    society: &'a polis_domain::SocietyId,
+    id: EffectId,
+    thread: &'a ThreadId,
+}
+
+impl Telling<'_> {
+    async fn collect(&self, request: ModelRequest) -> Result<Reply, ModelError> {
+        let mut stream = self.ports.model.stream(request).await?;
+        let mut collector = Collector::default();
+        while let Some(delta) = stream.next().await {
+            let delta = delta?;
+            if self.ports.live.is_watched(self.society) {
+                let told = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
+                self.ports.live.publish(self.society, Frame::Delta(Arc::new(told)));
+            }
+            collector.push(delta);
+        }
+        collector.finish()
+    }
+}

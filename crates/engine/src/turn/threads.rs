@@ -1,0 +1,360 @@
+//! The thread repository of the documents: every change is one append, every read is as of the turn's place in the log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use polis_domain::{
+    Act, Command, EffectId, Event, Failure, Message, MessageId, MessagePatch, Messages, MetaPath, Phase, Recorded, Sender, Seq,
+    Settings, SubThreadPath, Thread, ThreadId,
+};
+use polis_ports::ThreadRange;
+use serde_json::{Map, Value};
+
+use super::Turn;
+
+/// What this run of the turn has learned about threads; a second run learns it again.
+#[derive(Default)]
+pub(super) struct Known {
+    threads: HashMap<SubThreadPath, ThreadId>,
+    indices: HashMap<(ThreadId, MessageId), u32>,
+}
+
+/// One of several changes that are made together (R117).
+#[derive(Debug, Clone, PartialEq)]
+pub enum BatchUpdate {
+    /// Change fields of a message.
+    UpdateMessage {
+        /// The thread.
+        path: SubThreadPath,
+        /// The message.
+        message: MessageId,
+        /// What changes.
+        patch: MessagePatch,
+    },
+    /// Add a message.
+    AddMessage {
+        /// The thread.
+        path: SubThreadPath,
+        /// Who speaks.
+        sender: Sender,
+        /// What is said.
+        text: String,
+    },
+    /// Replace a thread's settings.
+    UpdateSubThread {
+        /// The thread.
+        path: SubThreadPath,
+        /// All its settings.
+        settings: Settings,
+    },
+}
+
+impl Turn {
+    /// Adds a bot message to the turn's own thread.
+    pub async fn say(&mut self, text: impl Into<String>) -> Result<Message, Failure> {
+        self.add_message(&self.path(), Sender::Bot, text).await
+    }
+
+    /// Adds a message to a thread of this agent.
+    pub async fn add_message(&mut self, path: &SubThreadPath, sender: Sender, text: impl Into<String>) -> Result<Message, Failure> {
+        let thread = self.resolve(path).await?;
+        let message = self.new_message(path, sender, text.into());
+        self.act(vec![Act::AddMessage { thread, message: message.clone() }]).await?;
+        Ok(message)
+    }
+
+    /// Changes fields of a message; the others stay (R022).
+    pub async fn update_message(&mut self, path: &SubThreadPath, message: &MessageId, patch: MessagePatch) -> Result<(), Failure> {
+        let thread = self.resolve(path).await?;
+        let index = self.index_of(&thread, message).await?;
+        self.act(vec![Act::UpdateMessage { thread, index, patch }]).await.map(drop)
+    }
+
+    /// A thread's settings (R020).
+    pub async fn thread_settings(&mut self, path: &SubThreadPath) -> Result<Settings, Failure> {
+        Ok(self.thread(path).await?.settings)
+    }
+
+    /// Replaces a thread's settings (R021).
+    pub async fn update_thread_settings(&mut self, path: &SubThreadPath, settings: Settings) -> Result<(), Failure> {
+        let thread = self.resolve(path).await?;
+        self.act(vec![Act::UpdateSettings { thread, settings }]).await.map(drop)
+    }
+
+    /// Proposes the phase for the next task of the turn's own thread (R044). The last word stands (D04).
+    pub async fn suggest_phase(&mut self, phase: Phase) -> Result<(), Failure> {
+        self.suggest_phase_in(&self.path(), phase).await?;
+        self.suggested = true;
+        Ok(())
+    }
+
+    /// Proposes the phase for the next task of a thread (D03).
+    pub async fn suggest_phase_in(&mut self, path: &SubThreadPath, phase: Phase) -> Result<(), Failure> {
+        let thread = self.resolve(path).await?;
+        self.act(vec![Act::SuggestPhase { thread, phase }]).await.map(drop)
+    }
+
+    /// Opens a sub-thread in `meta._thread` of a message, in its own first phase (D02), and gives its address.
+    pub async fn open_sub_thread(&mut self, path: &SubThreadPath, message: &MessageId) -> Result<SubThreadPath, Failure> {
+        self.open_sub_thread_at(path, message, MetaPath::default(), Settings::default(), Map::new()).await
+    }
+
+    /// Opens a sub-thread at any place of a message's meta, with its first settings and meta.
+    pub async fn open_sub_thread_at(
+        &mut self,
+        path: &SubThreadPath,
+        message: &MessageId,
+        slot: MetaPath,
+        settings: Settings,
+        meta: Map<String, Value>,
+    ) -> Result<SubThreadPath, Failure> {
+        let parent = self.resolve(path).await?;
+        let index = self.index_of(&parent, message).await?;
+        let child = self.sub_thread_id(path, &parent);
+        let act = Act::OpenSubThread { parent, index, slot: slot.clone(), child: child.clone(), settings, meta };
+        self.act(vec![act]).await?;
+        let address = path.child_at(index, slot);
+        self.known.threads.insert(address.clone(), child);
+        Ok(address)
+    }
+
+    /// Makes several changes with one append: all or nothing (R117).
+    pub async fn batch_update(&mut self, updates: Vec<BatchUpdate>) -> Result<(), Failure> {
+        let mut acts = Vec::with_capacity(updates.len());
+        for update in updates {
+            acts.push(match update {
+                BatchUpdate::UpdateMessage { path, message, patch } => {
+                    let thread = self.resolve(&path).await?;
+                    let index = self.index_of(&thread, &message).await?;
+                    Act::UpdateMessage { thread, index, patch }
+                }
+                BatchUpdate::AddMessage { path, sender, text } => {
+                    let thread = self.resolve(&path).await?;
+                    Act::AddMessage { thread, message: self.new_message(&path, sender, text) }
+                }
+                BatchUpdate::UpdateSubThread { path, settings } => {
+                    Act::UpdateSettings { thread: self.resolve(&path).await?, settings }
+                }
+            });
+        }
+        self.act(acts).await.map(drop)
+    }
+
+    /// Saves a changed thread: what differs from the log is appended, at once (R023, D08). Messages can be added and changed,
+    /// not removed; sub-threads are saved by their own address.
+    pub async fn save_thread(&mut self, path: &SubThreadPath, changed: &Thread) -> Result<(), Failure> {
+        let thread = self.resolve(path).await?;
+        let saved = self.thread(path).await?;
+        let kept = changed.messages.iter().zip(&saved.messages).all(|(new, old)| new.id == old.id && new.sender == old.sender);
+        if changed.messages.len() < saved.messages.len() || !kept {
+            return Err(Failure::new("not_saved", "messages can be added and changed, not removed or reordered"));
+        }
+        let (same, added) = changed.messages.split_at(saved.messages.len());
+        let mut acts: Vec<_> = (0..).zip(same.iter().zip(&saved.messages)).filter(|(_, (new, old))| new != old).map(|(index, (new, old))| {
+            Act::UpdateMessage { thread: thread.clone(), index, patch: difference(old, new) }
+        }).collect();
+        acts.extend(added.iter().map(|message| Act::AddMessage { thread: thread.clone(), message: message.clone() }));
+        if changed.settings != saved.settings {
+            acts.push(Act::UpdateSettings { thread, settings: changed.settings.clone() });
+        }
+        if acts.is_empty() { Ok(()) } else { self.act(acts).await.map(drop) }
+    }
+
+    /// A thread of this agent, as of the turn's place in the log. Its sub-threads appear by name only.
+    pub async fn thread(&mut self, path: &SubThreadPath) -> Result<Thread, Failure> {
+        let thread = self.resolve(path).await?;
+        let events = self.read(&thread, ThreadRange::through(self.position.0)).await;
+        let view = Thread::fold(thread.clone(), &events);
+        let indices = (0..).zip(&view.messages).map(|(index, message)| ((thread.clone(), message.id.clone()), index));
+        self.known.indices.extend(indices);
+        Ok(view)
+    }
+
+    /// The newest messages of the turn's own thread with their places, oldest first. Costs the same however long the thread is.
+    pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Message)>, Failure> {
+        let thread = self.seat.thread.clone();
+        let mut newest = limit.saturating_mul(8).max(32);
+        loop {
+            let range = ThreadRange { newest, ..ThreadRange::through(self.position.0) };
+            let events = self.read(&thread, range).await;
+            let mut messages = Messages::default();
+            events.iter().for_each(|event| messages.apply(event));
+            let found = messages.indexed().count();
+            if found < limit && events.len() == newest {
+                newest = newest.saturating_mul(4);
+                continue;
+            }
+            let recent: Vec<_> = messages.indexed().skip(found.saturating_sub(limit)).map(|(i, message)| (i, message.clone())).collect();
+            let indices = recent.iter().map(|(index, message)| ((thread.clone(), message.id.clone()), *index));
+            self.known.indices.extend(indices);
+            return Ok(recent);
+        }
+    }
+
+    /// Whether the turn's own message is the first that its thread ever had.
+    pub fn is_first_message(&self) -> bool {
+        self.length_at_start <= 1
+    }
+
+    fn new_message(&mut self, path: &SubThreadPath, sender: Sender, text: String) -> Message {
+        let prefix = match (path.is_main(), sender) {
+            (true, Sender::Bot) => "bot",
+            (true, Sender::User) => "user",
+            (false, Sender::Bot) => "sub_bot",
+            (false, Sender::User) => "sub_user",
+        };
+        Message { id: self.new_id(prefix).into(), sender, text, timestamp: self.now(), meta: Map::new() }
+    }
+
+    /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Of the parent's name only the unique part
+    /// is repeated, so that names do not grow with depth.
+    fn sub_thread_id(&mut self, path: &SubThreadPath, parent: &ThreadId) -> ThreadId {
+        let prefix = if path.is_main() { "sub" } else { "nested" };
+        let tail = if path.is_main() { parent.as_str() } else { parent.as_str().rsplit('_').next().unwrap_or_default() };
+        let prefix = format!("{prefix}_{tail}");
+        self.new_id(&prefix).into()
+    }
+
+    /// The thread at an address, as of the turn's place in the log.
+    pub(super) async fn resolve(&mut self, path: &SubThreadPath) -> Result<ThreadId, Failure> {
+        if *path == self.path() {
+            return Ok(self.seat.thread.clone());
+        }
+        if let Some(thread) = self.known.threads.get(path) {
+            return Ok(thread.clone());
+        }
+        let Some((parent, segment)) = path.parent().zip(path.segments().last()) else {
+            return Ok(self.seat.agent.main_thread());
+        };
+        let above = Box::pin(self.resolve(&parent)).await?;
+        let events = self.read(&above, ThreadRange::through(self.position.0)).await;
+        let linked = events.iter().find_map(|recorded| match &recorded.event {
+            Event::ThreadLinked { index, slot, child, .. }
+                if *index == segment.message_index && *slot == segment.meta_path =>
+            {
+                Some(child.clone())
+            }
+            _ => None,
+        });
+        let child = linked.ok_or_else(|| Failure::new("no_such_thread", format!("there is no sub-thread at {path}")))?;
+        self.known.threads.insert(path.clone(), child.clone());
+        Ok(child)
+    }
+
+    async fn index_of(&mut self, thread: &ThreadId, message: &MessageId) -> Result<u32, Failure> {
+        let key = (thread.clone(), message.clone());
+        if let Some(index) = self.known.indices.get(&key) {
+            return Ok(*index);
+        }
+        let events = self.read(thread, ThreadRange::through(self.position.0)).await;
+        let messages = Thread::fold(thread.clone(), &events).messages;
+        let found = (0..).zip(&messages).find(|(_, known)| known.id == *message).map(|(index, _)| index);
+        let index = found.ok_or_else(|| Failure::new("no_such_message", format!("thread `{thread}` has no message `{message}`")))?;
+        self.known.indices.insert(key, index);
+        Ok(index)
+    }
+
+    async fn read(&self, thread: &ThreadId, range: ThreadRange) -> Vec<Recorded> {
+        match self.seat.ports.log.read_thread(&self.seat.society, thread, range).await {
+            Ok(events) => events,
+            Err(error) => self.park_unread(error).await,
+        }
+    }
+
+    /// Makes changes at once, or finds that they were made in an earlier run.
+    pub(super) async fn act(&mut self, acts: Vec<Act>) -> Result<Vec<Arc<Recorded>>, Failure> {
+        let id = EffectId { turn: self.seat.id, n: self.n };
+        self.n += 1;
+        let events = if self.journal.has(id.n) {
+            let events = self.acted_before(id, &acts).await;
+            if !refused(&events) && !agree(&acts, &events) {
+                return self.park_diverged(id.n, "another change").await;
+            }
+            events
+        } else {
+            self.commit(Command::Act { id, acts }).await
+        };
+        let own: Vec<_> = events.into_iter().filter(|recorded| recorded.event.effect() == Some(id)).collect();
+        if let Some(last) = own.last() {
+            self.advance(last.seq, last.at);
+        }
+        for recorded in &own {
+            match (&recorded.event, &recorded.thread) {
+                (Event::EffectRefused { failure, .. }, _) => return Err(failure.clone()),
+                (Event::MessageAdded { index, message, .. }, Some(thread)) => {
+                    self.known.indices.insert((thread.clone(), message.id.clone()), *index);
+                }
+                _ => {}
+            }
+        }
+        Ok(own)
+    }
+
+    /// The events of an effect of an earlier run, those under other threads included.
+    async fn acted_before(&mut self, id: EffectId, acts: &[Act]) -> Vec<Arc<Recorded>> {
+        let mut events = self.journal.take(id).map(|entry| entry.events).unwrap_or_default();
+        let through = events.last().map_or(Seq(0), |last| last.seq);
+        let mut elsewhere: Vec<_> = acts.iter().filter_map(|act| self.thread_of(act)).collect();
+        elsewhere.sort();
+        elsewhere.dedup();
+        for thread in elsewhere {
+            let range = ThreadRange { after: Seq(id.turn.0.0), ..ThreadRange::through(through) };
+            let found = self.read(&thread, range).await;
+            events.extend(found.into_iter().filter(|recorded| recorded.event.effect() == Some(id)).map(Arc::new));
+        }
+        events.sort_by_key(|recorded| recorded.seq);
+        events
+    }
+
+    /// The other thread that a change is recorded under, if it is not the turn's own.
+    fn thread_of(&self, act: &Act) -> Option<ThreadId> {
+        let thread = match act {
+            Act::AddMessage { thread, .. }
+            | Act::UpdateMessage { thread, .. }
+            | Act::UpdateSettings { thread, .. }
+            | Act::SuggestPhase { thread, .. } => thread.clone(),
+            Act::OpenSubThread { parent, .. } => parent.clone(),
+            Act::Send { letter } if letter.to.is_user() => letter.task_id.thread(),
+            Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } => return None,
+        };
+        Some(thread).filter(|thread| *thread != self.seat.thread)
+    }
+}
+
+fn refused(events: &[Arc<Recorded>]) -> bool {
+    events.iter().any(|recorded| matches!(recorded.event, Event::EffectRefused { .. }))
+}
+
+/// Whether the log has exactly these changes, in this order.
+fn agree(acts: &[Act], events: &[Arc<Recorded>]) -> bool {
+    let told = |recorded: &&Arc<Recorded>| !matches!(recorded.event, Event::Acted { .. } | Event::ThreadOpened { .. });
+    let mut events = events.iter().filter(told);
+    acts.iter().all(|act| events.next().is_some_and(|recorded| agrees(act, recorded))) && events.next().is_none()
+}
+
+fn agrees(act: &Act, recorded: &Recorded) -> bool {
+    match (act, &recorded.event) {
+        (Act::AddMessage { message, .. }, Event::MessageAdded { message: logged, .. }) => message == logged,
+        (Act::UpdateMessage { index, patch, .. }, Event::MessageUpdated { index: at, patch: logged, .. }) => {
+            index == at && patch == logged
+        }
+        (Act::UpdateSettings { settings, .. }, Event::SettingsUpdated { settings: logged, .. }) => settings == logged,
+        (Act::SuggestPhase { phase, .. }, Event::PhaseSuggested { phase: logged, .. }) => phase == logged,
+        (Act::OpenSubThread { index, slot, child, .. }, Event::ThreadLinked { index: at, slot: place, child: logged, .. }) => {
+            (index, slot, child) == (at, place, logged)
+        }
+        (Act::Send { letter }, Event::LetterSent { letter: logged, .. }) => letter == logged,
+        (Act::CreateRole { role }, Event::RoleCreated { role: logged, .. }) => role == logged,
+        (Act::Spawn { agent, role }, Event::AgentSpawned { agent: logged, role: its, .. }) => (agent, role) == (logged, its),
+        _ => false,
+    }
+}
+
+/// What turns one message into the other.
+fn difference(old: &Message, new: &Message) -> MessagePatch {
+    let text = (old.text != new.text).then(|| new.text.clone());
+    let mut meta: Map<String, Value> =
+        new.meta.iter().filter(|(key, value)| old.meta.get(*key) != Some(value)).map(|(key, value)| (key.clone(), value.clone())).collect();
+    meta.extend(old.meta.keys().filter(|key| !new.meta.contains_key(*key)).map(|key| (key.clone(), Value::Null)));
+    MessagePatch { text, meta }
+}

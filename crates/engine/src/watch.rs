@@ -1,0 +1,80 @@
+//! Watching a society: the log after N, then live, joined by sequence number. Nothing twice, nothing missing.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use polis_domain::{Recorded, Seq, SocietyId};
+use polis_ports::{Frame, Live, LiveStream, Log, LogError, StreamedDelta};
+
+/// Events read from the log at a time.
+const PAGE: usize = 256;
+
+/// A watcher of a society.
+pub struct Watch {
+    society: SocietyId,
+    log: Arc<dyn Log>,
+    live: LiveStream,
+    seen: Seq,
+    behind: bool,
+    ready: VecDeque<Arc<Recorded>>,
+}
+
+/// What a watcher sees next.
+#[derive(Debug, Clone)]
+pub enum Seen {
+    /// The next event of the log.
+    Event(Arc<Recorded>),
+    /// A piece of a reply that is being written.
+    Delta(Arc<StreamedDelta>),
+}
+
+impl Watch {
+    pub(crate) fn new(society: SocietyId, log: Arc<dyn Log>, live: Arc<dyn Live>, after: Seq) -> Self {
+        // Live first, the log second: whatever is appended in between is seen in both and told once.
+        let live = live.watch(&society);
+        Self { society, log, live, seen: after, behind: true, ready: VecDeque::new() }
+    }
+
+    /// The next thing to see; none when the society has ended.
+    pub async fn next(&mut self) -> Result<Option<Seen>, LogError> {
+        loop {
+            if let Some(recorded) = self.ready.pop_front() {
+                if recorded.seq <= self.seen {
+                    continue;
+                }
+                if recorded.seq == self.seen.next() {
+                    self.seen = recorded.seq;
+                    return Ok(Some(Seen::Event(recorded)));
+                }
+                self.behind = true;
+                self.ready.clear();
+            }
+            if self.behind {
+                let page = self.log.read(&self.society, self.seen, PAGE).await?;
+                self.behind = page.len() == PAGE;
+                self.ready.extend(page.into_iter().map(Arc::new));
+                if !self.ready.is_empty() {
+                    continue;
+                }
+            }
+            match self.live.next().await {
+                Some(Frame::Committed(events)) => self.ready.extend(events.iter().cloned()),
+                Some(Frame::Delta(delta)) => return Ok(Some(Seen::Delta(delta))),
+                Some(Frame::Missed) => self.behind = true,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The next event, passing over pieces of replies.
+    pub async fn next_event(&mut self) -> Result<Option<Arc<Recorded>>, LogError> {
+        loop {
+            match self.next().await? {
+                Some(Seen::Event(recorded)) => return Ok(Some(recorded)),
+                Some(Seen::Delta(_)) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A JSON value that should be a string and, with some vendors, is not.
+
+use std::fmt;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+/// A string, read without detour; or whatever else was there.
+#[derive(Debug)]
+pub(super) enum Loose {
+    Text(String),
+    Other(Value),
+}
+
+impl Loose {
+    /// The text; of anything else its JSON, and of `null` nothing.
+    pub(super) fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Other(value) => text(&value),
+        }
+    }
+
+    /// Reasoning and text of a content that may be a list of typed parts.
+    pub(super) fn into_parts(self) -> (String, String) {
+        let parts = match self {
+            Self::Text(text) => return (String::new(), text),
+            Self::Other(Value::Array(parts)) => parts,
+            Self::Other(value) => return (String::new(), text(&value)),
+        };
+        let (mut reasoning, mut said) = (String::new(), String::new());
+        for part in &parts {
+            if let Some(thought) = part.get("thinking") {
+                reasoning.push_str(&plain(thought));
+            } else {
+                said.push_str(&plain(part));
+            }
+        }
+        (reasoning, said)
+    }
+}
+
+/// The text of any value: strings as they are, `null` as nothing, the rest as JSON.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// The words in a part of a content: a string, a list of parts, or an object with a `text`.
+fn plain(part: &Value) -> String {
+    match part {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+        part => part.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
+    }
+}
+
+impl<'de> Deserialize<'de> for Loose {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LooseVisitor)
+    }
+}
+
+struct LooseVisitor;
+
+impl<'de> Visitor<'de> for LooseVisitor {
+    type Value = Loose;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Loose, E> {
+        Ok(Loose::Text(text.to_owned()))
+    }
+
+    fn visit_string<E: de::Error>(self, text: String) -> Result<Loose, E> {
+        Ok(Loose::Text(text))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Loose, E> {
+        Ok(Loose::Other(Value::Null))
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Loose, E> {
+        Ok(Loose::Other(value.into()))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Loose, E> {
+        Ok(Loose::Other(value.into()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Loose, E> {
+        Ok(Loose::Other(value.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Loose, E> {
+        Ok(Loose::Other(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Loose, A::Error> {
+        Value::deserialize(SeqAccessDeserializer::new(seq)).map(Loose::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loose, A::Error> {
+        Value::deserialize(MapAccessDeserializer::new(map)).map(Loose::Other)
+    }
+}

@@ -1,0 +1,85 @@
+//! Is the history whole? Looks, changes nothing.
+
+use std::collections::HashMap;
+
+use polis_domain::{Seq, SocietyId};
+use polis_ports::LogError;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::error::from_sqlite;
+use crate::reader::ThreadNames;
+use crate::row::{self, Stored, damaged};
+use crate::witness::Named;
+
+/// Whether the event that the witness names is there. What came before it then is, too: a WAL only loses its end.
+pub(crate) fn acknowledged(connection: &Connection, last: Named) -> Result<(), LogError> {
+    let found: Option<u32> = connection
+        .query_row("SELECT crc FROM events WHERE id = ?1", params![last.id], |row| row.get(0))
+        .optional()
+        .map_err(from_sqlite)?;
+    if found == Some(last.crc) { Ok(()) } else { Err(lost(last)) }
+}
+
+/// The event that the witness names is gone.
+pub(crate) fn lost(last: Named) -> LogError {
+    let (society, seq) = row::parts(last.id);
+    LogError::Damaged(format!(
+        "events that were acknowledged are missing, at least event {seq} of society number {society}"
+    ))
+}
+
+/// Reads everything: the structure of the file, every event's checksum, every society without gaps, the index complete.
+pub(crate) fn everything(connection: &Connection) -> Result<(), LogError> {
+    structure(connection)?;
+    let threaded = events(connection)?;
+    let indexed: u64 = connection
+        .query_row("SELECT count(*) FROM events INDEXED BY events_by_thread WHERE thread IS NOT NULL", [], |row| row.get(0))
+        .map_err(from_sqlite)?;
+    if indexed != threaded {
+        return Err(LogError::Damaged(format!(
+            "{threaded} events belong to threads, but the index of threads lists {indexed}"
+        )));
+    }
+    Ok(())
+}
+
+fn structure(connection: &Connection) -> Result<(), LogError> {
+    let verdict: String =
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(from_sqlite)?;
+    if verdict == "ok" { Ok(()) } else { Err(LogError::Damaged(verdict)) }
+}
+
+/// Checks every event; returns how many belong to a thread.
+fn events(connection: &Connection) -> Result<u64, LogError> {
+    let societies = societies(connection)?;
+    let mut names = ThreadNames::default();
+    let mut statement =
+        connection.prepare("SELECT id, at, thread, version, crc, body FROM events ORDER BY id").map_err(from_sqlite)?;
+    let mut rows = statement.query([]).map_err(from_sqlite)?;
+    let (mut threaded, mut seen, mut last) = (0, 0, (0, Seq(0)));
+    while let Some(row) = rows.next().map_err(from_sqlite)? {
+        let (stored, key, thread) = Stored::of(row)?;
+        let society = societies
+            .get(&key)
+            .ok_or_else(|| LogError::Damaged(format!("the name of society number {key} is missing")))?;
+        if key != last.0 {
+            (seen, last) = (seen + 1, (key, Seq(0)));
+        }
+        if stored.seq != last.1.next() {
+            return Err(damaged(society, last.1.next(), "it is missing"));
+        }
+        last.1 = stored.seq;
+        let thread = thread.map(|thread| names.get(connection, thread)).transpose()?;
+        threaded += u64::from(thread.is_some());
+        stored.verify(society, thread.as_ref())?;
+    }
+    if seen == societies.len() { Ok(threaded) } else { Err(LogError::Damaged("a society has no events".to_owned())) }
+}
+
+fn societies(connection: &Connection) -> Result<HashMap<i64, SocietyId>, LogError> {
+    let mut statement = connection.prepare("SELECT key, name FROM societies").map_err(from_sqlite)?;
+    let found = statement
+        .query_map([], |row| Ok((row.get(0)?, SocietyId::from(row.get::<_, String>(1)?))))
+        .map_err(from_sqlite)?;
+    found.collect::<Result<_, _>>().map_err(from_sqlite)
+}

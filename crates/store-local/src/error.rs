@@ -1,0 +1,47 @@
+//! What an error of SQLite or of the file system means for whoever uses the log.
+
+use std::io;
+
+use polis_ports::LogError;
+use rusqlite::{ErrorCode, ffi};
+
+/// Sorts an error of SQLite by what its reader can do about it.
+pub(crate) fn from_sqlite(error: rusqlite::Error) -> LogError {
+    let full = match &error {
+        rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => return LogError::Damaged(error.to_string()),
+            ErrorCode::DiskFull => true,
+            // The index of the WAL is a file of its own, and growing it is the first thing to fail on a full disk.
+            _ => failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE,
+        },
+        // Our statements only read columns that we wrote: another type or range can only come from damage.
+        rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::Utf8Error(..) => return LogError::Damaged(error.to_string()),
+        _ => false,
+    };
+    if full { LogError::Full(error.into()) } else { LogError::Failed(error.into()) }
+}
+
+/// Sorts an error of the file system likewise.
+pub(crate) fn from_io(error: io::Error) -> LogError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LogError::Full(error.into()),
+        _ => LogError::Failed(error.into()),
+    }
+}
+
+/// The same error once more, for the next caller of the same group.
+pub(crate) fn again(error: &LogError) -> LogError {
+    match error {
+        LogError::Conflict { society, expected, actual } => {
+            LogError::Conflict { society: society.clone(), expected: *expected, actual: *actual }
+        }
+        LogError::Locked(text) => LogError::Locked(text.clone()),
+        LogError::TooNew(text) => LogError::TooNew(text.clone()),
+        LogError::Damaged(text) => LogError::Damaged(text.clone()),
+        LogError::Full(source) => LogError::Full(source.to_string().into()),
+        LogError::Failed(source) => LogError::Failed(source.to_string().into()),
+    }
+}

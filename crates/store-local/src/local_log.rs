@@ -1,0 +1,229 @@
+//! The log of one data directory: opening, the port, closing.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+
+use async_trait::async_trait;
+use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
+use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::error::from_io;
+use crate::lock::Lock;
+use crate::queue::{Queue, stopped};
+use crate::reader::Readers;
+use crate::row::encode;
+use crate::snapshot::{self, Ticket};
+use crate::witness::{self, Claim, Witness};
+use crate::writer::{Health, Job, Work, Writer, empty_wal};
+use crate::{check, damage, schema};
+
+/// The log in a directory of the local disk.
+///
+/// Dropping it finishes what is queued, leaves everything in `polis.db`, and lets the next process in.
+pub struct LocalLog {
+    dir: PathBuf,
+    queue: Arc<Queue<Job>>,
+    health: Arc<Health>,
+    readers: Option<Readers>,
+    writer: Option<JoinHandle<()>>,
+    lock: Lock,
+}
+
+/// What can be chosen about a local log; the defaults suit everybody but tests.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The WAL is copied into the database when it is longer than this.
+    pub checkpoint_bytes: u64,
+    /// A database up to this size is checked whole at every opening; a larger one only after an unclean stop.
+    pub check_up_to_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { checkpoint_bytes: 8 * 1024 * 1024, check_up_to_bytes: 64 * 1024 * 1024 }
+    }
+}
+
+impl LocalLog {
+    /// Opens the log in `dir`, which is made if it is missing. Blocks while it checks.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Locked`] when another process has it open, [`LogError::TooNew`] when a newer version wrote it (nothing
+    /// is changed), [`LogError::Damaged`] when the history is not whole (it is moved aside, and stays refused until a person
+    /// deletes the file `DAMAGED`).
+    pub fn open(dir: &Path) -> Result<Self, LogError> {
+        Self::open_with(dir, Options::default())
+    }
+
+    /// The same with options.
+    pub fn open_with(dir: &Path, options: Options) -> Result<Self, LogError> {
+        make_private(dir).map_err(from_io)?;
+        let lock = Lock::take(dir)?;
+        damage::refuse_marked(dir)?;
+        let claim = witness::read(dir);
+        let connection = match open_checked(dir, claim, options) {
+            Err(LogError::Damaged(what)) => return Err(damage::set_aside(dir, &what)),
+            other => other?,
+        };
+        snapshot::sweep(dir, &connection)?;
+        let witness = Witness::begin(dir, claim).map_err(from_io)?;
+        damage::sync_dir(dir).map_err(from_io)?;
+
+        let queue = Arc::new(Queue::new());
+        let health = Arc::new(Health::default());
+        let readers = Readers::start(dir, &health.damage_seen)?;
+        let writer = Writer::new(dir.to_owned(), options, queue.clone(), health.clone(), witness, connection)?;
+        let writer =
+            thread::Builder::new().name("polis-writer".to_owned()).spawn(|| writer.run()).map_err(from_io)?;
+        Ok(Self { dir: dir.to_owned(), queue, health, readers: Some(readers), writer: Some(writer), lock })
+    }
+
+    /// Writes into the lock file who has the directory open, for [`read_note`](crate::read_note). An empty note clears it.
+    pub fn write_note(&self, note: &str) -> io::Result<()> {
+        self.lock.write_note(note)
+    }
+
+    async fn write(&self, work: Work, bytes: usize) -> Result<(), LogError> {
+        let (answer, answered) = oneshot::channel();
+        self.queue.push(Job { work, answer }, bytes).await?;
+        answered.await.map_err(|_| stopped())?
+    }
+
+    fn readers(&self) -> Result<&Readers, LogError> {
+        self.readers.as_ref().ok_or_else(stopped)
+    }
+}
+
+impl Drop for LocalLog {
+    fn drop(&mut self) {
+        // Readers first: the writer's last act needs the database for itself.
+        self.readers = None;
+        self.queue.close();
+        if let Some(writer) = self.writer.take() {
+            // One that panicked has acknowledged nothing that is not there; the next opening checks everything.
+            let _ = writer.join();
+        }
+        let _ = self.lock.write_note("");
+    }
+}
+
+#[async_trait]
+impl Log for LocalLog {
+    async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError> {
+        let batch = encode(society, expected, events)?;
+        let bytes = batch.bodies.len();
+        self.write(Work::Append { society: society.clone(), expected, batch }, bytes).await
+    }
+
+    async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        // Whoever asks after a failed append wants to know for good.
+        if self.health.unsettled.load(Ordering::Acquire) {
+            self.write(Work::Settle, 0).await?;
+        }
+        let society = society.clone();
+        self.readers()?.run(move |reader| reader.head(&society)).await
+    }
+
+    async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
+        let society = society.clone();
+        self.readers()?.run(move |reader| reader.read(&society, after, limit)).await
+    }
+
+    async fn read_thread(
+        &self,
+        society: &SocietyId,
+        thread: &ThreadId,
+        range: ThreadRange,
+    ) -> Result<Vec<Recorded>, LogError> {
+        let (society, thread) = (society.clone(), thread.clone());
+        self.readers()?.run(move |reader| reader.read_thread(&society, &thread, range)).await
+    }
+
+    async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
+        let (dir, society) = (self.dir.clone(), society.clone());
+        let load = move |reader: &mut crate::reader::Reader| {
+            let ticket = Ticket::find(reader.connection()?, &society)?;
+            Ok(ticket.and_then(|ticket| ticket.read_body(&dir, &society)))
+        };
+        self.readers()?.run(load).await
+    }
+
+    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
+        let (dir, name) = (self.dir.clone(), society.clone());
+        let write_body = move |reader: &mut crate::reader::Reader| {
+            let old = Ticket::find(reader.connection()?, &name)?;
+            let new = Ticket::of(&snapshot);
+            if old.is_some_and(|old| new == old || new.is_older_than(old)) {
+                return Ok(None);
+            }
+            new.write_body(&dir, &name, &snapshot.body).map_err(from_io)?;
+            Ok(Some((old, new)))
+        };
+        let Some((old, ticket)) = self.readers()?.run(write_body).await? else { return Ok(()) };
+        self.write(Work::SaveSnapshot { society: society.clone(), ticket }, 0).await?;
+        if let Some(old) = old {
+            let (dir, society) = (self.dir.clone(), society.clone());
+            self.readers()?.run(move |_| Ok(old.remove_body(&dir, &society))).await?;
+        }
+        Ok(())
+    }
+
+    async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
+        self.readers()?.run(|reader| reader.societies()).await
+    }
+}
+
+/// Opens the database if its history is whole. A damaged one is left exactly as it is.
+fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Connection, LogError> {
+    schema::refuse_newer_file(dir)?;
+    let bytes = size(&dir.join(schema::FILE)).map_err(from_io)?;
+    if bytes == 0 {
+        if let Some(last) = claim.last {
+            return Err(check::lost(last));
+        }
+        if size(&dir.join(schema::WAL)).map_err(from_io)? > 0 {
+            return Err(LogError::Damaged("polis.db is missing or empty, but its WAL is there".to_owned()));
+        }
+    }
+    let mut connection = schema::connect_to_write(dir)?;
+    let found = schema::inspect(&connection)?;
+    match (found, claim.last) {
+        (schema::Found::Nothing, Some(last)) => return Err(check::lost(last)),
+        (schema::Found::Nothing, None) => {}
+        (schema::Found::Tables, last) => {
+            if let Some(last) = last {
+                check::acknowledged(&connection, last)?;
+            }
+            if !claim.clean || bytes <= options.check_up_to_bytes {
+                check::everything(&connection)?;
+            }
+        }
+    }
+    schema::prepare(&mut connection, found)?;
+    // What a killed process left in the WAL may be in the memory of the system only: nobody reads it before it is synced.
+    empty_wal(&connection)?;
+    Ok(connection)
+}
+
+fn size(path: &Path) -> io::Result<u64> {
+    match fs::metadata(path) {
+        Ok(file) => Ok(file.len()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+fn make_private(dir: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}

@@ -1,0 +1,59 @@
+//! The lock that keeps a data directory to one process, and the note in it that says who that is.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::Path;
+
+use polis_ports::LogError;
+
+use crate::error::from_io;
+
+const FILE: &str = "lock";
+
+/// What the process that has `dir` open wrote about itself; none when it wrote nothing or nobody has it open.
+pub fn read_note(dir: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(dir.join(FILE)) {
+        Ok(note) => Ok(Some(note).filter(|note| !note.is_empty())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Held as long as the directory is open; the operating system lets go when the process dies.
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+impl Lock {
+    pub(crate) fn take(dir: &Path) -> Result<Self, LogError> {
+        let file = File::options().create(true).truncate(false).write(true).open(dir.join(FILE)).map_err(from_io)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // A process that was killed could not take its note with it.
+                let lock = Self(file);
+                lock.write_note("").map_err(from_io)?;
+                Ok(lock)
+            }
+            Err(TryLockError::WouldBlock) => Err(LogError::Locked(in_use(dir))),
+            Err(TryLockError::Error(error)) => Err(from_io(error)),
+        }
+    }
+
+    pub(crate) fn write_note(&self, note: &str) -> io::Result<()> {
+        use std::io::{Seek, SeekFrom};
+        let mut file = &self.0;
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(note.as_bytes())
+    }
+}
+
+fn in_use(dir: &Path) -> String {
+    let who = match read_note(dir) {
+        Ok(Some(note)) => format!(" ({})", note.trim()),
+        _ => String::new(),
+    };
+    format!(
+        "the data directory `{}` is open in another polis{who}; talk to that one, stop it, or choose another directory",
+        dir.display()
+    )
+}

@@ -1,0 +1,137 @@
+//! The queue in front of the writer: bounded in bytes, taken in groups.
+//!
+//! Callers that wait for their answer before they ask again would else swing between a group of one and a group of all the
+//! others: whoever comes first after a commit is taken alone, and everybody else waits out his fsync. So after a group
+//! of many, the writer waits a moment for as many to come back. A caller who is alone is never kept waiting.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polis_ports::LogError;
+use tokio::sync::Semaphore;
+
+/// Most bytes that wait; whoever comes then waits for room.
+const WAITING_KIB: u32 = 64 * 1024;
+
+/// Most jobs of one group.
+const GROUP_JOBS: usize = 512;
+
+/// Most bytes of one group, unless a single job is larger.
+const GROUP_KIB: u32 = 4 * 1024;
+
+/// Longest time that a group is held open for callers who are expected back.
+const LONGEST_WAIT: Duration = Duration::from_micros(500);
+
+pub(crate) struct Queue<Job> {
+    state: Mutex<State<Job>>,
+    arrived: Condvar,
+    room_kib: Semaphore,
+}
+
+struct State<Job> {
+    jobs: VecDeque<(Job, u32)>,
+    /// The writer sleeps until so many jobs wait; 0 when it does not sleep.
+    wanted: usize,
+    closed: bool,
+}
+
+/// How many callers the writer expects and how long it may wait for them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    jobs: usize,
+    until: Instant,
+}
+
+impl Expected {
+    /// Nobody in particular.
+    pub(crate) fn nobody() -> Self {
+        Self { jobs: 1, until: Instant::now() }
+    }
+
+    /// As many as were just answered and came in meanwhile, within a fraction of what a commit takes.
+    pub(crate) fn back(answered: usize, waiting: usize, commit: Duration) -> Self {
+        Self { jobs: (answered + waiting).min(GROUP_JOBS), until: Instant::now() + (commit / 4).min(LONGEST_WAIT) }
+    }
+}
+
+impl<Job> Queue<Job> {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Mutex::new(State { jobs: VecDeque::new(), wanted: 0, closed: false }),
+            arrived: Condvar::new(),
+            room_kib: Semaphore::new(WAITING_KIB as usize),
+        }
+    }
+
+    /// Adds a job once there is room for it.
+    pub(crate) async fn push(&self, job: Job, bytes: usize) -> Result<(), LogError> {
+        let kib = u32::try_from(1 + bytes / 1024).unwrap_or(WAITING_KIB).min(WAITING_KIB);
+        // The room is given back when the writer takes the job.
+        self.room_kib.acquire_many(kib).await.map_err(|_| stopped())?.forget();
+        let mut state = self.lock();
+        if state.closed {
+            return Err(stopped());
+        }
+        state.jobs.push_back((job, kib));
+        if state.wanted > 0 && state.jobs.len() >= state.wanted {
+            state.wanted = 0;
+            drop(state);
+            self.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The next group, in order of arrival; none once the queue is closed and empty.
+    pub(crate) fn take(&self, expected: Expected) -> Option<Vec<Job>> {
+        let mut state = self.lock();
+        while state.jobs.is_empty() {
+            if state.closed {
+                return None;
+            }
+            state.wanted = 1;
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        while state.jobs.len() < expected.jobs && !state.closed {
+            let left = expected.until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state.wanted = expected.jobs;
+            (state, _) = self.arrived.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.wanted = 0;
+        let (mut group, mut group_kib) = (Vec::with_capacity(state.jobs.len().min(GROUP_JOBS)), 0);
+        while let Some((_, kib)) = state.jobs.front() {
+            if !group.is_empty() && (group.len() == GROUP_JOBS || group_kib + kib > GROUP_KIB) {
+                break;
+            }
+            group_kib += kib;
+            group.extend(state.jobs.pop_front().map(|(job, _)| job));
+        }
+        drop(state);
+        self.room_kib.add_permits(group_kib as usize);
+        Some(group)
+    }
+
+    /// How many jobs wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().jobs.len()
+    }
+
+    /// Takes no more jobs; those that wait are still done.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.room_kib.close();
+        self.arrived.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<Job>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread behind a queue is gone.
+pub(crate) fn stopped() -> LogError {
+    LogError::Failed("the log is closed".into())
+}

@@ -1,0 +1,273 @@
+//! Reads, on a few threads of their own, each with its own connection.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
+use polis_ports::{LogError, ThreadRange};
+use rusqlite::{Connection, OptionalExtension, params};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::{from_io, from_sqlite};
+use crate::queue::stopped;
+use crate::row::{self, Stored, damaged};
+use crate::schema;
+
+const THREADS: usize = 2;
+
+/// Most reads that wait; whoever comes then waits for room.
+const WAITING: usize = 256;
+
+/// Most names that a connection keeps in memory.
+const NAMES_KEPT: usize = 16 * 1024;
+
+type Job = Box<dyn FnOnce(&mut Reader) + Send>;
+
+/// The threads that read.
+pub(crate) struct Readers {
+    jobs: Option<mpsc::Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Readers {
+    /// `damage_seen` is raised when a read meets damage.
+    pub(crate) fn start(dir: &Path, damage_seen: &Arc<AtomicBool>) -> Result<Self, LogError> {
+        let (sender, receiver) = mpsc::channel::<Job>(WAITING);
+        let receiver = Arc::new(Mutex::new(receiver));
+        let mut readers = Self { jobs: Some(sender), threads: Vec::new() };
+        for n in 0..THREADS {
+            let receiver = receiver.clone();
+            let mut reader = Reader::new(dir, damage_seen.clone());
+            let work = move || {
+                loop {
+                    let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+                    let Some(job) = job else { break };
+                    job(&mut reader);
+                }
+            };
+            let thread = thread::Builder::new().name(format!("polis-reader-{n}")).spawn(work).map_err(from_io)?;
+            readers.threads.push(thread);
+        }
+        Ok(readers)
+    }
+
+    /// Runs a read on one of the threads.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Reader) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |reader| {
+            // A caller that went away does not need the answer.
+            if !answer.is_closed() {
+                let _ = answer.send(reader.guarded(read));
+            }
+        });
+        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+        jobs.send(job).await.map_err(|_| stopped())?;
+        answered.await.map_err(|_| stopped())?
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has answered nobody; there is nothing left to do for it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One connection and what it remembers. Numbers of societies and threads never change, so they can be kept.
+pub(crate) struct Reader {
+    dir: PathBuf,
+    connection: Option<Connection>,
+    societies: HashMap<SocietyId, i64>,
+    names: ThreadNames,
+    damage_seen: Arc<AtomicBool>,
+}
+
+impl Reader {
+    fn new(dir: &Path, damage_seen: Arc<AtomicBool>) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            connection: None,
+            societies: HashMap::new(),
+            names: ThreadNames::default(),
+            damage_seen,
+        }
+    }
+
+    /// After an error the connection is not used again.
+    fn guarded<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, LogError>) -> Result<T, LogError> {
+        if self.connection.is_none() {
+            self.connection = Some(schema::connect_to_read(&self.dir)?);
+        }
+        let result = read(self);
+        if let Err(error) = &result {
+            self.connection = None;
+            if matches!(error, LogError::Damaged(_)) {
+                self.damage_seen.store(true, Ordering::Relaxed);
+            }
+        }
+        result
+    }
+
+    pub(crate) fn connection(&self) -> Result<&Connection, LogError> {
+        self.connection.as_ref().ok_or_else(stopped)
+    }
+
+    pub(crate) fn head(&mut self, society: &SocietyId) -> Result<Seq, LogError> {
+        match self.society(society)? {
+            Some(key) => last_seq(self.connection()?, key),
+            None => Ok(Seq(0)),
+        }
+    }
+
+    pub(crate) fn read(&mut self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
+        let Some(key) = self.society(society)? else { return Ok(Vec::new()) };
+        let range = ThreadRange { after, through: Seq(u64::MAX), newest: limit };
+        let found = self.select(society, (key, None), range)?;
+        let mut last = after;
+        for recorded in &found {
+            if recorded.seq != last.next() {
+                return Err(damaged(society, last.next(), "it is missing"));
+            }
+            last = recorded.seq;
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn read_thread(
+        &mut self,
+        society: &SocietyId,
+        thread: &ThreadId,
+        range: ThreadRange,
+    ) -> Result<Vec<Recorded>, LogError> {
+        let Some(key) = self.society(society)? else { return Ok(Vec::new()) };
+        let Some(thread) = thread_key(self.connection()?, key, thread)? else { return Ok(Vec::new()) };
+        let mut found = self.select(society, (key, Some(thread)), range)?;
+        found.reverse();
+        Ok(found)
+    }
+
+    pub(crate) fn societies(&mut self) -> Result<Vec<SocietyId>, LogError> {
+        let list = |connection: &Connection| {
+            let mut statement = connection.prepare_cached("SELECT name FROM societies ORDER BY name")?;
+            let names = statement.query_map([], |row| Ok(SocietyId::from(row.get::<_, String>(0)?)))?;
+            names.collect()
+        };
+        list(self.connection()?).map_err(from_sqlite)
+    }
+
+    /// A society's first events in the range, or a thread's last ones, newest first.
+    fn select(
+        &mut self,
+        society: &SocietyId,
+        (key, thread): (i64, Option<i64>),
+        range: ThreadRange,
+    ) -> Result<Vec<Recorded>, LogError> {
+        if range.after.0 >= row::LAST_SEQ {
+            return Ok(Vec::new());
+        }
+        let connection = self.connection.as_ref().ok_or_else(stopped)?;
+        let sql = match thread {
+            None => "SELECT id, at, thread, version, crc, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
+            Some(_) => "SELECT id, at, thread, version, crc, body FROM events INDEXED BY events_by_thread \
+                        WHERE thread = ?4 AND id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT ?3",
+        };
+        let limit = i64::try_from(range.newest).unwrap_or(i64::MAX);
+        let (low, high) = (row::id(key, range.after), row::id(key, range.through));
+        let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
+        let rows = match thread {
+            None => statement.query(params![low, high, limit]),
+            Some(thread) => statement.query(params![low, high, limit, thread]),
+        };
+        let mut rows = rows.map_err(from_sqlite)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(from_sqlite)? {
+            let (stored, _, thread) = Stored::of(row)?;
+            let thread = thread.map(|thread| self.names.get(connection, thread)).transpose()?;
+            found.push(stored.decode(society, thread)?);
+        }
+        Ok(found)
+    }
+
+    fn society(&mut self, society: &SocietyId) -> Result<Option<i64>, LogError> {
+        if let Some(key) = self.societies.get(society) {
+            return Ok(Some(*key));
+        }
+        let found = society_key(self.connection()?, society)?;
+        if let Some(key) = found {
+            if self.societies.len() >= NAMES_KEPT {
+                self.societies.clear();
+            }
+            self.societies.insert(society.clone(), key);
+        }
+        Ok(found)
+    }
+}
+
+/// Names of threads by their number; some are kept in memory.
+#[derive(Default)]
+pub(crate) struct ThreadNames(HashMap<i64, ThreadId>);
+
+impl ThreadNames {
+    pub(crate) fn get(&mut self, connection: &Connection, key: i64) -> Result<ThreadId, LogError> {
+        if let Some(name) = self.0.get(&key) {
+            return Ok(name.clone());
+        }
+        let find = || {
+            connection
+                .prepare_cached("SELECT name FROM threads WHERE key = ?1")?
+                .query_row(params![key], |row| row.get::<_, String>(0))
+                .optional()
+        };
+        let name = find()
+            .map_err(from_sqlite)?
+            .ok_or_else(|| LogError::Damaged(format!("the name of thread number {key} is missing")))?;
+        let name = ThreadId::from(name);
+        if self.0.len() >= NAMES_KEPT {
+            self.0.clear();
+        }
+        self.0.insert(key, name.clone());
+        Ok(name)
+    }
+}
+
+/// The number of a society, if it has events.
+pub(crate) fn society_key(connection: &Connection, society: &SocietyId) -> Result<Option<i64>, LogError> {
+    let find = || {
+        connection
+            .prepare_cached("SELECT key FROM societies WHERE name = ?1")?
+            .query_row(params![society.as_str()], |row| row.get(0))
+            .optional()
+    };
+    find().map_err(from_sqlite)
+}
+
+/// The number of a thread, if it has events.
+pub(crate) fn thread_key(connection: &Connection, society: i64, thread: &ThreadId) -> Result<Option<i64>, LogError> {
+    let find = || {
+        connection
+            .prepare_cached("SELECT key FROM threads WHERE society = ?1 AND name = ?2")?
+            .query_row(params![society, thread.as_str()], |row| row.get(0))
+            .optional()
+    };
+    find().map_err(from_sqlite)
+}
+
+/// The last place of a society.
+pub(crate) fn last_seq(connection: &Connection, society: i64) -> Result<Seq, LogError> {
+    let find = || {
+        connection
+            .prepare_cached("SELECT max(id) FROM events WHERE id > ?1 AND id <= ?2")?
+            .query_row(params![row::id(society, Seq(0)), row::id(society, Seq(u64::MAX))], |row| row.get(0))
+    };
+    let last: Option<i64> = find().map_err(from_sqlite)?;
+    Ok(last.map_or(Seq(0), |id| row::parts(id).1))
+}

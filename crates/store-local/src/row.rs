@@ -1,0 +1,153 @@
+//! An event as a row: its key, its checksum, its body.
+//!
+//! The key packs the society's number and the event's place, so that a society's events lie side by side in the table and
+//! need no index. The checksum covers everything that makes up the event, names included.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use polis_domain::{BadEvent, EVENT_VERSION, Recorded, Seq, SocietyId, ThreadId, Timestamp, decode_event};
+use polis_ports::LogError;
+
+use crate::error::from_sqlite;
+
+const SEQ_BITS: u32 = 40;
+
+/// The last place that a key can hold.
+pub(crate) const LAST_SEQ: u64 = (1 << SEQ_BITS) - 1;
+
+/// The last number of a society that a key can hold.
+pub(crate) const LAST_SOCIETY: i64 = (1 << (63 - SEQ_BITS)) - 1;
+
+/// The key of a society's event; a place beyond the last possible one gives the key of that.
+pub(crate) fn id(society: i64, seq: Seq) -> i64 {
+    society << SEQ_BITS | seq.0.min(LAST_SEQ) as i64
+}
+
+/// The society's number and the event's place in a key.
+pub(crate) fn parts(id: i64) -> (i64, Seq) {
+    (id >> SEQ_BITS, Seq(id as u64 & LAST_SEQ))
+}
+
+/// Events that are appended together, ready to be bound.
+pub(crate) struct Batch {
+    pub(crate) rows: Vec<NewRow>,
+    /// The bodies, one behind the other.
+    pub(crate) bodies: Vec<u8>,
+}
+
+pub(crate) struct NewRow {
+    pub(crate) at: Timestamp,
+    pub(crate) thread: Option<ThreadId>,
+    pub(crate) crc: u32,
+    pub(crate) body: Range<usize>,
+}
+
+/// Makes rows of events that follow `expected` without gaps.
+pub(crate) fn encode(society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<Batch, LogError> {
+    let mut batch = Batch { rows: Vec::with_capacity(events.len()), bodies: Vec::with_capacity(256 * events.len()) };
+    let mut last = expected;
+    for recorded in events {
+        if recorded.seq.0 != last.0.saturating_add(1) || recorded.seq.0 > LAST_SEQ {
+            return Err(LogError::Failed(format!("event {} cannot follow event {last}", recorded.seq).into()));
+        }
+        last = recorded.seq;
+        let start = batch.bodies.len();
+        serde_json::to_writer(&mut batch.bodies, &recorded.event).map_err(|error| LogError::Failed(error.into()))?;
+        let body = start..batch.bodies.len();
+        let thread = recorded.thread.clone();
+        let crc = Stored {
+            seq: recorded.seq,
+            at: recorded.at,
+            version: EVENT_VERSION,
+            crc: 0,
+            body: &batch.bodies[body.clone()],
+        }
+        .checksum(society, thread.as_ref());
+        batch.rows.push(NewRow { at: recorded.at, thread, crc, body });
+    }
+    Ok(batch)
+}
+
+/// An event as it was found in the table, its thread apart.
+pub(crate) struct Stored<'row> {
+    pub(crate) seq: Seq,
+    pub(crate) at: Timestamp,
+    pub(crate) version: u32,
+    pub(crate) crc: u32,
+    pub(crate) body: &'row [u8],
+}
+
+impl<'row> Stored<'row> {
+    /// The event in a row of `id, at, thread, version, crc, body`, the number of its society and that of its thread.
+    pub(crate) fn of(row: &'row rusqlite::Row<'_>) -> Result<(Self, i64, Option<i64>), LogError> {
+        Self::columns(row).map_err(from_sqlite)
+    }
+
+    fn columns(row: &'row rusqlite::Row<'_>) -> rusqlite::Result<(Self, i64, Option<i64>)> {
+        let (society, seq) = parts(row.get(0)?);
+        let stored = Self {
+            seq,
+            at: Timestamp(row.get::<_, i64>(1)? as u64),
+            version: row.get(3)?,
+            crc: row.get(4)?,
+            body: row.get_ref(5)?.as_blob()?,
+        };
+        Ok((stored, society, row.get(2)?))
+    }
+
+    /// Checks that this is what was written.
+    pub(crate) fn verify(&self, society: &SocietyId, thread: Option<&ThreadId>) -> Result<(), LogError> {
+        if self.version > EVENT_VERSION {
+            let newer = BadEvent::TooNew { version: self.version, known: EVENT_VERSION };
+            return Err(LogError::TooNew(format!("event {} of `{society}`: {newer}", self.seq)));
+        }
+        if self.checksum(society, thread) != self.crc {
+            return Err(damaged(society, self.seq, "its checksum does not match"));
+        }
+        Ok(())
+    }
+
+    /// Checks that this is what was written and makes an event of it.
+    pub(crate) fn decode(&self, society: &SocietyId, thread: Option<ThreadId>) -> Result<Recorded, LogError> {
+        self.verify(society, thread.as_ref())?;
+        let event = decode_event(self.version, self.body)
+            .map_err(|error| damaged(society, self.seq, &format!("it cannot be read: {error}")))?;
+        Ok(Recorded { seq: self.seq, at: self.at, thread, event })
+    }
+
+    fn checksum(&self, society: &SocietyId, thread: Option<&ThreadId>) -> u32 {
+        let thread_bytes = thread.map_or(u64::MAX, |thread| thread.as_str().len() as u64);
+        let mut head = [0; 28];
+        head[..8].copy_from_slice(&self.seq.0.to_le_bytes());
+        head[8..16].copy_from_slice(&self.at.0.to_le_bytes());
+        head[16..24].copy_from_slice(&thread_bytes.to_le_bytes());
+        head[24..].copy_from_slice(&self.version.to_le_bytes());
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&head);
+        hasher.update(thread.map_or("", ThreadId::as_str).as_bytes());
+        hasher.update(society.as_str().as_bytes());
+        hasher.update(self.body);
+        hasher.finalize()
+    }
+}
+
+/// An event is missing or is not what was written.
+pub(crate) fn damaged(society: &SocietyId, seq: Seq, what: &str) -> LogError {
+    LogError::Damaged(format!("event {seq} of `{society}` is damaged: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_gives_back_the_society_and_the_place() {
+        for society in [1, 2, LAST_SOCIETY] {
+            for seq in [1, 77, LAST_SEQ] {
+                assert_eq!(parts(id(society, Seq(seq))), (society, Seq(seq)));
+            }
+        }
+        assert!(id(1, Seq(u64::MAX)) < id(2, Seq(0)));
+    }
+}

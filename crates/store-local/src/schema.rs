@@ -1,0 +1,138 @@
+//! The tables, their version, and how a connection to them is opened.
+//!
+//! `user_version` holds two numbers: the version of the tables and that of the newest event that may stand in them.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use polis_domain::EVENT_VERSION;
+use polis_ports::LogError;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use crate::error::{from_io, from_sqlite};
+
+pub(crate) const FILE: &str = "polis.db";
+pub(crate) const WAL: &str = "polis.db-wal";
+pub(crate) const SHM: &str = "polis.db-shm";
+
+const TABLES_VERSION: u32 = 1;
+const VERSION: u32 = TABLES_VERSION << 16 | EVENT_VERSION;
+
+const TABLES: &str = "
+    CREATE TABLE societies (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE threads (key INTEGER PRIMARY KEY, society INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE (society, name));
+    CREATE TABLE events (
+        id INTEGER PRIMARY KEY, -- the society's key and the event's place, see row.rs
+        at INTEGER NOT NULL,
+        thread INTEGER,
+        version INTEGER NOT NULL,
+        crc INTEGER NOT NULL,
+        body BLOB NOT NULL
+    );
+    CREATE INDEX events_by_thread ON events (thread) WHERE thread IS NOT NULL;
+    CREATE TABLE snapshots (
+        society TEXT PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        crc INTEGER NOT NULL
+    ) WITHOUT ROWID;
+";
+
+/// Opens the database to write. Its files stay as they are until something is written.
+pub(crate) fn connect_to_write(dir: &Path) -> Result<Connection, LogError> {
+    let connection = connect(dir)?;
+    connection
+        .execute_batch("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_size = -16384;")
+        .map_err(from_sqlite)?;
+    Ok(connection)
+}
+
+/// Opens the database to read.
+pub(crate) fn connect_to_read(dir: &Path) -> Result<Connection, LogError> {
+    let connection = connect(dir)?;
+    connection.execute_batch("PRAGMA query_only = ON;").map_err(from_sqlite)?;
+    Ok(connection)
+}
+
+fn connect(dir: &Path) -> Result<Connection, LogError> {
+    let connection = Connection::open(dir.join(FILE)).map_err(from_sqlite)?;
+    // When the WAL goes into the database is decided by the writer alone, and never for a database that may be damaged.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(from_sqlite)?;
+    connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 67108864;").map_err(from_sqlite)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+/// Refuses a database of a newer version by its first bytes, before SQLite touches any file.
+pub(crate) fn refuse_newer_file(dir: &Path) -> Result<(), LogError> {
+    let mut header = [0; 100];
+    match File::open(dir.join(FILE)).and_then(|mut file| file.read_exact(&mut header)) {
+        Ok(()) if header.starts_with(b"SQLite format 3\0") => {
+            let [.., a, b, c, d] = *header.first_chunk::<64>().expect("64 is less than 100");
+            refuse_newer(u32::from_be_bytes([a, b, c, d]))
+        }
+        // Whatever else it is, opening it will say so.
+        Ok(()) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) => Ok(()),
+        Err(error) => Err(from_io(error)),
+    }
+}
+
+/// What an opened database is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing was ever written to it.
+    Nothing,
+    /// Our tables.
+    Tables,
+}
+
+/// Looks at an opened database without changing it.
+pub(crate) fn inspect(connection: &Connection) -> Result<Found, LogError> {
+    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(from_sqlite)?;
+    refuse_newer(version)?;
+    if version != 0 {
+        return Ok(Found::Tables);
+    }
+    let foreign: bool = connection
+        .query_row("SELECT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
+        .map_err(from_sqlite)?;
+    if foreign {
+        return Err(LogError::Failed(format!("{FILE} was not made by polis; choose another data directory").into()));
+    }
+    Ok(Found::Nothing)
+}
+
+/// Makes the tables if there are none yet, and writes down which versions hold from now on.
+pub(crate) fn prepare(connection: &mut Connection, found: Found) -> Result<(), LogError> {
+    let mode: String = connection
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(from_sqlite)?;
+    if mode != "wal" {
+        return Err(LogError::Failed(format!("SQLite cannot keep a WAL in this directory (it says `{mode}`)").into()));
+    }
+    let create = |connection: &mut Connection| {
+        let transaction = connection.transaction()?;
+        if found == Found::Nothing {
+            transaction.execute_batch(TABLES)?;
+        }
+        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.commit()
+    };
+    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(from_sqlite)?;
+    if version == VERSION { Ok(()) } else { create(connection).map_err(from_sqlite) }
+}
+
+fn refuse_newer(version: u32) -> Result<(), LogError> {
+    let (tables, events) = (version >> 16, version & 0xffff);
+    if tables > TABLES_VERSION || events > EVENT_VERSION {
+        return Err(LogError::TooNew(format!(
+            "the data directory was written by a newer polis (tables {tables}, events {events}; this one knows tables \
+             {TABLES_VERSION}, events {EVENT_VERSION}). Use that polis, or restore a backup made with this one"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,334 @@
+//! The one thread that writes: commits everything that is queued as one group, then answers.
+//!
+//! An error while writing or committing means that nobody knows whether the group is on the disk. Nobody is told that it
+//! is, the connection and everything remembered about it are dropped, and before anything else is written the question is
+//! settled: what can still be read of the WAL is copied into the database and synced, and the WAL begins anew.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use polis_domain::{EVENT_VERSION, Seq, SocietyId, ThreadId};
+use polis_ports::LogError;
+use rusqlite::{Connection, params};
+use tokio::sync::oneshot;
+
+use crate::error::{again, from_sqlite};
+use crate::queue::{Expected, Queue};
+use crate::reader::{last_seq, society_key, thread_key};
+use crate::row::{self, Batch, NewRow};
+use crate::snapshot::Ticket;
+use crate::witness::{Named, Witness};
+use crate::{Options, schema};
+
+/// Most societies, and most threads, whose numbers are kept in memory.
+const KEPT: usize = 64 * 1024;
+
+/// What the writer is asked, and where its answer goes.
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    pub(crate) answer: oneshot::Sender<Result<(), LogError>>,
+}
+
+pub(crate) enum Work {
+    Append { society: SocietyId, expected: Seq, batch: Batch },
+    SaveSnapshot { society: SocietyId, ticket: Ticket },
+    /// Find out what became of a group whose commit failed.
+    Settle,
+}
+
+/// What the writer lets others see.
+#[derive(Default)]
+pub(crate) struct Health {
+    /// A group failed and it is not known yet whether it is there.
+    pub(crate) unsettled: AtomicBool,
+    /// A read met damage.
+    pub(crate) damage_seen: Arc<AtomicBool>,
+}
+
+pub(crate) struct Writer {
+    dir: PathBuf,
+    options: Options,
+    queue: Arc<Queue<Job>>,
+    health: Arc<Health>,
+    witness: Witness,
+    store: Option<Store>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        dir: PathBuf,
+        options: Options,
+        queue: Arc<Queue<Job>>,
+        health: Arc<Health>,
+        witness: Witness,
+        connection: Connection,
+    ) -> Result<Self, LogError> {
+        let store = Some(Store::new(connection)?);
+        Ok(Self { dir, options, queue, health, witness, store })
+    }
+
+    /// Works until the queue is closed and empty, then leaves everything tidy.
+    pub(crate) fn run(mut self) {
+        let mut expected = Expected::nobody();
+        let mut usual_commit = Duration::ZERO;
+        while let Some(group) = self.queue.take(expected) {
+            let began = Instant::now();
+            let works: Vec<&Work> = group.iter().map(|job| &job.work).collect();
+            let result = self.commit(&works);
+            usual_commit = (usual_commit * 3 + began.elapsed()) / 4;
+            let answered = group.len();
+            answer(group, result);
+            self.keep_wal_short();
+            expected = Expected::back(answered, self.queue.waiting(), usual_commit);
+        }
+        self.finish();
+    }
+
+    /// Commits a group; the outcome of each job, or what happened to all of them.
+    fn commit(&mut self, works: &[&Work]) -> Result<Vec<Result<(), LogError>>, LogError> {
+        let result = self.try_commit(works);
+        if result.is_err() {
+            self.health.unsettled.store(true, Ordering::Release);
+            self.store = None;
+        }
+        result
+    }
+
+    fn try_commit(&mut self, works: &[&Work]) -> Result<Vec<Result<(), LogError>>, LogError> {
+        let store = self.settled_store()?;
+        store.begin()?;
+        let mut outcomes = Vec::with_capacity(works.len());
+        let mut last = None;
+        for work in works {
+            outcomes.push(match work {
+                Work::Append { society, expected, batch } => match store.append(society, *expected, batch)? {
+                    Appended::At(named) => {
+                        last = named.or(last);
+                        Ok(())
+                    }
+                    Appended::Stale(actual) => {
+                        Err(LogError::Conflict { society: society.clone(), expected: *expected, actual })
+                    }
+                },
+                Work::SaveSnapshot { society, ticket } => {
+                    ticket.save(&store.connection, society)?;
+                    Ok(())
+                }
+                Work::Settle => Ok(()),
+            });
+        }
+        store.execute("COMMIT")?;
+        if let Some(last) = last {
+            self.witness.committed(last);
+        }
+        Ok(outcomes)
+    }
+
+    /// The connection, opened again if need be, and no question left open.
+    fn settled_store(&mut self) -> Result<&mut Store, LogError> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => Store::new(schema::connect_to_write(&self.dir)?)?,
+        };
+        if self.health.unsettled.load(Ordering::Acquire) {
+            empty_wal(&store.connection)?;
+            self.health.unsettled.store(false, Ordering::Release);
+        }
+        Ok(self.store.insert(store))
+    }
+
+    /// Copies the WAL into the database when it has grown long; the next commit then begins it anew.
+    fn keep_wal_short(&mut self) {
+        let Some(store) = &self.store else { return };
+        let bytes = store.wal_bytes.load(Ordering::Relaxed);
+        if bytes < self.options.checkpoint_bytes {
+            return;
+        }
+        // Copying never waits for a reader, but one that is always there can keep the WAL from beginning anew.
+        let mode = if bytes < 4 * self.options.checkpoint_bytes { "PASSIVE" } else { "RESTART" };
+        if checkpoint(&store.connection, mode).is_err() {
+            // What is in the WAL stays there and stays valid. A fresh connection tries again after the next commit.
+            self.store = None;
+        }
+    }
+
+    fn finish(self) {
+        let Some(store) = self.store else { return };
+        let settled = !self.health.unsettled.load(Ordering::Acquire);
+        let sound = !self.health.damage_seen.load(Ordering::Relaxed);
+        if settled && empty_wal(&store.connection).is_ok() && sound {
+            // If this fails, the next opening checks everything, which costs time and nothing else.
+            let _ = self.witness.end();
+        }
+    }
+}
+
+fn answer(group: Vec<Job>, result: Result<Vec<Result<(), LogError>>, LogError>) {
+    // A caller that went away does not need the answer.
+    match result {
+        Ok(outcomes) => {
+            for (job, outcome) in group.into_iter().zip(outcomes) {
+                let _ = job.answer.send(outcome);
+            }
+        }
+        Err(error) => {
+            for job in group {
+                let _ = job.answer.send(Err(again(&error)));
+            }
+        }
+    }
+}
+
+/// Copies the whole WAL into the database, synced, and empties it.
+pub(crate) fn empty_wal(connection: &Connection) -> Result<(), LogError> {
+    if checkpoint(connection, "TRUNCATE")? { Ok(()) } else { Err(LogError::Failed("the log is being read".into())) }
+}
+
+/// Whether readers let it go through.
+fn checkpoint(connection: &Connection, mode: &str) -> Result<bool, LogError> {
+    let busy: bool = connection
+        .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0))
+        .map_err(from_sqlite)?;
+    Ok(!busy)
+}
+
+/// What came of one append within the group.
+enum Appended {
+    /// It is in the transaction; the last of its events, if it had any.
+    At(Option<Named>),
+    /// The society ends elsewhere.
+    Stale(Seq),
+}
+
+/// The connection and what is remembered about the tables.
+struct Store {
+    connection: Connection,
+    societies: HashMap<SocietyId, Society>,
+    threads_kept: usize,
+    wal_bytes: Arc<AtomicU64>,
+}
+
+struct Society {
+    key: i64,
+    head: Seq,
+    threads: HashMap<ThreadId, i64>,
+}
+
+impl Store {
+    fn new(mut connection: Connection) -> Result<Self, LogError> {
+        let wal_bytes = Arc::new(AtomicU64::new(0));
+        let page_bytes: u64 =
+            connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(from_sqlite)?;
+        let counter = wal_bytes.clone();
+        let count = move |_: &mut rusqlite::hooks::Wal, pages: i32| {
+            counter.store(u64::try_from(pages).unwrap_or(0) * page_bytes, Ordering::Relaxed);
+            Ok(())
+        };
+        connection.wal_hook(Some(count)).map_err(from_sqlite)?;
+        Ok(Self { connection, societies: HashMap::new(), threads_kept: 0, wal_bytes })
+    }
+
+    fn begin(&mut self) -> Result<(), LogError> {
+        if self.societies.len() > KEPT || self.threads_kept > KEPT {
+            self.societies.clear();
+            self.threads_kept = 0;
+        }
+        self.execute("BEGIN IMMEDIATE")
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), LogError> {
+        let run = || self.connection.prepare_cached(sql)?.execute([]);
+        run().map(|_| ()).map_err(from_sqlite)
+    }
+
+    fn append(&mut self, name: &SocietyId, expected: Seq, batch: &Batch) -> Result<Appended, LogError> {
+        if !self.societies.contains_key(name) {
+            match known(&self.connection, name)? {
+                Some(society) => {
+                    self.societies.insert(name.clone(), society);
+                }
+                None if expected != Seq(0) => return Ok(Appended::Stale(Seq(0))),
+                None if batch.rows.is_empty() => return Ok(Appended::At(None)),
+                None => {
+                    let society = found(&self.connection, name)?;
+                    self.societies.insert(name.clone(), society);
+                }
+            }
+        }
+        let society = self.societies.get_mut(name).expect("it was put there just now");
+        if society.head != expected {
+            return Ok(Appended::Stale(society.head));
+        }
+        let kept_before = society.threads.len();
+        let mut last = None;
+        for row in &batch.rows {
+            society.head = society.head.next();
+            let id = row::id(society.key, society.head);
+            let thread = match &row.thread {
+                Some(thread) => Some(society.thread(&self.connection, thread)?),
+                None => None,
+            };
+            insert(&self.connection, id, thread, row, &batch.bodies)?;
+            last = Some(Named { id, crc: row.crc });
+        }
+        self.threads_kept += society.threads.len() - kept_before;
+        Ok(Appended::At(last))
+    }
+}
+
+impl Society {
+    fn thread(&mut self, connection: &Connection, name: &ThreadId) -> Result<i64, LogError> {
+        if let Some(key) = self.threads.get(name) {
+            return Ok(*key);
+        }
+        let key = match thread_key(connection, self.key, name)? {
+            Some(key) => key,
+            None => {
+                let add = || {
+                    connection
+                        .prepare_cached("INSERT INTO threads (society, name) VALUES (?1, ?2)")?
+                        .insert(params![self.key, name.as_str()])
+                };
+                add().map_err(from_sqlite)?
+            }
+        };
+        self.threads.insert(name.clone(), key);
+        Ok(key)
+    }
+}
+
+fn known(connection: &Connection, name: &SocietyId) -> Result<Option<Society>, LogError> {
+    let Some(key) = society_key(connection, name)? else { return Ok(None) };
+    Ok(Some(Society { key, head: last_seq(connection, key)?, threads: HashMap::new() }))
+}
+
+fn found(connection: &Connection, name: &SocietyId) -> Result<Society, LogError> {
+    let add = || {
+        connection.prepare_cached("INSERT INTO societies (name) VALUES (?1)")?.insert(params![name.as_str()])
+    };
+    let key = add().map_err(from_sqlite)?;
+    if key > row::LAST_SOCIETY {
+        return Err(LogError::Failed("this data directory holds as many societies as it can".into()));
+    }
+    Ok(Society { key, head: Seq(0), threads: HashMap::new() })
+}
+
+fn insert(
+    connection: &Connection,
+    id: i64,
+    thread: Option<i64>,
+    row: &NewRow,
+    bodies: &[u8],
+) -> Result<(), LogError> {
+    let add = || {
+        connection
+            .prepare_cached(
+                "INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![id, row.at.0 as i64, thread, EVENT_VERSION, row.crc, &bodies[row.body.clone()]])
+    };
+    add().map(|_| ()).map_err(from_sqlite)
+}

@@ -1,0 +1,133 @@
+//! The chore `test`: everything that must hold before a change goes in, step by step, up to the first that does not.
+//! The steps live in the files below this one or are chores of their own; here is their order.
+
+mod plants;
+mod style;
+mod suite;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+use crate::{acceptance, sim, tidy};
+
+struct Step {
+    name: &'static str,
+    run: fn(&Workspace) -> Result<Done>,
+}
+
+/// How a step ended that did not fail.
+enum Done {
+    Passed,
+    /// The machine cannot do it, for this reason. Never used for what the project itself lacks.
+    Skipped(String),
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "tools that the tests need",
+        run: tools::install,
+    },
+    Step {
+        name: "format",
+        run: style::format,
+    },
+    Step {
+        name: "lints",
+        run: style::lints,
+    },
+    Step {
+        name: "tidy",
+        run: |workspace| tidy::run(workspace).map(passed),
+    },
+    Step {
+        name: "tests",
+        run: suite::run,
+    },
+    Step {
+        name: "planted bugs are caught",
+        run: plants::run,
+    },
+    Step {
+        name: "acceptance",
+        run: |workspace| acceptance::run(workspace, None).map(passed),
+    },
+    Step {
+        name: "simulation",
+        run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed),
+    },
+];
+
+pub(crate) fn run(workspace: Workspace) -> Result<()> {
+    let began = Instant::now();
+    let temp = TempDir::make()?;
+    let workspace = workspace.isolated_in(&temp.0);
+    for (number, step) in (1..).zip(STEPS) {
+        let title = format!("{number}/{} {}", STEPS.len(), step.name);
+        println!("==> {title}");
+        let step_began = Instant::now();
+        let outcome = (step.run)(&workspace);
+        let took = in_words(step_began.elapsed());
+        match outcome {
+            Ok(Done::Passed) => println!("==> {title}: ok, {took}"),
+            Ok(Done::Skipped(why)) => println!("==> {title}: skipped: {why}, {took}"),
+            Err(error) => {
+                println!("==> {title}: RED, {took}: {error:#}");
+                bail!(
+                    "stopped at step {title} after {}",
+                    in_words(began.elapsed())
+                );
+            }
+        }
+    }
+    println!("==> all green, {}", in_words(began.elapsed()));
+    Ok(())
+}
+
+fn passed((): ()) -> Done {
+    Done::Passed
+}
+
+fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        0..60 => format!("{:.1} s", time.as_secs_f64()),
+        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// A folder for whatever the steps leave behind, gone with them.
+struct TempDir(PathBuf);
+
+impl TempDir {
+    fn make() -> Result<Self> {
+        let dir = std::env::temp_dir().join(format!("polis-xtask-{}", std::process::id()));
+        remove(&dir);
+        std::fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+/// Best effort: a temporary folder that stays behind harms nobody.
+fn remove(dir: &Path) {
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_well() {
+        assert_eq!(in_words(Duration::from_millis(1_234)), "1.2 s");
+        assert_eq!(in_words(Duration::from_secs(184)), "3 min 04 s");
+    }
+}

@@ -1,0 +1,150 @@
+//! The step that proves our checks can fail: builds with a bug planted in them must be caught, each by the very
+//! check that is there for it.
+//!
+//! A planted bug is code under `#[cfg(feature = "mutants")]` that acts up when `POLIS_PLANT` has its name.
+//! To plant another one, add a row to `PLANTS`.
+
+use anyhow::{Context, Result, bail};
+
+use super::Done;
+use crate::workspace::Workspace;
+
+/// A cargo call on a build with a bug. It must fail, and say why.
+struct Plant {
+    /// The value of `POLIS_PLANT`.
+    bug: &'static str,
+    cargo: &'static [&'static str],
+    /// What the check says when it has caught this bug; any other failure is not good enough.
+    says: &'static str,
+}
+
+const KILL: &[&str] = &[
+    "test",
+    "-p",
+    "polis-app",
+    "--features",
+    "mutants",
+    "--test",
+    "main",
+    "--",
+    "kill",
+];
+
+const SIM: &[&str] = &[
+    "run",
+    "--release",
+    "-p",
+    "polis-testkit",
+    "--features",
+    "mutants",
+    "--bin",
+    "sim",
+    "--",
+    "--seeds",
+    "300",
+];
+
+const PLANTS: &[Plant] = &[
+    // Someone is told before the store has it: a kill loses an accepted message.
+    Plant {
+        bug: "ack-before-commit",
+        cargo: KILL,
+        says: "an accepted message is missing",
+    },
+    Plant {
+        bug: "ack-before-commit",
+        cargo: SIM,
+        says: "an accepted message is missing",
+    },
+    // The tool is called before its intent is logged: a kill makes the write happen twice.
+    Plant {
+        bug: "act-before-intent",
+        cargo: KILL,
+        says: "a write happened twice",
+    },
+    Plant {
+        bug: "act-before-intent",
+        cargo: SIM,
+        says: "a write happened twice",
+    },
+    // A parked turn is not owed after a restart: the run never ends as the undisturbed one did.
+    Plant {
+        bug: "forget-a-wait",
+        cargo: KILL,
+        says: "the log differs from the undisturbed one",
+    },
+    Plant {
+        bug: "forget-a-wait",
+        cargo: SIM,
+        says: "the log differs from the undisturbed one",
+    },
+];
+
+pub(super) fn run(workspace: &Workspace) -> Result<Done> {
+    for plant in PLANTS {
+        let call = format!("POLIS_PLANT={} cargo {}", plant.bug, plant.cargo.join(" "));
+        println!("{call}");
+        let output = workspace
+            .cargo()
+            .args(plant.cargo)
+            .env("POLIS_PLANT", plant.bug)
+            .output()
+            .context("cannot start cargo")?;
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        if let Some(why) = why_missed(plant, output.status.success(), &said) {
+            println!("{}", tail(&said));
+            bail!("{why}; see for yourself: {call}");
+        }
+    }
+    Ok(Done::Passed)
+}
+
+fn why_missed(plant: &Plant, succeeded: bool, said: &str) -> Option<String> {
+    let Plant { bug, says, .. } = plant;
+    if succeeded {
+        Some(format!("the planted bug `{bug}` went unnoticed"))
+    } else if !said.contains(says) {
+        Some(format!(
+            "with the planted bug `{bug}` the check fails without saying \"{says}\""
+        ))
+    } else {
+        None
+    }
+}
+
+/// The last lines, enough to see what went on.
+fn tail(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bug_counts_as_caught_only_by_the_check_that_is_there_for_it() {
+        let plant = Plant {
+            bug: "b",
+            cargo: &[],
+            says: "lost",
+        };
+        assert_eq!(why_missed(&plant, false, "panicked: one is lost"), None);
+        assert_eq!(
+            why_missed(&plant, true, "one is lost").unwrap(),
+            "the planted bug `b` went unnoticed"
+        );
+        assert_eq!(
+            why_missed(&plant, false, "error: could not compile").unwrap(),
+            "with the planted bug `b` the check fails without saying \"lost\""
+        );
+    }
+
+    #[test]
+    fn only_the_last_lines_are_shown() {
+        let said: Vec<String> = (1..=100).map(|line| line.to_string()).collect();
+        assert_eq!(tail(&said.join("\n")).lines().next(), Some("61"));
+        assert_eq!(tail("one"), "one");
+    }
+}

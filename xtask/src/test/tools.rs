@@ -1,0 +1,123 @@
+//! The step that installs the programs which tests start. A test whose program is missing all the same says
+//! `skipped: …` itself, so a machine where nothing can be installed still runs the rest.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use super::Done;
+use crate::workspace::Workspace;
+
+/// A program and the Debian package it comes with.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    // Kills a process at, and injects errors into, a chosen system call.
+    Tool {
+        program: "strace",
+        package: "strace",
+    },
+];
+
+pub(super) fn install(_: &Workspace) -> Result<Done> {
+    let missing: Vec<&Tool> = TOOLS
+        .iter()
+        .filter(|tool| !is_on_path(tool.program))
+        .collect();
+    if missing.is_empty() {
+        return Ok(Done::Passed);
+    }
+    let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    println!("installing {}", packages.join(", "));
+    if let Err(why) = apt_install(&packages) {
+        return Ok(Done::Skipped(format!(
+            "cannot install {}: {why}",
+            packages.join(", ")
+        )));
+    }
+    let still: Vec<&str> = missing
+        .iter()
+        .map(|tool| tool.program)
+        .filter(|program| !is_on_path(program))
+        .collect();
+    Ok(if still.is_empty() {
+        Done::Passed
+    } else {
+        Done::Skipped(format!(
+            "{} is installed but not on the PATH",
+            still.join(", ")
+        ))
+    })
+}
+
+/// Tries with the package lists at hand first: on a fresh machine they are empty, elsewhere they save a minute.
+fn apt_install(packages: &[&str]) -> Result<(), String> {
+    if !is_on_path("apt-get") {
+        return Err("this machine has no apt-get".to_owned());
+    }
+    let install = [&["install", "-y", "--no-install-recommends"][..], packages].concat();
+    apt_get(&install).or_else(|_| apt_get(&["update"]).and_then(|()| apt_get(&install)))
+}
+
+fn apt_get(args: &[&str]) -> Result<(), String> {
+    let mut command = if is_root() {
+        Command::new("apt-get")
+    } else if is_on_path("sudo") {
+        let mut sudo = Command::new("sudo");
+        sudo.args(["-n", "apt-get"]);
+        sudo
+    } else {
+        return Err("we are not root and there is no sudo".to_owned());
+    };
+    let output = command
+        .args(args)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(complaint
+        .lines()
+        .rfind(|line| !line.trim().is_empty())
+        .unwrap_or("apt-get failed")
+        .trim()
+        .to_owned())
+}
+
+fn is_root() -> bool {
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .any(|file| is_program(&file))
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_on_the_path() {
+        assert!(is_on_path("sh"));
+        assert!(!is_on_path("no-such-program-anywhere"));
+    }
+}
