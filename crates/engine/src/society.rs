@@ -206,7 +206,8 @@ impl Society {
             let _ = reply.send(question(spine));
         });
         self.door.send(Mail::Look(look)).await.map_err(|_| Rejected::Stopping)?;
-        answer.await.map_err(|_| Rejected::Stopping)
+        let failed = || Failure::new("unavailable", "the log is out of order just now; try again");
+        answer.await.map_err(|_| Rejected::Unavailable(failed()))
     }
 
     /// What passed between the person and the society about a request, in order; nothing if there is no such request.

@@ -32,7 +32,7 @@ pub(crate) fn lost(last: Named) -> LogError {
 pub(crate) fn everything(connection: &Connection) -> Result<(), LogError> {
     structure(connection)?;
     let threaded = events(connection)?;
-    let indexed: u64 = connection
+    let indexed: i64 = connection
         .query_row("SELECT count(*) FROM events INDEXED BY events_by_thread WHERE thread IS NOT NULL", [], |row| row.get(0))
         .map_err(from_sqlite)?;
     if indexed != threaded {
@@ -50,7 +50,7 @@ fn structure(connection: &Connection) -> Result<(), LogError> {
 }
 
 /// Checks every event; returns how many belong to a thread.
-fn events(connection: &Connection) -> Result<u64, LogError> {
+fn events(connection: &Connection) -> Result<i64, LogError> {
     let societies = societies(connection)?;
     let mut names = ThreadNames::default();
     let mut statement =
@@ -70,7 +70,7 @@ fn events(connection: &Connection) -> Result<u64, LogError> {
         }
         last.1 = stored.seq;
         let thread = thread.map(|thread| names.get(connection, thread)).transpose()?;
-        threaded += u64::from(thread.is_some());
+        threaded += i64::from(thread.is_some());
         stored.verify(society, thread.as_ref())?;
     }
     if seen == societies.len() { Ok(threaded) } else { Err(LogError::Damaged("a society has no events".to_owned())) }

@@ -159,7 +159,7 @@ impl Reader {
         let list = |connection: &Connection| {
             let mut statement = connection.prepare_cached("SELECT name FROM societies ORDER BY name")?;
             let names = statement.query_map([], |row| Ok(SocietyId::from(row.get::<_, String>(0)?)))?;
-            names.collect()
+            names.collect::<Result<_, _>>()
         };
         list(self.connection()?).map_err(from_sqlite)
     }

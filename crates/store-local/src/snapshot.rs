@@ -19,7 +19,7 @@ pub(crate) const FOLDER: &str = "snapshots";
 pub(crate) struct Ticket {
     seq: Seq,
     version: u32,
-    bytes: u64,
+    bytes: i64,
     crc: u32,
 }
 
@@ -28,7 +28,7 @@ impl Ticket {
         Self {
             seq: snapshot.seq,
             version: snapshot.version,
-            bytes: snapshot.body.len() as u64,
+            bytes: snapshot.body.len() as i64,
             crc: crc32fast::hash(&snapshot.body),
         }
     }

@@ -79,7 +79,7 @@ impl Writer {
             let works: Vec<&Work> = group.iter().map(|job| &job.work).collect();
             let result = self.commit(&works);
             usual_commit = (usual_commit * 3 + began.elapsed()) / 4;
-            let answered = group.len();
+            let answered = group.len(); eprintln!("G {answered} {:?}", began.elapsed());
             answer(group, result);
             self.keep_wal_short();
             expected = Expected::back(answered, self.queue.waiting(), usual_commit);
@@ -220,11 +220,11 @@ struct Society {
 impl Store {
     fn new(mut connection: Connection) -> Result<Self, LogError> {
         let wal_bytes = Arc::new(AtomicU64::new(0));
-        let page_bytes: u64 =
+        let page_bytes: u32 =
             connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(from_sqlite)?;
         let counter = wal_bytes.clone();
         let count = move |_: &mut rusqlite::hooks::Wal, pages: i32| {
-            counter.store(u64::try_from(pages).unwrap_or(0) * page_bytes, Ordering::Relaxed);
+            counter.store(u64::try_from(pages).unwrap_or(0) * u64::from(page_bytes), Ordering::Relaxed);
             Ok(())
         };
         connection.wal_hook(Some(count)).map_err(from_sqlite)?;

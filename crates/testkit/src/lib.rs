@@ -1,1 +1,17 @@
-//! Scripted model and tools, memory log, manual clock, conformance suite and simulator.
+//! Everything that tests need and no program does: scripted model and tools, a log in memory, a clock that moves when told,
+//! a conformance suite for logs, and the simulator.
+
+pub mod alike;
+mod clock;
+pub mod conformance;
+mod memory_log;
+mod model;
+mod program;
+pub mod sim;
+mod tools;
+
+pub use clock::ManualClock;
+pub use memory_log::MemoryLog;
+pub use model::{Line, ScriptedModel};
+pub use program::{Op, Program, Programmed, expected, worker_role};
+pub use tools::ScriptedTools;

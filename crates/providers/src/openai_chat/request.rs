@@ -197,7 +197,7 @@ mod tests {
                 "model": "m",
                 "stream": true,
                 "stream_options": { "include_usage": true },
-                "temperature": 0.2_f32,
+                "temperature": 0.2,
                 "max_completion_tokens": 9,
                 "messages": [
                     { "role": "system", "content": "be brief" },

@@ -1,0 +1,8 @@
+//! The crate from outside: real HTTP over loopback, against a server that behaves as badly as told.
+
+mod failing;
+mod models;
+mod offline;
+mod recordings;
+mod server;
+mod streaming;

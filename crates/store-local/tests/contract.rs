@@ -1,0 +1,19 @@
+//! The contract that every log keeps.
+
+use std::sync::{Arc, Mutex};
+
+use polis_ports::Log;
+use polis_store_local::LocalLog;
+use polis_testkit::conformance;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_local_log_keeps_the_contract_of_the_log() {
+    let dirs = Mutex::new(Vec::new());
+    let fresh = || {
+        let dir = tempfile::tempdir().unwrap();
+        let log: Arc<dyn Log> = Arc::new(LocalLog::open(dir.path()).unwrap());
+        dirs.lock().unwrap().push(dir);
+        log
+    };
+    conformance::check(fresh).await;
+}

@@ -1,0 +1,281 @@
+//! What every [`Log`] must do, whatever it is made of.
+
+use std::sync::Arc;
+
+use polis_domain::{
+    EffectId, Event, Message, MessageId, Phase, Recorded, Sender, Seq, SocietyId, ThreadId, Timestamp, TurnId,
+};
+use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+
+/// Runs every case, each on a fresh log that `make` gives; panics where the log breaks the contract.
+pub async fn check(make: impl Fn() -> Arc<dyn Log>) {
+    an_empty_log_has_nothing(&*make()).await;
+    what_was_appended_is_read_back(&*make()).await;
+    a_stale_owner_is_refused(&*make()).await;
+    of_two_that_race_one_wins(make()).await;
+    events_that_do_not_follow_are_refused(&*make()).await;
+    a_batch_is_appended_whole_or_not_at_all(&*make()).await;
+    a_read_keeps_its_limits(&*make()).await;
+    a_thread_is_read_alone(&*make()).await;
+    societies_do_not_mix(&*make()).await;
+    the_newest_snapshot_is_kept(&*make()).await;
+    many_write_at_once(make()).await;
+}
+
+/// An event for tests: a message in a thread, or none that belongs to a thread.
+pub fn event(seq: u64, thread: Option<&str>, text: &str) -> Arc<Recorded> {
+    let at = Timestamp(seq.saturating_add(1_700_000_000_000));
+    let event = match thread {
+        None => Event::PhaseApplied { phase: Phase::default() },
+        Some(_) => Event::MessageAdded {
+            by: EffectId { turn: TurnId(Seq(seq)), n: 0 },
+            index: u32::try_from(seq).unwrap_or(u32::MAX),
+            message: Message {
+                id: MessageId::from(format!("message-{seq}")),
+                sender: Sender::User,
+                text: text.to_owned(),
+                timestamp: at,
+                meta: serde_json::Map::new(),
+            },
+        },
+    };
+    Arc::new(Recorded { seq: Seq(seq), at, thread: thread.map(ThreadId::from), event })
+}
+
+async fn an_empty_log_has_nothing(log: &dyn Log) {
+    let nobody = SocietyId::from("nobody");
+    assert_eq!(log.societies().await.expect("societies"), []);
+    assert_eq!(head(log, &nobody).await, 0);
+    assert_eq!(log.read(&nobody, Seq(0), 10).await.expect("read"), []);
+    assert_eq!(thread(log, &nobody, "root", ThreadRange::ALL).await, []);
+    assert_eq!(log.load_snapshot(&nobody).await.expect("snapshot"), None);
+    append(log, &nobody, 0, &[]).await.expect("nothing can be appended at the right place");
+    assert_conflict(append(log, &nobody, 3, &[]).await, 3, 0);
+    assert_conflict(append(log, &nobody, 3, &[event(4, None, "")]).await, 3, 0);
+    assert_eq!(log.societies().await.expect("societies"), []);
+}
+
+async fn what_was_appended_is_read_back(log: &dyn Log) {
+    let main = SocietyId::from("main");
+    let texts = ["", "plain", "with \"quotes\" and \\ and \u{0} and 漢字 and 🦀", &"long ".repeat(20_000)];
+    let mut written: Vec<Arc<Recorded>> = Vec::new();
+    for text in texts {
+        let seq = written.len() as u64;
+        let batch = [event(seq + 1, Some("root"), text), event(seq + 2, None, text), event(seq + 3, Some("ünit-1"), text)];
+        append(log, &main, seq, &batch).await.expect("append");
+        written.extend(batch);
+        assert_eq!(head(log, &main).await, seq + 3);
+    }
+    let late = Recorded { seq: Seq(13), at: Timestamp(u64::MAX), thread: Some(ThreadId::from("")), event: Event::SuggestionDropped };
+    written.push(Arc::new(late));
+    append(log, &main, 12, &written[12..]).await.expect("append");
+    assert_eq!(all(log, &main).await, owned(&written));
+}
+
+async fn a_stale_owner_is_refused(log: &dyn Log) {
+    let main = SocietyId::from("main");
+    append(log, &main, 0, &[event(1, Some("root"), "mine"), event(2, Some("root"), "mine")]).await.expect("append");
+    for (expected, next) in [(0, 1), (1, 2), (3, 4), (u64::MAX - 1, u64::MAX)] {
+        let result = append(log, &main, expected, &[event(next, Some("root"), "stale")]).await;
+        assert!(matches!(result, Err(LogError::Conflict { .. } | LogError::Failed(_))), "{expected}: {result:?}");
+        if expected < 4 {
+            assert_conflict(result, expected, 2);
+        }
+    }
+    append(log, &main, 2, &[event(3, Some("root"), "mine")]).await.expect("the owner goes on");
+    let texts = [event(1, Some("root"), "mine"), event(2, Some("root"), "mine"), event(3, Some("root"), "mine")];
+    assert_eq!(all(log, &main).await, owned(&texts));
+}
+
+async fn of_two_that_race_one_wins(log: Arc<dyn Log>) {
+    let main = SocietyId::from("main");
+    for place in 0..20 {
+        let racers: Vec<_> = (0..4)
+            .map(|racer| {
+                let (log, main) = (log.clone(), main.clone());
+                tokio::spawn(async move { append(&*log, &main, place, &[event(place + 1, Some("root"), &format!("racer {racer}"))]).await })
+            })
+            .collect();
+        let mut winners = Vec::new();
+        for (racer, result) in racers.into_iter().enumerate() {
+            match result.await.expect("no racer panics") {
+                Ok(()) => winners.push(racer),
+                refused => assert_conflict(refused, place, place + 1),
+            }
+        }
+        assert_eq!(winners.len(), 1, "at {place}");
+        let winner = event(place + 1, Some("root"), &format!("racer {}", winners[0]));
+        assert_eq!(log.read(&main, Seq(place), 10).await.expect("read"), owned(&[winner]));
+    }
+}
+
+async fn events_that_do_not_follow_are_refused(log: &dyn Log) {
+    let main = SocietyId::from("main");
+    append(log, &main, 0, &[event(1, None, "")]).await.expect("append");
+    for places in [vec![3], vec![1], vec![0], vec![2, 4], vec![2, 2], vec![3, 2]] {
+        let batch: Vec<_> = places.iter().map(|seq| event(*seq, Some("root"), "")).collect();
+        let result = append(log, &main, 1, &batch).await;
+        assert!(matches!(result, Err(LogError::Failed(_))), "{places:?}: {result:?}");
+        assert_eq!(head(log, &main).await, 1, "{places:?}");
+        assert_eq!(thread(log, &main, "root", ThreadRange::ALL).await, []);
+    }
+}
+
+async fn a_batch_is_appended_whole_or_not_at_all(log: &dyn Log) {
+    let main = SocietyId::from("main");
+    let batch: Vec<_> = (1..=1_000).map(|seq| event(seq, Some("root"), "one of many")).collect();
+    assert_conflict(append(log, &main, 7, &batch_after(7)).await, 7, 0);
+    assert_eq!(all(log, &main).await, []);
+    append(log, &main, 0, &batch).await.expect("append");
+    assert_conflict(append(log, &main, 999, &batch_after(999)).await, 999, 1_000);
+    assert_eq!(all(log, &main).await, owned(&batch));
+}
+
+async fn a_read_keeps_its_limits(log: &dyn Log) {
+    let main = SocietyId::from("main");
+    let written: Vec<_> = (1..=10).map(|seq| event(seq, (seq % 2 == 0).then_some("even"), "text")).collect();
+    append(log, &main, 0, &written).await.expect("append");
+    for (after, limit, expected) in [
+        (0, 0, &written[..0]),
+        (0, 3, &written[..3]),
+        (7, 2, &written[7..9]),
+        (7, 99, &written[7..]),
+        (9, usize::MAX, &written[9..]),
+        (10, 5, &[]),
+        (99, 5, &[]),
+        (u64::MAX, usize::MAX, &[]),
+    ] {
+        let read = log.read(&main, Seq(after), limit).await.expect("read");
+        assert_eq!(read, owned(expected), "{limit} after {after}");
+    }
+}
+
+async fn a_thread_is_read_alone(log: &dyn Log) {
+    let main = SocietyId::from("main");
+    let name = |seq| if seq % 3 == 0 { None } else { Some(if seq % 3 == 1 { "a" } else { "a/b" }) };
+    let written: Vec<_> = (1..=30).map(|seq| event(seq, name(seq), "text")).collect();
+    append(log, &main, 0, &written).await.expect("append");
+    let range = |after, through, newest| ThreadRange { after: Seq(after), through: Seq(through), newest };
+    for range in [
+        ThreadRange::ALL,
+        ThreadRange::through(Seq(12)),
+        ThreadRange::through(Seq(0)),
+        range(0, u64::MAX, 0),
+        range(0, u64::MAX, 3),
+        range(7, 20, usize::MAX),
+        range(7, 20, 2),
+        range(10, 10, 5),
+        range(20, 10, 5),
+        range(28, u64::MAX, 5),
+        range(u64::MAX, u64::MAX, 5),
+    ] {
+        for wanted in ["a", "a/b"] {
+            let mut expected: Vec<_> = written
+                .iter()
+                .filter(|recorded| recorded.thread.as_ref().is_some_and(|thread| thread.as_str() == wanted))
+                .filter(|recorded| recorded.seq > range.after && recorded.seq <= range.through)
+                .cloned()
+                .collect();
+            expected.drain(..expected.len().saturating_sub(range.newest));
+            assert_eq!(thread(log, &main, wanted, range).await, owned(&expected), "{wanted}: {range:?}");
+        }
+    }
+    for unknown in ["", "A", "a/", "b", "nothing"] {
+        assert_eq!(thread(log, &main, unknown, ThreadRange::ALL).await, [], "{unknown}");
+    }
+}
+
+async fn societies_do_not_mix(log: &dyn Log) {
+    let names = ["main", "Main", "main ", "", "社会", "a/b", "a%00b"];
+    for (n, name) in names.iter().enumerate() {
+        let society = SocietyId::from(*name);
+        for seq in 0..=n as u64 {
+            append(log, &society, seq, &[event(seq + 1, Some("root"), name)]).await.expect("append");
+        }
+    }
+    for (n, name) in names.iter().enumerate() {
+        let society = SocietyId::from(*name);
+        let expected: Vec<_> = (1..=n as u64 + 1).map(|seq| event(seq, Some("root"), name)).collect();
+        assert_eq!(head(log, &society).await, n as u64 + 1);
+        assert_eq!(all(log, &society).await, owned(&expected), "{name:?}");
+        assert_eq!(thread(log, &society, "root", ThreadRange::ALL).await, owned(&expected), "{name:?}");
+    }
+    let mut sorted: Vec<_> = names.into_iter().map(SocietyId::from).collect();
+    sorted.sort();
+    assert_eq!(log.societies().await.expect("societies"), sorted);
+}
+
+async fn the_newest_snapshot_is_kept(log: &dyn Log) {
+    let (main, other) = (SocietyId::from("main"), SocietyId::from("other"));
+    let batch: Vec<_> = (1..=9).map(|seq| event(seq, None, "")).collect();
+    append(log, &main, 0, &batch).await.expect("append");
+    let load = async |society: &SocietyId| log.load_snapshot(society).await.expect("load");
+    let first = Snapshot { seq: Seq(3), version: 1, body: b"first".to_vec() };
+    let second = Snapshot { seq: Seq(7), version: 2, body: vec![0; 300_000] };
+    let again = Snapshot { seq: Seq(7), version: 3, body: Vec::new() };
+    for snapshot in [&first, &second, &again] {
+        log.save_snapshot(&main, snapshot.clone()).await.expect("save");
+        assert_eq!(load(&main).await.as_ref(), Some(snapshot));
+    }
+    log.save_snapshot(&main, first.clone()).await.expect("save");
+    assert_eq!(load(&main).await, Some(again), "an older one does not replace a newer one");
+    assert_eq!(load(&other).await, None);
+    assert_eq!(log.societies().await.expect("societies"), [main]);
+}
+
+async fn many_write_at_once(log: Arc<dyn Log>) {
+    let writers: Vec<_> = (0..32)
+        .map(|n| {
+            let log = log.clone();
+            tokio::spawn(async move {
+                let society = SocietyId::from(format!("society-{n}"));
+                for seq in 0..20 {
+                    let thread = format!("thread-{}", seq % 3);
+                    append(&*log, &society, seq, &[event(seq + 1, Some(&thread), &format!("{n}"))]).await.expect("append");
+                    assert_eq!(head(&*log, &society).await, seq + 1, "an acknowledged event is read at once");
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.expect("no writer panics");
+    }
+    for n in 0..32 {
+        let society = SocietyId::from(format!("society-{n}"));
+        let expected: Vec<_> =
+            (0..20).map(|seq| event(seq + 1, Some(&format!("thread-{}", seq % 3)), &format!("{n}"))).collect();
+        assert_eq!(all(&*log, &society).await, owned(&expected));
+    }
+}
+
+fn batch_after(seq: u64) -> Vec<Arc<Recorded>> {
+    (1..=5).map(|n| event(seq + n, Some("root"), "stale")).collect()
+}
+
+async fn append(log: &dyn Log, society: &SocietyId, expected: u64, events: &[Arc<Recorded>]) -> Result<(), LogError> {
+    log.append(society, Seq(expected), events).await
+}
+
+async fn head(log: &dyn Log, society: &SocietyId) -> u64 {
+    log.head(society).await.expect("head").0
+}
+
+async fn all(log: &dyn Log, society: &SocietyId) -> Vec<Recorded> {
+    log.read(society, Seq(0), usize::MAX).await.expect("read")
+}
+
+async fn thread(log: &dyn Log, society: &SocietyId, thread: &str, range: ThreadRange) -> Vec<Recorded> {
+    log.read_thread(society, &ThreadId::from(thread), range).await.expect("read_thread")
+}
+
+fn owned(events: &[Arc<Recorded>]) -> Vec<Recorded> {
+    events.iter().map(|recorded| Recorded::clone(recorded)).collect()
+}
+
+#[track_caller]
+fn assert_conflict(result: Result<(), LogError>, stale: u64, end: u64) {
+    match result {
+        Err(LogError::Conflict { expected, actual, .. }) => assert_eq!((expected.0, actual.0), (stale, end)),
+        other => panic!("expected a conflict, got {other:?}"),
+    }
+}

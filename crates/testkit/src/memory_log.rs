@@ -1,0 +1,145 @@
+//! The log in memory: typed events, no serialisation, nothing survives.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
+use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+
+/// Keeps the events of many societies until it is dropped.
+#[derive(Debug, Default)]
+pub struct MemoryLog {
+    societies: Mutex<HashMap<SocietyId, Society>>,
+}
+
+#[derive(Debug, Default)]
+struct Society {
+    events: Vec<Arc<Recorded>>,
+    /// The places of each thread's events.
+    threads: HashMap<ThreadId, Vec<Seq>>,
+    snapshot: Option<Snapshot>,
+}
+
+impl MemoryLog {
+    /// An empty log.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All events of a society, as they were appended.
+    pub fn events(&self, society: &SocietyId) -> Vec<Arc<Recorded>> {
+        self.lock().get(society).map(|society| society.events.clone()).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SocietyId, Society>> {
+        self.societies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Log for MemoryLog {
+    async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError> {
+        let mut societies = self.lock();
+        if !societies.contains_key(society) {
+            societies.insert(society.clone(), Society::default());
+        }
+        let kept = societies.get_mut(society).expect("it was put there just now");
+        let actual = kept.head();
+        if actual != expected {
+            return Err(LogError::Conflict { society: society.clone(), expected, actual });
+        }
+        refuse_gaps(expected, events)?;
+        for recorded in events {
+            if let Some(thread) = &recorded.thread {
+                match kept.threads.get_mut(thread) {
+                    Some(places) => places.push(recorded.seq),
+                    None => {
+                        kept.threads.insert(thread.clone(), vec![recorded.seq]);
+                    }
+                }
+            }
+            kept.events.push(recorded.clone());
+        }
+        Ok(())
+    }
+
+    async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        Ok(self.lock().get(society).map_or(Seq(0), Society::head))
+    }
+
+    async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
+        let societies = self.lock();
+        let Some(kept) = societies.get(society) else { return Ok(Vec::new()) };
+        let skipped = usize::try_from(after.0).unwrap_or(usize::MAX);
+        Ok(kept.events.iter().skip(skipped).take(limit).map(|recorded| Recorded::clone(recorded)).collect())
+    }
+
+    async fn read_thread(
+        &self,
+        society: &SocietyId,
+        thread: &ThreadId,
+        range: ThreadRange,
+    ) -> Result<Vec<Recorded>, LogError> {
+        let societies = self.lock();
+        let Some(kept) = societies.get(society) else { return Ok(Vec::new()) };
+        let Some(places) = kept.threads.get(thread) else { return Ok(Vec::new()) };
+        let begin = places.partition_point(|seq| *seq <= range.after);
+        let end = places.partition_point(|seq| *seq <= range.through).max(begin);
+        let begin = begin.max(end.saturating_sub(range.newest));
+        Ok(places[begin..end].iter().map(|seq| Recorded::clone(kept.at(*seq))).collect())
+    }
+
+    async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
+        Ok(self.lock().get(society).and_then(|kept| kept.snapshot.clone()))
+    }
+
+    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
+        let mut societies = self.lock();
+        let kept = &mut societies.entry(society.clone()).or_default().snapshot;
+        if kept.as_ref().is_none_or(|old| old.seq <= snapshot.seq) {
+            *kept = Some(snapshot);
+        }
+        Ok(())
+    }
+
+    async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
+        let societies = self.lock();
+        let with_events = societies.iter().filter(|(_, kept)| !kept.events.is_empty());
+        let mut names: Vec<SocietyId> = with_events.map(|(name, _)| name.clone()).collect();
+        names.sort();
+        Ok(names)
+    }
+}
+
+impl Society {
+    fn head(&self) -> Seq {
+        Seq(self.events.len() as u64)
+    }
+
+    fn at(&self, seq: Seq) -> &Arc<Recorded> {
+        &self.events[seq.0 as usize - 1]
+    }
+}
+
+fn refuse_gaps(expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError> {
+    let mut last = expected;
+    for recorded in events {
+        if recorded.seq != last.next() {
+            return Err(LogError::Failed(format!("event {} cannot follow event {last}", recorded.seq).into()));
+        }
+        last = recorded.seq;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance;
+
+    #[tokio::test]
+    async fn the_memory_log_keeps_the_contract_of_the_log() {
+        conformance::check(|| Arc::new(MemoryLog::new())).await;
+    }
+}

@@ -1,0 +1,92 @@
+//! A model that says what the test wrote for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::stream;
+use polis_domain::{Finish, Usage};
+use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
+
+type Script = dyn Fn(&ModelRequest) -> Line + Send + Sync;
+
+/// Answers each request by a function of the request alone, so that a second run hears the same.
+pub struct ScriptedModel {
+    script: Box<Script>,
+    asked: Arc<AtomicUsize>,
+}
+
+/// What the model does with one request.
+#[derive(Debug, Default)]
+pub struct Line {
+    delay: Duration,
+    deltas: Vec<Delta>,
+    error: Option<ModelError>,
+}
+
+impl ScriptedModel {
+    /// A model that follows `script`.
+    pub fn new(script: impl Fn(&ModelRequest) -> Line + Send + Sync + 'static) -> Self {
+        Self { script: Box::new(script), asked: Arc::default() }
+    }
+
+    /// A model that says one thing, always.
+    pub fn saying(text: &str) -> Self {
+        let text = text.to_owned();
+        Self::new(move |_| Line::text(&text))
+    }
+
+    /// Counts the requests, also after the model has been given away.
+    pub fn counter(&self) -> Arc<AtomicUsize> {
+        self.asked.clone()
+    }
+}
+
+impl Line {
+    /// A reply in words.
+    pub fn text(text: &str) -> Self {
+        Self { deltas: vec![Delta::Content(text.to_owned())], ..Self::default() }
+    }
+
+    /// A reply that asks for a tool.
+    pub fn call(id: &str, tool: &str, arguments: &str) -> Self {
+        Self::default().and_call(id, tool, arguments)
+    }
+
+    /// An error instead of a reply.
+    pub fn error(error: ModelError) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+
+    /// The same reply, asking for one more tool.
+    pub fn and_call(mut self, id: &str, tool: &str, arguments: &str) -> Self {
+        let index = self.deltas.iter().filter(|delta| matches!(delta, Delta::ToolCall { .. })).count() as u32;
+        let (id, name) = (Some(id.into()), Some(tool.into()));
+        self.deltas.push(Delta::ToolCall { index, id, name, arguments: arguments.to_owned() });
+        self
+    }
+
+    /// The same reply, later.
+    pub fn after(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+}
+
+#[async_trait]
+impl Model for ScriptedModel {
+    async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let Line { delay, mut deltas, error } = (self.script)(&request);
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let called = deltas.iter().any(|delta| matches!(delta, Delta::ToolCall { .. }));
+        deltas.push(Delta::Usage(Usage { input_tokens: request.messages.len() as u64, output_tokens: 1, ..Usage::default() }));
+        deltas.push(Delta::Done(if called { Finish::ToolCalls } else { Finish::Stop }));
+        Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))))
+    }
+}

@@ -1,0 +1,107 @@
+//! What must hold at the end of every run, whatever happened in between.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use polis_domain::{EffectClass, Event, LetterKind, MessageId, Origin, Recorded, Spine, TaskId};
+
+use super::Plan;
+use crate::expected;
+
+/// Checks a finished run against its plan and against what the world saw.
+pub fn check(
+    plan: &Plan,
+    log: &[Recorded],
+    ledger: &[(EffectClass, String)],
+    accepted: &BTreeMap<usize, (MessageId, TaskId)>,
+) -> Result<(), String> {
+    no_gap(log)?;
+    nothing_left(log)?;
+    nothing_accepted_is_missing(log, accepted)?;
+    no_write_twice(ledger)?;
+    one_answer_each(plan, log, accepted)?;
+    first_come_first_served(log)?;
+    one_result_each(log)
+}
+
+fn no_gap(log: &[Recorded]) -> Result<(), String> {
+    let gap = (1..).zip(log).find(|(place, recorded)| recorded.seq.0 != *place);
+    gap.map_or(Ok(()), |(place, recorded)| Err(format!("event {} stands at place {place}", recorded.seq)))
+}
+
+fn nothing_left(log: &[Recorded]) -> Result<(), String> {
+    let spine = Spine::from_iter(log);
+    if spine.turns.is_empty() && spine.pending() == 0 {
+        return Ok(());
+    }
+    Err(format!("{} turns are open and {} letters wait at the end", spine.turns.len(), spine.pending()))
+}
+
+/// P15.
+fn nothing_accepted_is_missing(log: &[Recorded], accepted: &BTreeMap<usize, (MessageId, TaskId)>) -> Result<(), String> {
+    for (i, (id, _)) in accepted {
+        let times = log.iter().filter(|recorded| recorded.event.letter().is_some_and(|letter| letter.id == *id)).count();
+        if times != 1 {
+            return Err(format!("an accepted message is missing or doubled: request {i} is in the log {times} times"));
+        }
+    }
+    Ok(())
+}
+
+/// P16.
+fn no_write_twice(ledger: &[(EffectClass, String)]) -> Result<(), String> {
+    let mut done = BTreeSet::new();
+    let twice = ledger.iter().find(|(class, key)| *class == EffectClass::Write && !done.insert(key));
+    twice.map_or(Ok(()), |(_, key)| Err(format!("a write happened twice: {key}")))
+}
+
+fn one_answer_each(plan: &Plan, log: &[Recorded], accepted: &BTreeMap<usize, (MessageId, TaskId)>) -> Result<(), String> {
+    for (i, (_, task)) in accepted {
+        let ends = |recorded: &&Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. }
+            if letter.task_id == *task && letter.to.is_user() && letter.kind != LetterKind::Message);
+        let answers: Vec<_> = log.iter().filter(ends).filter_map(|recorded| recorded.event.letter()).collect();
+        let [answer] = answers.as_slice() else {
+            return Err(format!("request {i} has {} answers", answers.len()));
+        };
+        if !plan.is_comparable() {
+            continue;
+        }
+        let said = match &answer.kind {
+            LetterKind::Failure(failure) => Err(failure.code.to_string()),
+            LetterKind::Answer | LetterKind::Message => Ok(answer.payload.text.to_string()),
+        };
+        let wanted = expected(&plan.submissions[*i].program);
+        if said != wanted {
+            return Err(format!("request {i} was answered {said:?} instead of {wanted:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// P17: an agent takes letters in the order in which they were sent.
+fn first_come_first_served(log: &[Recorded]) -> Result<(), String> {
+    let mut sent = BTreeMap::<&str, Vec<&MessageId>>::new();
+    for recorded in log {
+        if let Some(letter) = recorded.event.letter() {
+            sent.entry(letter.to.as_str()).or_default().push(&letter.id);
+        }
+        if let Event::TurnStarted { agent, origin: Origin::Inbox, message: Some(id), .. } = &recorded.event
+            && let Some(waiting) = sent.get_mut(agent.as_str())
+        {
+            match waiting.iter().position(|waits| *waits == id) {
+                // Those before it were taken out by a cancel.
+                Some(place) => waiting.drain(..=place).for_each(drop),
+                None => return Err(format!("`{agent}` took letter {id} out of turn")),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one_result_each(log: &[Recorded]) -> Result<(), String> {
+    let mut ended = BTreeSet::new();
+    let twice = log.iter().find_map(|recorded| match &recorded.event {
+        Event::EffectEnded { id, .. } if !ended.insert(*id) => Some(*id),
+        _ => None,
+    });
+    twice.map_or(Ok(()), |id| Err(format!("effect {id} has two results")))
+}

@@ -1,0 +1,295 @@
+//! The simulator: the production engine under a seeded world that kills it at any event, tears its last write, delays,
+//! reorders and fails, and lets a person settle what is in doubt. The same seed gives the same run.
+
+mod check;
+mod dice;
+mod fault_log;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use polis_domain::{
+    AgentId, CallResult, EffectClass, EffectId, Event, MessageId, OpenKind, Outcome, Recorded, Resolution, SocietyId, Stage, Target,
+    TaskId, Timestamp, Verdict,
+};
+use polis_engine::{Cast, LocalLive, Options, Ports, Society};
+use polis_ports::{Clock, ModelError};
+
+use crate::{Line, ManualClock, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role};
+pub use check::check;
+use dice::Dice;
+use fault_log::{FaultLog, Weather};
+pub use plan::{Plan, Submission};
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Report {
+    /// The whole log.
+    pub log: Vec<Recorded>,
+    /// How often the process was killed.
+    pub kills: usize,
+    /// How often the log failed without a kill.
+    pub failures: usize,
+    /// How often a write was in doubt.
+    pub doubts: usize,
+}
+
+/// Virtual time after which a society that has not finished is stuck.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// Lives after which a run is not going to end.
+const MAX_LIVES: usize = 200;
+
+/// The world outside the process: it outlives every crash.
+struct World {
+    society: SocietyId,
+    plan: Plan,
+    log: Arc<MemoryLog>,
+    /// What tools have done: the key of each call, once for every time that it was really done.
+    ledger: Mutex<Vec<(EffectClass, String)>>,
+    /// What was acknowledged: the place in the plan, and the letter.
+    accepted: Mutex<BTreeMap<usize, (MessageId, TaskId)>>,
+    dice: Mutex<Dice>,
+    time: AtomicU64,
+    model_calls: AtomicU64,
+}
+
+/// Runs one plan to its end and checks everything that must hold.
+pub fn run(plan: Plan) -> Result<Report, String> {
+    let quiet = plan.is_comparable().then(|| plan.undisturbed());
+    let report = live_through(plan)?;
+    if let Some(quiet) = quiet {
+        let undisturbed = live_through(quiet)?;
+        if let Some(difference) = crate::alike::difference(&undisturbed.log, &report.log) {
+            return Err(format!("the log differs from the undisturbed one {difference}"));
+        }
+    }
+    Ok(report)
+}
+
+fn live_through(plan: Plan) -> Result<Report, String> {
+    let seed = plan.seed;
+    let world = Arc::new(World {
+        society: "main".into(),
+        plan,
+        log: Arc::new(MemoryLog::new()),
+        ledger: Mutex::default(),
+        accepted: Mutex::default(),
+        dice: Mutex::new(Dice::new(seed ^ 0x77)),
+        time: AtomicU64::new(1_700_000_000_000),
+        model_calls: AtomicU64::new(0),
+    });
+    let mut weather = Weather::new(&world.plan);
+    for life in 0..MAX_LIVES {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let log = Arc::new(FaultLog::new(world.log.clone(), weather));
+        let done = runtime.block_on(world.clone().life(log.clone(), life as u64));
+        drop(runtime);
+        weather = log.weather();
+        if done? {
+            let kills = weather.kills;
+            let log: Vec<_> = world.log.events(&world.society).iter().map(|recorded| Recorded::clone(recorded)).collect();
+            world.check(&log)?;
+            let doubts = log.iter().filter(|recorded| matches!(recorded.event, Event::EffectDoubted { .. })).count();
+            return Ok(Report { log, kills, failures: weather.failures, doubts });
+        }
+    }
+    Err(format!("the society was not done after {MAX_LIVES} lives"))
+}
+
+impl World {
+    /// One life of the process: until everything is answered, or until it is killed.
+    async fn life(self: Arc<Self>, log: Arc<FaultLog>, life: u64) -> Result<bool, String> {
+        let clock = Arc::new(ManualClock::at(Timestamp(self.time.load(Ordering::Relaxed))));
+        let killed = log.killed();
+        let ended = tokio::select! {
+            biased;
+            () = killed.notified() => Ok(false),
+            ended = self.clone().work(log, clock.clone(), life) => ended,
+            () = tokio::time::sleep(PATIENCE) => {
+                Err("the society is stuck: a wait was forgotten or a turn is not run".to_owned())
+            }
+        };
+        self.time.store(clock.now().0 + 1_000, Ordering::Relaxed);
+        ended
+    }
+
+    async fn work(self: Arc<Self>, log: Arc<FaultLog>, clock: Arc<ManualClock>, life: u64) -> Result<bool, String> {
+        let ports = Ports {
+            log,
+            model: Arc::new(self.model()),
+            toolbox: Arc::new(self.tools()),
+            live: Arc::new(LocalLive::default()),
+            clock,
+        };
+        let cast = Cast::new().with(Programmed::NAME, Programmed);
+        let entropy = polis_domain::mix(self.plan.seed ^ life);
+        let mut options = Options { max_running: self.plan.max_running, ..Options::new(entropy, worker_role()) };
+        options.max_lingering = self.plan.max_lingering;
+        let society = loop {
+            match Society::open(self.society.clone(), ports.clone(), cast.clone(), options.clone()).await {
+                Ok(society) => break society,
+                Err(_) => tokio::time::sleep(Duration::from_millis(500)).await,
+            }
+        };
+        for agent in 1..self.plan.agents {
+            let name = AgentId::from(format!("a{agent}"));
+            // Refused when an earlier life has made it; tried again when the log fails just now.
+            while let Err(polis_engine::Rejected::Unavailable(_)) =
+                society.spawn(name.clone(), worker_role().id, AgentId::root()).await
+            {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        loop {
+            self.submit(&society).await;
+            self.attend(&society).await;
+            if self.is_done() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(7)).await;
+        }
+        let live = loop {
+            match society.look(Clone::clone).await {
+                Ok(live) => break live,
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        };
+        let folded = polis_domain::Spine::from_iter(self.log.events(&self.society));
+        society.stop(Duration::ZERO).await;
+        if live != folded {
+            return Err("the live state differs from the fold of the log".to_owned());
+        }
+        Ok(true)
+    }
+
+    /// Hands in what is due, in order, and notes what was acknowledged. What was not, but is in the log, counts as well.
+    async fn submit(&self, society: &Society) {
+        for (i, submission) in self.plan.submissions.iter().enumerate() {
+            if lock(&self.accepted).contains_key(&i) {
+                continue;
+            }
+            let text = submission.program.text();
+            let found = self.log.events(&self.society).iter().find_map(|recorded| match &recorded.event {
+                Event::LetterSent { letter, .. } if letter.from.is_user() && *letter.payload.text == *text => {
+                    Some((letter.id.clone(), letter.task_id.clone()))
+                }
+                _ => None,
+            });
+            let sent = match found {
+                Some(found) => Some(found),
+                None => society.send(submission.agent.clone(), &text, None).await.ok().map(|sent| (sent.message_id, sent.task_id)),
+            };
+            let Some(sent) = sent else { return };
+            lock(&self.accepted).insert(i, sent);
+        }
+    }
+
+    /// Does what a person would: agrees, calls off what the plan says, and settles doubts by looking at the world.
+    async fn attend(&self, society: &Society) {
+        let waiting = society.look(|spine| {
+            let mut waiting = Vec::<(EffectId, bool)>::new();
+            for (turn, state) in &spine.turns {
+                for open in &state.open {
+                    let id = EffectId { turn: *turn, n: open.n };
+                    match (&open.kind, open.stage) {
+                        (OpenKind::Approval, _) => waiting.push((id, false)),
+                        (_, Stage::InDoubt) => waiting.push((id, true)),
+                        _ => {}
+                    }
+                }
+            }
+            waiting
+        });
+        for (id, doubtful) in waiting.await.unwrap_or_default() {
+            let resolution = if doubtful { self.settle(id) } else { Resolution::Outcome(Outcome::Verdict(yes())) };
+            let _ = society.resolve(id, resolution).await;
+        }
+        for (i, submission) in self.plan.submissions.iter().enumerate() {
+            let task = lock(&self.accepted).get(&i).map(|(_, task)| task.clone());
+            if let Some(task) = task.filter(|_| submission.cancel && lock(&self.dice).chance(10)) {
+                let _ = society.cancel(Target::Task(task), "the plan says so").await;
+            }
+        }
+    }
+
+    /// A doubtful write was done if the ledger has it.
+    fn settle(&self, id: EffectId) -> Resolution {
+        let key = format!("{}/{id}", self.society);
+        let call = self.log.events(&self.society).iter().find_map(|recorded| match &recorded.event {
+            Event::EffectStarted { id: started, effect: polis_domain::Effect::Tool(call) } if *started == id => Some(call.clone()),
+            _ => None,
+        });
+        match call.filter(|_| lock(&self.ledger).iter().any(|(_, done)| *done == key)) {
+            Some(call) => Resolution::Outcome(Outcome::Result(told(&call.tool, &call.arguments))),
+            None => Resolution::Again,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let events = self.log.events(&self.society);
+        let accepted = lock(&self.accepted);
+        let answered = |task: &TaskId| {
+            events.iter().any(|recorded| matches!(&recorded.event, Event::LetterSent { letter, .. }
+                if letter.to.is_user() && letter.task_id == *task && letter.kind != polis_domain::LetterKind::Message))
+        };
+        accepted.len() == self.plan.submissions.len() && accepted.values().all(|(_, task)| answered(task)) && self.is_quiet(&events)
+    }
+
+    /// Nobody is owed anything, not even a late answer that no longer matters.
+    fn is_quiet(&self, events: &[Arc<Recorded>]) -> bool {
+        polis_domain::Spine::from_iter(events.iter().cloned()).turns.is_empty()
+    }
+
+    fn model(self: &Arc<Self>) -> ScriptedModel {
+        let world = self.clone();
+        ScriptedModel::new(move |request| {
+            world.model_calls.fetch_add(1, Ordering::Relaxed);
+            let prompt = match request.messages.last() {
+                Some(polis_ports::ChatMessage::User(text)) => text.to_string(),
+                _ => String::new(),
+            };
+            let mut dice = lock(&world.dice);
+            let delay = Duration::from_millis(dice.below(world.plan.max_delay_ms + 1));
+            if world.plan.model_fails && dice.chance(20) {
+                return Line::error(ModelError::Failed { reason: "the weather".to_owned() }).after(delay);
+            }
+            Line::text(&format!("thought({prompt})")).after(delay)
+        })
+    }
+
+    fn tools(self: &Arc<Self>) -> ScriptedTools {
+        let mut tools = ScriptedTools::new();
+        for (name, class) in [("look", EffectClass::Read), ("stamp", EffectClass::Idempotent), ("mark", EffectClass::Write)] {
+            let world = self.clone();
+            tools = tools.with(name, class, move |argument, context| {
+                lock(&world.ledger).push((class, context.idempotency_key()));
+                told(name, argument)
+            });
+        }
+        let world = self.clone();
+        tools.delayed(move |_| Duration::from_millis(lock(&world.dice).below(world.plan.max_delay_ms + 1)))
+    }
+
+    fn check(&self, log: &[Recorded]) -> Result<(), String> {
+        let ledger = lock(&self.ledger).clone();
+        let accepted = lock(&self.accepted).clone();
+        check(&self.plan, log, &ledger, &accepted)
+    }
+}
+
+fn told(tool: &str, argument: &str) -> CallResult {
+    CallResult { content: format!("{tool}({argument})").into(), is_error: false }
+}
+
+fn yes() -> Verdict {
+    Verdict { approved: true, reason: String::new() }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,131 @@
+//! What a run will be: drawn from the seed before anything happens.
+
+use polis_domain::AgentId;
+
+use super::Dice;
+use crate::{Op, Program};
+
+/// A run: who is there, what is asked, and what goes wrong.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where all of it comes from.
+    pub seed: u64,
+    /// How many agents there are, root included.
+    pub agents: usize,
+    /// What is asked, in order.
+    pub submissions: Vec<Submission>,
+    /// The appends at which the process dies, counted from the last death: before the write is durable, or just after.
+    pub kills: Vec<(u64, bool)>,
+    /// Of a hundred appends, how many fail without killing anybody.
+    pub failures_percent: u64,
+    /// The longest that a model, a tool or a write takes.
+    pub max_delay_ms: u64,
+    /// Whether the model fails now and then.
+    pub model_fails: bool,
+    /// Turns that run at once.
+    pub max_running: usize,
+    /// Waiting turns that stay in memory.
+    pub max_lingering: usize,
+}
+
+/// One request of a person.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// Whom.
+    pub agent: AgentId,
+    /// What.
+    pub program: Program,
+    /// Whether the person may call it off.
+    pub cancel: bool,
+}
+
+impl Plan {
+    /// Draws a plan.
+    pub fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let agents = 2 + dice.below(4) as usize;
+        let cancels = dice.chance(25);
+        let submissions = (0..1 + dice.below(4)).map(|i| {
+            let agent = dice.below(agents as u64) as usize;
+            let mut writer = Writer { dice: &mut dice, agents, tag: i };
+            let mut program = writer.program(agent, 2);
+            program.0.insert(0, Op::Say(format!("request {i}")));
+            if writer.dice.chance(25) {
+                let next = writer.program(agent, 1);
+                program.0.push(Op::Then(next));
+            }
+            Submission { agent: name(agent), program, cancel: cancels && dice.chance(50) }
+        });
+        let submissions = submissions.collect();
+        let kills = (0..dice.below(7)).map(|_| (dice.below(25), dice.chance(50))).collect();
+        Self {
+            seed,
+            agents,
+            submissions,
+            kills,
+            failures_percent: [0, 0, 3, 10][dice.below(4) as usize],
+            max_delay_ms: [0, 5, 60][dice.below(3) as usize],
+            model_fails: dice.chance(20),
+            max_running: [1, 2, 256][dice.below(3) as usize],
+            max_lingering: [0, 1, 1_024][dice.below(3) as usize],
+        }
+    }
+
+    /// The same requests in a world where nothing goes wrong.
+    pub fn undisturbed(&self) -> Self {
+        Self { kills: Vec::new(), failures_percent: 0, max_delay_ms: 0, ..self.clone() }
+    }
+
+    /// Whether the answers follow from the requests alone: nothing is called off and no model fails.
+    pub fn is_comparable(&self) -> bool {
+        !self.model_fails && !self.submissions.iter().any(|submission| submission.cancel)
+    }
+}
+
+/// The name of the n-th agent.
+fn name(agent: usize) -> AgentId {
+    if agent == 0 { AgentId::root() } else { format!("a{agent}").into() }
+}
+
+/// Writes programs. Agents ask only agents after them, so nobody waits in a circle.
+struct Writer<'a> {
+    dice: &'a mut Dice,
+    agents: usize,
+    tag: u64,
+}
+
+impl Writer<'_> {
+    fn program(&mut self, agent: usize, depth: u64) -> Program {
+        let steps = 1 + self.dice.below(4);
+        Program((0..steps).map(|_| self.op(agent, depth)).collect())
+    }
+
+    fn op(&mut self, agent: usize, depth: u64) -> Op {
+        let word = format!("{}-{}", self.tag, self.dice.below(1_000));
+        match self.dice.below(if depth == 0 { 7 } else { 10 }) {
+            0 => Op::Say(word),
+            1 => Op::Think(word),
+            2 => Op::Call(vec![("mark".to_owned(), word)]),
+            3 => self.calls(word),
+            4 => Op::Sleep(1 + self.dice.below(200)),
+            5 => Op::Tell(word),
+            6 => Op::Approve(word),
+            7 => Op::Units((0..1 + self.dice.below(3)).map(|_| self.program(agent, depth - 1)).collect()),
+            _ if agent + 1 < self.agents => {
+                let asked = agent + 1 + self.dice.below((self.agents - agent - 1) as u64) as usize;
+                let mut program = self.program(asked, depth - 1);
+                if self.dice.chance(10) {
+                    program.0.push(Op::Fail("gave_up".to_owned()));
+                }
+                Op::Ask { agent: name(asked).to_string(), program, patience_ms: 30 * 60 * 1_000 }
+            }
+            _ => Op::Say(word),
+        }
+    }
+
+    fn calls(&mut self, word: String) -> Op {
+        let count = 1 + self.dice.below(4);
+        let call = |i| (["look", "stamp", "mark"][self.dice.below(3) as usize].to_owned(), format!("{word}.{i}"));
+        Op::Call((0..count).map(call).collect())
+    }
+}

@@ -1,0 +1,67 @@
+//! Tools that do what the test wrote for them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use polis_domain::{CallResult, EffectClass};
+use polis_ports::{CallContext, ToolError, ToolSpec, Toolbox};
+use serde_json::json;
+
+type Act = dyn Fn(&str, &CallContext) -> CallResult + Send + Sync;
+type Delay = dyn Fn(&str) -> Duration + Send + Sync;
+
+/// A toolbox of functions.
+#[derive(Default)]
+pub struct ScriptedTools {
+    specs: Arc<[ToolSpec]>,
+    acts: BTreeMap<String, Box<Act>>,
+    delay: Option<Box<Delay>>,
+}
+
+impl ScriptedTools {
+    /// No tools yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same tools and one more.
+    pub fn with(
+        mut self,
+        name: &str,
+        class: EffectClass,
+        act: impl Fn(&str, &CallContext) -> CallResult + Send + Sync + 'static,
+    ) -> Self {
+        let spec = ToolSpec { name: name.into(), description: name.to_owned(), parameters: json!({ "type": "object" }), class };
+        self.specs = self.specs.iter().cloned().chain([spec]).collect();
+        self.acts.insert(name.to_owned(), Box::new(act));
+        self
+    }
+
+    /// The same tools, each taking a while.
+    pub fn delayed(self, delay: impl Fn(&str) -> Duration + Send + Sync + 'static) -> Self {
+        Self { delay: Some(Box::new(delay)), ..self }
+    }
+}
+
+#[async_trait]
+impl Toolbox for ScriptedTools {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.specs.clone()
+    }
+
+    async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
+        let act = self.acts.get(tool).ok_or_else(|| ToolError::Unknown(tool.to_owned()))?;
+        // Half of the time passes before the act and half after it, so that a crash can fall on either side.
+        let half = self.delay.as_ref().map_or(Duration::ZERO, |delay| delay(tool)) / 2;
+        if !half.is_zero() {
+            tokio::time::sleep(half).await;
+        }
+        let result = act(arguments, context);
+        if !half.is_zero() {
+            tokio::time::sleep(half).await;
+        }
+        Ok(result)
+    }
+}

@@ -1,0 +1,48 @@
+//! Holds tools by name and runs the one that is asked for. Knows nothing of what they do.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use polis_domain::CallResult;
+use polis_ports::{CallContext, Tool, ToolError, ToolSpec, Toolbox};
+
+/// A fixed set of tools.
+pub struct Workbench {
+    specs: Arc<[ToolSpec]>,
+    tools: HashMap<Arc<str>, Box<dyn Tool>>,
+}
+
+/// Two tools have one name, and nobody could say which is meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there are two tools with the name `{0}`")]
+pub struct DuplicateTool(pub Arc<str>);
+
+impl Workbench {
+    /// Lays out `tools`, in this order.
+    pub fn new(tools: impl IntoIterator<Item = Box<dyn Tool>>) -> Result<Self, DuplicateTool> {
+        let (mut specs, mut by_name) = (Vec::new(), HashMap::new());
+        for tool in tools {
+            let spec = tool.spec();
+            if by_name.insert(spec.name.clone(), tool).is_some() {
+                return Err(DuplicateTool(spec.name));
+            }
+            specs.push(spec);
+        }
+        Ok(Self { specs: specs.into(), tools: by_name })
+    }
+}
+
+#[async_trait]
+impl Toolbox for Workbench {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.specs.clone()
+    }
+
+    async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
+        match self.tools.get(tool) {
+            Some(tool) => tool.call(arguments, context).await,
+            None => Err(ToolError::Unknown(tool.to_owned())),
+        }
+    }
+}

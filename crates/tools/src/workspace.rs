@@ -1,0 +1,169 @@
+//! The folder that file tools may touch. Every path is walked from its handle by the operating system, never compared as
+//! text, so no `..`, link or race leads out of it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use polis_ports::ToolError;
+use rustix::fs::OFlags;
+
+/// Longest path that is taken, in bytes.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// A folder, held open; cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    root: Arc<Dir>,
+}
+
+/// Why a file of the workspace cannot be used, in words for the model.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// It is not there.
+    #[error("`{0}` does not exist")]
+    Missing(String),
+    /// It is a folder, a device, a pipe or the like.
+    #[error("`{path}` is {what}, not a file")]
+    NotAFile {
+        /// The path as it was asked for.
+        path: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// It lies outside.
+    #[error("`{0}` leads out of the workspace")]
+    Outside(String),
+    /// The operating system says no.
+    #[error("`{path}`: {error}")]
+    Refused {
+        /// The path as it was asked for.
+        path: String,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+impl Workspace {
+    /// Opens the folder at `root`.
+    pub fn open(root: impl AsRef<Path>) -> io::Result<Self> {
+        let root = Dir::open_ambient_dir(root, ambient_authority())?;
+        Ok(Self { root: Arc::new(root) })
+    }
+
+    /// Opens a plain file for reading.
+    pub(crate) fn read(&self, path: &RelativePath) -> Result<File, WorkspaceError> {
+        // A pipe that nobody writes to would block the opening for ever.
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let options = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).to_owned();
+        // Even opening a device can have an effect, so it is looked at first; what was opened is what counts.
+        let found = self.root.metadata(path.as_str()).map_err(|error| path.refused(error))?;
+        path.must_be_file(&found.file_type())?;
+        let file = self.root.open_with(path.as_str(), &options).map_err(|error| path.refused(error))?;
+        let opened = file.metadata().map_err(|error| path.refused(error))?;
+        path.must_be_file(&opened.file_type())?;
+        if is_kernel_file(&file) {
+            return Err(WorkspaceError::NotAFile { path: path.to_string(), what: "a window into the kernel" });
+        }
+        Ok(file)
+    }
+
+    /// Opens the folder that `path` lies in, and makes it first where it is missing.
+    pub(crate) fn parent_of(&self, path: &RelativePath) -> Result<Dir, WorkspaceError> {
+        let refused = |error| path.refused(error);
+        match path.parent() {
+            Some(parent) => {
+                self.root.create_dir_all(parent).map_err(refused)?;
+                self.root.open_dir(parent).map_err(refused)
+            }
+            None => self.root.try_clone().map_err(refused),
+        }
+    }
+}
+
+/// A path that stays below its root as far as its text goes: relative, and without `..`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RelativePath(String);
+
+impl RelativePath {
+    /// Checks a path that a model wrote.
+    pub(crate) fn new(path: &str) -> Result<Self, ToolError> {
+        let bad = |why: &str| Err(ToolError::BadArguments(format!("path {path:?} {why}")));
+        if path.len() > MAX_PATH_BYTES {
+            return Err(ToolError::BadArguments(format!("path is longer than {MAX_PATH_BYTES} bytes")));
+        }
+        if path.contains('\0') {
+            return bad("holds a NUL character");
+        }
+        if path.starts_with('/') {
+            return bad("is absolute; give it from the workspace's root");
+        }
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        if parts.contains(&"..") {
+            return bad("holds `..`; give it from the workspace's root");
+        }
+        if parts.is_empty() || path.ends_with('/') {
+            return bad("names no file");
+        }
+        Ok(Self(parts.join("/")))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The file's name without its folders.
+    pub(crate) fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+
+    fn parent(&self) -> Option<&str> {
+        self.0.rsplit_once('/').map(|(parent, _)| parent)
+    }
+
+    /// An error of the operating system about this path, in our words.
+    pub(crate) fn refused(&self, error: io::Error) -> WorkspaceError {
+        let path = self.to_string();
+        match error.kind() {
+            io::ErrorKind::NotFound => WorkspaceError::Missing(path),
+            // What cap-std answers to a way out; it sets no code of the operating system then.
+            io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => WorkspaceError::Outside(path),
+            _ => WorkspaceError::Refused { path, error },
+        }
+    }
+
+    pub(crate) fn must_be_file(&self, found: &cap_std::fs::FileType) -> Result<(), WorkspaceError> {
+        if found.is_file() {
+            return Ok(());
+        }
+        let what = if found.is_dir() {
+            "a folder"
+        } else if found.is_symlink() {
+            "a symbolic link"
+        } else {
+            "a pipe, a socket or a device"
+        };
+        Err(WorkspaceError::NotAFile { path: self.to_string(), what })
+    }
+}
+
+impl std::fmt::Display for RelativePath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Files of `/proc` and `/sys` look plain and are not; a workspace at `/` would reach them.
+#[cfg(target_os = "linux")]
+fn is_kernel_file(file: &File) -> bool {
+    const PROC: u64 = 0x9fa0;
+    const SYSFS: u64 = 0x6265_6572;
+    rustix::fs::fstatfs(file).is_ok_and(|system| [PROC, SYSFS].contains(&(system.f_type as u64)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_kernel_file(_: &File) -> bool {
+    false
+}

@@ -1,0 +1,113 @@
+//! `write_file`: a whole text file of the workspace, in place of what was there, or not at all.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use cap_std::fs::{Dir, File, OpenOptions, Permissions};
+use polis_domain::{CallResult, EffectClass};
+use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::results::{arguments, failed, good};
+use crate::workspace::{RelativePath, Workspace, WorkspaceError};
+
+/// Largest file that is written, in bytes.
+const MAX_FILE_BYTES: usize = 16 << 20;
+
+/// Writes text files.
+#[derive(Debug)]
+pub struct WriteFile {
+    workspace: Workspace,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    content: String,
+}
+
+impl WriteFile {
+    /// Writes within `workspace`.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace }
+    }
+}
+
+#[async_trait]
+impl Tool for WriteFile {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "write_file".into(),
+            description: "Writes a text file of the workspace, in place of what was there; makes its folders.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string", "description": "Path from the workspace's root, for example docs/notes.md" },
+                    "content": { "type": "string", "description": "The whole content of the file" },
+                },
+                "required": ["path", "content"],
+                "additionalProperties": false,
+            }),
+            class: EffectClass::Write,
+        }
+    }
+
+    async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
+        let Arguments { path, content } = arguments(text)?;
+        let path = RelativePath::new(&path)?;
+        if content.len() > MAX_FILE_BYTES {
+            return Err(ToolError::BadArguments(format!("content is longer than {MAX_FILE_BYTES} bytes")));
+        }
+        let workspace = self.workspace.clone();
+        let written = tokio::task::spawn_blocking(move || match write(&workspace, &path, content.as_bytes()) {
+            Ok(()) => good(format!("wrote {} bytes to `{path}`", content.len())),
+            Err(error) => failed(format_args!("{error}; nothing was written")),
+        });
+        Ok(written.await.unwrap_or_else(failed))
+    }
+}
+
+fn write(workspace: &Workspace, path: &RelativePath, content: &[u8]) -> Result<(), WorkspaceError> {
+    let refused = |error| path.refused(error);
+    let folder = workspace.parent_of(path)?;
+    let permissions = match folder.symlink_metadata(path.name()) {
+        Ok(found) => {
+            path.must_be_file(&found.file_type())?;
+            Some(found.permissions())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(refused(error)),
+    };
+    let (draft, file) = new_draft(&folder).map_err(refused)?;
+    let written = fill(file, content, permissions).and_then(|()| folder.rename(&draft, &folder, path.name()));
+    if let Err(error) = written {
+        // What went wrong first is what counts.
+        let _ = folder.remove_file(&draft);
+        return Err(refused(error));
+    }
+    folder.into_std_file().sync_all().map_err(refused)
+}
+
+/// A new file beside the one to be written. A name that is taken belongs to another process, or to one that crashed.
+fn new_draft(folder: &Dir) -> io::Result<(String, File)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let draft = format!(".polis-{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        match folder.open_with(&draft, OpenOptions::new().write(true).create_new(true)) {
+            Ok(file) => return Ok((draft, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn fill(mut file: File, content: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
+    file.write_all(content)?;
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions)?;
+    }
+    file.sync_all()
+}

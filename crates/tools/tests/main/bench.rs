@@ -1,0 +1,133 @@
+//! A workbench over a fresh folder, and one `check` that knows the API.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use polis_domain::{AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, TaskId, ThreadId, TurnId};
+use polis_ports::{CallContext, Tool, ToolError, ToolSpec, Toolbox};
+use polis_tools::{DuplicateTool, Workbench, Workspace, built_ins};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) struct Bench {
+    pub(crate) folder: TempDir,
+    workbench: Workbench,
+}
+
+pub(crate) fn bench() -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    let workbench = over(folder.path());
+    Bench { folder, workbench }
+}
+
+pub(crate) fn over(root: &Path) -> Workbench {
+    Workbench::new(built_ins(&Workspace::open(root).unwrap())).unwrap()
+}
+
+pub(crate) fn context() -> CallContext {
+    CallContext {
+        society: SocietyId::from("main"),
+        effect: EffectId { turn: TurnId(Seq(1)), n: 0 },
+        agent: AgentId::root(),
+        thread: ThreadId::from("root"),
+        task: TaskId::from("task"),
+    }
+}
+
+impl Bench {
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn put(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: &str) -> Result<CallResult, ToolError> {
+        self.workbench.call(tool, arguments, &context()).await
+    }
+
+    pub(crate) async fn good(&self, tool: &str, arguments: Value) -> String {
+        let result = self.call(tool, &arguments.to_string()).await.unwrap();
+        assert!(!result.is_error, "{}", result.content);
+        result.content.to_string()
+    }
+
+    /// What the model reads of a failure, whichever way it comes.
+    pub(crate) async fn bad(&self, tool: &str, arguments: Value) -> String {
+        match self.call(tool, &arguments.to_string()).await {
+            Ok(result) => {
+                assert!(result.is_error, "{}", result.content);
+                result.content.to_string()
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Every name in the folder, to see that nothing is left behind.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+#[tokio::test]
+async fn the_built_in_tools_are_told_with_their_class_and_a_schema() {
+    let bench = bench();
+    let told: Vec<_> = bench.workbench.tools().iter().map(|spec| (spec.name.to_string(), spec.class)).collect();
+    assert_eq!(told, [("read_file".to_owned(), EffectClass::Read), ("write_file".to_owned(), EffectClass::Write)]);
+    for spec in bench.workbench.tools().iter() {
+        assert_eq!(spec.parameters["type"], "object");
+        assert!(spec.parameters["required"].as_array().unwrap().contains(&json!("path")));
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_unknown() {
+    let unknown = bench().call("rm", "{}").await.unwrap_err();
+    assert_eq!(unknown, ToolError::Unknown("rm".to_owned()));
+}
+
+#[tokio::test]
+async fn arguments_that_cannot_be_used_do_nothing_and_say_why() {
+    let bench = bench();
+    for (tool, arguments, want) in [
+        ("read_file", "", "missing field `path`"),
+        ("read_file", "{\"path\":", "EOF"),
+        ("read_file", "[]", "invalid length 0"),
+        ("read_file", "{\"path\":7}", "invalid type: integer"),
+        ("read_file", "{\"path\":\"a\",\"lines\":3}", "unknown field `lines`"),
+        ("read_file", "{\"path\":\"a\",\"start_line\":0}", "lines count from 1"),
+        ("read_file", "{\"path\":\"a\",\"start_line\":3,\"end_line\":2}", "lines count from 1"),
+        ("write_file", "{\"path\":\"a\"}", "missing field `content`"),
+    ] {
+        match bench.call(tool, arguments).await {
+            Err(ToolError::BadArguments(why)) => assert!(why.contains(want), "{arguments}: {why}"),
+            other => panic!("{arguments}: {other:?}"),
+        }
+    }
+    assert!(bench.names().is_empty());
+}
+
+struct Twin;
+
+#[async_trait]
+impl Tool for Twin {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { name: "twin".into(), description: String::new(), parameters: json!({}), class: EffectClass::Write }
+    }
+
+    async fn call(&self, _: &str, _: &CallContext) -> Result<CallResult, ToolError> {
+        Ok(CallResult { content: "".into(), is_error: false })
+    }
+}
+
+#[test]
+fn two_tools_of_one_name_are_refused() {
+    let made = Workbench::new([Box::new(Twin) as Box<dyn Tool>, Box::new(Twin)]);
+    assert_eq!(made.err(), Some(DuplicateTool("twin".into())));
+}

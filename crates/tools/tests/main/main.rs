@@ -1,0 +1,6 @@
+//! The tools from outside: what they do, and every way out of the workspace that we know of.
+
+mod bench;
+mod escaping;
+mod reading;
+mod writing;
