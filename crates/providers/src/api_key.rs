@@ -33,7 +33,6 @@ impl ApiKey {
     pub(crate) fn bearer(&self) -> HeaderValue {
         self.bearer.clone()
     }
-
 }
 
 /// Takes the key out of what a provider said: some repeat it in their errors.

@@ -112,8 +112,7 @@ fn path_of(request: &ModelRequest, call_id: &str) -> String {
 
 fn answer(language: Language, tool: &str, path: &str, content: &str) -> String {
     let failed = content.trim_start().starts_with("error");
-    let (lines, words, letters) =
-        (content.lines().count(), content.split_whitespace().count(), content.chars().count());
+    let (lines, words, letters) = (content.lines().count(), content.split_whitespace().count(), content.chars().count());
     let first = content.lines().next().unwrap_or_default();
     match language {
         Language::English if tool == "read_file" && !failed => format!(
@@ -134,9 +133,11 @@ fn introduction(language: Language) -> String {
              only understand `read FILE` and `write FILE: text`. For real answers set the key of a vendor, for example \
              OPENAI_API_KEY, or write model = \"vendor/name\" into polis.toml."
             .to_owned(),
-        Language::Chinese => "这里是 Polis 的离线模型：没有设置语言模型，所以我回答不了这个问题。我只懂“读 文件名”和“写 文件名: 文字”。\
+        Language::Chinese => {
+            "这里是 Polis 的离线模型：没有设置语言模型，所以我回答不了这个问题。我只懂“读 文件名”和“写 文件名: 文字”。\
              想要真正的回答，请设置某个厂商的密钥，例如 OPENAI_API_KEY，或者在 polis.toml 里写 model = \"厂商/模型名\"。"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 
@@ -161,8 +162,7 @@ fn said(request: &ModelRequest, text: &str) -> Vec<Delta> {
 fn called(request: &ModelRequest, call: ToolCall) -> Vec<Delta> {
     let more = |arguments| Delta::ToolCall { index: 0, id: None, name: None, arguments };
     let name: Arc<str> = call.name;
-    let mut deltas =
-        vec![Delta::ToolCall { index: 0, id: Some(call.id), name: Some(name), arguments: String::new() }];
+    let mut deltas = vec![Delta::ToolCall { index: 0, id: Some(call.id), name: Some(name), arguments: String::new() }];
     deltas.extend(pieces(&call.arguments).map(more));
     deltas.extend([usage(request, &call.arguments), Delta::Done(Finish::ToolCalls)]);
     deltas

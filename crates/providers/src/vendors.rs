@@ -251,7 +251,9 @@ mod tests {
         check(
             Some("openai/m"),
             &[("OPENAI_API_KEY", "a b")],
-            Err("OPENAI_API_KEY: the key is empty or holds characters that cannot be sent; copy it again, without spaces or line breaks inside"),
+            Err(
+                "OPENAI_API_KEY: the key is empty or holds characters that cannot be sent; copy it again, without spaces or line breaks inside",
+            ),
         );
         check(
             Some("openai/m"),
@@ -261,7 +263,9 @@ mod tests {
         check(
             Some("gpt-4o"),
             &[],
-            Err("`gpt-4o` names no vendor that we know; write vendor/name with one of openai, deepseek, dashscope, moonshot, zhipu, mistral, openrouter, groq, ollama, openai-compatible, offline"),
+            Err(
+                "`gpt-4o` names no vendor that we know; write vendor/name with one of openai, deepseek, dashscope, moonshot, zhipu, mistral, openrouter, groq, ollama, openai-compatible, offline",
+            ),
         );
     }
 

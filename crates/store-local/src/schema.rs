@@ -16,6 +16,8 @@ use crate::error::{from_io, from_sqlite};
 pub(crate) const FILE: &str = "polis.db";
 pub(crate) const WAL: &str = "polis.db-wal";
 pub(crate) const SHM: &str = "polis.db-shm";
+/// Only there while the database is being made.
+pub(crate) const JOURNAL: &str = "polis.db-journal";
 
 const TABLES_VERSION: u32 = 1;
 const VERSION: u32 = TABLES_VERSION << 16 | EVENT_VERSION;

@@ -79,7 +79,7 @@ impl Writer {
             let works: Vec<&Work> = group.iter().map(|job| &job.work).collect();
             let result = self.commit(&works);
             usual_commit = (usual_commit * 3 + began.elapsed()) / 4;
-            let answered = group.len(); eprintln!("G {answered} {:?}", began.elapsed());
+            let answered = group.len();
             answer(group, result);
             self.keep_wal_short();
             expected = Expected::back(answered, self.queue.waiting(), usual_commit);

@@ -1,4 +1,9 @@
 //! The local log under everything that can happen to a disk and to a process.
 
 mod contract;
+mod damage;
+mod disk_full;
+
+mod opening;
 mod support;
+mod torn_tail;

@@ -1,6 +1,11 @@
-//! Opening, filling and reading back a log in a directory of its own.
+//! Filling a log, reading it back, and keeping the files of its directory to compare or to put elsewhere.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::ops::{Index, IndexMut};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use polis_domain::{Recorded, Seq, SocietyId};
 use polis_ports::{Log, LogError};
@@ -10,4 +15,94 @@ use polis_testkit::conformance::event;
 /// The society of most tests.
 pub(crate) fn main_society() -> SocietyId {
     SocietyId::from("main")
+}
+
+/// Waits for a future, outside of any runtime.
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// The batch that follows event `seq`: sizes and threads differ from batch to batch, some bodies span several pages.
+pub(crate) fn batch_after(seq: u64) -> Vec<Arc<Recorded>> {
+    let thread = |n: u64| if n % 5 == 0 { None } else { Some(format!("thread-{}", n % 3)) };
+    let text = |n: u64| if n % 7 == 0 { "long ".repeat(2_000) } else { format!("message {n}") };
+    (seq + 1..=seq + 1 + seq % 3).map(|n| event(n, thread(n).as_deref(), &text(n))).collect()
+}
+
+/// Appends whole batches until the society has at least `count` events; gives back all that were appended.
+pub(crate) fn fill(log: &LocalLog, count: u64) -> Vec<Recorded> {
+    let mut written = Vec::new();
+    while (written.len() as u64) < count {
+        let seq = written.len() as u64;
+        let batch = batch_after(seq);
+        wait(log.append(&main_society(), Seq(seq), &batch)).unwrap();
+        written.extend(batch.iter().map(|recorded| Recorded::clone(recorded)));
+    }
+    written
+}
+
+/// All events of a society.
+pub(crate) fn all(log: &LocalLog, society: &SocietyId) -> Result<Vec<Recorded>, LogError> {
+    wait(log.read(society, Seq(0), usize::MAX))
+}
+
+/// Files with their bytes, by name.
+#[derive(Clone, PartialEq, Default)]
+pub(crate) struct Files(pub(crate) BTreeMap<String, Vec<u8>>);
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sums = self.0.iter().map(|(name, bytes)| (name, format!("{} bytes, {:08x}", bytes.len(), crc32fast::hash(bytes))));
+        f.debug_map().entries(sums).finish()
+    }
+}
+
+impl Index<&str> for Files {
+    type Output = Vec<u8>;
+
+    fn index(&self, name: &str) -> &Vec<u8> {
+        &self.0[name]
+    }
+}
+
+impl IndexMut<&str> for Files {
+    fn index_mut(&mut self, name: &str) -> &mut Vec<u8> {
+        self.0.entry(name.to_owned()).or_default()
+    }
+}
+
+/// The files of a directory, but for the lock and those without content that SQLite makes at each opening.
+pub(crate) fn files(dir: &Path) -> Files {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+    let named = files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()));
+    let empty_wal = |name: &str, bytes: &[u8]| name == "polis.db-wal" && bytes.is_empty();
+    let kept = named.filter(|(name, bytes)| name != "polis.db-shm" && name != "lock" && !empty_wal(name, bytes));
+    Files(kept.collect())
+}
+
+/// Puts files into a directory.
+pub(crate) fn put(dir: &Path, files: &Files) {
+    for (name, bytes) in &files.0 {
+        fs::write(dir.join(name), bytes).unwrap();
+    }
+}
+
+/// The text of a refusal as damaged.
+#[track_caller]
+pub(crate) fn damaged(result: Result<LocalLog, LogError>) -> String {
+    match result {
+        Err(LogError::Damaged(text)) => text,
+        Err(other) => panic!("expected damage, got {other:?}"),
+        Ok(_) => panic!("expected damage, but it opened"),
+    }
+}
+
+/// The folders into which damaged files were moved.
+pub(crate) fn set_aside(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let mut folders: Vec<_> =
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("damaged-")).map(|entry| entry.path()).collect();
+    folders.sort();
+    folders
 }

@@ -9,6 +9,7 @@ mod model;
 mod program;
 pub mod sim;
 mod tools;
+pub mod world;
 
 pub use clock::ManualClock;
 pub use memory_log::MemoryLog;

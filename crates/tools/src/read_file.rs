@@ -107,7 +107,10 @@ fn lines(text: &str, start: usize, end: usize) -> Option<String> {
                 content.push_str(&line[..line.floor_char_boundary(MAX_RESULT_BYTES)]);
                 content.push_str(&format!("\n[cut: line {start} of {total} alone has {} bytes]", line.len()));
             } else {
-                content.push_str(&format!("[cut: these are lines {start} to {last} of {total}; go on with start_line {}]", last + 1));
+                content.push_str(&format!(
+                    "[cut: these are lines {start} to {last} of {total}; go on with start_line {}]",
+                    last + 1
+                ));
             }
             break;
         }
@@ -124,12 +127,8 @@ mod tests {
     #[test]
     fn the_lines_that_were_asked_for_are_given() {
         let text = "one\ntwo\r\nthree";
-        let cases = [
-            ((1, usize::MAX), Some("one\ntwo\r\nthree")),
-            ((2, 2), Some("two\r\n")),
-            ((3, 9), Some("three")),
-            ((4, 9), None),
-        ];
+        let cases =
+            [((1, usize::MAX), Some("one\ntwo\r\nthree")), ((2, 2), Some("two\r\n")), ((3, 9), Some("three")), ((4, 9), None)];
         for ((start, end), want) in cases {
             assert_eq!(lines(text, start, end).as_deref(), want, "{start} to {end}");
         }
@@ -143,7 +142,11 @@ mod tests {
         let text = line.repeat(100);
         let cut = lines(&text, 11, 90).unwrap();
         assert!(cut.len() < MAX_RESULT_BYTES + 100);
-        assert!(cut.ends_with("x\n[cut: these are lines 11 to 58 of 100; go on with start_line 59]"), "{}", &cut[cut.len() - 90..]);
+        assert!(
+            cut.ends_with("x\n[cut: these are lines 11 to 58 of 100; go on with start_line 59]"),
+            "{}",
+            &cut[cut.len() - 90..]
+        );
         assert_eq!(lines(&text, 59, 100).unwrap(), line.repeat(42));
     }
 

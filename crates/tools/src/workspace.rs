@@ -33,6 +33,9 @@ pub enum WorkspaceError {
         /// What it is.
         what: &'static str,
     },
+    /// What should be a folder on the way to it is none.
+    #[error("`{0}` leads through something that is no folder")]
+    NoFolder(String),
     /// It lies outside.
     #[error("`{0}` leads out of the workspace")]
     Outside(String),
@@ -73,13 +76,27 @@ impl Workspace {
     /// Opens the folder that `path` lies in, and makes it first where it is missing.
     pub(crate) fn parent_of(&self, path: &RelativePath) -> Result<Dir, WorkspaceError> {
         let refused = |error| path.refused(error);
-        match path.parent() {
+        match path.folders().next() {
             Some(parent) => {
                 self.root.create_dir_all(parent).map_err(refused)?;
                 self.root.open_dir(parent).map_err(refused)
             }
             None => self.root.try_clone().map_err(refused),
         }
+    }
+
+    /// Whether the folder that `path` lies in is there.
+    pub(crate) fn has_parent_of(&self, path: &RelativePath) -> bool {
+        path.folders().next().is_none_or(|parent| self.root.is_dir(parent))
+    }
+
+    /// Makes the entry of `path` in its folder last, and with `all` those of its folders too.
+    pub(crate) fn sync_parents_of(&self, path: &RelativePath, all: bool) -> io::Result<()> {
+        let folders = path.folders().chain(["."]).take(if all { usize::MAX } else { 1 });
+        for folder in folders {
+            self.root.open(folder)?.sync_all()?;
+        }
+        Ok(())
     }
 }
 
@@ -119,8 +136,9 @@ impl RelativePath {
         self.0.rsplit('/').next().unwrap_or(&self.0)
     }
 
-    fn parent(&self) -> Option<&str> {
-        self.0.rsplit_once('/').map(|(parent, _)| parent)
+    /// The folders that it lies in, innermost first.
+    fn folders(&self) -> impl Iterator<Item = &str> {
+        self.0.rmatch_indices('/').map(|(end, _)| &self.0[..end])
     }
 
     /// An error of the operating system about this path, in our words.
@@ -128,6 +146,7 @@ impl RelativePath {
         let path = self.to_string();
         match error.kind() {
             io::ErrorKind::NotFound => WorkspaceError::Missing(path),
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => WorkspaceError::NoFolder(path),
             // What cap-std answers to a way out; it sets no code of the operating system then.
             io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => WorkspaceError::Outside(path),
             _ => WorkspaceError::Refused { path, error },

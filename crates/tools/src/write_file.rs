@@ -62,15 +62,23 @@ impl Tool for WriteFile {
             return Err(ToolError::BadArguments(format!("content is longer than {MAX_FILE_BYTES} bytes")));
         }
         let workspace = self.workspace.clone();
-        let written = tokio::task::spawn_blocking(move || match write(&workspace, &path, content.as_bytes()) {
-            Ok(()) => good(format!("wrote {} bytes to `{path}`", content.len())),
-            Err(error) => failed(format_args!("{error}; nothing was written")),
-        });
+        let written = tokio::task::spawn_blocking(move || write(&workspace, &path, &content));
         Ok(written.await.unwrap_or_else(failed))
     }
 }
 
-fn write(workspace: &Workspace, path: &RelativePath, content: &[u8]) -> Result<(), WorkspaceError> {
+fn write(workspace: &Workspace, path: &RelativePath, content: &str) -> CallResult {
+    let is_new_folder = !workspace.has_parent_of(path);
+    if let Err(error) = replace(workspace, path, content.as_bytes()) {
+        return failed(format_args!("{error}; nothing was written"));
+    }
+    match workspace.sync_parents_of(path, is_new_folder) {
+        Ok(()) => good(format!("wrote {} bytes to `{path}`", content.len())),
+        Err(error) => failed(format_args!("`{path}` was written, but may be lost if the machine stops now: {error}")),
+    }
+}
+
+fn replace(workspace: &Workspace, path: &RelativePath, content: &[u8]) -> Result<(), WorkspaceError> {
     let refused = |error| path.refused(error);
     let folder = workspace.parent_of(path)?;
     let permissions = match folder.symlink_metadata(path.name()) {
@@ -83,12 +91,11 @@ fn write(workspace: &Workspace, path: &RelativePath, content: &[u8]) -> Result<(
     };
     let (draft, file) = new_draft(&folder).map_err(refused)?;
     let written = fill(file, content, permissions).and_then(|()| folder.rename(&draft, &folder, path.name()));
-    if let Err(error) = written {
+    written.map_err(|error| {
         // What went wrong first is what counts.
         let _ = folder.remove_file(&draft);
-        return Err(refused(error));
-    }
-    folder.into_std_file().sync_all().map_err(refused)
+        refused(error)
+    })
 }
 
 /// A new file beside the one to be written. A name that is taken belongs to another process, or to one that crashed.

@@ -109,9 +109,7 @@ fn message(message: &ChatMessage) -> Message<'_> {
             tool_calls: tool_calls.iter().map(call).collect(),
             ..said("assistant", text)
         },
-        ChatMessage::Tool { call_id, name: _, content } => {
-            Message { tool_call_id: Some(call_id), ..said("tool", content) }
-        }
+        ChatMessage::Tool { call_id, name: _, content } => Message { tool_call_id: Some(call_id), ..said("tool", content) },
     }
 }
 

@@ -32,8 +32,12 @@ async fn a_status_says_whether_to_wait_to_try_again_or_to_give_up() {
         let want = format!("model_failed: the provider failed: {status} {}: so it is", phrase(status));
         check("failed", answer(status), &want).await;
     }
-    check("moved", [&head(302, "text/html", "location: https://there/v1\r\n")[..], b"0\r\n\r\n"].concat(),
-        "model_rejected: the provider rejects the request: 302 Found: it moved to https://there/v1; set the base URL to that").await;
+    check(
+        "moved",
+        [&head(302, "text/html", "location: https://there/v1\r\n")[..], b"0\r\n\r\n"].concat(),
+        "model_rejected: the provider rejects the request: 302 Found: it moved to https://there/v1; set the base URL to that",
+    )
+    .await;
 }
 
 fn phrase(status: u16) -> &'static str {
@@ -66,7 +70,8 @@ async fn what_a_provider_says_is_found_shortened_and_freed_of_the_key() {
         let want = format!("model_rejected: the provider rejects the request: 400 Bad Request: {want}");
         check(body, response(400, "application/json", body.as_bytes(), 99), &want).await;
     }
-    check("nothing", response(400, "text/plain", b"", 9), "model_rejected: the provider rejects the request: 400 Bad Request").await;
+    check("nothing", response(400, "text/plain", b"", 9), "model_rejected: the provider rejects the request: 400 Bad Request")
+        .await;
     let long = answer_to(response(400, "text/plain", "长".repeat(9000).as_bytes(), 999)).await.unwrap_err().to_string();
     assert!(long.ends_with("长…") && long.chars().count() < 600, "{long}");
 }
@@ -76,14 +81,23 @@ async fn an_error_inside_a_stream_that_began_well_is_an_error() {
     let cases = [
         (r#"{"error":{"message":"busy","code":429}}"#, "model_throttled: the provider asks us to slow down"),
         (r#"{"error":{"message":"busy","type":"rate_limit_error"}}"#, "model_throttled: the provider asks us to slow down"),
-        (r#"{"error":{"message":"over","code":"529"},"choices":[{"finish_reason":"error"}]}"#, "model_failed: the provider failed: over"),
+        (
+            r#"{"error":{"message":"over","code":"529"},"choices":[{"finish_reason":"error"}]}"#,
+            "model_failed: the provider failed: over",
+        ),
         (r#"{"error":{"message":"oh","type":"server_error"}}"#, "model_failed: the provider failed: oh"),
         (r#"{"error":{"message":"who"}}"#, "model_failed: the provider failed: who"),
         (r#"{"error":"sk-secret"}"#, "model_failed: the provider failed: ***"),
-        (r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#, "model_rejected: the provider rejects the request: no"),
+        (
+            r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#,
+            "model_rejected: the provider rejects the request: no",
+        ),
         (r#"{"error":{"message":"no","code":400}}"#, "model_rejected: the provider rejects the request: no"),
         (r#"{"code":"InvalidParameter","message":"no"}"#, "model_rejected: the provider rejects the request: no"),
-        (r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"error"}]}"#, "model_failed: the provider failed: it says that it ended in an error, and not in which"),
+        (
+            r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"error"}]}"#,
+            "model_failed: the provider failed: it says that it ended in an error, and not in which",
+        ),
     ];
     for (chunk, want) in cases {
         check(chunk, response(200, SSE, events(&[HI, chunk, STOP, "[DONE]"]).as_bytes(), 999), want).await;
@@ -107,7 +121,13 @@ async fn what_nobody_can_read_is_an_error() {
 
 #[tokio::test]
 async fn a_stream_cut_at_any_byte_is_whole_or_cut_and_never_short() {
-    let body = events(&[HI, r#"{"choices":[{"delta":{"content":" 你"}}]}"#, STOP, r#"{"choices":[],"usage":{"prompt_tokens":1}}"#, "[DONE]"]);
+    let body = events(&[
+        HI,
+        r#"{"choices":[{"delta":{"content":" 你"}}]}"#,
+        STOP,
+        r#"{"choices":[],"usage":{"prompt_tokens":1}}"#,
+        "[DONE]",
+    ]);
     let stop_ends = body.find(STOP).unwrap() + STOP.len();
     for cut in 0..body.len() {
         // With an HTTP error at the cut, and with a body that just ends there.
@@ -128,8 +148,12 @@ async fn a_stream_cut_at_any_byte_is_whole_or_cut_and_never_short() {
 
 #[tokio::test]
 async fn done_without_a_reason_to_stop_is_cut() {
-    check("done", response(200, SSE, events(&[HI, "[DONE]"]).as_bytes(), 99),
-        "model_cut: the reply broke off: it said that it was done, but not why it stopped").await;
+    check(
+        "done",
+        response(200, SSE, events(&[HI, "[DONE]"]).as_bytes(), 99),
+        "model_cut: the reply broke off: it said that it was done, but not why it stopped",
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The crate from outside: real HTTP over loopback, against a server that behaves as badly as told.
 
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
 mod failing;
 mod models;
 mod offline;

@@ -179,7 +179,9 @@ async fn a_server_that_does_not_stream_is_understood() {
 async fn the_first_delta_is_given_before_the_provider_has_sent_the_second() {
     let go_on = Arc::new(Notify::new());
     let server = Server::start(vec![
-        Step::Send([head(200, SSE, ""), chunks(events(&[r#"{"choices":[{"delta":{"content":"a"}}]}"#]).as_bytes(), 99)].concat()),
+        Step::Send(
+            [head(200, SSE, ""), chunks(events(&[r#"{"choices":[{"delta":{"content":"a"}}]}"#]).as_bytes(), 99)].concat(),
+        ),
         Step::Wait(go_on.clone()),
         Step::Send([chunks(events(&[STOP, DONE]).as_bytes(), 99), b"0\r\n\r\n".to_vec()].concat()),
     ])

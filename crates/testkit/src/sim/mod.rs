@@ -11,14 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use polis_domain::{
-    AgentId, CallResult, EffectClass, EffectId, Event, MessageId, OpenKind, Outcome, Recorded, Resolution, SocietyId, Stage, Target,
-    TaskId, Timestamp, Verdict,
-};
+use polis_domain::{AgentId, EffectClass, Event, MessageId, Recorded, SocietyId, Target, TaskId, Timestamp};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society};
 use polis_ports::{Clock, ModelError};
 
-use crate::{Line, ManualClock, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role};
+use crate::{Line, ManualClock, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role, world};
 pub use check::check;
 use dice::Dice;
 use fault_log::{FaultLog, Weather};
@@ -54,7 +51,6 @@ struct World {
     accepted: Mutex<BTreeMap<usize, (MessageId, TaskId)>>,
     dice: Mutex<Dice>,
     time: AtomicU64,
-    model_calls: AtomicU64,
 }
 
 /// Runs one plan to its end and checks everything that must hold.
@@ -80,7 +76,6 @@ fn live_through(plan: Plan) -> Result<Report, String> {
         accepted: Mutex::default(),
         dice: Mutex::new(Dice::new(seed ^ 0x77)),
         time: AtomicU64::new(1_700_000_000_000),
-        model_calls: AtomicU64::new(0),
     });
     let mut weather = Weather::new(&world.plan);
     for life in 0..MAX_LIVES {
@@ -136,6 +131,7 @@ impl World {
                 Err(_) => tokio::time::sleep(Duration::from_millis(500)).await,
             }
         };
+        self.nothing_is_lost()?;
         for agent in 1..self.plan.agents {
             let name = AgentId::from(format!("a{agent}"));
             // Refused when an earlier life has made it; tried again when the log fails just now.
@@ -167,6 +163,16 @@ impl World {
         Ok(true)
     }
 
+    /// What was acknowledged in an earlier life is in the log of this one.
+    fn nothing_is_lost(&self) -> Result<(), String> {
+        let events = self.log.events(&self.society);
+        let has = |id: &MessageId| events.iter().any(|recorded| recorded.event.letter().is_some_and(|letter| letter.id == *id));
+        match lock(&self.accepted).iter().find(|(_, (id, _))| !has(id)) {
+            Some((i, _)) => Err(format!("an accepted message is missing: request {i}")),
+            None => Ok(()),
+        }
+    }
+
     /// Hands in what is due, in order, and notes what was acknowledged. What was not, but is in the log, counts as well.
     async fn submit(&self, society: &Society) {
         for (i, submission) in self.plan.submissions.iter().enumerate() {
@@ -189,44 +195,14 @@ impl World {
         }
     }
 
-    /// Does what a person would: agrees, calls off what the plan says, and settles doubts by looking at the world.
+    /// Does what a person would: looks after what waits, and calls off what the plan says.
     async fn attend(&self, society: &Society) {
-        let waiting = society.look(|spine| {
-            let mut waiting = Vec::<(EffectId, bool)>::new();
-            for (turn, state) in &spine.turns {
-                for open in &state.open {
-                    let id = EffectId { turn: *turn, n: open.n };
-                    match (&open.kind, open.stage) {
-                        (OpenKind::Approval, _) => waiting.push((id, false)),
-                        (_, Stage::InDoubt) => waiting.push((id, true)),
-                        _ => {}
-                    }
-                }
-            }
-            waiting
-        });
-        for (id, doubtful) in waiting.await.unwrap_or_default() {
-            let resolution = if doubtful { self.settle(id) } else { Resolution::Outcome(Outcome::Verdict(yes())) };
-            let _ = society.resolve(id, resolution).await;
-        }
+        world::attend(society, |key| lock(&self.ledger).iter().any(|(_, done)| done == key)).await;
         for (i, submission) in self.plan.submissions.iter().enumerate() {
             let task = lock(&self.accepted).get(&i).map(|(_, task)| task.clone());
             if let Some(task) = task.filter(|_| submission.cancel && lock(&self.dice).chance(10)) {
                 let _ = society.cancel(Target::Task(task), "the plan says so").await;
             }
-        }
-    }
-
-    /// A doubtful write was done if the ledger has it.
-    fn settle(&self, id: EffectId) -> Resolution {
-        let key = format!("{}/{id}", self.society);
-        let call = self.log.events(&self.society).iter().find_map(|recorded| match &recorded.event {
-            Event::EffectStarted { id: started, effect: polis_domain::Effect::Tool(call) } if *started == id => Some(call.clone()),
-            _ => None,
-        });
-        match call.filter(|_| lock(&self.ledger).iter().any(|(_, done)| *done == key)) {
-            Some(call) => Resolution::Outcome(Outcome::Result(told(&call.tool, &call.arguments))),
-            None => Resolution::Again,
         }
     }
 
@@ -248,31 +224,19 @@ impl World {
     fn model(self: &Arc<Self>) -> ScriptedModel {
         let world = self.clone();
         ScriptedModel::new(move |request| {
-            world.model_calls.fetch_add(1, Ordering::Relaxed);
-            let prompt = match request.messages.last() {
-                Some(polis_ports::ChatMessage::User(text)) => text.to_string(),
-                _ => String::new(),
-            };
             let mut dice = lock(&world.dice);
             let delay = Duration::from_millis(dice.below(world.plan.max_delay_ms + 1));
             if world.plan.model_fails && dice.chance(20) {
                 return Line::error(ModelError::Failed { reason: "the weather".to_owned() }).after(delay);
             }
-            Line::text(&format!("thought({prompt})")).after(delay)
+            Line::text(&world::thought(request)).after(delay)
         })
     }
 
     fn tools(self: &Arc<Self>) -> ScriptedTools {
-        let mut tools = ScriptedTools::new();
-        for (name, class) in [("look", EffectClass::Read), ("stamp", EffectClass::Idempotent), ("mark", EffectClass::Write)] {
-            let world = self.clone();
-            tools = tools.with(name, class, move |argument, context| {
-                lock(&world.ledger).push((class, context.idempotency_key()));
-                told(name, argument)
-            });
-        }
-        let world = self.clone();
-        tools.delayed(move |_| Duration::from_millis(lock(&world.dice).below(world.plan.max_delay_ms + 1)))
+        let (ledger, dice) = (self.clone(), self.clone());
+        let tools = world::tools(move |class, key| lock(&ledger.ledger).push((class, key.to_owned())));
+        tools.delayed(move |_| Duration::from_millis(lock(&dice.dice).below(dice.plan.max_delay_ms + 1)))
     }
 
     fn check(&self, log: &[Recorded]) -> Result<(), String> {
@@ -280,14 +244,6 @@ impl World {
         let accepted = lock(&self.accepted).clone();
         check(&self.plan, log, &ledger, &accepted)
     }
-}
-
-fn told(tool: &str, argument: &str) -> CallResult {
-    CallResult { content: format!("{tool}({argument})").into(), is_error: false }
-}
-
-fn yes() -> Verdict {
-    Verdict { approved: true, reason: String::new() }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

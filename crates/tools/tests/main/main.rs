@@ -1,5 +1,7 @@
 //! The tools from outside: what they do, and every way out of the workspace that we know of.
 
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
 mod bench;
 mod escaping;
 mod reading;

@@ -45,7 +45,7 @@ async fn what_cannot_be_written_changes_nothing_and_leaves_nothing_behind() {
     std::fs::create_dir(bench.path().join("folder")).unwrap();
     for (path, want) in [
         ("folder", "error: `folder` is a folder, not a file; nothing was written".to_owned()),
-        ("file/below", "error: `file/below`: Not a directory (os error 20); nothing was written".to_owned()),
+        ("file/below", "error: `file/below` leads through something that is no folder; nothing was written".to_owned()),
         (&"n".repeat(300), format!("error: `{}`: File name too long (os error 36); nothing was written", "n".repeat(300))),
     ] {
         assert_eq!(bench.bad("write_file", json!({ "path": path, "content": "x" })).await, want);

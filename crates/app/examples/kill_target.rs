@@ -1,0 +1,158 @@
+//! A society that can be killed at any event: `kill_target DIR`. The crash test runs it again and again.
+//!
+//! `KILL_AT=N` ends the process with SIGKILL at the append that holds event N, `KILL_WHEN=before` or `after` it is durable. The
+//! world outside is two files in DIR: `ledger`, a line each time that a tool is really done, and `accepted`, a line for each
+//! request that was acknowledged.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use polis_domain::{Event, LetterKind, Recorded, Seq, SocietyId, Spine, ThreadId};
+use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
+use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use polis_store_local::LocalLog;
+use polis_testkit::{Line, Op, Program, Programmed, ScriptedModel, worker_role, world};
+
+fn main() -> anyhow::Result<()> {
+    let dir = PathBuf::from(std::env::args().nth(1).ok_or_else(|| anyhow::anyhow!("usage: kill_target DIR"))?);
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(live(dir))
+}
+
+async fn live(dir: PathBuf) -> anyhow::Result<()> {
+    let log = Arc::new(KillLog::new(LocalLog::open(&dir.join("data"))?));
+    let ledger = dir.join("ledger");
+    let done = ledger.clone();
+    let ports = Ports {
+        log: log.clone(),
+        model: Arc::new(ScriptedModel::new(|request| Line::text(&world::thought(request)))),
+        toolbox: Arc::new(world::tools(move |class, key| note(&ledger, &format!("{class:?} {key}")))),
+        live: Arc::new(LocalLive::default()),
+        clock: Arc::new(SystemClock),
+    };
+    let cast = Cast::new().with(Programmed::NAME, Programmed);
+    let options = Options::new(u64::from(std::process::id()), worker_role());
+    let society = Society::open("main".into(), ports, cast, options).await?;
+    for program in programs() {
+        let text = program.text();
+        if !log.has_request(&text).await? {
+            let sent = society.submit(&text).await?;
+            note(&dir.join("accepted"), sent.message_id.as_str());
+        }
+    }
+    loop {
+        let was_done = |key: &str| fs::read_to_string(&done).is_ok_and(|ledger| ledger.lines().any(|line| line.ends_with(key)));
+        world::attend(&society, was_done).await;
+        if log.is_done(programs().len()).await? {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    society.stop(Duration::ZERO).await;
+    Ok(())
+}
+
+/// Five agents, three levels of sub-threads, tools of all three effects, waits of every kind, a follow-up.
+fn programs() -> Vec<Program> {
+    let call = |tool: &str, argument: &str| (tool.to_owned(), argument.to_owned());
+    let ask = |agent: &str, ops: Vec<Op>| Op::Ask { agent: agent.to_owned(), program: Program(ops), patience_ms: 600_000 };
+    let leaf = vec![Op::Say("deepest".into()), Op::Call(vec![call("stamp", "leaf")]), Op::Think("leaf".into())];
+    let middle = vec![Op::Units(vec![Program(leaf)]), Op::Call(vec![call("mark", "middle")])];
+    let top = vec![Op::Say("draft".into()), Op::Units(vec![Program(middle), Program(vec![Op::Say("aside".into())])])];
+    let found = (1..=4).map(|n| Op::Spawn(format!("a{n}")));
+    let first = found.chain([
+        ask("a1", vec![Op::Call(vec![call("look", "facts"), call("stamp", "facts"), call("mark", "facts")])]),
+        ask("a2", vec![Op::Units(vec![Program(top)])]),
+        ask("a3", vec![Op::Sleep(3), Op::Approve("may I?".into()), ask("a4", vec![Op::Call(vec![call("mark", "archive")])])]),
+        Op::Tell("nearly there".into()),
+        Op::Phase("finishing".into()),
+        Op::Then(Program(vec![Op::Think("the end".into()), Op::Call(vec![call("mark", "end")])])),
+    ]);
+    vec![Program(first.collect()), Program(vec![Op::Say("second request".into())])]
+}
+
+fn note(file: &Path, line: &str) {
+    let written = OpenOptions::new().create(true).append(true).open(file).and_then(|mut file| writeln!(file, "{line}"));
+    written.expect("the world keeps notes");
+}
+
+/// The real log, and death at one event.
+struct KillLog {
+    log: LocalLog,
+    at: Option<Seq>,
+    before: bool,
+}
+
+impl KillLog {
+    fn new(log: LocalLog) -> Self {
+        let at = std::env::var("KILL_AT").ok().and_then(|at| at.parse().ok()).map(Seq);
+        Self { log, at, before: std::env::var("KILL_WHEN").is_ok_and(|when| when == "before") }
+    }
+
+    async fn events(&self) -> Result<Vec<Recorded>, LogError> {
+        self.log.read(&"main".into(), Seq(0), usize::MAX).await
+    }
+
+    async fn has_request(&self, text: &str) -> Result<bool, LogError> {
+        let asks = |recorded: &Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. }
+            if letter.from.is_user() && &*letter.payload.text == text);
+        Ok(self.events().await?.iter().any(asks))
+    }
+
+    async fn is_done(&self, requests: usize) -> Result<bool, LogError> {
+        let ends = |recorded: &&Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. }
+            if letter.to.is_user() && letter.kind != LetterKind::Message);
+        let events = self.events().await?;
+        Ok(events.iter().filter(ends).count() == requests && Spine::from_iter(&events).turns.is_empty())
+    }
+}
+
+#[async_trait]
+impl Log for KillLog {
+    async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError> {
+        let fatal = self.at.is_some_and(|at| events.iter().any(|recorded| recorded.seq == at));
+        if fatal && self.before {
+            die();
+        }
+        self.log.append(society, expected, events).await?;
+        if fatal {
+            die();
+        }
+        Ok(())
+    }
+
+    async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        self.log.head(society).await
+    }
+
+    async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
+        self.log.read(society, after, limit).await
+    }
+
+    async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
+        self.log.read_thread(society, thread, range).await
+    }
+
+    async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
+        self.log.load_snapshot(society).await
+    }
+
+    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
+        self.log.save_snapshot(society, snapshot).await
+    }
+
+    async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
+        self.log.societies().await
+    }
+}
+
+/// `kill -9` from within: nothing is flushed, nothing is unwound.
+fn die() -> ! {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    loop {
+        std::thread::park();
+    }
+}

@@ -1,0 +1,112 @@
+//! `kill -9` after every event in turn, on a real process and the real store: it resumes, and the log tells the same story.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use polis_domain::{Recorded, Seq};
+use polis_ports::Log;
+use polis_store_local::LocalLog;
+use polis_testkit::alike;
+
+/// How long one life may take before it counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_society_killed_at_every_event_resumes_and_tells_the_same_story() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    let status = wait(start(undisturbed.path(), None)).unwrap();
+    assert!(status.success(), "the undisturbed run ended with {status}");
+    let story = read(undisturbed.path());
+    let points: Vec<_> = (1..=story.len() as u64).flat_map(|at| [(at, "before"), (at, "after")]).collect();
+    assert!(points.len() > 160, "the scenario is rich enough: {} points", points.len());
+    let next = AtomicUsize::new(0);
+    let broken = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while let Some((at, when)) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(what) = kill_and_resume(&story, *at, when) {
+                        next.store(points.len(), Ordering::Relaxed);
+                        *broken.lock().unwrap() = Some(format!("killed {when} event {at}: {what}"));
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(broken.into_inner().unwrap(), None);
+}
+
+fn kill_and_resume(undisturbed: &[Recorded], at: u64, when: &str) -> Result<(), String> {
+    let dir = tempfile::tempdir().unwrap();
+    let status = wait(start(dir.path(), Some((at, when))))?;
+    if status.signal() != Some(9) {
+        return Err(format!("it was not killed: {status}"));
+    }
+    let status = wait(start(dir.path(), None))?;
+    if !status.success() {
+        return Err(format!("the second life ended with {status}"));
+    }
+    let log = read(dir.path());
+    for accepted in lines(dir.path(), "accepted") {
+        let is_it = |recorded: &&Recorded| recorded.event.letter().is_some_and(|letter| letter.id.as_str() == accepted);
+        if log.iter().filter(is_it).count() != 1 {
+            return Err(format!("an accepted message is missing: {accepted}"));
+        }
+    }
+    let mut writes = BTreeSet::new();
+    let done = lines(dir.path(), "ledger").into_iter().filter(|line| line.starts_with("Write"));
+    if let Some(twice) = done.into_iter().find(|line| !writes.insert(line.clone())) {
+        return Err(format!("a write happened twice: {twice}"));
+    }
+    match alike::difference(undisturbed, &log) {
+        Some(difference) => Err(format!("the log differs from the undisturbed one {difference}")),
+        None => Ok(()),
+    }
+}
+
+fn start(dir: &Path, kill: Option<(u64, &str)>) -> Child {
+    let mut command = Command::new(target());
+    command.arg(dir).env_remove("KILL_AT");
+    if let Some((at, when)) = kill {
+        command.env("KILL_AT", at.to_string()).env("KILL_WHEN", when);
+    }
+    command.spawn().unwrap()
+}
+
+/// Waits for a life to end; one that hangs is ended.
+fn wait(mut life: Child) -> Result<ExitStatus, String> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = life.try_wait().unwrap() {
+            return Ok(status);
+        }
+        if start.elapsed() > PATIENCE {
+            life.kill().unwrap();
+            life.wait().unwrap();
+            return Err("the society is stuck: a wait was forgotten or a turn is not run".to_owned());
+        }
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// The example that lies beside the test programs.
+fn target() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().and_then(Path::parent).unwrap().join("examples/kill_target")
+}
+
+fn read(dir: &Path) -> Vec<Recorded> {
+    let log = LocalLog::open(&dir.join("data")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(log.read(&"main".into(), Seq(0), usize::MAX)).unwrap()
+}
+
+fn lines(dir: &Path, file: &str) -> Vec<String> {
+    fs::read_to_string(dir.join(file)).unwrap_or_default().lines().map(str::to_owned).collect()
+}

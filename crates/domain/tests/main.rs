@@ -1,0 +1,13 @@
+//! The laws of a society: cases for each rule, and random societies under all invariants.
+
+mod acts;
+mod asks;
+mod cancels;
+mod effects;
+mod follow_ups;
+mod invariants;
+mod letters;
+mod phases;
+mod random;
+mod support;
+mod wishes;

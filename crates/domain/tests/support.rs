@@ -1,0 +1,291 @@
+//! A society under test: each wish is decided, folded, written, read back and checked against the invariants.
+
+use std::sync::Arc;
+
+use polis_domain::*;
+use serde_json::Map;
+
+use crate::invariants::{Before, Past};
+
+pub(crate) const SEED: u64 = 7;
+/// When everything happens, unless a case says otherwise.
+pub(crate) const NOON: Timestamp = Timestamp(1_000);
+
+/// An event and the thread that it is recorded under.
+pub(crate) type Said = (Option<ThreadId>, Event);
+
+pub(crate) struct Society {
+    pub(crate) spine: Spine,
+    pub(crate) log: Vec<Recorded>,
+    past: Past,
+}
+
+impl Society {
+    pub(crate) fn found(limits: Limits) -> Self {
+        let mut society = Self { spine: Spine::default(), log: Vec::new(), past: Past::default() };
+        let found = Command::Found { seed: SEED, limits, role: role("worker") };
+        society.wish(found, NOON).expect("founding is legal once");
+        society
+    }
+
+    /// Decides one wish and folds what comes of it. A broken invariant ends the test and is named.
+    #[track_caller]
+    pub(crate) fn wish(&mut self, command: Command, at: Timestamp) -> Result<Vec<Said>, Refusal> {
+        let decided = decide(&self.spine, command.clone(), at);
+        assert_eq!(decided, decide(&self.spine, command.clone(), at), "to decide twice is to decide the same");
+        let events = decided.inspect_err(|refusal| assert_code(refusal.code()))?;
+        let before = Before::of(&self.spine);
+        for recorded in &events {
+            let owed = self.past.owed(&self.spine);
+            self.spine.evolve(recorded);
+            let checked = self.past.after_event(owed, recorded, &self.spine);
+            checked.unwrap_or_else(|broken| panic!("{broken}\nafter {recorded:?}\nof {command:?}\nin {:#?}", self.spine));
+            assert_eq!(&read_back(recorded), recorded, "an event is read back as it was written");
+        }
+        let checked = self.past.after_command(&before, &command, &events, &self.spine);
+        checked.unwrap_or_else(|broken| panic!("{broken}\nafter {command:?}\ngave {events:#?}\nin {:#?}", self.spine));
+        self.log.extend(events.iter().cloned());
+        Ok(events.into_iter().map(|recorded| (recorded.thread, recorded.event)).collect())
+    }
+
+    /// The log folded from zero, and a snapshot read back, are the live state.
+    #[track_caller]
+    pub(crate) fn assert_replays(&self) {
+        assert_eq!(Spine::from_iter(&self.log), self.spine, "the log from zero is the live state");
+        let shared = self.log.iter().cloned().map(Arc::new);
+        assert_eq!(Spine::from_iter(shared), self.spine, "the shared log from zero is the live state");
+        assert_eq!(self.snapshot(), self.spine, "a snapshot is read back as it was written");
+    }
+
+    /// Goes on from a snapshot, as after a crash.
+    pub(crate) fn restart(&mut self) {
+        self.spine = self.snapshot();
+    }
+
+    fn snapshot(&self) -> Spine {
+        let written = serde_json::to_vec(&self.spine).expect("a spine can be written");
+        serde_json::from_slice(&written).expect("a spine can be read")
+    }
+
+    /// A thread as its own events tell it.
+    pub(crate) fn thread(&self, id: &str) -> Thread {
+        let id = ThreadId::from(id);
+        let own = self.log.iter().filter(|recorded| recorded.thread.as_ref() == Some(&id));
+        Thread::fold(id.clone(), own)
+    }
+}
+
+fn read_back(recorded: &Recorded) -> Recorded {
+    let written = serde_json::to_vec(recorded).expect("an event can be written");
+    let body = serde_json::to_vec(&recorded.event).expect("an event can be written");
+    let read: Recorded = serde_json::from_slice(&written).expect("an event can be read");
+    assert_eq!(decode_event(EVENT_VERSION, &body).expect("its body can be read"), read.event);
+    read
+}
+
+#[track_caller]
+fn assert_code(code: &str) {
+    let stable = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    assert!(stable, "`{code}` is not a code");
+}
+
+/// A society with the agents root, a, b and c: six events, so that the next one has number 7.
+pub(crate) fn four_agents() -> Society {
+    four_agents_within(Limits::default())
+}
+
+pub(crate) fn four_agents_within(limits: Limits) -> Society {
+    let mut society = Society::found(limits);
+    for name in ["a", "b", "c"] {
+        let spawn = Command::Spawn { agent: name.into(), role: "worker".into(), parent: AgentId::root() };
+        society.wish(spawn, NOON).expect("names are free");
+    }
+    society
+}
+
+/// Does what is given, then compares what comes of the last wish, whole.
+#[track_caller]
+pub(crate) fn check(given: Vec<Command>, wish: Command, expected: Result<Vec<Said>, Refusal>) -> Society {
+    check_in(four_agents(), given, wish, expected)
+}
+
+#[track_caller]
+pub(crate) fn check_in(
+    mut society: Society,
+    given: Vec<Command>,
+    wish: Command,
+    expected: Result<Vec<Said>, Refusal>,
+) -> Society {
+    for command in given {
+        society.wish(command.clone(), NOON).unwrap_or_else(|refusal| panic!("{refusal} at {command:?}"));
+    }
+    assert_eq!(society.wish(wish, NOON), expected);
+    society.assert_replays();
+    society
+}
+
+pub(crate) fn role(id: &str) -> Arc<Role> {
+    Arc::new(Role { id: id.into(), name: id.into(), prompt: "work".into(), behaviour: "plain".into(), model: None })
+}
+
+pub(crate) fn turn(seq: u64) -> TurnId {
+    TurnId(Seq(seq))
+}
+
+pub(crate) fn effect(seq: u64, n: u32) -> EffectId {
+    EffectId { turn: turn(seq), n }
+}
+
+/// What the person writes to an agent for task `t`.
+pub(crate) fn submit(to: &str, text: &str) -> Command {
+    Command::Send { letter: personal(to, text) }
+}
+
+pub(crate) fn personal(to: &str, text: &str) -> Arc<Letter> {
+    Arc::new(Letter { from: AgentId::user(), reply_to: ReplyTo::User, ..letter("user", to, text) })
+}
+
+/// What one agent writes to another for task `t`; nobody waits.
+pub(crate) fn letter(from: &str, to: &str, text: &str) -> Letter {
+    Letter {
+        id: format!("{from}:{to}:{text}").into(),
+        from: from.into(),
+        to: to.into(),
+        task_id: "t".into(),
+        kind: LetterKind::Message,
+        payload: Payload::text(text),
+        reply_to: ReplyTo::Nobody,
+    }
+}
+
+pub(crate) fn asking(id: EffectId, from: &str, to: &str) -> Effect {
+    asking_until(id, from, to, None)
+}
+
+pub(crate) fn asking_until(id: EffectId, from: &str, to: &str, deadline: Option<Timestamp>) -> Effect {
+    let letter = Letter { reply_to: ReplyTo::Effect(id), ..letter(from, to, "help") };
+    Effect::Ask { letter: Arc::new(letter), deadline }
+}
+
+pub(crate) fn begin(id: EffectId, effects: Vec<Effect>) -> Command {
+    Command::Begin { turn: id.turn, n: id.n, effects }
+}
+
+pub(crate) fn ask(id: EffectId, from: &str, to: &str) -> Command {
+    begin(id, vec![asking(id, from, to)])
+}
+
+pub(crate) fn unit(thread: &str) -> Effect {
+    let task = Task::action("t".into(), "ProcessSubThread", "do it");
+    Effect::Unit { thread: thread.into(), behaviour: "unit".into(), task }
+}
+
+pub(crate) fn call(class: EffectClass) -> Effect {
+    Effect::Tool(Call { call_id: "c".into(), tool: "tool".into(), arguments: "{}".into(), class })
+}
+
+pub(crate) fn result(text: &str) -> Outcome {
+    Outcome::Result(CallResult { content: text.into(), is_error: false })
+}
+
+pub(crate) fn act(id: EffectId, acts: Vec<Act>) -> Command {
+    Command::Act { id, acts }
+}
+
+pub(crate) fn add(thread: &str, text: &str) -> Act {
+    Act::AddMessage { thread: thread.into(), message: bot(text) }
+}
+
+pub(crate) fn bot(text: &str) -> Message {
+    Message { id: text.into(), sender: Sender::Bot, text: text.into(), timestamp: NOON, meta: Map::new() }
+}
+
+/// Opens a sub-thread in message 0 of a thread.
+pub(crate) fn open(parent: &str, slot: &str, child: &str) -> Act {
+    Act::OpenSubThread {
+        parent: parent.into(),
+        index: 0,
+        slot: MetaPath::new(slot).expect("a slot of the case"),
+        child: child.into(),
+        settings: Settings::default(),
+        meta: Map::new(),
+    }
+}
+
+pub(crate) fn suggest(thread: &str, phase: &str) -> Act {
+    Act::SuggestPhase { thread: thread.into(), phase: Phase::new(phase).expect("a phase of the case") }
+}
+
+pub(crate) fn settle(id: TurnId, answer: &str) -> Command {
+    settle_with(id, answer, Vec::new())
+}
+
+pub(crate) fn settle_with(turn: TurnId, answer: &str, next: Vec<Task>) -> Command {
+    Command::Settle { turn, result: TurnResult::Done { message: None, answer: answer.into(), next } }
+}
+
+pub(crate) fn next(name: &str) -> Task {
+    Task::action("t".into(), name, name)
+}
+
+pub(crate) fn cancel(target: Target) -> Command {
+    Command::Cancel { target, reason: "enough".to_owned() }
+}
+
+pub(crate) fn enough() -> Failure {
+    Failure::new("cancelled", "enough")
+}
+
+pub(crate) fn under(thread: &str, event: Event) -> Said {
+    (Some(thread.into()), event)
+}
+
+/// A turn ends in a thread with `index` messages and leaves no message.
+pub(crate) fn settled(turn: TurnId, settlement: Settlement, index: u32) -> Event {
+    Event::TurnSettled { turn, settlement, message: None, index, next: Vec::new() }
+}
+
+pub(crate) fn ended(id: EffectId, outcome: Outcome) -> Event {
+    Event::EffectEnded { id, outcome }
+}
+
+pub(crate) fn refused(id: EffectId, refusal: Refusal) -> Event {
+    Event::EffectRefused { id, failure: refusal.into() }
+}
+
+/// The letter that ends task `t` for the person, as event number `seq`.
+pub(crate) fn told(seq: u64, from: &str, kind: LetterKind, text: &str) -> Said {
+    let id = format!("msg_{}", unique(SEED, NOON, seq - 1)).into();
+    let letter = Letter { id, kind, ..letter(from, "user", text) };
+    under("t", Event::LetterSent { letter: Arc::new(letter), by: None })
+}
+
+/// An agent's turn begins in its main thread with message number `index`, which says what the letter says.
+pub(crate) fn started(letter: &Letter, index: u32) -> Said {
+    let event = Event::TurnStarted {
+        agent: letter.to.clone(),
+        behaviour: "plain".into(),
+        phase: Phase::default(),
+        task: Task { meta: letter.payload.meta.clone(), ..Task::message("t".into(), letter.payload.text.clone()) },
+        origin: Origin::Inbox,
+        reply_to: letter.reply_to,
+        message: Some(letter.id.clone()),
+        index,
+    };
+    (Some(letter.to.main_thread()), event)
+}
+
+/// An agent's turn begins with one of its own follow-ups, which stays out of the thread.
+pub(crate) fn followed(agent: &str, task: Task, reply_to: ReplyTo, index: u32) -> Said {
+    let event = Event::TurnStarted {
+        agent: agent.into(),
+        behaviour: "plain".into(),
+        phase: Phase::default(),
+        task,
+        origin: Origin::Inbox,
+        reply_to,
+        message: None,
+        index,
+    };
+    under(agent, event)
+}

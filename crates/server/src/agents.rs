@@ -1,0 +1,59 @@
+//! Who is there, and what each is at.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use polis_domain::{AgentId, RoleId, Spine, TaskId, Timestamp};
+use serde::Serialize;
+
+use crate::desk::Desk;
+use crate::problem::Problem;
+use crate::tasks::Standing;
+
+#[derive(Serialize)]
+pub(crate) struct Agents {
+    agents: Vec<Agent>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Agent {
+    id: AgentId,
+    role_id: RoleId,
+    role_name: Arc<str>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_agent_id: Option<AgentId>,
+    created_at: Timestamp,
+    /// The request that it works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<TaskId>,
+    /// Letters that wait in its inbox.
+    pending: usize,
+}
+
+pub(crate) async fn agents(State(desk): State<Desk>) -> Result<axum::Json<Agents>, Problem> {
+    let mut agents = desk.society.look(list).await?;
+    agents.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+    Ok(axum::Json(Agents { agents }))
+}
+
+fn list(spine: &Spine) -> Vec<Agent> {
+    let mut standings = HashMap::<&AgentId, Standing>::new();
+    for turn in spine.turns.values() {
+        let standing = Standing::of(turn);
+        standings.entry(&turn.agent).and_modify(|worst| *worst = standing.max(*worst)).or_insert(standing);
+    }
+    let agent = |(id, agent): (&AgentId, &polis_domain::Agent)| Agent {
+        id: id.clone(),
+        role_id: agent.role.clone(),
+        role_name: spine.roles.get(&agent.role).map_or_else(|| agent.role.as_str().into(), |role| role.name.clone()),
+        status: standings.get(id).map_or("idle", |standing| standing.of_agent()),
+        parent_agent_id: agent.parent.clone(),
+        created_at: agent.created_at,
+        task_id: agent.turn.and_then(|turn| spine.turns.get(&turn)).map(|turn| turn.task.clone()),
+        pending: agent.inbox.as_ref().map_or(0, |inbox| inbox.entries.len()),
+    };
+    spine.agents.iter().map(agent).collect()
+}

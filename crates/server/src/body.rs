@@ -1,0 +1,125 @@
+//! Reading a request's JSON body: its type, its size, its encoding and its depth are checked before anything is believed.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+
+use crate::desk::Desk;
+use crate::problem::Problem;
+
+/// Longest body that is taken.
+const MAX_BYTES: usize = 1 << 20;
+
+/// How much of a longer one is read and thrown away, so that its sender gets to hear why.
+const MAX_DRAINED_BYTES: usize = 16 << 20;
+
+/// How long a body may take to arrive.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Deepest nesting of arrays and objects.
+const MAX_DEPTH: usize = 64;
+
+/// A body of JSON. An empty one is an empty object.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Desk> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &Desk) -> Result<Self, Problem> {
+        let is_json = is_json(request.headers());
+        let declared = declared_bytes(request.headers());
+        let body = match tokio::time::timeout(TIMEOUT, read(request.into_body(), declared)).await {
+            Ok(body) => body?,
+            Err(_) => {
+                let detail = "the body took too long to arrive; send it again";
+                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail));
+            }
+        };
+        if !is_json {
+            let detail = "send the body as JSON, with the header `Content-Type: application/json`";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
+        }
+        let text = std::str::from_utf8(&body).map_err(|error| {
+            let detail = format!("the body is not UTF-8 (byte {} begins no character); encode it so", error.valid_up_to());
+            Problem::bad_request("invalid_utf8", detail)
+        })?;
+        if depth(text) > MAX_DEPTH {
+            let detail = format!("the body nests deeper than {MAX_DEPTH} levels; flatten it");
+            return Err(Problem::bad_request("bad_json", detail));
+        }
+        let text = if text.trim().is_empty() { "{}" } else { text };
+        let bad = |error| Problem::bad_request("bad_json", format!("the body cannot be used: {error}"));
+        serde_json::from_str(text).map(Self).map_err(bad)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+fn declared_bytes(headers: &HeaderMap) -> usize {
+    let value = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    value.and_then(|value| value.parse().ok()).unwrap_or(0)
+}
+
+async fn read(body: Body, declared: usize) -> Result<Vec<u8>, Problem> {
+    let too_large = || {
+        let detail = format!("the body is longer than {MAX_BYTES} bytes; send less at once");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+    };
+    if declared > MAX_DRAINED_BYTES {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(declared.min(MAX_BYTES));
+    let mut seen = 0;
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| Problem::bad_request("bad_body", format!("the body broke off: {error}")))?;
+        seen += chunk.len();
+        if seen <= MAX_BYTES {
+            bytes.extend_from_slice(&chunk);
+        } else if seen > MAX_DRAINED_BYTES {
+            break;
+        }
+    }
+    if seen > MAX_BYTES { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// How deep arrays and objects nest. Brackets inside strings do not count.
+fn depth(text: &str) -> usize {
+    let (mut open, mut deepest) = (0_usize, 0);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b']' | b'}' if !in_string => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_brackets_outside_strings() {
+        for (text, want) in [("", 0), ("1", 0), ("{}", 1), ("[[],[[]]]", 3), (r#"["[[[","\"[[{"]"#, 1), (r#"{"a":"\\"}[[]]"#, 2)] {
+            assert_eq!(depth(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The desk of one society: the routes with what they need, on the network or in the same process.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Method, Request};
+use futures_util::{Stream, TryStreamExt};
+use polis_engine::Society;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+use crate::routes;
+
+/// Most event streams that are open at once.
+const MAX_STREAMS: usize = 1_024;
+
+/// Answers requests about one society. Clones are the same desk.
+#[derive(Clone)]
+pub struct Desk {
+    pub(crate) society: Society,
+    pub(crate) about: Arc<About>,
+    /// One permit for each event stream.
+    pub(crate) streams: Arc<Semaphore>,
+    /// Ends the event streams.
+    pub(crate) closing: CancellationToken,
+}
+
+/// What the desk says about the program that it runs in.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// The model that answers where none is named.
+    pub model: String,
+    /// Whether that is the offline model.
+    pub is_offline: bool,
+}
+
+/// An answer that was got in the same process.
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body, as it comes.
+    pub body: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
+}
+
+impl Desk {
+    /// A desk for a society.
+    pub fn new(society: Society, about: About) -> Self {
+        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
+        Self { society, about: Arc::new(about), streams, closing: CancellationToken::new() }
+    }
+
+    /// The society behind it.
+    pub fn society(&self) -> &Society {
+        &self.society
+    }
+
+    /// Ends all event streams, and every later one at once.
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Asks without a network: no token, no `Host`, the same routes. `target` is a path with its query; a body makes it a
+    /// `POST`.
+    pub async fn ask(&self, target: &str, body: Option<String>) -> io::Result<Answer> {
+        let method = if body.is_some() { Method::POST } else { Method::GET };
+        let request = Request::builder()
+            .method(method)
+            .uri(target)
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.map_or_else(Body::empty, Body::from))
+            .map_err(io::Error::other)?;
+        let answered: Result<_, Infallible> = self.router().call(request).await;
+        let Ok(response) = answered;
+        let status = response.status().as_u16();
+        let body = response.into_body().into_data_stream().map_err(io::Error::other);
+        Ok(Answer { status, body: Box::pin(body) })
+    }
+
+    /// The routes, without the checks of who asks.
+    pub(crate) fn router(&self) -> Router {
+        routes::router().with_state(self.clone())
+    }
+}

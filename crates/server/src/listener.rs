@@ -1,0 +1,170 @@
+//! A desk on the network: which addresses may be listened on, the connections, and their end (D13).
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::middleware::from_fn_with_state;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::{Guard, check};
+use crate::{Desk, Token};
+
+/// Most connections at once; others wait to be accepted.
+const MAX_CONNECTIONS: usize = 4_096;
+
+/// How long the head of a request may take to arrive.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How much of a request's head is read.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// How long answers under way may take when the server stops.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// How long to wait when no connection can be accepted, for example because too many files are open.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Who may connect, and how.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// What opens the door. None lets everybody in, and is allowed on loopback only.
+    pub token: Option<Token>,
+    /// Whether other machines may connect, although nothing is encrypted.
+    pub insecure_listen: bool,
+}
+
+/// Why there is no listening on an address.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Others could connect, unencrypted.
+    #[error("{0} can be reached from other machines, and nothing would be encrypted; listen on 127.0.0.1, or say --insecure-listen if the network is yours alone")]
+    NotLoopback(SocketAddr),
+    /// Others could connect, without a token.
+    #[error("--no-auth lets everybody in who can connect, so it is allowed on loopback only, not on {0}")]
+    OpenToAll(SocketAddr),
+    /// Somebody else listens there.
+    #[error("{0} is in use; stop what listens there, or choose another address with --listen (port 0 picks a free one)")]
+    Taken(SocketAddr),
+    /// The operating system says no.
+    #[error("cannot listen on {0}: {1}")]
+    Refused(SocketAddr, #[source] io::Error),
+}
+
+impl BindError {
+    /// A stable name for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotLoopback(_) => "not_loopback",
+            Self::OpenToAll(_) => "no_auth_not_loopback",
+            Self::Taken(_) => "port_taken",
+            Self::Refused(..) => "cannot_listen",
+        }
+    }
+}
+
+/// An address that is listened on; connections queue until it serves.
+pub struct Listener {
+    tcp: TcpListener,
+    address: SocketAddr,
+    token: Option<Token>,
+}
+
+impl Listener {
+    /// Begins to listen. Port 0 picks a free one.
+    pub async fn bind(listen: SocketAddr, access: Access) -> Result<Self, BindError> {
+        let loopback = listen.ip().is_loopback();
+        if !loopback && access.token.is_none() {
+            return Err(BindError::OpenToAll(listen));
+        }
+        if !loopback && !access.insecure_listen {
+            return Err(BindError::NotLoopback(listen));
+        }
+        let refused = |error: io::Error| match error.kind() {
+            io::ErrorKind::AddrInUse => BindError::Taken(listen),
+            _ => BindError::Refused(listen, error),
+        };
+        let tcp = TcpListener::bind(listen).await.map_err(refused)?;
+        let address = tcp.local_addr().map_err(refused)?;
+        Ok(Self { tcp, address, token: access.token })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop`. Then the society takes nothing in and gets `grace` to reach a safe point; then the event streams
+    /// end, and then HTTP.
+    pub async fn serve(self, desk: Desk, stop: CancellationToken, grace: Duration) {
+        let guard = Arc::new(Guard { token: self.token, listen: self.address.ip() });
+        let service = TowerToHyperService::new(desk.router().layer(from_fn_with_state(guard, check)));
+        let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let finish = CancellationToken::new();
+        let mut connections = JoinSet::new();
+        let stopped = async {
+            stop.cancelled().await;
+            desk.society.stop(grace).await;
+        };
+        tokio::pin!(stopped);
+        loop {
+            let seat = seats.clone().acquire_owned();
+            let accepted = async { (seat.await, self.tcp.accept().await) };
+            tokio::select! {
+                biased;
+                () = &mut stopped => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                (seat, accepted) = accepted => match accepted {
+                    Ok((stream, _)) => {
+                        let (service, finish) = (service.clone(), finish.clone());
+                        connections.spawn(async move {
+                            converse(stream, service, finish).await;
+                            drop(seat);
+                        });
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(ACCEPT_AGAIN).await;
+                    }
+                },
+            }
+        }
+        drop(self.tcp);
+        desk.close();
+        finish.cancel();
+        let answered = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_ANSWERS, answered).await.is_err() {
+            tracing::warn!("some clients did not take their answers in time and were cut off");
+        }
+        connections.shutdown().await;
+    }
+}
+
+/// Serves one connection to its end, or until the answers under way are given once the server finishes.
+async fn converse(stream: TcpStream, service: TowerToHyperService<axum::Router>, finish: CancellationToken) {
+    // Small answers should not wait to become larger; without it they are only slower.
+    let _ = stream.set_nodelay(true);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = finish.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}

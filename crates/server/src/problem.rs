@@ -1,0 +1,104 @@
+//! How a failed request is answered: `application/problem+json` with a stable `code`. Every error of this crate ends here.
+
+use std::borrow::Cow;
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use polis_domain::Refusal;
+use polis_engine::Rejected;
+use polis_ports::LogError;
+use serde_json::{Value, json};
+
+/// How long whoever is told to come back should wait.
+const RETRY_AFTER_S: &str = "1";
+
+/// What went wrong, for programs and for people.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: Cow<'static, str>,
+    detail: String,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+        Self { status, code: code.into(), detail: detail.into() }
+    }
+
+    pub(crate) fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// The body of the answer.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "type": format!("urn:polis:problem:{}", self.code),
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "code": self.code,
+        })
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, self.to_json().to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        match self.status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+            }
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"polis\""));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+impl From<Rejected> for Problem {
+    fn from(rejected: Rejected) -> Self {
+        let status = match &rejected {
+            Rejected::Refused(refusal) => status_of(refusal),
+            Rejected::Unavailable(failure) if &*failure.code == "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
+            Rejected::Unavailable(_) | Rejected::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, rejected.code().to_owned(), rejected.to_string())
+    }
+}
+
+impl From<LogError> for Problem {
+    fn from(error: LogError) -> Self {
+        Rejected::from(error).into()
+    }
+}
+
+fn status_of(refusal: &Refusal) -> StatusCode {
+    match refusal {
+        Refusal::ToUser | Refusal::BadName(_) | Refusal::EmptyText => StatusCode::BAD_REQUEST,
+        Refusal::UnknownAgent(_)
+        | Refusal::UnknownRole(_)
+        | Refusal::UnknownTask(_)
+        | Refusal::UnknownThread(_)
+        | Refusal::NoSuchMessage { .. } => StatusCode::NOT_FOUND,
+        Refusal::TextTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        Refusal::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::NotFounded => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::AlreadyFounded
+        | Refusal::NameTaken(_)
+        | Refusal::TurnNotOpen(_)
+        | Refusal::NotParked(_)
+        | Refusal::NotOpen(_)
+        | Refusal::NotWaiting(_)
+        | Refusal::OutOfOrder { .. }
+        | Refusal::TooManyEffects { .. }
+        | Refusal::WouldDeadlock(_)
+        | Refusal::NotYourThread(_)
+        | Refusal::ThreadBusy(_)
+        | Refusal::SlotTaken { .. } => StatusCode::CONFLICT,
+    }
+}

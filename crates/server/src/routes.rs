@@ -1,0 +1,81 @@
+//! The table of routes. A route that is not here does not exist.
+
+use axum::Router;
+use axum::http::{Method, StatusCode};
+use axum::routing::{MethodRouter, get, post};
+
+use crate::desk::Desk;
+use crate::problem::Problem;
+use crate::{agents, approvals, events, health, history, messages, submit, tasks, threads};
+
+/// Who may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gate {
+    /// Everybody whose `Host` and `Origin` are right.
+    Open,
+    /// Only who has the token as well.
+    Token,
+}
+
+struct Route {
+    method: Method,
+    path: &'static str,
+    gate: Gate,
+    handler: fn() -> MethodRouter<Desk>,
+}
+
+#[rustfmt::skip]
+const ROUTES: &[Route] = &[
+    Route { method: Method::GET,  path: "/",                       gate: Gate::Open,  handler: || get(health::welcome) },
+    Route { method: Method::GET,  path: "/api/health",             gate: Gate::Open,  handler: || get(health::health) },
+    Route { method: Method::GET,  path: "/api/version",            gate: Gate::Token, handler: || get(health::version) },
+    Route { method: Method::POST, path: "/api/submit",             gate: Gate::Token, handler: || post(submit::submit) },
+    Route { method: Method::POST, path: "/api/send",               gate: Gate::Token, handler: || post(submit::send) },
+    Route { method: Method::GET,  path: "/api/messages/{taskId}",  gate: Gate::Token, handler: || get(messages::messages) },
+    Route { method: Method::GET,  path: "/api/agents",             gate: Gate::Token, handler: || get(agents::agents) },
+    Route { method: Method::GET,  path: "/api/threads/{id}",       gate: Gate::Token, handler: || get(threads::thread) },
+    Route { method: Method::GET,  path: "/api/tasks/{id}",         gate: Gate::Token, handler: || get(tasks::task) },
+    Route { method: Method::POST, path: "/api/tasks/{id}/cancel",  gate: Gate::Token, handler: || post(tasks::cancel) },
+    Route { method: Method::GET,  path: "/api/approvals",          gate: Gate::Token, handler: || get(approvals::approvals) },
+    Route { method: Method::POST, path: "/api/approvals/{id}",     gate: Gate::Token, handler: || post(approvals::resolve) },
+    Route { method: Method::GET,  path: "/api/events",             gate: Gate::Token, handler: || get(events::events) },
+    Route { method: Method::GET,  path: "/api/log",                gate: Gate::Token, handler: || get(history::log) },
+];
+
+/// A route, for whoever wants to go through all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// `GET` or `POST`.
+    pub method: &'static str,
+    /// Its path, with `{name}` where a name belongs.
+    pub path: &'static str,
+    /// Whether it answers without a token.
+    pub is_open: bool,
+}
+
+/// All routes, in the order of the table.
+pub fn listed() -> impl Iterator<Item = Listed> {
+    ROUTES.iter().map(|route| Listed {
+        method: if route.method == Method::POST { "POST" } else { "GET" },
+        path: route.path,
+        is_open: route.gate == Gate::Open,
+    })
+}
+
+/// Who may ask for this path. What is not in the table needs the token too, so that nobody can find out what is.
+pub(crate) fn gate(path: &str) -> Gate {
+    ROUTES.iter().find(|route| route.path == path).map_or(Gate::Token, |route| route.gate)
+}
+
+pub(crate) fn router() -> Router<Desk> {
+    let routed = |router: Router<Desk>, route: &Route| router.route(route.path, (route.handler)());
+    ROUTES.iter().fold(Router::new(), routed).fallback(not_found).method_not_allowed_fallback(method_not_allowed)
+}
+
+async fn not_found() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
+}
+
+async fn method_not_allowed() -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address does not know that method")
+}

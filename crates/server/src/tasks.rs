@@ -1,0 +1,152 @@
+//! One request of a person: where it stands, and calling it off.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use polis_domain::{Due, Failure, Letter, LetterKind, OpenKind, Spine, Stage, Target, TaskId, Turn};
+use serde::{Deserialize, Serialize};
+
+use crate::body::Json;
+use crate::desk::Desk;
+use crate::messages;
+use crate::problem::Problem;
+use crate::wanted::Name;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Task {
+    id: TaskId,
+    status: &'static str,
+    /// The text that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Failure>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cancel {
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Cancelled {
+    task_id: TaskId,
+}
+
+/// How an open turn stands, the more urgent the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Standing {
+    /// Time or another agent will bring it on.
+    Waiting,
+    /// A person is asked to agree.
+    Asking,
+    /// It works.
+    Running,
+    /// It stands still until a person acts.
+    Parked,
+}
+
+pub(crate) async fn task(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<Task>, Problem> {
+    let id = TaskId::from(id);
+    let asked = id.clone();
+    let open = desk.society.look(move |spine| of_task(spine, &asked)).await?;
+    let letters = messages::personal(&desk.society, &id).await;
+    let ended = letters.as_deref().unwrap_or_default().iter().rev().find_map(|(_, letter)| ending(letter));
+    let task = match (open, ended) {
+        (Some(status), _) => Task { id, status, answer: None, failure: None },
+        (None, Some(ended)) => Task { id, ..ended },
+        // Whoever said something that nobody answers.
+        (None, None) => letters.map(|_| Task { id, status: "done", answer: None, failure: None })?,
+    };
+    Ok(axum::Json(task))
+}
+
+pub(crate) async fn cancel(
+    State(desk): State<Desk>,
+    Name(id): Name,
+    Json(wish): Json<Cancel>,
+) -> Result<axum::Json<Cancelled>, Problem> {
+    let task_id = TaskId::from(id);
+    desk.society.cancel(Target::Task(task_id.clone()), &wish.reason).await?;
+    Ok(axum::Json(Cancelled { task_id }))
+}
+
+impl Standing {
+    pub(crate) fn of(turn: &Turn) -> Self {
+        let is = |stage: Stage| turn.open.iter().any(|open| open.stage == stage);
+        if turn.parked.is_some() || is(Stage::InDoubt) {
+            Self::Parked
+        } else if turn.is_owed() {
+            Self::Running
+        } else if turn.open.iter().any(|open| open.kind == OpenKind::Approval) {
+            Self::Asking
+        } else {
+            Self::Waiting
+        }
+    }
+
+    /// The word for an agent with such a turn.
+    pub(crate) fn of_agent(self) -> &'static str {
+        match self {
+            Self::Waiting | Self::Asking => "waiting",
+            Self::Running => "running",
+            Self::Parked => "parked",
+        }
+    }
+}
+
+/// Where a request stands that is not done: also one that waits in an inbox behind others.
+fn of_task(spine: &Spine, task: &TaskId) -> Option<&'static str> {
+    let tasks = with_those_before(spine, task);
+    let queued = spine.agents.values().any(|agent| agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|due| due.task() == task)));
+    let own = spine.turns.values().any(|turn| turn.task == *task);
+    if !queued && !own {
+        return None;
+    }
+    let standings: BTreeSet<Standing> =
+        spine.turns.values().filter(|turn| tasks.contains(&turn.task)).map(Standing::of).collect();
+    let status = if standings.contains(&Standing::Running) {
+        "running"
+    } else if standings.contains(&Standing::Parked) || standings.contains(&Standing::Asking) {
+        "needs_person"
+    } else {
+        "waiting"
+    };
+    Some(status)
+}
+
+/// The request, and those whose turns must end before it gets its own.
+fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
+    let mut tasks = BTreeSet::from([task.clone()]);
+    loop {
+        let waits_behind = |agent: &&polis_domain::Agent| {
+            let mut entries = agent.inbox.iter().flat_map(|inbox| &inbox.entries);
+            entries.any(|due: &Due| tasks.contains(due.task()))
+        };
+        let busy = spine.agents.values().filter(waits_behind).filter_map(|agent| spine.turns.get(&agent.turn?));
+        let before: Vec<_> = busy.map(|turn| turn.task.clone()).filter(|before| !tasks.contains(before)).collect();
+        if before.is_empty() {
+            return tasks;
+        }
+        tasks.extend(before);
+    }
+}
+
+fn ending(letter: &Letter) -> Option<Task> {
+    if !letter.to.is_user() {
+        return None;
+    }
+    let id = letter.task_id.clone();
+    match &letter.kind {
+        LetterKind::Message => None,
+        LetterKind::Answer => Some(Task { id, status: "done", answer: Some(letter.payload.text.to_string()), failure: None }),
+        LetterKind::Failure(failure) => {
+            let status = if &*failure.code == "cancelled" { "cancelled" } else { "failed" };
+            Some(Task { id, status, answer: None, failure: Some(failure.clone()) })
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Who may open a data directory, and which ones are left alone.
+
+use std::fs;
+
+use polis_domain::Seq;
+use polis_ports::{Log, LogError, Snapshot};
+use polis_store_local::{LocalLog, Options, read_note};
+
+use crate::support::{all, files, fill, main_society, wait};
+
+#[test]
+fn what_was_written_is_there_after_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = LocalLog::open(dir.path()).unwrap();
+    let mut events = fill(&log, 50);
+    let snapshot = Snapshot { seq: Seq(events.len() as u64), version: 4, body: vec![1, 2, 3] };
+    wait(log.save_snapshot(&main_society(), snapshot.clone())).unwrap();
+    drop(log);
+    assert_eq!(fs::read(dir.path().join("polis.db-wal")).unwrap(), b"", "a clean stop leaves everything in one file");
+    for _ in 0..3 {
+        let log = LocalLog::open(dir.path()).unwrap();
+        assert_eq!(all(&log, &main_society()).unwrap(), events);
+        assert_eq!(wait(log.load_snapshot(&main_society())).unwrap(), Some(snapshot.clone()));
+        let next = crate::support::batch_after(events.len() as u64);
+        wait(log.append(&main_society(), Seq(events.len() as u64), &next)).unwrap();
+        events.extend(next.iter().map(|recorded| polis_domain::Recorded::clone(recorded)));
+    }
+}
+
+#[test]
+fn a_second_opener_is_refused_and_told_who_was_first() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(read_note(dir.path()).unwrap(), None);
+    let log = LocalLog::open(dir.path()).unwrap();
+    log.write_note("http://127.0.0.1:7070, process 42").unwrap();
+    log.write_note("http://127.0.0.1:7070").unwrap();
+    match LocalLog::open(dir.path()) {
+        Err(LogError::Locked(text)) => {
+            assert!(text.contains("(http://127.0.0.1:7070)") && text.contains("stop it"), "{text}");
+        }
+        other => panic!("{:?}", other.map(|_| "opened")),
+    }
+    assert_eq!(read_note(dir.path()).unwrap().as_deref(), Some("http://127.0.0.1:7070"));
+    fill(&log, 5);
+    drop(log);
+    assert_eq!(read_note(dir.path()).unwrap(), None);
+    LocalLog::open(dir.path()).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_directory_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let deep = dir.path().join("a/b");
+    LocalLog::open(&deep).unwrap();
+    assert_eq!(fs::metadata(deep).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn what_a_newer_version_wrote_is_refused_and_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = LocalLog::open(dir.path()).unwrap();
+    fill(&log, 10);
+    drop(log);
+    for (sql, undo) in [
+        ("PRAGMA user_version = 131073", "PRAGMA user_version = 65537"),
+        ("PRAGMA user_version = 65538", "PRAGMA user_version = 65537"),
+        ("UPDATE events SET version = 2 WHERE id = (SELECT max(id) FROM events)", "UPDATE events SET version = 1"),
+    ] {
+        for left_in_wal in [false, true] {
+            let connection = rusqlite::Connection::open(dir.path().join("polis.db")).unwrap();
+            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, left_in_wal).unwrap();
+            connection.execute_batch(sql).unwrap();
+            drop(connection);
+            let before = files(dir.path());
+            for _ in 0..2 {
+                match LocalLog::open(dir.path()) {
+                    Err(LogError::TooNew(text)) => assert!(text.contains("newer polis"), "{text}"),
+                    other => panic!("{sql}: {:?}", other.map(|_| "opened")),
+                }
+                assert_eq!(files(dir.path()), before, "{sql}");
+            }
+            rusqlite::Connection::open(dir.path().join("polis.db")).unwrap().execute_batch(undo).unwrap();
+        }
+    }
+    LocalLog::open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_database_of_somebody_else_is_refused_and_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let connection = rusqlite::Connection::open(dir.path().join("polis.db")).unwrap();
+    connection.execute_batch("CREATE TABLE recipes (name TEXT)").unwrap();
+    drop(connection);
+    let before = files(dir.path());
+    match LocalLog::open(dir.path()) {
+        Err(LogError::Failed(error)) => assert!(error.to_string().contains("not made by polis"), "{error}"),
+        other => panic!("{:?}", other.map(|_| "opened")),
+    }
+    assert_eq!(files(dir.path()), before);
+}
+
+#[test]
+fn the_wal_stays_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { checkpoint_bytes: 100_000, ..Options::default() };
+    let log = LocalLog::open_with(dir.path(), options).unwrap();
+    let events = fill(&log, 1_000);
+    let bytes = fs::metadata(dir.path().join("polis.db-wal")).unwrap().len();
+    assert!(bytes < 300_000, "{bytes}");
+    assert_eq!(all(&log, &main_society()).unwrap(), events);
+}

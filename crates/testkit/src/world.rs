@@ -1,0 +1,73 @@
+//! The world that programmed agents live in: a model, three tools, and a person who looks after what waits.
+
+use std::sync::Arc;
+
+use polis_domain::{CallResult, Effect, EffectClass, EffectId, Event, OpenKind, Outcome, Resolution, Seq, Stage, Verdict};
+use polis_engine::Society;
+use polis_ports::{ChatMessage, ModelRequest};
+
+use crate::ScriptedTools;
+
+/// What the model says to a request.
+pub fn thought(request: &ModelRequest) -> String {
+    match request.messages.last() {
+        Some(ChatMessage::User(prompt)) => format!("thought({prompt})"),
+        _ => "thought()".to_owned(),
+    }
+}
+
+/// One tool of each class: `look` reads, `stamp` may be repeated with its key, `mark` writes. Each time that one is really
+/// done, `record` hears its class and key.
+pub fn tools(record: impl Fn(EffectClass, &str) + Send + Sync + 'static) -> ScriptedTools {
+    let record = Arc::new(record);
+    let classes = [("look", EffectClass::Read), ("stamp", EffectClass::Idempotent), ("mark", EffectClass::Write)];
+    classes.into_iter().fold(ScriptedTools::new(), |tools, (name, class)| {
+        let record = record.clone();
+        tools.with(name, class, move |argument, context| {
+            record(class, &context.idempotency_key());
+            told(name, argument)
+        })
+    })
+}
+
+fn told(tool: &str, argument: &str) -> CallResult {
+    CallResult { content: format!("{tool}({argument})").into(), is_error: false }
+}
+
+/// Does what a careful person would: agrees to everything, and settles each doubtful write by looking whether it was done.
+/// What fails now is tried again at the next call.
+pub async fn attend(society: &Society, was_done: impl Fn(&str) -> bool) {
+    let waiting = society.look(|spine| {
+        let effects = spine.turns.iter().flat_map(|(turn, state)| {
+            state.open.iter().map(|open| (EffectId { turn: *turn, n: open.n }, open.kind == OpenKind::Approval, open.stage))
+        });
+        effects.filter(|(_, asks, stage)| *asks || *stage == Stage::InDoubt).collect::<Vec<_>>()
+    });
+    for (id, asks, _) in waiting.await.unwrap_or_default() {
+        let resolution = if asks {
+            Resolution::Outcome(Outcome::Verdict(Verdict { approved: true, reason: String::new() }))
+        } else if was_done(&format!("{}/{id}", society.id())) {
+            let Some(result) = result_of(society, id).await else { continue };
+            Resolution::Outcome(Outcome::Result(result))
+        } else {
+            Resolution::Again
+        };
+        let _ = society.resolve(id, resolution).await;
+    }
+}
+
+/// What a call must have given back, from what it was asked.
+async fn result_of(society: &Society, id: EffectId) -> Option<CallResult> {
+    let mut after = id.turn.0;
+    loop {
+        let page = society.log().read(society.id(), after, 256).await.ok()?;
+        after = page.last().map(|recorded| recorded.seq).filter(|last| *last > Seq(0))?;
+        let call = page.iter().find_map(|recorded| match &recorded.event {
+            Event::EffectStarted { id: started, effect: Effect::Tool(call) } if *started == id => Some(call.clone()),
+            _ => None,
+        });
+        if let Some(call) = call {
+            return Some(told(&call.tool, &call.arguments));
+        }
+    }
+}
