@@ -39,11 +39,11 @@ impl Society {
             let owed = self.past.owed(&self.spine);
             self.spine.evolve(recorded);
             let checked = self.past.after_event(owed, recorded, &self.spine);
-            checked.unwrap_or_else(|broken| panic!("{broken}\nafter {recorded:?}\nof {command:?}\nin {:#?}", self.spine));
+            checked.unwrap_or_else(|broken| panic!("{broken}\nafter {recorded:?}\nof {command:?}"));
             assert_eq!(&read_back(recorded), recorded, "an event is read back as it was written");
         }
         let checked = self.past.after_command(&before, &command, &events, &self.spine);
-        checked.unwrap_or_else(|broken| panic!("{broken}\nafter {command:?}\ngave {events:#?}\nin {:#?}", self.spine));
+        checked.unwrap_or_else(|broken| panic!("{broken}\nafter {command:?}\nwhich gave {events:#?}"));
         self.log.extend(events.iter().cloned());
         Ok(events.into_iter().map(|recorded| (recorded.thread, recorded.event)).collect())
     }

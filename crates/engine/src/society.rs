@@ -13,8 +13,11 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::actor::{Actor, Committed, Mail, Standby};
+use crate::actor::{Actor, Committed, Mail, Standby, fold};
 use crate::{Cast, Watch};
+
+/// Questions that may queue at a society that is only looked at.
+const LOOKERS: usize = 64;
 
 /// What a society needs from the world.
 #[derive(Clone)]
@@ -130,6 +133,14 @@ impl Society {
         actor.recover().await?;
         let task = Arc::new(tokio::sync::Mutex::new(Some(tokio::spawn(keep_running(actor)))));
         Ok(Self { id, ports, door, draws, task })
+    }
+
+    /// Opens a society only to look at it: nothing is founded, no turn runs, no time passes, and every wish is refused.
+    pub async fn open_to_look(id: SocietyId, ports: Ports) -> Result<Self, LogError> {
+        let (spine, _) = fold(&ports, &id).await?;
+        let (door, mail) = mpsc::channel(LOOKERS);
+        let task = Arc::new(tokio::sync::Mutex::new(Some(tokio::spawn(show(spine, mail)))));
+        Ok(Self { id, ports, door, draws: Arc::default(), task })
     }
 
     /// Its name.
@@ -290,6 +301,18 @@ impl Society {
 
     fn draw(&self) -> String {
         unique(self.draws.0, self.ports.clock.now(), self.draws.1.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Answers questions about a spine that does not change.
+async fn show(spine: Spine, mut mail: mpsc::Receiver<Mail>) {
+    while let Some(mail) = mail.recv().await {
+        match mail {
+            Mail::Look(look) => look(&spine),
+            // Dropping the reply tells whoever wishes that nothing comes of it.
+            Mail::Command { .. } => {}
+            Mail::Stop { .. } => return,
+        }
     }
 }
 

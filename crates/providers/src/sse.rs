@@ -123,10 +123,18 @@ impl SseReader {
 
     fn dispatch(&mut self, take: &mut impl FnMut(Event<'_>)) {
         if std::mem::take(&mut self.has_data) {
-            take(Event { name: String::from_utf8_lossy(&self.name), data: String::from_utf8_lossy(&self.data) });
+            take(Event { name: readable(&self.name), data: readable(&self.data) });
         }
         self.name.clear();
         self.data.clear();
+    }
+}
+
+/// Text as it is; where it is none, with replacement characters.
+fn readable(bytes: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 

@@ -58,26 +58,22 @@ enum What {
 
 /// What a person says. Which words fit depends on what is asked.
 #[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(try_from = "Spoken")]
 pub(crate) enum Word {
-    Verdict {
-        approved: bool,
-        #[serde(default)]
-        reason: String,
-    },
-    Settled {
-        outcome: Settled,
-        #[serde(default)]
-        result: Option<String>,
-    },
+    Verdict(Verdict),
+    Done(Option<String>),
+    NotDone(Option<String>),
+    Again,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Settled {
-    Done,
-    NotDone,
-    Again,
+#[serde(deny_unknown_fields)]
+struct Spoken {
+    approved: Option<bool>,
+    #[serde(default)]
+    reason: String,
+    outcome: Option<String>,
+    result: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -123,7 +119,7 @@ pub(crate) async fn resolve(
 ) -> Result<axum::Json<Resolved>, Problem> {
     let resolution = match (Target::read(&id)?, word) {
         (Target::Effect(id), word) => desk.society.resolve(id, word.into()).await,
-        (Target::Turn(turn), Word::Settled { outcome: Settled::Again, .. }) => desk.society.resume(turn).await,
+        (Target::Turn(turn), Word::Again) => desk.society.resume(turn).await,
         (Target::Turn(_), _) => {
             let detail = "a turn that stands still can only go on ({\"outcome\": \"again\"}) or be cancelled with its task";
             return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
@@ -186,17 +182,29 @@ impl std::fmt::Display for Target {
     }
 }
 
+impl TryFrom<Spoken> for Word {
+    type Error = &'static str;
+
+    fn try_from(spoken: Spoken) -> Result<Self, Self::Error> {
+        match (spoken.approved, spoken.outcome.as_deref()) {
+            (Some(approved), None) => Ok(Self::Verdict(Verdict { approved, reason: spoken.reason })),
+            (None, Some("done")) => Ok(Self::Done(spoken.result)),
+            (None, Some("not_done")) => Ok(Self::NotDone(spoken.result)),
+            (None, Some("again")) => Ok(Self::Again),
+            _ => Err("say either `approved` (true or false) or `outcome` (done, not_done or again)"),
+        }
+    }
+}
+
 impl From<Word> for Resolution {
     fn from(word: Word) -> Self {
         let result = |content: String, is_error| Self::Outcome(Outcome::Result(CallResult { content: content.into(), is_error }));
         match word {
-            Word::Verdict { approved, reason } => Self::Outcome(Outcome::Verdict(Verdict { approved, reason })),
-            Word::Settled { outcome: Settled::Done, result: said } => result(said.unwrap_or_else(|| DONE.to_owned()), false),
-            Word::Settled { outcome: Settled::NotDone, result: said } => {
-                let said = said.map(|said| format!("{NOT_DONE}: {said}"));
-                result(said.unwrap_or_else(|| NOT_DONE.to_owned()), true)
-            }
-            Word::Settled { outcome: Settled::Again, .. } => Self::Again,
+            Word::Verdict(verdict) => Self::Outcome(Outcome::Verdict(verdict)),
+            Word::Done(said) => result(said.unwrap_or_else(|| DONE.to_owned()), false),
+            Word::NotDone(Some(said)) => result(format!("{NOT_DONE}: {said}"), true),
+            Word::NotDone(None) => result(NOT_DONE.to_owned(), true),
+            Word::Again => Self::Again,
         }
     }
 }

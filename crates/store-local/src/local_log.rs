@@ -208,7 +208,9 @@ fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Connection
     }
     schema::prepare(&mut connection, found)?;
     // What a killed process left in the WAL may be in the memory of the system only: nobody reads it before it is synced.
-    empty_wal(&connection)?;
+    if size(&dir.join(schema::WAL)).map_err(from_io)? > 0 {
+        empty_wal(&connection)?;
+    }
     Ok(connection)
 }
 

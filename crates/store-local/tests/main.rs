@@ -3,6 +3,7 @@
 mod contract;
 mod damage;
 mod disk_full;
+mod kill;
 
 mod opening;
 mod support;

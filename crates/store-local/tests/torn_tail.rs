@@ -85,8 +85,8 @@ fn the_loss_of_a_commit_that_somebody_was_told_of_is_noticed() {
     for told in &moments {
         for cut in cuts(before, told.wal().len()) {
             let dir = tempfile::tempdir().unwrap();
-            let found = told.files_with(&told.wal()[..cut]);
-            put(dir.path(), &found);
+            put(dir.path(), &told.files_with(&told.wal()[..cut]));
+            let found = files(dir.path());
             let text = damaged(LocalLog::open(dir.path()));
             assert!(text.contains("acknowledged are missing"), "cut at {cut}: {text}");
             assert_eq!(files(&set_aside(dir.path())[0]), found, "cut at {cut}");

@@ -18,17 +18,8 @@ struct Plant {
     says: &'static str,
 }
 
-const KILL: &[&str] = &[
-    "test",
-    "-p",
-    "polis-app",
-    "--features",
-    "mutants",
-    "--test",
-    "main",
-    "--",
-    "kill",
-];
+/// No target is named, so that the example that is killed is built as well.
+const KILL: &[&str] = &["test", "-p", "polis-app", "--features", "mutants", "--", "kill::"];
 
 const SIM: &[&str] = &[
     "run",
@@ -71,12 +62,12 @@ const PLANTS: &[Plant] = &[
     Plant {
         bug: "forget-a-wait",
         cargo: KILL,
-        says: "the log differs from the undisturbed one",
+        says: "the society is stuck: a wait was forgotten",
     },
     Plant {
         bug: "forget-a-wait",
         cargo: SIM,
-        says: "the log differs from the undisturbed one",
+        says: "the society is stuck: a wait was forgotten",
     },
 ];
 

@@ -58,8 +58,7 @@ impl Turn {
         for (entry, call) in entries.iter().zip(&calls) {
             match next_step(entry, call.class) {
                 Next::Done => {}
-                Next::Perform if early.is_some() => running.push(self.worker(entry.id, call).report(early.clone())),
-                Next::Perform => running.push(self.worker(entry.id, call).report(None)),
+                Next::Perform => running.push(self.worker(entry.id, call).report(early.clone())),
                 Next::Again => {
                     self.commit(Command::Restart { id: entry.id }).await;
                     running.push(self.worker(entry.id, call).report(None));
@@ -114,11 +113,12 @@ impl Turn {
 
     /// The planted bug: the act comes before its intent.
     async fn plant_act(&self, calls: &[Call]) -> Option<CallResult> {
+        let [call] = calls else { return None };
         if !is_planted(Plant::ActBeforeIntent) || self.journal.has(self.n) {
             return None;
         }
         let id = EffectId { turn: self.seat.id, n: self.n };
-        Some(self.worker(id, calls.first()?).act().await)
+        Some(self.worker(id, call).act().await)
     }
 }
 

@@ -37,7 +37,7 @@ struct OpenCall {
 struct Chunk {
     choices: Option<Vec<Choice>>,
     usage: Option<WireUsage>,
-    x_groq: Option<GroqExtra>,
+    x_groq: Option<Box<GroqExtra>>,
     error: Option<Value>,
     code: Option<Value>,
     message: Option<Loose>,
@@ -51,9 +51,10 @@ struct GroqExtra {
 #[derive(Debug, Deserialize)]
 struct Choice {
     delta: Option<Piece>,
-    message: Option<Piece>,
+    // Boxed, as most chunks have neither, and every chunk is moved about.
+    message: Option<Box<Piece>>,
     finish_reason: Option<Loose>,
-    usage: Option<WireUsage>,
+    usage: Option<Box<WireUsage>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -128,7 +129,7 @@ impl ReplyReader {
         };
         let mut counted = chunk.usage.or(chunk.x_groq.and_then(|extra| extra.usage));
         if let Some(choice) = choices.into_iter().next() {
-            if let Some(piece) = choice.delta.or(choice.message) {
+            if let Some(piece) = choice.delta.or(choice.message.map(|piece| *piece)) {
                 self.piece(piece, out);
             }
             match choice.finish_reason.map(Loose::into_text).as_deref() {
@@ -139,7 +140,7 @@ impl ReplyReader {
                 }
                 Some(word) => self.finish = Some(finish(word)),
             }
-            counted = counted.or(choice.usage);
+            counted = counted.or(choice.usage.map(|usage| *usage));
         }
         out.extend(counted.map(usage));
         Ok(())

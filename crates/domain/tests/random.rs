@@ -1,0 +1,82 @@
+//! Random societies: whatever they are asked, every law holds, and the log from zero is the live state.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use polis_domain::*;
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+use crate::support::{NOON, Society};
+use crate::wishes::{Chooser, Wish, limits, wishes};
+
+type Steps = Vec<(Wish, u64)>;
+
+fn societies() -> impl Strategy<Value = (Limits, Steps)> {
+    (limits(), prop::collection::vec((wishes(), any::<u64>()), 0..=240))
+}
+
+/// Lives one society; gives the names of the events and refusals that occurred.
+fn live(limits: Limits, steps: Steps) -> BTreeSet<String> {
+    let mut society = Society::found(limits);
+    let mut now = NOON;
+    let mut seen = BTreeSet::new();
+    for (wish, seed) in steps {
+        let (command, at) = Chooser::new(&society.spine, now, seed).choose(wish);
+        now = at;
+        match society.wish(command, now) {
+            Ok(events) => seen.extend(events.iter().flat_map(|(_, event)| names(event))),
+            Err(refusal) => drop(seen.insert(refusal.code().to_owned())),
+        }
+        if seed % 32 == 0 {
+            society.assert_replays();
+            society.restart();
+        }
+    }
+    society.assert_replays();
+    seen
+}
+
+fn names(event: &Event) -> Vec<String> {
+    let written = serde_json::to_value(event).unwrap();
+    let name = written.as_str().or_else(|| written.as_object()?.keys().next().map(String::as_str)).unwrap().to_owned();
+    match event {
+        Event::EffectRefused { failure, .. } => vec![name, failure.code.to_string()],
+        Event::TurnSettled { settlement: Settlement::Failed(failure), .. } => vec![name, failure.code.to_string()],
+        _ => vec![name],
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_law_holds_after_every_event_and_the_log_from_zero_is_the_live_state((limits, steps) in societies()) {
+        live(limits, steps);
+    }
+}
+
+#[test]
+fn random_societies_meet_every_event_and_every_refusal() {
+    let config = ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let seen = RefCell::new(BTreeSet::new());
+    let ran = runner.run(&societies(), |(limits, steps)| {
+        seen.borrow_mut().extend(live(limits, steps));
+        Ok(())
+    });
+    ran.unwrap();
+    let events = [
+        "societyFounded roleCreated agentSpawned letterSent inboxCleared turnStarted effectStarted effectEnded effectDoubted",
+        "effectCleared effectRestarted effectRefused acted messageAdded messageUpdated settingsUpdated phaseSuggested",
+        "phaseApplied suggestionDropped threadOpened threadLinked turnParked turnResumed turnSettled",
+    ];
+    let refusals = [
+        "already_founded to_user unknown_agent unknown_role name_taken bad_name unknown_task turn_not_open not_parked not_open",
+        "not_waiting out_of_order text_too_long empty_text busy too_many_effects would_deadlock unknown_thread not_your_thread",
+        "thread_busy no_such_message slot_taken",
+    ];
+    let expected = events.into_iter().chain(refusals).flat_map(str::split_whitespace);
+    let missing: Vec<_> = expected.filter(|name| !seen.borrow().contains(*name) && *name != "societyFounded").collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}

@@ -1,0 +1,426 @@
+//! What a random society is asked: mostly what its state allows, now and then what it must refuse.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use polis_domain::*;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::support::{call, result, role};
+
+/// The kind of the next wish; its details are rolled from the state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wish {
+    Submit,
+    Begin,
+    End,
+    Act,
+    Settle,
+    Expire,
+    Resolve,
+    Doubt,
+    Restart,
+    Park,
+    Resume,
+    CancelTask,
+    CancelTurn,
+    CreateRole,
+    Spawn,
+    Nonsense,
+}
+
+pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
+    prop_oneof![
+        8 => Just(Wish::Submit),
+        16 => Just(Wish::Begin),
+        8 => Just(Wish::End),
+        16 => Just(Wish::Act),
+        12 => Just(Wish::Settle),
+        5 => Just(Wish::Expire),
+        5 => Just(Wish::Resolve),
+        4 => Just(Wish::Doubt),
+        3 => Just(Wish::Restart),
+        2 => Just(Wish::Park),
+        3 => Just(Wish::Resume),
+        1 => Just(Wish::CancelTask),
+        3 => Just(Wish::CancelTurn),
+        1 => Just(Wish::CreateRole),
+        3 => Just(Wish::Spawn),
+        5 => Just(Wish::Nonsense),
+    ]
+}
+
+/// Rooms for many, or so small that everything overflows.
+pub(crate) fn limits() -> impl Strategy<Value = Limits> {
+    let small = Limits { text_bytes: 24, inbox_entries: 2, inbox_bytes: 40, open_effects: 2 };
+    prop_oneof![2 => Just(Limits::default()), 1 => Just(small)]
+}
+
+/// Rolls the details of one wish.
+pub(crate) struct Chooser<'a> {
+    spine: &'a Spine,
+    now: Timestamp,
+    seed: u64,
+    rolls: u64,
+}
+
+impl<'a> Chooser<'a> {
+    pub(crate) fn new(spine: &'a Spine, now: Timestamp, seed: u64) -> Self {
+        Self { spine, now, seed, rolls: 0 }
+    }
+
+    /// A wish and the time at which it comes.
+    pub(crate) fn choose(&mut self, wish: Wish) -> (Command, Timestamp) {
+        let command = match wish {
+            Wish::Submit => None,
+            Wish::Begin => self.begin(),
+            Wish::End => self.end(),
+            Wish::Act => self.act(),
+            Wish::Settle => self.settle(),
+            Wish::Expire => return self.expire(),
+            Wish::Resolve => self.resolve(),
+            Wish::Doubt => self.doubt(),
+            Wish::Restart => self.restart(),
+            Wish::Park => self.running().map(|turn| Command::Park { turn, reason: Failure::new("stuck", "stuck") }),
+            Wish::Resume => self.parked().map(|turn| Command::Resume { turn }),
+            Wish::CancelTask => self.cancel_task(),
+            Wish::CancelTurn => self.cancel_turn(),
+            Wish::CreateRole => Some(Command::CreateRole { role: role(&self.name()) }),
+            Wish::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
+            Wish::Nonsense => Some(self.nonsense()),
+        };
+        let command = command.unwrap_or_else(|| self.submit());
+        let later = self.roll(50) as u64;
+        (command, Timestamp(self.now.0 + later))
+    }
+
+    fn submit(&mut self) -> Command {
+        let to = if self.one_in(3) { AgentId::root() } else { self.agent() };
+        let letter = Letter { kind: LetterKind::Message, task_id: self.task(), reply_to: ReplyTo::User, ..self.letter(AgentId::user(), to) };
+        Command::Send { letter: Arc::new(letter) }
+    }
+
+    fn begin(&mut self) -> Option<Command> {
+        let id = self.running()?;
+        let turn = &self.spine.turns[&id];
+        let n = if self.one_in(20) { turn.next + 1 } else { turn.next };
+        let effects = (0..=self.roll(3) as u32).map(|i| self.effect(turn, EffectId { turn: id, n: n + i })).collect();
+        Some(Command::Begin { turn: id, n, effects })
+    }
+
+    fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
+        let deadline = if self.one_in(2) { Some(self.later()) } else { None };
+        match self.roll(8) {
+            0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]) },
+            1 | 2 => call(*self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write])),
+            3 | 4 => {
+                let to = self.agent();
+                let letter = Letter { task_id: self.own_task(turn), reply_to: ReplyTo::Effect(id), ..self.letter(turn.agent.clone(), to) };
+                Effect::Ask { letter: Arc::new(letter), deadline }
+            }
+            5 => Effect::Approval { question: "may I?".to_owned(), details: self.value(), deadline },
+            6 => Effect::Sleep { until: self.later() },
+            _ => {
+                let thread = self.thread_of(turn);
+                let task = self.own_task(turn);
+                Effect::Unit { thread, behaviour: "unit".into(), task: self.task_for(task) }
+            }
+        }
+    }
+
+    fn end(&mut self) -> Option<Command> {
+        let (id, open) = self.open(|open| open.stage == Stage::Working)?;
+        let outcome = match (&open.kind, self.roll(8)) {
+            (_, 0) => Outcome::Slept,
+            (_, 1) => Outcome::Failed(Failure::new("broken", "it broke")),
+            (OpenKind::Model, _) => Outcome::Reply(Reply { text: self.text(), ..Reply::default() }),
+            _ => result("done"),
+        };
+        Some(Command::End { id, outcome })
+    }
+
+    fn settle(&mut self) -> Option<Command> {
+        let turn = self.running()?;
+        let open = &self.spine.turns[&turn];
+        // Most handlers wait for what they asked before they return.
+        if !open.open.is_empty() && !self.one_in(4) {
+            return None;
+        }
+        if self.one_in(6) {
+            let failure = Failure::new("gave_up", "cannot do it");
+            return Some(Command::Settle { turn, result: TurnResult::Failed(failure) });
+        }
+        let next = (0..[0, 0, 1, 2, 3][self.roll(5)]).map(|_| {
+            let task = self.own_task(open);
+            self.task_for(task)
+        });
+        let next = next.collect();
+        let message = if self.one_in(3) { None } else { Some(self.message()) };
+        Some(Command::Settle { turn, result: TurnResult::Done { message, answer: self.text().into(), next } })
+    }
+
+    fn expire(&mut self) -> (Command, Timestamp) {
+        let Some((id, open)) = self.open(|open| open.deadline.is_some()) else { return (self.submit(), self.now) };
+        let deadline = open.deadline.expect("it has one").max(self.now);
+        let at = if self.one_in(4) { self.now } else { deadline };
+        (Command::Expire { id }, at)
+    }
+
+    fn resolve(&mut self) -> Option<Command> {
+        let strays = self.one_in(6);
+        let (id, open) = self.open(|open| strays || open.kind == OpenKind::Approval || open.stage == Stage::InDoubt)?;
+        let resolution = match (open.stage, self.roll(6)) {
+            (_, 0) | (Stage::InDoubt, 1 | 2) => Resolution::Again,
+            (Stage::InDoubt, _) | (_, 1) => Resolution::Outcome(result("it was done")),
+            _ => Resolution::Outcome(Outcome::Verdict(Verdict { approved: self.one_in(2), reason: String::new() })),
+        };
+        Some(Command::Resolve { id, resolution })
+    }
+
+    fn doubt(&mut self) -> Option<Command> {
+        let strays = self.one_in(6);
+        let writes = OpenKind::Tool(EffectClass::Write);
+        let (id, _) = self.open(|open| strays || open.kind == writes && open.stage == Stage::Working)?;
+        Some(Command::Doubt { id })
+    }
+
+    fn restart(&mut self) -> Option<Command> {
+        let strays = self.one_in(6);
+        let (id, _) = self.open(|open| strays || open.stage == Stage::Cleared)?;
+        Some(Command::Restart { id })
+    }
+
+    fn cancel_task(&mut self) -> Option<Command> {
+        let task = self.task();
+        Some(Command::Cancel { target: Target::Task(task), reason: String::new() })
+    }
+
+    fn cancel_turn(&mut self) -> Option<Command> {
+        let turns: Vec<_> = self.spine.turns.keys().copied().collect();
+        let turn = *self.try_pick(&turns)?;
+        Some(Command::Cancel { target: Target::Turn(turn), reason: "enough".to_owned() })
+    }
+
+    fn act(&mut self) -> Option<Command> {
+        let id = self.running()?;
+        let turn = &self.spine.turns[&id];
+        let n = if self.one_in(20) { turn.next.wrapping_sub(1) } else { turn.next };
+        let own = self.spine.threads.iter().filter(|(_, head)| head.agent == turn.agent);
+        let mut lengths: BTreeMap<_, _> = own.map(|(id, head)| (id.clone(), head.messages)).collect();
+        let acts = (0..[1, 1, 2, 3, 5][self.roll(5)]).map(|_| self.one_act(turn, &mut lengths)).collect();
+        Some(Command::Act { id: EffectId { turn: id, n }, acts })
+    }
+
+    fn one_act(&mut self, turn: &Turn, lengths: &mut BTreeMap<ThreadId, u32>) -> Act {
+        let known: Vec<_> = lengths.keys().cloned().collect();
+        let thread = if self.one_in(25) { self.any_thread() } else { self.pick(&known).clone() };
+        let length = lengths.get(&thread).copied().unwrap_or_default();
+        let index = if self.one_in(25) { length } else { self.roll(length.max(1) as usize) as u32 };
+        match self.roll(16) {
+            0..4 => {
+                lengths.entry(thread.clone()).and_modify(|length| *length += 1);
+                Act::AddMessage { thread, message: self.message() }
+            }
+            4 | 5 => {
+                let text = if self.one_in(2) { Some(self.text()) } else { None };
+                Act::UpdateMessage { thread, index, patch: MessagePatch { text, meta: self.meta() } }
+            }
+            6 => Act::UpdateSettings { thread, settings: self.settings() },
+            7 | 8 => Act::SuggestPhase { thread, phase: self.phase() },
+            9..13 => {
+                let child = if self.one_in(12) { self.any_thread() } else { self.name().into() };
+                let slots = ["meta._thread", "meta.threads.a", "meta.threads.b", "meta.threads", "meta.threads.a.deep"];
+                let slot = MetaPath::new(*self.pick(&slots)).expect("a slot");
+                lengths.entry(child.clone()).or_default();
+                let settings = self.settings();
+                Act::OpenSubThread { parent: thread, index, slot, child, settings, meta: self.meta() }
+            }
+            13 => {
+                let to = if self.one_in(3) { AgentId::user() } else { self.agent() };
+                let letter = Letter { task_id: self.own_task(turn), ..self.letter(turn.agent.clone(), to) };
+                Act::Send { letter: Arc::new(letter) }
+            }
+            14 => Act::CreateRole { role: role(&self.name()) },
+            _ => Act::Spawn { agent: self.agent_name(), role: self.role() },
+        }
+    }
+
+    /// Wishes that nobody should have, or that come too late, or in a false name.
+    fn nonsense(&mut self) -> Command {
+        let turn = TurnId(Seq(self.roll(self.spine.seq.0 as usize + 3) as u64));
+        let id = EffectId { turn, n: *self.pick(&[0, 0, 1, 2, u32::MAX]) };
+        let forged = Letter { reply_to: ReplyTo::Effect(id), ..self.letter(AgentId::user(), AgentId::root()) };
+        match self.roll(14) {
+            0 => Command::Found { seed: 1, limits: Limits::default(), role: role("worker") },
+            1 => Command::Send { letter: Arc::new(self.letter(AgentId::user(), AgentId::user())) },
+            2 => Command::Send { letter: Arc::new(forged) },
+            3 => Command::Send { letter: Arc::new(self.letter(AgentId::root(), AgentId::root())) },
+            4 => Command::Begin { turn, n: id.n, effects: vec![call(EffectClass::Read)] },
+            5 => Command::End { id, outcome: result("late") },
+            6 => Command::Act { id, acts: vec![Act::Send { letter: Arc::new(forged) }] },
+            7 => Command::Doubt { id },
+            8 => Command::Restart { id },
+            9 => Command::Resolve { id, resolution: Resolution::Again },
+            10 => Command::Expire { id },
+            11 => Command::Resume { turn },
+            12 => Command::Settle { turn, result: TurnResult::Failed(Failure::new("late", "late")) },
+            _ => Command::CreateRole { role: role("no name") },
+        }
+    }
+
+    fn roll(&mut self, sides: usize) -> usize {
+        self.rolls += 1;
+        (mix(self.seed ^ mix(self.rolls)) % sides as u64) as usize
+    }
+
+    fn one_in(&mut self, sides: usize) -> bool {
+        self.roll(sides) == 1
+    }
+
+    fn try_pick<'b, T>(&mut self, from: &'b [T]) -> Option<&'b T> {
+        if from.is_empty() { None } else { Some(&from[self.roll(from.len())]) }
+    }
+
+    fn pick<'b, T>(&mut self, from: &'b [T]) -> &'b T {
+        self.try_pick(from).expect("there is something to pick from")
+    }
+
+    fn running(&mut self) -> Option<TurnId> {
+        let turns = self.spine.turns.iter().filter(|(_, turn)| turn.parked.is_none());
+        let turns: Vec<_> = turns.map(|(id, _)| *id).collect();
+        self.try_pick(&turns).copied()
+    }
+
+    fn parked(&mut self) -> Option<TurnId> {
+        let strays = self.one_in(6);
+        let turns = self.spine.turns.iter().filter(|(_, turn)| strays || turn.parked.is_some());
+        let turns: Vec<_> = turns.map(|(id, _)| *id).collect();
+        self.try_pick(&turns).copied()
+    }
+
+    fn open(&mut self, fits: impl Fn(&OpenEffect) -> bool) -> Option<(EffectId, OpenEffect)> {
+        let all = self.spine.turns.iter().flat_map(|(id, turn)| turn.open.iter().map(|open| (*id, open)));
+        let fitting = all.filter(|(_, open)| fits(open));
+        let fitting: Vec<_> = fitting.map(|(turn, open)| (EffectId { turn, n: open.n }, open.clone())).collect();
+        self.try_pick(&fitting).cloned()
+    }
+
+    fn agent(&mut self) -> AgentId {
+        if self.one_in(20) {
+            return self.pick(&["nobody", "user"]).to_string().into();
+        }
+        let mut agents: Vec<_> = self.spine.agents.keys().cloned().collect();
+        agents.sort();
+        self.pick(&agents).clone()
+    }
+
+    fn role(&mut self) -> RoleId {
+        if self.one_in(20) {
+            return "no_such_role".into();
+        }
+        let roles: Vec<_> = self.spine.roles.keys().cloned().collect();
+        self.pick(&roles).clone()
+    }
+
+    /// Agents, sub-threads, roles and tasks draw from one pool of names, so that they meet.
+    fn name(&mut self) -> String {
+        let is_free = |name: &String| {
+            !self.spine.agents.contains_key(&AgentId::from(name.as_str())) && !self.spine.threads.contains_key(&ThreadId::from(name.as_str()))
+        };
+        let free = (0..).map(|n| format!("n{n}")).find(is_free).expect("names do not end");
+        if self.one_in(8) { format!("n{}", self.roll(20)) } else { free }
+    }
+
+    fn agent_name(&mut self) -> AgentId {
+        if self.one_in(12) { self.pick(&["user", "root", "", "a b"]).to_string().into() } else { self.name().into() }
+    }
+
+    fn any_thread(&mut self) -> ThreadId {
+        let mut threads: Vec<_> = self.spine.threads.keys().cloned().chain(["nowhere".into()]).collect();
+        threads.sort();
+        self.pick(&threads).clone()
+    }
+
+    /// A thread in which a unit of this turn might run.
+    fn thread_of(&mut self, turn: &Turn) -> ThreadId {
+        let own = self.spine.threads.iter().filter(|(_, head)| head.agent == turn.agent && head.turn.is_none());
+        let mut own: Vec<_> = own.map(|(id, _)| id.clone()).collect();
+        own.sort();
+        if own.is_empty() || self.one_in(12) { self.any_thread() } else { self.pick(&own).clone() }
+    }
+
+    fn task(&mut self) -> TaskId {
+        let open: Vec<_> = self.spine.turns.values().map(|turn| turn.task.clone()).collect();
+        if self.one_in(2) && !open.is_empty() {
+            return self.pick(&open).clone();
+        }
+        self.pick(&["t0", "t1", "t2", "t3", "root", "n0"]).to_string().into()
+    }
+
+    fn own_task(&mut self, turn: &Turn) -> TaskId {
+        if self.one_in(40) { self.task() } else { turn.task.clone() }
+    }
+
+    fn task_for(&mut self, id: TaskId) -> Task {
+        let task = if self.one_in(2) { Task::action(id, "next", self.text()) } else { Task::message(id, self.text()) };
+        Task { meta: self.meta(), ..task }
+    }
+
+    fn letter(&mut self, from: AgentId, to: AgentId) -> Letter {
+        let payload = Payload { text: self.text().into(), meta: self.meta() };
+        let id = format!("m{}.{}", self.spine.seq, self.rolls).into();
+        Letter { id, from, to, task_id: self.task(), kind: LetterKind::Message, payload, reply_to: ReplyTo::Nobody }
+    }
+
+    fn message(&mut self) -> Message {
+        let id = format!("s{}.{}", self.spine.seq, self.rolls).into();
+        Message { id, sender: Sender::Bot, text: self.text(), timestamp: self.now, meta: self.meta() }
+    }
+
+    /// Mostly a short text; sometimes none, or one that is too long where the room is small.
+    fn text(&mut self) -> String {
+        let limit = self.spine.limits.text_bytes;
+        match self.roll(24) {
+            0 => String::new(),
+            1 if limit < 100 => "x".repeat(limit + 1),
+            2 => "你好".to_owned(),
+            n => format!("text {n}"),
+        }
+    }
+
+    fn meta(&mut self) -> Map<String, Value> {
+        let mut meta = Map::new();
+        if self.one_in(5) {
+            meta.insert("_ui_action".to_owned(), json!("retry"));
+        }
+        if self.one_in(3) {
+            meta.insert("note".to_owned(), self.value());
+        }
+        meta
+    }
+
+    fn value(&mut self) -> Value {
+        match self.roll(4) {
+            0 => json!(f64::from_bits(mix(self.seed) >> 2)),
+            1 => json!({ "list": [1, "two", null, true], "big": u64::MAX }),
+            2 => json!((mix(self.seed) as f64) / 1e17),
+            _ => json!("text"),
+        }
+    }
+
+    fn settings(&mut self) -> Settings {
+        let phase_update_suggestion = if self.one_in(2) { Some(PhaseUpdateSuggestion { phase: self.phase() }) } else { None };
+        let brief_status = BriefStatus { phase: self.phase(), rest: self.meta() };
+        Settings { brief_status, phase_update_suggestion, rest: self.meta() }
+    }
+
+    fn phase(&mut self) -> Phase {
+        let phases = ["initial_phase", "drafting", "review", "completed"];
+        Phase::new(*self.pick(&phases)).expect("a phase")
+    }
+
+    fn later(&mut self) -> Timestamp {
+        Timestamp(self.now.0 + self.roll(200) as u64)
+    }
+}
