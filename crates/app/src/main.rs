@@ -1,3 +1,57 @@
-//! The `polis` binary.
+//! The `polis` program: reads the command line, does one thing, and says with its exit status how it went.
 
-fn main() {}
+mod address;
+mod cli;
+mod client;
+mod commands;
+mod config;
+mod describe;
+mod door;
+mod fence;
+mod follow;
+mod lines;
+mod out;
+mod person;
+mod progress;
+mod signals;
+mod sse;
+mod token;
+mod trouble;
+mod wiring;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Command, Typed};
+use crate::commands::{act, agents, approvals, approve, chat, log, run, serve, show};
+use crate::config::Config;
+use crate::trouble::{Exit, Trouble};
+
+fn main() -> ExitCode {
+    // Wrong usage ends here with status 2, and a cry for help with 0.
+    let typed = Typed::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return out::trouble(&Trouble::new("no_threads", format!("cannot start: {error}"))).into(),
+    };
+    let done = out::start_log().and_then(|()| runtime.block_on(obey(typed)));
+    done.unwrap_or_else(|trouble| out::trouble(&trouble)).into()
+}
+
+async fn obey(typed: Typed) -> Result<Exit, Trouble> {
+    let config = Config::resolve(&typed)?;
+    match typed.command {
+        Command::Serve(wish) => serve::serve(&config, &wish).await,
+        Command::Run(wish) => run::run(&config, &wish.try_into()?).await,
+        Command::Chat(_) => chat::chat(&config).await,
+        Command::Log(wish) => log::log(&config, &wish).await,
+        Command::Show(wish) => show::show(&config, &wish).await,
+        Command::Agents(wish) => agents::agents(&config, wish.json).await,
+        Command::Approvals(wish) => approvals::approvals(&config, wish.json).await,
+        Command::Approve(wish) => approve::approve(&config, &wish).await,
+        Command::Deny(wish) => approve::deny(&config, &wish).await,
+        Command::Send(wish) => act::send(&config, &wish).await,
+        Command::Cancel(wish) => act::cancel(&config, &wish).await,
+    }
+}

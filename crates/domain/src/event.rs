@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentId, Behaviour, Due, Effect, EffectId, Failure, Letter, Message, MessageId, MessagePatch, MetaPath, Outcome, Phase,
-    ReplyTo, Role, RoleId, Seq, Settings, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Behaviour, Due, Effect, EffectId, Failure, Inbox, Letter, Message, MessageId, MessagePatch, MetaPath, Outcome,
+    Phase, ReplyTo, Role, RoleId, Seq, Settings, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its place, its time and its thread.
@@ -245,7 +245,7 @@ pub enum Origin {
 pub enum Cleared {
     /// All that belong to a request.
     Task(TaskId),
-    /// All whose answer one of these turns waited for.
+    /// All whose answer one of these turns waited for, and the follow-ups that lead to such an answer.
     AskedBy(Vec<TurnId>),
 }
 
@@ -321,11 +321,11 @@ impl Event {
 }
 
 impl Cleared {
-    /// Whether this entry leaves.
-    pub fn takes(&self, due: &Due) -> bool {
+    /// Whether this entry of the inbox leaves.
+    pub fn takes(&self, due: &Due, inbox: &Inbox) -> bool {
         match self {
             Self::Task(task) => due.task() == task,
-            Self::AskedBy(turns) => matches!(due.reply_to(), ReplyTo::Effect(id) if turns.contains(&id.turn)),
+            Self::AskedBy(turns) => matches!(inbox.waiter(due), ReplyTo::Effect(id) if turns.contains(&id.turn)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, Place, Spine, Stage, Turn};
-use crate::{Effect, EffectId, Event, Origin, Recorded, ReplyTo, Task, TurnId};
+use crate::{Cleared, Effect, EffectId, Event, Origin, Recorded, ReplyTo, Task, TurnId};
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -26,7 +26,7 @@ impl Spine {
                 self.agents.insert(agent.clone(), made);
             }
             Event::LetterSent { letter, .. } => self.receive(Due::Letter(letter.clone())),
-            Event::InboxCleared { agent, of } => self.clear_inbox(agent, |due| of.takes(due)),
+            Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
             Event::TurnStarted { .. } => self.start_turn(recorded),
             Event::EffectStarted { id, effect } => self.start_effect(*id, effect),
             Event::EffectEnded { id, .. } => self.end_effect(*id),
@@ -76,10 +76,10 @@ impl Spine {
         }
     }
 
-    fn clear_inbox(&mut self, agent: &crate::AgentId, leaves: impl Fn(&Due) -> bool) {
+    fn clear_inbox(&mut self, agent: &crate::AgentId, of: &Cleared) {
         let Some(agent) = self.agents.get_mut(agent) else { return };
         if let Some(inbox) = &mut agent.inbox {
-            inbox.entries.retain(|due| !leaves(due));
+            inbox.entries = inbox.entries.iter().filter(|due| !of.takes(due, inbox)).cloned().collect();
             inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
         }
         agent.shrink_inbox();

@@ -25,8 +25,8 @@ pub use decide::decide;
 pub use effect::{Call, CallResult, Effect, EffectClass, Finish, Outcome, Reply, ToolCall, Usage, Verdict};
 pub use event::{Cleared, Event, Limits, Origin, Recorded, Settlement};
 pub use id::{
-    AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp,
-    TurnId, mix, unique,
+    AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,
+    mix, unique,
 };
 pub use org::Role;
 pub use outstanding::{Owed, outstanding};
@@ -35,7 +35,5 @@ pub use phase::{BadPhase, Phase};
 pub use refusal::Refusal;
 pub use spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Turn};
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, Task, TaskType};
-pub use thread::{
-    BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place,
-};
+pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};

@@ -92,6 +92,11 @@ impl MetaPath {
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.split('.').skip(1)
     }
+
+    /// Whether one of the two places is, or lies inside, the other.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.keys().zip(other.keys()).all(|(own, others)| own == others)
+    }
 }
 
 impl Default for MetaPath {
@@ -228,7 +233,10 @@ impl Serialize for SubThreadPath {
 enum Written {
     Text(String),
     #[serde(rename_all = "camelCase")]
-    Object { message_index: u32, meta_path: Option<MetaPath> },
+    Object {
+        message_index: u32,
+        meta_path: Option<MetaPath>,
+    },
 }
 
 impl<'de> Deserialize<'de> for SubThreadPath {

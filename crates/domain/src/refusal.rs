@@ -1,6 +1,6 @@
 //! Why a command changes nothing. Each refusal has a stable code and says what to do.
 
-use crate::{AgentId, EffectId, Failure, RoleId, TaskId, ThreadId, TurnId};
+use crate::{AgentId, EffectId, Failure, MessageId, RoleId, TaskId, ThreadId, TurnId};
 
 /// Why a command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,12 @@ pub enum Refusal {
     /// Nothing is being done for that task.
     #[error("nothing is under way for task `{0}`")]
     UnknownTask(TaskId),
+    /// What a turn starts belongs to the request that it works for.
+    #[error("task `{0}` is another request's; give what a turn starts the id of its own task")]
+    ForeignTask(TaskId),
+    /// The envelope does not say the truth.
+    #[error("letter `{0}` does not come from whom it says, or answers what it was not asked")]
+    FalseLetter(MessageId),
     /// The turn is over or never was.
     #[error("turn {0} is not open")]
     TurnNotOpen(TurnId),
@@ -78,6 +84,9 @@ pub enum Refusal {
     /// A turn writes its own agent's threads only (R122).
     #[error("thread `{0}` belongs to another agent")]
     NotYourThread(ThreadId),
+    /// Units run in sub-threads; a main thread is for what comes through the inbox.
+    #[error("thread `{0}` is a main thread; a unit runs in a sub-thread")]
+    NotASubThread(ThreadId),
     /// Somebody works in the thread already.
     #[error("a turn is open in thread `{0}`")]
     ThreadBusy(ThreadId),
@@ -89,7 +98,7 @@ pub enum Refusal {
         /// The place.
         index: u32,
     },
-    /// A sub-thread hangs there already.
+    /// A sub-thread hangs there already, or above or below that place.
     #[error("message {index} of thread `{thread}` holds a sub-thread there already")]
     SlotTaken {
         /// The thread.
@@ -115,6 +124,8 @@ impl Refusal {
             Self::NameTaken(_) => "name_taken",
             Self::BadName(_) => "bad_name",
             Self::UnknownTask(_) => "unknown_task",
+            Self::ForeignTask(_) => "foreign_task",
+            Self::FalseLetter(_) => "false_letter",
             Self::TurnNotOpen(_) => "turn_not_open",
             Self::NotParked(_) => "not_parked",
             Self::NotOpen(_) => "not_open",
@@ -127,6 +138,7 @@ impl Refusal {
             Self::WouldDeadlock(_) => "would_deadlock",
             Self::UnknownThread(_) => "unknown_thread",
             Self::NotYourThread(_) => "not_your_thread",
+            Self::NotASubThread(_) => "not_a_sub_thread",
             Self::ThreadBusy(_) => "thread_busy",
             Self::NoSuchMessage { .. } => "no_such_message",
             Self::SlotTaken { .. } => "slot_taken",

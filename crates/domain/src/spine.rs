@@ -215,15 +215,23 @@ impl Turn {
 impl Head {
     /// A thread in which nothing happened yet.
     pub fn new(agent: AgentId) -> Self {
-        Self {
-            agent,
-            place: None,
-            messages: 0,
-            phase: Phase::default(),
-            suggestion: None,
-            turn: None,
-            links: BTreeMap::new(),
+        Self { agent, place: None, messages: 0, phase: Phase::default(), suggestion: None, turn: None, links: BTreeMap::new() }
+    }
+}
+
+impl Inbox {
+    /// Who waits, in the end, for what comes of an entry. All follow-ups are one chain, of which only the last one answers.
+    pub fn waiter(&self, due: &Due) -> ReplyTo {
+        match due {
+            Due::Letter(letter) => letter.reply_to,
+            Due::FollowUp { .. } => self.chain(),
         }
+    }
+
+    /// Who waits for the follow-ups in it, which go on with what the agent's open turn is a part of.
+    pub fn chain(&self) -> ReplyTo {
+        let follow_ups = self.entries.iter().take_while(|due| matches!(due, Due::FollowUp { .. }));
+        follow_ups.last().map_or(ReplyTo::Nobody, Due::reply_to)
     }
 }
 

@@ -54,10 +54,8 @@ mod tests {
 
     #[test]
     fn an_event_of_an_older_version_is_brought_up_to_date_step_by_step() {
-        let steps: [fn(Value) -> Value; 2] = [
-            |body| json!({ "droppedSuggestion": body["dropped"] }),
-            |_| json!("suggestionDropped"),
-        ];
+        let steps: [fn(Value) -> Value; 2] =
+            [|body| json!({ "droppedSuggestion": body["dropped"] }), |_| json!("suggestionDropped")];
         let read = |version, body: Value| decode_with(&steps, version, body.to_string().as_bytes());
         assert_eq!(read(1, json!({ "dropped": {} })).unwrap(), Event::SuggestionDropped);
         assert_eq!(read(2, json!({ "droppedSuggestion": {} })).unwrap(), Event::SuggestionDropped);

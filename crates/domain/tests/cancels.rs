@@ -1,1 +1,90 @@
-//! stub
+//! Cancels: everything below goes, children first, and everybody outside who waits is told (P22).
+
+use polis_domain::*;
+
+use crate::support::*;
+
+fn gone(thread: &str, seq: u64, index: u32) -> Said {
+    under(thread, settled(turn(seq), Settlement::Cancelled(enough()), index))
+}
+
+fn cleared(agent: &str, of: Cleared) -> Said {
+    (None, Event::InboxCleared { agent: agent.into(), of })
+}
+
+/// `a` (turn 8) runs a unit in `s` (12), which asks `b` (14), which asks `c` (16).
+fn four_deep() -> Vec<Command> {
+    vec![
+        submit("a", "go"),
+        act(effect(8, 0), vec![open("a", "meta._thread", "s")]),
+        begin(effect(8, 1), vec![unit("s")]),
+        ask(effect(12, 0), "a", "b"),
+        ask(effect(14, 0), "b", "c"),
+    ]
+}
+
+#[test]
+fn a_cancelled_task_settles_children_first_and_tells_the_person_once() {
+    let task = || Target::Task("t".into());
+    let failed = |seq, from| told(seq, from, LetterKind::Failure(enough()), "enough");
+    let expected = vec![gone("c", 16, 1), gone("b", 14, 1), gone("s", 12, 0), gone("a", 8, 1), failed(21, "a")];
+    check(four_deep(), cancel(task()), Ok(expected));
+
+    // More of the same task waits in the inbox; it goes too, and the person still hears of it once.
+    let given = vec![submit("a", "one"), submit("a", "two"), submit("b", "three")];
+    let expected = vec![gone("b", 11, 1), gone("a", 8, 1), cleared("a", Cleared::Task("t".into())), failed(15, "a")];
+    check(given, cancel(task()), Ok(expected));
+    check(vec![], cancel(task()), Err(Refusal::UnknownTask("t".into())));
+}
+
+#[test]
+fn a_cancelled_turn_takes_what_it_started_and_tells_the_turn_above() {
+    let expected = vec![gone("c", 16, 1), gone("b", 14, 1), under("s", ended(effect(12, 0), Outcome::Failed(enough())))];
+    check(four_deep(), cancel(Target::Turn(turn(14))), Ok(expected));
+    let society = check(four_deep(), cancel(Target::Turn(turn(99))), Err(Refusal::TurnNotOpen(turn(99))));
+    assert_eq!(society.spine.turns.len(), 4);
+}
+
+#[test]
+fn a_cancelled_turn_withdraws_what_it_asked_and_its_agent_goes_on_with_what_is_left() {
+    let other = personal("a", "other");
+    let given = vec![submit("b", "busy"), submit("a", "go"), ask(effect(10, 0), "a", "b"), submit("a", "other")];
+    let expected = vec![
+        gone("a", 10, 1),
+        cleared("b", Cleared::AskedBy(vec![turn(10)])),
+        told(15, "a", LetterKind::Failure(enough()), "enough"),
+        started(&other, 1),
+    ];
+    check(given, cancel(Target::Turn(turn(10))), Ok(expected));
+}
+
+/// Whoever asked is called off while the one asked is in the middle of its follow-ups, of which only the last answers.
+#[test]
+fn a_cancelled_turn_takes_the_whole_chain_of_follow_ups_that_works_for_it() {
+    let other = personal("b", "other");
+    let three = vec![next("one"), next("two"), next("three")];
+    let given = vec![
+        submit("a", "go"),
+        ask(effect(8, 0), "a", "b"),
+        submit("b", "other"),
+        settle_with(turn(10), "", three),
+        ask(effect(13, 0), "b", "c"),
+    ];
+    let expected = vec![
+        gone("c", 15, 1),
+        gone("b", 13, 1),
+        gone("a", 8, 1),
+        cleared("b", Cleared::AskedBy(vec![turn(8), turn(13), turn(15)])),
+        told(20, "a", LetterKind::Failure(enough()), "enough"),
+        started(&other, 1),
+    ];
+    check(given, cancel(Target::Turn(turn(8))), Ok(expected));
+}
+
+#[test]
+fn a_late_result_of_a_cancelled_turn_is_refused() {
+    let id = effect(8, 0);
+    let given = vec![submit("a", "go"), begin(id, vec![call(EffectClass::Read)]), cancel(Target::Turn(turn(8)))];
+    check(given.clone(), Command::End { id, outcome: result("late") }, Err(Refusal::NotOpen(id)));
+    check(given, settle(turn(8), "late"), Err(Refusal::TurnNotOpen(turn(8))));
+}

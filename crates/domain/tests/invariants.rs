@@ -4,18 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::mem::take;
 
 use polis_domain::*;
-use serde_json::Value;
 
-/// A law that is broken says which one it is and how.
-type Law = Result<(), String>;
+use crate::laws::*;
 
-macro_rules! law {
-    ($holds:expr, $($broken:tt)+) => {
-        if !$holds {
-            return Err(format!($($broken)+));
-        }
-    };
-}
+/// A law that is broken says how.
+pub(crate) type Law = Result<(), String>;
 
 /// What the log has told so far.
 #[derive(Default)]
@@ -57,8 +50,8 @@ enum Progress {
 
 /// What must be remembered of the state before a wish.
 pub(crate) struct Before {
-    turns: BTreeMap<TurnId, (ThreadId, TaskId)>,
-    owed_to_user: BTreeMap<TaskId, usize>,
+    pub(crate) turns: BTreeMap<TurnId, (ThreadId, TaskId)>,
+    pub(crate) owed_to_user: BTreeMap<TaskId, usize>,
 }
 
 impl Before {
@@ -212,7 +205,9 @@ impl Past {
             events.push(recorded.clone());
             let fold = Thread::fold(thread.clone(), &*events);
             let place = match &recorded.event {
-                Event::TurnStarted { index, .. } | Event::MessageAdded { index, .. } | Event::TurnSettled { index, .. } => *index,
+                Event::TurnStarted { index, .. } | Event::MessageAdded { index, .. } | Event::TurnSettled { index, .. } => {
+                    *index
+                }
                 _ => length,
             };
             law!(place == length, "index {place} in `{thread}`, which had {length} messages");
@@ -362,199 +357,4 @@ fn settled_turn(event: &Event) -> Option<TurnId> {
         Event::TurnSettled { turn, .. } => Some(*turn),
         _ => None,
     }
-}
-
-fn only_the_named_turn(owed: &BTreeMap<TurnId, Owed>, recorded: &Recorded, spine: &Spine) -> Law {
-    let now: BTreeMap<_, _> = outstanding(spine).collect();
-    let mut changed = owed.keys().chain(now.keys()).filter(|id| owed.get(id) != now.get(id));
-    let other = changed.find(|id| recorded.turn() != Some(**id));
-    law!(other.is_none(), "{other:?} changed");
-    Ok(())
-}
-
-fn texts(recorded: &Recorded, spine: &Spine) -> Law {
-    let text = match &recorded.event {
-        Event::TurnStarted { message: Some(_), task, .. } => &*task.message,
-        Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => &message.text,
-        Event::MessageUpdated { patch, .. } => patch.text.as_deref().unwrap_or_default(),
-        // What the person is told in the end may be the words of a failure; those are ours.
-        Event::LetterSent { letter, by: None } if letter.to.is_user() => "",
-        event => event.letter().map_or("", |letter| &letter.payload.text),
-    };
-    let limit = spine.limits.text_bytes;
-    law!(text.len() <= limit, "{} bytes, {limit} are allowed", text.len());
-    Ok(())
-}
-
-fn from_user_to_user(recorded: &Recorded) -> Law {
-    let talks = |letter: &Letter| letter.from.is_user() && letter.to.is_user();
-    law!(!recorded.event.letter().is_some_and(|letter| talks(letter)), "{:?}", recorded.event);
-    Ok(())
-}
-
-/// A sub-thread is named in the message that holds it.
-fn links_show(fold: &Thread, spine: &Spine) -> Law {
-    let links = spine.threads.get(&fold.id).map(|head| &head.links);
-    for (index, slot, child) in links.into_iter().flatten().flat_map(|(index, at)| at.iter().map(move |(slot, child)| (index, slot, child))) {
-        let message = fold.messages.get(*index as usize);
-        let found = message.and_then(|message| {
-            let mut keys = slot.keys();
-            let first = message.meta.get(keys.next()?)?;
-            keys.try_fold(first, |meta, key| meta.get(key))
-        });
-        let named = found.and_then(|found| found.get("id")).and_then(Value::as_str);
-        law!(named == Some(child.as_str()), "message {index} of `{}` shows {named:?} at {slot}, not `{child}`", fold.id);
-    }
-    Ok(())
-}
-
-fn agreement(spine: &Spine) -> Law {
-    for (id, turn) in &spine.turns {
-        let head = spine.threads.get(&turn.thread);
-        let held = head.is_some_and(|head| head.turn == Some(*id) && head.agent == turn.agent);
-        law!(held, "turn {id} is open, but not in its thread `{}`", turn.thread);
-        let is_main = turn.thread == turn.agent.main_thread();
-        law!(is_main == (turn.origin == Origin::Inbox), "turn {id} of {:?} is in `{}`", turn.origin, turn.thread);
-        law!(!is_main || spine.agents[&turn.agent].turn == Some(*id), "{} does not know turn {id}", turn.agent);
-    }
-    for (thread, head) in &spine.threads {
-        let known = head.turn.is_none_or(|id| spine.turns.get(&id).is_some_and(|turn| turn.thread == *thread));
-        law!(known, "`{thread}` believes in turn {:?}", head.turn);
-    }
-    for (name, agent) in &spine.agents {
-        let known = agent.turn.is_none_or(|id| spine.turns.get(&id).is_some_and(|turn| turn.agent == *name));
-        law!(known, "{name} believes in turn {:?}", agent.turn);
-    }
-    Ok(())
-}
-
-fn places(spine: &Spine) -> Law {
-    for (id, head) in &spine.threads {
-        let (main, path) = spine.address(id);
-        law!(spine.resolve(&main, &path).as_ref() == Some(id), "{main}.{path} is not `{id}`");
-        // Between the two events of an opening a sub-thread hangs nowhere yet; it has no messages and no turn.
-        let hangs = head.place.is_some() || head.messages == 0 && head.turn.is_none();
-        law!(hangs || *id == head.agent.main_thread(), "`{id}` hangs nowhere");
-        let Some(place) = head.place.as_deref() else { continue };
-        law!(main == head.agent.main_thread(), "`{id}` of {} hangs below `{main}`", head.agent);
-        let Some(parent) = spine.threads.get(&place.parent) else { return Err(format!("`{id}` has no parent")) };
-        law!(parent.agent == head.agent && place.index < parent.messages, "`{id}` hangs in nothing");
-        let here = parent.links.get(&place.index).into_iter().flatten();
-        let times = here.filter(|(slot, child)| *slot == place.slot && child == id).count();
-        law!(times == 1, "the parent of `{id}` names it {times} times");
-    }
-    for (index, (_, child)) in spine.threads.values().flat_map(|head| &head.links).flat_map(|(index, at)| at.iter().map(move |it| (index, it))) {
-        let place = spine.threads.get(child).and_then(|head| head.place.as_deref());
-        law!(place.is_some_and(|place| place.index == *index), "`{child}` does not know where it hangs");
-    }
-    Ok(())
-}
-
-/// No turn waits, through asks and units, for itself.
-fn no_circle(spine: &Spine) -> Law {
-    let waits_for = |id: &TurnId| {
-        let open = spine.turns.get(id).map_or(&[][..], |turn| &turn.open);
-        open.iter().filter_map(|open| match &open.kind {
-            OpenKind::Ask(agent) => spine.agents[agent].turn,
-            OpenKind::Unit(thread) => spine.threads[thread].turn,
-            OpenKind::Model | OpenKind::Tool(_) | OpenKind::Approval | OpenKind::Sleep => None,
-        })
-    };
-    for top in spine.turns.keys() {
-        let (mut seen, mut next) = (BTreeSet::new(), waits_for(top).collect::<Vec<_>>());
-        while let Some(id) = next.pop() {
-            law!(id != *top, "turn {top} waits for itself");
-            if seen.insert(id) {
-                next.extend(waits_for(&id));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn weights(spine: &Spine) -> Law {
-    let limits = &spine.limits;
-    for (name, inbox) in spine.agents.iter().filter_map(|(name, agent)| Some((name, agent.inbox.as_ref()?))) {
-        law!(!inbox.entries.is_empty(), "{name} keeps an empty inbox");
-        let bytes: usize = inbox.entries.iter().map(Due::bytes).sum();
-        law!(inbox.bytes == bytes, "the inbox of {name} has {bytes} bytes and says {}", inbox.bytes);
-        let letters = || inbox.entries.iter().filter(|due| matches!(due, Due::Letter(_)));
-        let (count, bytes) = (letters().count(), letters().map(Due::bytes).sum::<usize>());
-        let fits = count <= limits.inbox_entries && bytes <= limits.inbox_bytes;
-        law!(fits, "{count} letters of {bytes} bytes wait for {name}");
-    }
-    Ok(())
-}
-
-fn granted(events: &[Recorded]) -> Law {
-    law!(!events.is_empty(), "it left none");
-    Ok(())
-}
-
-fn idle(spine: &Spine) -> Law {
-    let left = spine.agents.iter().find(|(_, agent)| agent.turn.is_none() && agent.inbox.is_some());
-    law!(left.is_none(), "{:?}", left);
-    Ok(())
-}
-
-fn journal(before: &Before, events: &[Recorded]) -> Law {
-    let last: BTreeMap<_, _> = events.iter().filter_map(|recorded| Some((recorded.event.effect()?, recorded))).collect();
-    for (id, recorded) in last {
-        let own = before.turns.get(&id.turn).map(|(thread, _)| thread);
-        law!(recorded.thread.as_ref() == own, "the last of {id} is under {:?}, not {own:?}", recorded.thread);
-    }
-    Ok(())
-}
-
-fn owed_to_user(spine: &Spine) -> BTreeMap<TaskId, usize> {
-    let mut owed = BTreeMap::new();
-    let turns = spine.turns.values().map(|turn| (turn.reply_to, &turn.task));
-    let inboxes = spine.agents.values().filter_map(|agent| agent.inbox.as_ref());
-    let waiting = inboxes.flat_map(|inbox| &inbox.entries).map(|due| (due.reply_to(), due.task()));
-    for (_, task) in turns.chain(waiting).filter(|(reply_to, _)| *reply_to == ReplyTo::User) {
-        *owed.entry(task.clone()).or_default() += 1;
-    }
-    owed
-}
-
-fn told_once(before: &Before, wish: &Command, events: &[Recorded], spine: &Spine) -> Law {
-    let after = owed_to_user(spine);
-    let letters = || events.iter().filter_map(|recorded| recorded.event.letter());
-    let tasks: BTreeSet<_> = before.owed_to_user.keys().chain(after.keys()).chain(letters().map(|letter| &letter.task_id)).collect();
-    for task in tasks {
-        let of_task = || letters().filter(|letter| letter.task_id == *task);
-        let asked = of_task().filter(|letter| letter.reply_to == ReplyTo::User).count();
-        let told = of_task().filter(|letter| letter.to.is_user() && letter.kind != LetterKind::Message).count();
-        let owed = before.owed_to_user.get(task).unwrap_or(&0) + asked;
-        let ended = owed - after.get(task).unwrap_or(&0);
-        // Who calls off several requests of one task hears of it once.
-        let expected = if matches!(wish, Command::Cancel { .. }) { ended.min(1) } else { ended };
-        law!(told == expected, "{ended} requests of {task} ended and the person was told {told} times");
-    }
-    Ok(())
-}
-
-fn waits_are_held(spine: &Spine) -> Law {
-    let turns = spine.turns.values().map(|turn| turn.reply_to);
-    let inboxes = spine.agents.values().filter_map(|agent| agent.inbox.as_ref());
-    let waiting = inboxes.flat_map(|inbox| &inbox.entries).map(Due::reply_to);
-    let mut held = HashMap::<EffectId, usize>::new();
-    for reply_to in turns.chain(waiting) {
-        if let ReplyTo::Effect(id) = reply_to {
-            *held.entry(id).or_default() += 1;
-        }
-    }
-    for (turn, open) in spine.turns.iter().flat_map(|(id, turn)| turn.open.iter().map(move |open| (*id, open))) {
-        let times = held.get(&EffectId { turn, n: open.n }).copied().unwrap_or_default();
-        let expected = usize::from(matches!(open.kind, OpenKind::Ask(_) | OpenKind::Unit(_)));
-        law!(times == expected, "{turn}.{} ({:?}) will be answered {times} times", open.n, open.kind);
-    }
-    Ok(())
-}
-
-fn few_effects(spine: &Spine) -> Law {
-    let limit = spine.limits.open_effects;
-    let many = spine.turns.iter().find(|(_, turn)| turn.open.len() > limit);
-    law!(many.is_none(), "{many:?}");
-    Ok(())
 }

@@ -6,6 +6,7 @@ mod cancels;
 mod effects;
 mod follow_ups;
 mod invariants;
+mod laws;
 mod letters;
 mod phases;
 mod random;

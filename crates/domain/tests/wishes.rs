@@ -97,7 +97,12 @@ impl<'a> Chooser<'a> {
 
     fn submit(&mut self) -> Command {
         let to = if self.one_in(3) { AgentId::root() } else { self.agent() };
-        let letter = Letter { kind: LetterKind::Message, task_id: self.task(), reply_to: ReplyTo::User, ..self.letter(AgentId::user(), to) };
+        let letter = Letter {
+            kind: LetterKind::Message,
+            task_id: self.task(),
+            reply_to: ReplyTo::User,
+            ..self.letter(AgentId::user(), to)
+        };
         Command::Send { letter: Arc::new(letter) }
     }
 
@@ -116,7 +121,11 @@ impl<'a> Chooser<'a> {
             1 | 2 => call(*self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write])),
             3 | 4 => {
                 let to = self.agent();
-                let letter = Letter { task_id: self.own_task(turn), reply_to: ReplyTo::Effect(id), ..self.letter(turn.agent.clone(), to) };
+                let letter = Letter {
+                    task_id: self.own_task(turn),
+                    reply_to: ReplyTo::Effect(id),
+                    ..self.letter(turn.agent.clone(), to)
+                };
                 Effect::Ask { letter: Arc::new(letter), deadline }
             }
             5 => Effect::Approval { question: "may I?".to_owned(), details: self.value(), deadline },
@@ -143,8 +152,9 @@ impl<'a> Chooser<'a> {
     fn settle(&mut self) -> Option<Command> {
         let turn = self.running()?;
         let open = &self.spine.turns[&turn];
-        // Most handlers wait for what they asked before they return.
-        if !open.open.is_empty() && !self.one_in(4) {
+        // Most handlers wait for what they asked before they return; units are left behind more often than is their share.
+        let has_unit = open.open.iter().any(|open| matches!(open.kind, OpenKind::Unit(_)));
+        if !open.open.is_empty() && !self.one_in(if has_unit { 2 } else { 4 }) {
             return None;
         }
         if self.one_in(6) {
@@ -208,7 +218,7 @@ impl<'a> Chooser<'a> {
         let n = if self.one_in(20) { turn.next.wrapping_sub(1) } else { turn.next };
         let own = self.spine.threads.iter().filter(|(_, head)| head.agent == turn.agent);
         let mut lengths: BTreeMap<_, _> = own.map(|(id, head)| (id.clone(), head.messages)).collect();
-        let acts = (0..[1, 1, 2, 3, 5][self.roll(5)]).map(|_| self.one_act(turn, &mut lengths)).collect();
+        let acts = (0..[1, 1, 2, 4, 6][self.roll(5)]).map(|_| self.one_act(turn, &mut lengths)).collect();
         Some(Command::Act { id: EffectId { turn: id, n }, acts })
     }
 
@@ -227,18 +237,24 @@ impl<'a> Chooser<'a> {
                 Act::UpdateMessage { thread, index, patch: MessagePatch { text, meta: self.meta() } }
             }
             6 => Act::UpdateSettings { thread, settings: self.settings() },
-            7 | 8 => Act::SuggestPhase { thread, phase: self.phase() },
-            9..13 => {
+            7..9 => Act::SuggestPhase { thread, phase: self.phase() },
+            9..12 => {
                 let child = if self.one_in(12) { self.any_thread() } else { self.name().into() };
                 let slots = ["meta._thread", "meta.threads.a", "meta.threads.b", "meta.threads", "meta.threads.a.deep"];
-                let slot = MetaPath::new(*self.pick(&slots)).expect("a slot");
+                let slot = self.pick(&slots);
+                let slot = MetaPath::new(slot).expect("a slot");
                 lengths.entry(child.clone()).or_default();
                 let settings = self.settings();
                 Act::OpenSubThread { parent: thread, index, slot, child, settings, meta: self.meta() }
             }
-            13 => {
-                let to = if self.one_in(3) { AgentId::user() } else { self.agent() };
-                let letter = Letter { task_id: self.own_task(turn), ..self.letter(turn.agent.clone(), to) };
+            12 | 13 => {
+                let to = match self.roll(4) {
+                    0 => AgentId::user(),
+                    1 => turn.agent.clone(),
+                    _ => self.agent(),
+                };
+                let kind = if self.one_in(20) { LetterKind::Answer } else { LetterKind::Message };
+                let letter = Letter { kind, task_id: self.own_task(turn), ..self.letter(turn.agent.clone(), to) };
                 Act::Send { letter: Arc::new(letter) }
             }
             14 => Act::CreateRole { role: role(&self.name()) },
@@ -326,7 +342,8 @@ impl<'a> Chooser<'a> {
     /// Agents, sub-threads, roles and tasks draw from one pool of names, so that they meet.
     fn name(&mut self) -> String {
         let is_free = |name: &String| {
-            !self.spine.agents.contains_key(&AgentId::from(name.as_str())) && !self.spine.threads.contains_key(&ThreadId::from(name.as_str()))
+            !self.spine.agents.contains_key(&AgentId::from(name.as_str()))
+                && !self.spine.threads.contains_key(&ThreadId::from(name.as_str()))
         };
         let free = (0..).map(|n| format!("n{n}")).find(is_free).expect("names do not end");
         if self.one_in(8) { format!("n{}", self.roll(20)) } else { free }
@@ -417,7 +434,8 @@ impl<'a> Chooser<'a> {
 
     fn phase(&mut self) -> Phase {
         let phases = ["initial_phase", "drafting", "review", "completed"];
-        Phase::new(*self.pick(&phases)).expect("a phase")
+        let phase = self.pick(&phases);
+        Phase::new(phase).expect("a phase")
     }
 
     fn later(&mut self) -> Timestamp {

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     const WANT: &[(&str, &str)] = &[("", "one"), ("error", "二 and 🦀"), ("", "a\n\nb"), ("", ""), ("", "[DONE]")];
-    const TEXT: &str = "\u{FEFF}: keep-alive\n\ndata: one\nid: 7\nretry: x\nnonsense\n\nevent: error\ndata:二 and 🦀\n\n\n\
+    const TEXT: &str = "\u{FEFF}data: one\n: keep-alive\nid: 7\nretry: x\nnonsense\n\nevent: error\ndata:二 and 🦀\n\n\n\
                         data: a\ndata\ndata: b\n\nevent: dropped\n\ndata:\n\ndata: [DONE]";
 
     fn read(chunks: &[&[u8]]) -> Result<Vec<(String, String)>, TooLong> {

@@ -89,6 +89,9 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         Refusal::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
         Refusal::NotFounded => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::AlreadyFounded
+        | Refusal::ForeignTask(_)
+        | Refusal::FalseLetter(_)
+        | Refusal::NotASubThread(_)
         | Refusal::NameTaken(_)
         | Refusal::TurnNotOpen(_)
         | Refusal::NotParked(_)

@@ -1,7 +1,7 @@
 //! The lock that keeps a data directory to one process, and the note in it that says who that is.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use polis_ports::LogError;
@@ -39,11 +39,17 @@ impl Lock {
     }
 
     pub(crate) fn write_note(&self, note: &str) -> io::Result<()> {
-        use std::io::{Seek, SeekFrom};
         let mut file = &self.0;
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
         file.write_all(note.as_bytes())
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing alone is not enough: a child that is being started at this moment still has the file open.
+        let _ = self.0.unlock();
     }
 }
 

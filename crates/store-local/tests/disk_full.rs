@@ -9,7 +9,7 @@ use polis_domain::{Recorded, Seq};
 use polis_ports::{Log, LogError};
 use polis_store_local::LocalLog;
 
-use crate::support::{all, batch_after, main_society, wait};
+use crate::support::{all, batch_after, fresh_dir, main_society, wait};
 
 /// A small disk, gone when dropped.
 struct SmallDisk(PathBuf);
@@ -33,7 +33,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk_loses_nothing_and_stops_nothing_for_good() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     let disk = match SmallDisk::mount(&dir.path().join("disk")) {
         Ok(disk) => disk,
         Err(why) => {
@@ -56,11 +56,7 @@ fn a_full_disk_loses_nothing_and_stops_nothing_for_good() {
         append(&mut acknowledged).unwrap();
         // Leave less and less room, so that it ends at different places.
         let _ = fs::write(&ballast, vec![0; 700_000 + round * 150_000]);
-        let refused = loop {
-            if let Err(error) = append(&mut acknowledged) {
-                break error;
-            }
-        };
+        let refused = (0..2_000).find_map(|_| append(&mut acknowledged).err()).expect("a small disk fills up");
         assert!(matches!(refused, LogError::Full(_)), "{refused:?}");
         for _ in 0..3 {
             assert!(matches!(append(&mut acknowledged), Err(LogError::Full(_))));

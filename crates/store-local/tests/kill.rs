@@ -13,7 +13,7 @@ use polis_domain::{Recorded, Seq, SocietyId};
 use polis_ports::{Log, LogError};
 use polis_store_local::{LocalLog, Options};
 
-use crate::support::{Files, all, batch_after, files, put, wait};
+use crate::support::{Files, all, batch_after, files, fresh_dir, put, wait};
 
 const DIR: &str = "POLIS_TEST_CHILD_DIR";
 const SOCIETIES: [&str; 3] = ["one", "two", "three"];
@@ -43,7 +43,7 @@ async fn append(log: &LocalLog, name: &str) {
     match log.append(&society, head, &batch).await {
         Ok(()) => println!("\nacknowledged {name} {}", head.0 + batch.len() as u64),
         Err(LogError::Full(_) | LogError::Failed(_)) => {
-            // Unknown: whatever the log says now holds.
+            // Unknown: what the log says now holds.
             if let Ok(head) = log.head(&society).await {
                 println!("\nacknowledged {name} {}", head.0);
             }
@@ -52,30 +52,68 @@ async fn append(log: &LocalLog, name: &str) {
     }
 }
 
-/// Where the child is stopped.
+/// Which calls of the child are harmed, and how.
 #[derive(Debug, Clone, Copy)]
 struct Sweep {
     call: &'static str,
     /// Only calls on this file, if not all.
     file: Option<&'static str>,
-    /// What happens at the call.
-    what: &'static str,
+    harm: Harm,
+    /// Every one, or every third, …
+    step: usize,
 }
 
-const fn on(call: &'static str, file: Option<&'static str>, what: &'static str) -> Sweep {
-    Sweep { call, file, what }
+#[derive(Debug, Clone, Copy)]
+enum Harm {
+    Kill,
+    /// This one fails.
+    Fail(&'static str),
+    /// This one and all that follow fail.
+    FailFrom(&'static str),
 }
 
-/// Runs the child with the n-th call harmed; gives back what it said.
-fn run_child(dir: &Path, sweep: Sweep, n: usize) -> String {
+/// The child under `strace`.
+fn traced(dir: &Path, sweep: Sweep, output: &Path) -> Command {
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={}", sweep.call)]);
-    strace.args(["-e", &format!("inject={}:{}:when={n}", sweep.call, sweep.what)]);
+    strace.args(["-f", "-qq", "-o"]).arg(output).args(["-e", &format!("trace={}", sweep.call)]);
     if let Some(file) = sweep.file {
         strace.arg("-P").arg(dir.join(file));
     }
-    strace.arg(std::env::current_exe().unwrap()).args(["--exact", "kill::child", "--nocapture"]).env(DIR, dir);
+    strace.env(DIR, dir);
+    strace
+}
+
+/// Lets a traced child run; gives back what it said.
+fn run(mut strace: Command) -> String {
+    strace.arg(std::env::current_exe().unwrap()).args(["--exact", "kill::child", "--nocapture"]);
     String::from_utf8(strace.output().unwrap().stdout).unwrap()
+}
+
+/// How many such calls one thread of an undisturbed child makes. `strace` counts each thread by itself.
+fn count_calls(start: &Files, sweep: Sweep) -> usize {
+    let (dir, output) = (fresh_dir(), fresh_dir());
+    put(dir.path(), start);
+    let output = output.path().join("calls");
+    let said = run(traced(dir.path(), sweep, &output));
+    assert!(said.contains("\nend") && said.matches("\nacknowledged").count() == ROUNDS * SOCIETIES.len(), "{said}");
+    let mut calls = BTreeMap::<&str, usize>::new();
+    let lines = fs::read_to_string(&output).unwrap();
+    for line in lines.lines().filter(|line| line.contains('(')) {
+        *calls.entry(line.split(' ').next().unwrap_or_default()).or_default() += 1;
+    }
+    calls.into_values().max().unwrap_or(0)
+}
+
+/// Runs the child with the n-th call harmed; gives back what it said.
+fn run_harmed(dir: &Path, sweep: Sweep, n: usize) -> String {
+    let harm = match sweep.harm {
+        Harm::Kill => format!("signal=SIGKILL:when={n}"),
+        Harm::Fail(error) => format!("error={error}:when={n}"),
+        Harm::FailFrom(error) => format!("error={error}:when={n}+"),
+    };
+    let mut strace = traced(dir, sweep, Path::new("/dev/null"));
+    strace.args(["-e", &format!("inject={}:{harm}", sweep.call)]);
+    run(strace)
 }
 
 /// What the child said of each society last.
@@ -104,35 +142,28 @@ fn check(dir: &Path, said: &str, what: &str) {
     }
 }
 
-/// Harms every call of a sweep in turn, until a child is not harmed any more. Returns how many there were.
-fn sweep(start: &Files, sweep: Sweep) -> usize {
+/// Harms the calls of a sweep in turn. Returns how many there were.
+fn harm_each(start: &Files, sweep: Sweep) -> usize {
+    // Which appends share a commit differs from run to run, and so does the number of calls.
+    let end = count_calls(start, sweep) * 11 / 10 + 1;
     let next = AtomicUsize::new(1);
-    let end = AtomicUsize::new(usize::MAX);
     let work = || {
         loop {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            if n >= end.load(Ordering::Relaxed) {
+            let n = next.fetch_add(sweep.step, Ordering::Relaxed);
+            if n > end {
                 break;
             }
-            let dir = tempfile::tempdir().unwrap();
+            let dir = fresh_dir();
             put(dir.path(), start);
-            let said = run_child(dir.path(), sweep, n);
+            let said = run_harmed(dir.path(), sweep, n);
             check(dir.path(), &said, &format!("{sweep:?}, call {n}"));
-            if is_unharmed(&said) {
-                end.fetch_min(n, Ordering::Relaxed);
-            }
         }
     };
     thread::scope(|scope| {
         scope.spawn(work);
         scope.spawn(work);
     });
-    end.into_inner() - 1
-}
-
-/// An undisturbed child tells of every society in every round.
-fn is_unharmed(said: &str) -> bool {
-    said.contains("\nend") && said.matches("\nacknowledged").count() == ROUNDS * SOCIETIES.len()
+    end
 }
 
 /// Whether children can be stopped at their calls here; says so if not.
@@ -147,7 +178,7 @@ fn can_trace() -> bool {
 
 /// A directory that was used and closed before.
 fn used() -> Files {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     let log = LocalLog::open(dir.path()).unwrap();
     for name in SOCIETIES {
         wait(log.append(&SocietyId::from(name), Seq(0), &batch_after(0))).unwrap();
@@ -156,21 +187,40 @@ fn used() -> Files {
     files(dir.path())
 }
 
-#[test]
-fn a_kill_at_any_write_loses_nothing_that_was_acknowledged() {
+fn check_all(sweeps: &[(&Files, Sweep, usize)]) {
     if !can_trace() {
         return;
     }
-    let kill = "signal=SIGKILL";
-    let sweeps = [
-        (Files::default(), on("pwrite64", None, kill), 100),
-        (Files::default(), on("fsync,fdatasync", None, kill), 20),
-        (Files::default(), on("unlink", None, kill), 1),
-        (used(), on("ftruncate", Some("polis.db-wal"), kill), 1),
-    ];
-    for (start, one, at_least) in sweeps {
-        let points = sweep(&start, one);
-        println!("killed at {points} calls of {}", one.call);
-        assert!(points >= at_least, "only {points} calls of {}", one.call);
+    for (start, sweep, at_least) in sweeps {
+        let calls = harm_each(start, *sweep);
+        println!("{:?} at {calls} calls of {}, step {}", sweep.harm, sweep.call, sweep.step);
+        assert!(calls >= *at_least, "only {calls} calls of {}", sweep.call);
     }
+}
+
+#[test]
+fn a_kill_at_any_write_loses_nothing_that_was_acknowledged() {
+    let (empty, used) = (Files::default(), used());
+    let kill = |call, file| Sweep { call, file, harm: Harm::Kill, step: 1 };
+    check_all(&[
+        (&empty, kill("pwrite64", None), 150),
+        (&empty, kill("fsync,fdatasync", None), 30),
+        (&empty, kill("unlink", None), 1),
+        (&used, kill("ftruncate", Some("polis.db")), 3),
+        (&used, kill("ftruncate", Some("polis.db-wal")), 1),
+    ]);
+}
+
+#[test]
+fn a_failing_disk_loses_nothing_that_was_acknowledged() {
+    let (empty, used) = (Files::default(), used());
+    let fail = |call, harm, step| Sweep { call, file: None, harm, step };
+    check_all(&[
+        (&empty, fail("pwrite64", Harm::Fail("EIO"), 2), 150),
+        (&used, fail("pwrite64", Harm::Fail("ENOSPC"), 2), 150),
+        (&used, fail("pwrite64", Harm::FailFrom("ENOSPC"), 9), 150),
+        (&empty, fail("fsync,fdatasync", Harm::Fail("EIO"), 1), 30),
+        (&used, fail("fsync,fdatasync", Harm::FailFrom("EIO"), 5), 30),
+        (&used, fail("ftruncate", Harm::Fail("EIO"), 1), 5),
+    ]);
 }

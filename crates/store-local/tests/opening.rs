@@ -6,11 +6,11 @@ use polis_domain::Seq;
 use polis_ports::{Log, LogError, Snapshot};
 use polis_store_local::{LocalLog, Options, read_note};
 
-use crate::support::{all, files, fill, main_society, wait};
+use crate::support::{all, files, fill, fresh_dir, main_society, wait};
 
 #[test]
 fn what_was_written_is_there_after_reopening() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     let log = LocalLog::open(dir.path()).unwrap();
     let mut events = fill(&log, 50);
     let snapshot = Snapshot { seq: Seq(events.len() as u64), version: 4, body: vec![1, 2, 3] };
@@ -29,7 +29,7 @@ fn what_was_written_is_there_after_reopening() {
 
 #[test]
 fn a_second_opener_is_refused_and_told_who_was_first() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     assert_eq!(read_note(dir.path()).unwrap(), None);
     let log = LocalLog::open(dir.path()).unwrap();
     log.write_note("http://127.0.0.1:7070, process 42").unwrap();
@@ -51,7 +51,7 @@ fn a_second_opener_is_refused_and_told_who_was_first() {
 #[test]
 fn a_new_directory_is_private() {
     use std::os::unix::fs::PermissionsExt;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     let deep = dir.path().join("a/b");
     LocalLog::open(&deep).unwrap();
     assert_eq!(fs::metadata(deep).unwrap().permissions().mode() & 0o777, 0o700);
@@ -59,7 +59,7 @@ fn a_new_directory_is_private() {
 
 #[test]
 fn what_a_newer_version_wrote_is_refused_and_left_as_it_is() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     let log = LocalLog::open(dir.path()).unwrap();
     fill(&log, 10);
     drop(log);
@@ -89,7 +89,7 @@ fn what_a_newer_version_wrote_is_refused_and_left_as_it_is() {
 
 #[test]
 fn a_database_of_somebody_else_is_refused_and_left_as_it_is() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     let connection = rusqlite::Connection::open(dir.path().join("polis.db")).unwrap();
     connection.execute_batch("CREATE TABLE recipes (name TEXT)").unwrap();
     drop(connection);
@@ -103,7 +103,7 @@ fn a_database_of_somebody_else_is_refused_and_left_as_it_is() {
 
 #[test]
 fn the_wal_stays_short() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     let options = Options { checkpoint_bytes: 100_000, ..Options::default() };
     let log = LocalLog::open_with(dir.path(), options).unwrap();
     let events = fill(&log, 1_000);

@@ -11,10 +11,16 @@ use polis_domain::{Recorded, Seq, SocietyId};
 use polis_ports::{Log, LogError};
 use polis_store_local::LocalLog;
 use polis_testkit::conformance::event;
+use tempfile::TempDir;
 
 /// The society of most tests.
 pub(crate) fn main_society() -> SocietyId {
     SocietyId::from("main")
+}
+
+/// A directory of its own, in memory where that can be had: these tests look at what is written, not at how fast it lands.
+pub(crate) fn fresh_dir() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 /// Waits for a future, outside of any runtime.

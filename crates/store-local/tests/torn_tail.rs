@@ -5,7 +5,7 @@ use polis_domain::{Recorded, Seq};
 use polis_ports::Log;
 use polis_store_local::LocalLog;
 
-use crate::support::{Files, all, batch_after, damaged, files, main_society, put, set_aside};
+use crate::support::{Files, all, batch_after, damaged, files, fresh_dir, main_society, put, set_aside};
 
 /// What a directory held right after a commit was acknowledged.
 struct Moment {
@@ -28,7 +28,7 @@ impl Moment {
 
 /// A dozen commits, and the moments after each.
 fn moments() -> Vec<Moment> {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     let log = LocalLog::open(dir.path()).unwrap();
     let mut events = Vec::new();
     (0..12)
@@ -56,7 +56,7 @@ fn a_torn_commit_that_nobody_was_told_of_is_cut_off() {
         let [told, torn] = pair else { unreachable!("windows of two") };
         assert!(torn.wal().starts_with(told.wal()), "the WAL only grows here");
         for cut in cuts(told.wal().len(), torn.wal().len()) {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = fresh_dir();
             put(dir.path(), &told.files_with(&torn.wal()[..cut]));
             let log = LocalLog::open(dir.path()).unwrap();
             assert_eq!(all(&log, &main_society()).unwrap(), told.events, "cut at {cut}");
@@ -71,7 +71,7 @@ fn a_commit_that_is_whole_but_that_nobody_was_told_of_stays() {
     let moments = moments();
     for pair in moments.windows(2) {
         let [told, whole] = pair else { unreachable!("windows of two") };
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fresh_dir();
         put(dir.path(), &told.files_with(whole.wal()));
         let log = LocalLog::open(dir.path()).unwrap();
         assert_eq!(all(&log, &main_society()).unwrap(), whole.events);
@@ -84,7 +84,7 @@ fn the_loss_of_a_commit_that_somebody_was_told_of_is_noticed() {
     let mut before = 0;
     for told in &moments {
         for cut in cuts(before, told.wal().len()) {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = fresh_dir();
             put(dir.path(), &told.files_with(&told.wal()[..cut]));
             let found = files(dir.path());
             let text = damaged(LocalLog::open(dir.path()));
@@ -101,14 +101,14 @@ fn a_lost_wal_or_a_lost_database_is_noticed() {
     for lost in ["polis.db-wal", "polis.db"] {
         let mut found = told.files.clone();
         found.0.remove(lost);
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fresh_dir();
         put(dir.path(), &found);
         damaged(LocalLog::open(dir.path()));
         assert_eq!(files(&set_aside(dir.path())[0]), found, "{lost}");
     }
     let mut found = told.files.clone();
     found.0.retain(|name, _| name == "polis.db-wal");
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fresh_dir();
     put(dir.path(), &found);
     damaged(LocalLog::open(dir.path()));
     assert_eq!(files(&set_aside(dir.path())[0]), found, "only the WAL is left");

@@ -89,12 +89,16 @@ fn replace(workspace: &Workspace, path: &RelativePath, content: &[u8]) -> Result
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(refused(error)),
     };
-    let (draft, file) = new_draft(&folder).map_err(refused)?;
-    let written = fill(file, content, permissions).and_then(|()| folder.rename(&draft, &folder, path.name()));
-    written.map_err(|error| {
+    put(&folder, path.name(), content, permissions).map_err(refused)
+}
+
+/// Puts a whole new file in the place of `name`; what goes wrong leaves nothing behind.
+fn put(folder: &Dir, name: &str, content: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
+    let (draft, file) = new_draft(folder)?;
+    let written = fill(file, content, permissions).and_then(|()| folder.rename(&draft, folder, name));
+    written.inspect_err(|_| {
         // What went wrong first is what counts.
         let _ = folder.remove_file(&draft);
-        refused(error)
     })
 }
 
@@ -117,4 +121,20 @@ fn fill(mut file: File, content: &[u8], permissions: Option<Permissions>) -> io:
         file.set_permissions(permissions)?;
     }
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use cap_std::ambient_authority;
+
+    use super::*;
+
+    #[test]
+    fn a_draft_that_cannot_take_its_place_is_cleared_away() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("folder")).unwrap();
+        let folder = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
+        put(&folder, "folder", b"x", None).unwrap_err();
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
+    }
 }

@@ -74,13 +74,15 @@ fn first(settings: Settings) -> Settings {
 }
 
 fn send(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, letter: Arc<Letter>) -> Result<(), Refusal> {
+    message::check_envelope(&letter, &turn.agent, None)?;
+    message::check_task(turn, &letter.task_id)?;
     message::check(draft, &letter)?;
     message::deliver(draft, letter, Some(by), Some(&turn.thread));
     Ok(())
 }
 
 fn check_thread(draft: &Draft<'_>, turn: &Turn, thread: &ThreadId) -> Result<(), Refusal> {
-    if opened_now(draft, thread) {
+    if draft.opens(thread) {
         return Ok(());
     }
     let head = draft.spine.threads.get(thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
@@ -95,11 +97,6 @@ fn check_message(draft: &Draft<'_>, turn: &Turn, thread: &ThreadId, index: u32) 
     Ok(())
 }
 
-fn opened_now(draft: &Draft<'_>, thread: &ThreadId) -> bool {
-    let opened = |event: &Event| matches!(event, Event::ThreadOpened { .. });
-    draft.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && opened(&recorded.event))
-}
-
 /// The place and the name that a new sub-thread wants.
 struct Free<'a> {
     parent: &'a ThreadId,
@@ -111,16 +108,15 @@ struct Free<'a> {
 impl Free<'_> {
     fn check(&self, draft: &Draft<'_>) -> Result<(), Refusal> {
         let links = draft.spine.threads.get(self.parent).and_then(|head| head.links.get(&self.index));
-        let linked = links.is_some_and(|links| links.iter().any(|(slot, _)| slot == self.slot));
+        let linked = links.is_some_and(|links| links.iter().any(|(slot, _)| slot.overlaps(self.slot)));
         let linked_now = draft.events.iter().any(|recorded| {
             recorded.thread.as_ref() == Some(self.parent)
-                && matches!(&recorded.event, Event::ThreadLinked { index, slot, .. } if *index == self.index && slot == self.slot)
+                && matches!(&recorded.event, Event::ThreadLinked { index, slot, .. } if *index == self.index && slot.overlaps(self.slot))
         });
         if linked || linked_now {
             return Err(Refusal::SlotTaken { thread: self.parent.clone(), index: self.index });
         }
-        let is_agent = draft.spine.agents.contains_key(&crate::AgentId::from(self.child.as_str()));
-        if is_agent || draft.spine.threads.contains_key(self.child) || opened_now(draft, self.child) {
+        if draft.is_named(self.child.as_str()) {
             return Err(Refusal::NameTaken(self.child.to_string()));
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Draft, effect, message, turn};
-use crate::spine::Spine;
+use crate::spine::{Agent, Inbox, Spine, Turn};
 use crate::{
     AgentId, Cleared, Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId, TurnId,
 };
@@ -35,7 +35,7 @@ pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> R
     for id in &turns {
         let Some(freed) = spine.turns.get(id).filter(|turn| turn.origin == Origin::Inbox) else { continue };
         let inbox = spine.agents.get(&freed.agent).and_then(|agent| agent.inbox.as_ref());
-        if let Some(due) = inbox.and_then(|inbox| inbox.entries.iter().find(|due| !cleared.takes(due))) {
+        if let Some(due) = inbox.and_then(|inbox| inbox.entries.iter().find(|due| !cleared.takes(due, inbox))) {
             draft.start_next(&freed.agent, due);
         }
     }
@@ -50,7 +50,7 @@ fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, Refusal> {
             spine.turns.get(top).ok_or(Refusal::TurnNotOpen(*top))?;
             let mut turns = BTreeSet::from([*top]);
             for (id, turn) in spine.turns.range(top..) {
-                if matches!(turn.reply_to, ReplyTo::Effect(asked) if turns.contains(&asked.turn)) {
+                if matches!(waiter(spine, turn), ReplyTo::Effect(asked) if turns.contains(&asked.turn)) {
                     turns.insert(*id);
                 }
             }
@@ -59,9 +59,19 @@ fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, Refusal> {
     }
 }
 
+/// Who waits, in the end, for what a turn is a part of: follow-ups may be left to do before the answer.
+fn waiter(spine: &Spine, turn: &Turn) -> ReplyTo {
+    let inbox = spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
+    match (turn.reply_to, turn.origin, inbox) {
+        (ReplyTo::Nobody, Origin::Inbox, Some(inbox)) => inbox.chain(),
+        (reply_to, ..) => reply_to,
+    }
+}
+
 /// The agents in whose inboxes something goes, in the order of their names.
 fn inboxes(spine: &Spine, cleared: &Cleared) -> BTreeSet<AgentId> {
-    let concerned = |agent: &crate::Agent| agent.inbox.as_ref().is_some_and(|inbox| inbox.entries.iter().any(|due| cleared.takes(due)));
+    let takes = |inbox: &Inbox| inbox.entries.iter().any(|due| cleared.takes(due, inbox));
+    let concerned = |agent: &Agent| agent.inbox.as_deref().is_some_and(takes);
     spine.agents.iter().filter(|(_, agent)| concerned(agent)).map(|(id, _)| id.clone()).collect()
 }
 
@@ -84,8 +94,8 @@ fn tell_waiting(
         }
     }
     for agent in inboxes {
-        let inbox = spine.agents.get(agent).and_then(|agent| agent.inbox.as_ref());
-        for due in inbox.iter().flat_map(|inbox| &inbox.entries).filter(|due| cleared.takes(due)) {
+        let Some(inbox) = spine.agents.get(agent).and_then(|agent| agent.inbox.as_ref()) else { continue };
+        for due in inbox.entries.iter().filter(|due| cleared.takes(due, inbox)) {
             match due.reply_to() {
                 ReplyTo::User if told.insert(due.task().clone()) => {
                     let text = failure.message.as_str().into();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Draft, Start, message};
-use crate::spine::{OpenEffect, OpenKind, Stage};
+use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
     AgentId, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo, Resolution, ThreadId, TurnId,
 };
@@ -16,39 +16,44 @@ pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effe
     }
     let limit = draft.spine.limits.open_effects;
     let own = turn.thread.clone();
+    let mut open = turn.open.len();
     for (i, effect) in effects.into_iter().enumerate() {
         let id = EffectId { turn: id, n: n + i as u32 };
-        let allowed = if turn.open.len() + i >= limit {
-            Err(Refusal::TooManyEffects { limit })
-        } else {
-            check(draft, &turn.agent, id, &effect)
-        };
+        let allowed = if open >= limit { Err(Refusal::TooManyEffects { limit }) } else { check(draft, turn, id, &effect) };
         match allowed {
-            Ok(()) => state(draft, &turn.agent, &own, id, effect),
+            Ok(()) => {
+                open += 1;
+                state(draft, &turn.agent, &own, id, effect);
+            }
             Err(refusal) => draft.push(Some(&own), Event::EffectRefused { id, failure: refusal.into() }),
         }
     }
     Ok(())
 }
 
-fn check(draft: &Draft<'_>, agent: &AgentId, id: EffectId, effect: &Effect) -> Result<(), Refusal> {
+fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Result<(), Refusal> {
     match effect {
         Effect::Model { .. } | Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } => Ok(()),
         Effect::Ask { letter, .. } => {
-            debug_assert_eq!(letter.reply_to, ReplyTo::Effect(id), "the answer goes to whoever asks");
             if letter.to.is_user() {
                 return Err(Refusal::ToUser);
             }
+            message::check_envelope(letter, &turn.agent, Some(id))?;
+            message::check_task(turn, &letter.task_id)?;
             message::check(draft, letter)?;
-            check_for_cycle(draft, agent, &letter.to)
+            check_for_cycle(draft, &turn.agent, &letter.to)
         }
-        Effect::Unit { thread, .. } => {
+        Effect::Unit { thread, task, .. } => {
+            message::check_task(turn, &task.id)?;
             let head = draft.spine.threads.get(thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
             let begun_now = draft.events.iter().any(|recorded| {
                 recorded.thread.as_ref() == Some(thread) && matches!(recorded.event, Event::TurnStarted { .. })
             });
-            if head.agent != *agent {
+            if head.agent != turn.agent {
                 Err(Refusal::NotYourThread(thread.clone()))
+            } else if head.place.is_none() {
+                // The inbox alone starts turns there, without asking whether one is open.
+                Err(Refusal::NotASubThread(thread.clone()))
             } else if head.turn.is_some() || begun_now {
                 Err(Refusal::ThreadBusy(thread.clone()))
             } else {

@@ -3,17 +3,35 @@
 use std::sync::Arc;
 
 use super::Draft;
-use crate::spine::Due;
-use crate::{AgentId, EffectId, Event, Letter, LetterKind, Refusal, ThreadId};
+use crate::spine::{Due, Turn};
+use crate::{AgentId, EffectId, Event, Letter, LetterKind, Refusal, ReplyTo, TaskId, ThreadId};
 
 /// A letter from outside. It goes straight into the receiver's inbox, never through the person's own (R158).
 pub(super) fn send(draft: &mut Draft<'_>, letter: Arc<Letter>) -> Result<(), Refusal> {
     if letter.to.is_user() {
         return Err(Refusal::ToUser);
     }
+    check_envelope(&letter, &AgentId::user(), None)?;
     check(draft, &letter)?;
     deliver(draft, letter, None, None);
     Ok(())
+}
+
+/// Whether a letter says truly who sends it and which turn waits for what comes of it. Only `decide` itself answers.
+pub(super) fn check_envelope(letter: &Letter, from: &AgentId, asks: Option<EffectId>) -> Result<(), Refusal> {
+    let waits = match letter.reply_to {
+        ReplyTo::Effect(id) => Some(id),
+        ReplyTo::User | ReplyTo::Nobody => None,
+    };
+    if letter.from != *from || letter.kind != LetterKind::Message || waits != asks {
+        return Err(Refusal::FalseLetter(letter.id.clone()));
+    }
+    Ok(())
+}
+
+/// What a turn starts belongs to the request that it works for; else a cancel would miss it, and the person its answer.
+pub(super) fn check_task(turn: &Turn, task: &TaskId) -> Result<(), Refusal> {
+    if turn.task == *task { Ok(()) } else { Err(Refusal::ForeignTask(task.clone())) }
 }
 
 /// Whether a letter can be taken.
@@ -61,7 +79,7 @@ pub(super) fn wake_receiver(draft: &mut Draft<'_>, letter: &Arc<Letter>) {
 }
 
 /// Tells the person what came of a task.
-pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &crate::TaskId, kind: LetterKind, text: Arc<str>) {
+pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: LetterKind, text: Arc<str>) {
     let draw = draft.spine.seq.0 + draft.events.len() as u64;
     let letter = Letter {
         id: format!("msg_{}", crate::unique(draft.spine.seed, draft.at, draw)).into(),
@@ -70,7 +88,7 @@ pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &crate::Tas
         task_id: task.clone(),
         kind,
         payload: crate::Payload::text(text),
-        reply_to: crate::ReplyTo::Nobody,
+        reply_to: ReplyTo::Nobody,
     };
     deliver(draft, Arc::new(letter), None, None);
 }

@@ -10,9 +10,7 @@ mod org;
 mod turn;
 
 use crate::spine::{Due, Spine, Turn};
-use crate::{
-    Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Task, ThreadId, Timestamp, TurnId, unique,
-};
+use crate::{Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Task, ThreadId, Timestamp, TurnId, unique};
 
 /// Decides one wish at one time. Pure: the same arguments give the same events.
 pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Recorded>, Refusal> {
@@ -76,6 +74,39 @@ impl<'a> Draft<'a> {
         index
     }
 
+    /// A thread's phase and the one proposed, counting what this draft changes.
+    fn standing(&self, thread: &ThreadId) -> (Phase, Option<Phase>) {
+        let head = self.spine.threads.get(thread);
+        let mut standing = head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()));
+        for recorded in self.events.iter().filter(|recorded| recorded.thread.as_ref() == Some(thread)) {
+            match &recorded.event {
+                Event::PhaseSuggested { phase, .. } => standing.1 = Some(phase.clone()),
+                Event::SettingsUpdated { settings, .. } => {
+                    let suggestion = settings.phase_update_suggestion.as_ref();
+                    standing = (settings.brief_status.phase.clone(), suggestion.map(|suggestion| suggestion.phase.clone()));
+                }
+                _ => {}
+            }
+        }
+        standing
+    }
+
+    /// Whether this draft opens the sub-thread.
+    fn opens(&self, thread: &ThreadId) -> bool {
+        let opened = |event: &Event| matches!(event, Event::ThreadOpened { .. });
+        self.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && opened(&recorded.event))
+    }
+
+    /// Whether an agent or a thread has this name. An agent's main thread has its name, so they share one set of names.
+    fn is_named(&self, name: &str) -> bool {
+        let (agent, thread) = (crate::AgentId::from(name), ThreadId::from(name));
+        let spawned = |event: &Event| matches!(event, Event::AgentSpawned { agent: other, .. } if *other == agent);
+        self.spine.agents.contains_key(&agent)
+            || self.spine.threads.contains_key(&thread)
+            || self.opens(&thread)
+            || self.events.iter().any(|recorded| spawned(&recorded.event))
+    }
+
     fn turn(&self, id: TurnId) -> Result<&'a Turn, Refusal> {
         self.spine.turns.get(&id).filter(|turn| turn.parked.is_none()).ok_or(Refusal::TurnNotOpen(id))
     }
@@ -119,9 +150,8 @@ impl<'a> Draft<'a> {
     /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).
     fn start(&mut self, start: Start) {
         let Start { agent, thread, behaviour, task, origin, reply_to, message } = start;
-        let head = self.spine.threads.get(&thread);
-        let mut phase = head.map_or_else(Phase::default, |head| head.phase.clone());
-        if let Some(suggested) = head.and_then(|head| head.suggestion.clone()) {
+        let (mut phase, suggestion) = self.standing(&thread);
+        if let Some(suggested) = suggestion {
             if task.is_retry() {
                 self.push(Some(&thread), Event::SuggestionDropped);
             } else {

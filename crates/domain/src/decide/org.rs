@@ -16,7 +16,8 @@ pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<
 
 pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<EffectId>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
-    let made_now = |recorded: &crate::Recorded| matches!(&recorded.event, Event::RoleCreated { role: other, .. } if other.id == role.id);
+    let made_now =
+        |recorded: &crate::Recorded| matches!(&recorded.event, Event::RoleCreated { role: other, .. } if other.id == role.id);
     if draft.spine.roles.contains_key(&role.id) || draft.events.iter().any(made_now) {
         return Err(Refusal::NameTaken(role.id.to_string()));
     }
@@ -33,15 +34,11 @@ pub(super) fn spawn(
     by: Option<EffectId>,
 ) -> Result<(), Refusal> {
     check_name(agent.as_str())?;
-    let spawned_now = |recorded: &crate::Recorded| matches!(&recorded.event, Event::AgentSpawned { agent: other, .. } if *other == agent);
-    let taken = agent.is_user()
-        || draft.spine.agents.contains_key(&agent)
-        || draft.spine.threads.contains_key(&agent.main_thread())
-        || draft.events.iter().any(spawned_now);
-    if taken {
+    if agent.is_user() || draft.is_named(agent.as_str()) {
         return Err(Refusal::NameTaken(agent.to_string()));
     }
-    let role_made_now = |recorded: &crate::Recorded| matches!(&recorded.event, Event::RoleCreated { role: made, .. } if made.id == role);
+    let role_made_now =
+        |recorded: &crate::Recorded| matches!(&recorded.event, Event::RoleCreated { role: made, .. } if made.id == role);
     if !draft.spine.roles.contains_key(&role) && !draft.events.iter().any(role_made_now) {
         return Err(Refusal::UnknownRole(role));
     }

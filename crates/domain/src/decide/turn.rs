@@ -1,14 +1,14 @@
 //! How turns end, stand still and go on.
 
 use super::{Draft, effect, message};
-use crate::spine::Due;
+use crate::spine::{Due, Turn};
 use crate::{Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, TurnId, TurnResult};
 
 /// A turn's handler returned: whoever waits is told, and the agent turns to what is next.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     let thread = turn.thread.clone();
-    let (settlement, message, next, told) = match fitting(draft, result) {
+    let (settlement, message, next, told) = match fitting(draft, turn, result) {
         TurnResult::Done { message, answer, next } => (Settlement::Done, message, next, Ok(answer)),
         TurnResult::Failed(failure) => (Settlement::Failed(failure.clone()), None, Vec::new(), Err(failure)),
     };
@@ -32,11 +32,14 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
     Ok(())
 }
 
-/// A response that is too long is a failure of its turn: the turn must end one way or the other.
-fn fitting(draft: &Draft<'_>, result: TurnResult) -> TurnResult {
-    let TurnResult::Done { message, answer, .. } = &result else { return result };
+/// A response that is too long, or that goes on with another request, is a failure of its turn: the turn must end one way
+/// or the other.
+fn fitting(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
+    let TurnResult::Done { message, answer, next } = &result else { return result };
     let texts = [message.as_ref().map_or("", |message| &message.text), answer];
-    let checked = texts.into_iter().try_for_each(|text| message::check_text(draft, text));
+    let all =
+        texts.into_iter().chain(next.iter().map(|task| &*task.message)).try_for_each(|text| message::check_text(draft, text));
+    let checked = all.and_then(|()| next.iter().try_for_each(|task| message::check_task(turn, &task.id)));
     match checked {
         Ok(()) => result,
         Err(refusal) => TurnResult::Failed(refusal.into()),

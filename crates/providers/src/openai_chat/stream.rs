@@ -22,7 +22,7 @@ const MAX_REPLY_BYTES: usize = 64 << 20;
 /// How long we wait for usage and `[DONE]` once the model has said why it stopped.
 const AFTER_FINISH: Duration = Duration::from_secs(5);
 /// How long we wait for the end of the body after `[DONE]`, so that its connection can serve again.
-const AFTER_DONE: Duration = Duration::from_millis(50);
+const AFTER_DONE: Duration = Duration::from_millis(100);
 
 /// How long a provider may keep silent.
 #[derive(Debug, Clone, Copy)]

@@ -44,7 +44,7 @@ async fn a_reply_is_the_same_however_it_is_cut_and_however_its_lines_end() {
         finish: Finish::ToolCalls,
         usage: Usage { input_tokens: 9, output_tokens: 8, cached_tokens: 7, reasoning_tokens: 6 },
     };
-    let with_comments = format!("\u{FEFF}: hello\n\n{}", body.replace("\n\n", "\n\n: keep-alive\n\n"));
+    let with_comments = format!("\u{FEFF}{}", body.replace("\n\n", "\n\n: keep-alive\n\n"));
     for body in [body.replace('\n', "\r\n"), body.replace('\n', "\r"), body.trim_end().to_owned(), with_comments, body] {
         for size in [1, 2, 3, 5, 64, usize::MAX] {
             let got = answer_to(response(200, SSE, body.as_bytes(), size)).await;
@@ -66,6 +66,12 @@ async fn tool_calls_are_told_apart_in_every_dialect() {
         r#"{"choices":[{"delta":null,"finish_reason":"tool_calls"}]}"#,
     ];
     check("no index", no_index, two.clone()).await;
+    let ids_only = &[
+        r#"{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\""}},{"id":"b","function":{"name":"g","arguments":"{"}}]}}]}"#,
+        r#"{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"arguments":":1}"}},{"id":"b","function":{"name":"g","arguments":"}"}}]}}]}"#,
+        r#"{"choices":[{"finish_reason":"tool_calls"}]}"#,
+    ];
+    check("no index, the id with every piece, in turns", ids_only, two.clone()).await;
     let one_index = &[
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}}]}"#,
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"g","arguments":"{"}}]}}]}"#,
@@ -123,16 +129,20 @@ async fn small_deviations_are_survived() {
         counted("hi", 2, 3, 1),
     )
     .await;
-    check(
-        "usage beside the choices under another name, or without choices",
-        &[hi, STOP, r#"{"choices":[],"x_groq":{"usage":{"prompt_tokens":1}}}"#, r#"{"usage":{"prompt_tokens":4}}"#, DONE],
-        counted("hi", 4, 0, 0),
-    )
-    .await;
+    let groq = r#"{"choices":[],"x_groq":{"usage":{"prompt_tokens":1}}}"#;
+    check("usage under another name", &[hi, STOP, groq, DONE], counted("hi", 1, 0, 0)).await;
+    check("usage without choices", &[hi, STOP, r#"{"usage":{"prompt_tokens":4}}"#, DONE], counted("hi", 4, 0, 0)).await;
     check(
         "the same reasoning under two names",
-        &[r#"{"choices":[{"delta":{"reasoning":"so","reasoning_content":"so"}}]}"#, hi, STOP, DONE],
-        Reply { reasoning: "so".to_owned(), ..text("hi") },
+        &[
+            r#"{"choices":[{"delta":{"reasoning":"so","reasoning_content":"so"}}]}"#,
+            r#"{"choices":[{"delta":{"reasoning":"","reasoning_content":" it"}}]}"#,
+            r#"{"choices":[{"delta":{"reasoning":" is","reasoning_content":""}}]}"#,
+            hi,
+            STOP,
+            DONE,
+        ],
+        Reply { reasoning: "so it is".to_owned(), ..text("hi") },
     )
     .await;
     check(

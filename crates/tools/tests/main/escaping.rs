@@ -106,7 +106,7 @@ async fn pipes_and_sockets_are_refused_and_block_nobody() {
 #[tokio::test]
 async fn a_workspace_at_the_very_root_opens_no_window_into_the_kernel() {
     let everything = over(std::path::Path::new("/"));
-    for path in ["proc/self/environ", "proc/self/root/proc/self/environ", "sys/kernel/notes", "dev/null", "dev/zero"] {
+    for path in ["proc/version", "proc/self/status", "proc/self/root/etc/passwd", "sys/devices/system/cpu/online", "dev/zero"] {
         let result = everything.call("read_file", &json!({ "path": path }).to_string(), &context()).await.unwrap();
         assert!(result.is_error, "{path}: {}", result.content);
     }

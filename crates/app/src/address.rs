@@ -1,0 +1,57 @@
+//! Addresses of conversations as people type them, and as they go into a URL.
+
+use polis_domain::{AgentId, SubThreadPath, ThreadId};
+
+use crate::trouble::Trouble;
+
+/// A thread and the way down from it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) main: ThreadId,
+    pub(crate) path: SubThreadPath,
+}
+
+impl Address {
+    /// Reads `root`, `root.messages[3].meta._thread`, or a path alone, which begins at root.
+    pub(crate) fn read(text: &str) -> Result<Self, Trouble> {
+        let (main, path) = match text.find(".messages[") {
+            _ if text.starts_with("messages[") => (AgentId::ROOT, text),
+            Some(dot) => (&text[..dot], &text[dot + 1..]),
+            None => (text, ""),
+        };
+        let path = path.parse().map_err(|bad: polis_domain::BadPath| Trouble::usage("bad_path", bad.to_string()))?;
+        if main.is_empty() || main.contains(['[', ']']) {
+            let message = format!("`{text}` is no address; write for example root or root.messages[3].meta._thread");
+            return Err(Trouble::usage("bad_path", message));
+        }
+        Ok(Self { main: main.into(), path })
+    }
+}
+
+/// The text as one part of a URL.
+pub(crate) fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_thread_and_a_path() {
+        let read = |text| Address::read(text).map(|address| (address.main.to_string(), address.path.to_string())).map_err(|bad| bad.code);
+        let pair = |a: &str, b: &str| Ok((a.to_owned(), b.to_owned()));
+        assert_eq!(read("root"), pair("root", ""));
+        assert_eq!(read("a.b.messages[3].meta._thread"), pair("a.b", "messages[3].meta._thread"));
+        assert_eq!(read("messages[0].meta.x.messages[1].meta._thread"), pair("root", "messages[0].meta.x.messages[1].meta._thread"));
+        for bad in ["", "root.messages[x].meta._thread", "root.messages[1]", "root[1]"] {
+            assert_eq!(read(bad), Err("bad_path".into()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_goes_into_a_url_is_encoded() {
+        assert_eq!(encoded("messages[0].meta._thread/线"), "messages%5B0%5D.meta._thread%2F%E7%BA%BF");
+    }
+}

@@ -1,0 +1,248 @@
+//! What the user typed. What it means is decided in `config.rs` and by each command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A durable society of AI agents.
+///
+/// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 waiting for a person, 130 stopped.
+#[derive(Debug, Parser)]
+#[command(name = "polis", version, max_term_width = 100)]
+pub(crate) struct Typed {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// The data directory [default: .polis]
+    #[arg(long, value_name = "DIR", env = "POLIS_DATA", global = true)]
+    pub(crate) data: Option<PathBuf>,
+
+    /// The configuration file [default: polis.toml, here or in the data directory]
+    #[arg(long, value_name = "FILE", env = "POLIS_CONFIG", global = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// A running polis to talk to, for example http://127.0.0.1:3000
+    #[arg(long, value_name = "URL", env = "POLIS_URL", global = true)]
+    pub(crate) url: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start the society and its HTTP server
+    Serve(Serve),
+    /// Do one request from start to finish; the answer alone goes to stdout
+    Run(Run),
+    /// Talk to root or, with @name, to any agent
+    Chat(Chat),
+    /// Show what happened
+    Log(Log),
+    /// Show a conversation: root, or root.messages[3].meta._thread
+    Show(Show),
+    /// List the agents
+    Agents(Look),
+    /// List what waits for a person
+    Approvals(Look),
+    /// Agree to what waits for a person
+    Approve(Approve),
+    /// Disagree with what waits for a person
+    Deny(Deny),
+    /// Say something to an agent
+    Send(Send),
+    /// Call off a request and everything that is done for it
+    Cancel(Cancel),
+}
+
+/// What the society works with, for commands that let it work.
+#[derive(Debug, Args, Default)]
+pub(crate) struct With {
+    /// The model, as vendor/name [default: the first vendor whose key is set, else the offline model]
+    #[arg(long, value_name = "MODEL", env = "POLIS_MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The folder that file tools may touch [default: the working directory]
+    #[arg(long, value_name = "DIR", env = "POLIS_WORKSPACE")]
+    pub(crate) workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Where to listen; port 0 picks a free one [default: 127.0.0.1:3000]
+    #[arg(long, value_name = "ADDRESS", env = "POLIS_LISTEN")]
+    pub(crate) listen: Option<String>,
+
+    /// Let everybody in who can connect; on loopback only
+    #[arg(long)]
+    pub(crate) no_auth: bool,
+
+    /// Allow an address that other machines can reach, although nothing is encrypted
+    #[arg(long)]
+    pub(crate) insecure_listen: bool,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// What to do
+    #[arg(required = true, value_name = "REQUEST")]
+    pub(crate) request: Vec<String>,
+
+    /// Print events as JSON lines instead of the answer
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// How to go about it
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) strategy: Strategy,
+
+    /// What to do when a person is asked to agree
+    #[arg(long, value_enum, default_value = "ask")]
+    pub(crate) approve: Agree,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Strategy {
+    Auto,
+    Simple,
+    Template,
+    Workflow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Agree {
+    /// Ask on a terminal; elsewhere stop with status 3
+    Ask,
+    /// Disagree with everything
+    Never,
+    /// Agree to everything
+    All,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// Go on with what happens next
+    #[arg(long)]
+    pub(crate) follow: bool,
+
+    /// Begin with this event
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) from: u64,
+
+    /// Print JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// A thread, with a path below it if you like
+    #[arg(value_name = "THREAD[PATH]")]
+    pub(crate) address: String,
+
+    /// With everything below it
+    #[arg(long)]
+    pub(crate) tree: bool,
+
+    /// Print JSON in the documents' shape
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    /// As `polis approvals` lists it
+    pub(crate) id: String,
+
+    /// For a write in doubt: it was done, and this came of it
+    #[arg(long, value_name = "RESULT", conflicts_with = "again")]
+    pub(crate) done: Option<String>,
+
+    /// For a write in doubt, or a turn that stands still: do it again
+    #[arg(long)]
+    pub(crate) again: bool,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Deny {
+    /// As `polis approvals` lists it
+    pub(crate) id: String,
+
+    /// Why, for the agent to read
+    pub(crate) reason: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Send {
+    /// Who is meant, for example root
+    pub(crate) agent: String,
+
+    /// What to say
+    #[arg(required = true)]
+    pub(crate) text: Vec<String>,
+
+    /// The request that it belongs to; a new one when not given
+    #[arg(long, value_name = "ID")]
+    pub(crate) task: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// The request
+    pub(crate) task: String,
+
+    /// Why, for whoever waits
+    pub(crate) reason: Vec<String>,
+}
+
+impl Command {
+    /// What the society should work with; nothing special for commands that do not let it work.
+    pub(crate) fn with(&self) -> Option<&With> {
+        match self {
+            Self::Serve(Serve { with, .. })
+            | Self::Run(Run { with, .. })
+            | Self::Chat(Chat { with })
+            | Self::Approve(Approve { with, .. })
+            | Self::Deny(Deny { with, .. }) => Some(with),
+            Self::Log(_) | Self::Show(_) | Self::Agents(_) | Self::Approvals(_) | Self::Send(_) | Self::Cancel(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Typed::command().debug_assert();
+    }
+}

@@ -1,0 +1,43 @@
+//! `polis send` and `polis cancel`: telling the society something, whether it runs now or later.
+
+use serde_json::{Value, json};
+
+use super::run::Accepted;
+use crate::address::encoded;
+use crate::cli::{Cancel, Send};
+use crate::config::Config;
+use crate::door::{Door, Purpose};
+use crate::out;
+use crate::trouble::{Exit, Trouble};
+
+pub(crate) async fn send(config: &Config, wish: &Send) -> Result<Exit, Trouble> {
+    let mut body = json!({ "agentId": wish.agent, "text": wish.text.join(" ") });
+    if let Some(task) = &wish.task {
+        body["taskId"] = json!(task);
+    }
+    let Accepted { task_id, message_id, seq } = tell(config, "/api/send", &body).await?;
+    if wish.json {
+        let sent = json!({ "messageId": message_id, "taskId": task_id, "seq": seq });
+        out::line(&sent.to_string())?;
+    } else {
+        out::line(&format!("sent {message_id} for task {task_id}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn cancel(config: &Config, wish: &Cancel) -> Result<Exit, Trouble> {
+    let target = format!("/api/tasks/{}/cancel", encoded(&wish.task));
+    tell::<Value>(config, &target, &json!({ "reason": wish.reason.join(" ") })).await?;
+    out::note(&format!("polis: task {} is called off", wish.task));
+    Ok(Exit::Done)
+}
+
+async fn tell<T: serde::de::DeserializeOwned>(config: &Config, target: &str, body: &Value) -> Result<T, Trouble> {
+    let door = Door::open(config, Purpose::Tell).await?;
+    let told = door.post(target, body).await;
+    if let (Door::Here(_), Ok(_)) = (&door, &told) {
+        out::note("polis: noted in the log; nothing runs here now, and the society turns to it when it next does (polis serve, polis chat)");
+    }
+    door.close().await;
+    told
+}

@@ -1,0 +1,81 @@
+//! `polis approve` and `polis deny`: a person's word. Where no server runs, the request is then carried on here.
+
+use polis_domain::{EffectId, Seq, TurnId};
+
+use crate::cli::{Agree, Approve, Deny};
+use crate::config::Config;
+use crate::door::{Door, Purpose};
+use crate::follow::{Follow, Show, conclude};
+use crate::person::{self, Waiting, Word};
+use crate::progress::Progress;
+use crate::trouble::{Exit, Trouble};
+use crate::{out, signals};
+
+pub(crate) async fn approve(config: &Config, wish: &Approve) -> Result<Exit, Trouble> {
+    let word = match (&wish.done, wish.again) {
+        (Some(result), _) => Word::Done(result.clone()),
+        (None, true) => Word::Again,
+        (None, false) => Word::Yes,
+    };
+    say(config, &wish.id, &word).await
+}
+
+pub(crate) async fn deny(config: &Config, wish: &Deny) -> Result<Exit, Trouble> {
+    say(config, &wish.id, &Word::No(wish.reason.join(" "))).await
+}
+
+async fn say(config: &Config, id: &str, word: &Word) -> Result<Exit, Trouble> {
+    // Whether there is such a thing is seen without letting anything run.
+    let door = Door::open(config, Purpose::Look).await?;
+    let found = find(&door, id).await;
+    if let Door::There(_) = door {
+        found?.answer(&door, word).await?;
+        out::note("polis: said");
+        return Ok(Exit::Done);
+    }
+    door.close().await;
+    carry_on(config, &found?, word).await
+}
+
+async fn find(door: &Door, id: &str) -> Result<Waiting, Trouble> {
+    let waiting = person::list(door).await?;
+    waiting.into_iter().find(|waiting| waiting.id == id).ok_or_else(|| {
+        Trouble::new("not_open", format!("nothing with the id `{id}` waits for a person; polis approvals lists what does"))
+    })
+}
+
+/// Answers, and lets the society work until the request has ended or needs a person again.
+async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exit, Trouble> {
+    let stop = signals::watch();
+    let door = Door::open(config, Purpose::Work).await?;
+    let carried = async {
+        let last = door.last().await?;
+        let mut events = door.events(last).await?;
+        waiting.answer(&door, word).await?;
+        let mut progress = Progress::of(waiting.task_id.clone());
+        if let Some(turn) = turn_of(&waiting.id) {
+            progress.knows(turn, waiting.agent_id.clone());
+        }
+        let mut follow = Follow {
+            door: &door,
+            events: &mut events,
+            stop: &stop,
+            task: waiting.task_id.clone(),
+            from: last,
+            show: Show::Progress,
+            agree: Agree::Ask,
+            lines: None,
+            progress,
+        };
+        let ended = follow.to_the_end().await?;
+        conclude(config, &waiting.task_id, ended, false)
+    };
+    let done = carried.await;
+    door.close().await;
+    done
+}
+
+fn turn_of(id: &str) -> Option<TurnId> {
+    let effect: Result<EffectId, _> = id.parse();
+    effect.map(|effect| effect.turn).or_else(|_| id.parse().map(|seq| TurnId(Seq(seq)))).ok()
+}

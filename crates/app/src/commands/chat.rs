@@ -1,0 +1,130 @@
+//! `polis chat`: the console endpoint. A line goes to root, or with `@name` to any agent; the answer is shown as it comes.
+
+use std::io::{IsTerminal, stdin};
+
+use polis_domain::AgentId;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::run::Accepted;
+use crate::cli::Agree;
+use crate::config::Config;
+use crate::door::{Door, Events, Purpose};
+use crate::follow::{Ended, Follow, Show, Words, conclude};
+use crate::lines::{Line, Lines};
+use crate::progress::Progress;
+use crate::trouble::{Exit, Trouble};
+use crate::{out, signals};
+
+pub(crate) async fn chat(config: &Config) -> Result<Exit, Trouble> {
+    let stop = signals::watch();
+    let door = Door::open(config, Purpose::Work).await?;
+    door.announce(config);
+    let done = console(config, &door, &stop).await;
+    door.close().await;
+    done
+}
+
+/// Takes lines until there are no more.
+pub(crate) async fn console(config: &Config, door: &Door, stop: &CancellationToken) -> Result<Exit, Trouble> {
+    let terminal = stdin().is_terminal();
+    if terminal {
+        out::note("Talk to root, or with @name to any agent. /quit ends.");
+    }
+    let mut lines = Lines::start();
+    let mut events = door.events(door.last().await?).await?;
+    let mut exit = Exit::Done;
+    loop {
+        if terminal {
+            out::prompt("> ");
+        }
+        let line = tokio::select! {
+            () = stop.cancelled() => return Ok(Exit::Stopped),
+            line = lines.next() => line,
+        };
+        let text = match line {
+            None => return Ok(exit),
+            Some(Line::Garbled) => {
+                exit = out::trouble(&Trouble::new("invalid_utf8", "that line is not UTF-8; nothing was sent"));
+                continue;
+            }
+            Some(Line::Text(text)) => text,
+        };
+        let Some((agent, text)) = addressed(&text) else { continue };
+        if text == "/quit" {
+            return Ok(exit);
+        }
+        match converse(config, door, &mut events, &mut lines, stop, (agent, text)).await {
+            Ok(Exit::Done) => {}
+            Ok(stopped @ (Exit::Stopped | Exit::NeedsPerson)) => return Ok(stopped),
+            Ok(failed) => exit = failed,
+            // What is wrong with one line is not the end of the conversation.
+            Err(trouble) if trouble.code != "server_gone" && !trouble.message.is_empty() => exit = out::trouble(&trouble),
+            Err(trouble) => return Err(trouble),
+        }
+        if terminal {
+            exit = Exit::Done;
+        }
+    }
+}
+
+async fn converse(
+    config: &Config,
+    door: &Door,
+    events: &mut Events,
+    lines: &mut Lines,
+    stop: &CancellationToken,
+    (agent, text): (&str, &str),
+) -> Result<Exit, Trouble> {
+    let body = json!({ "agentId": agent, "text": text });
+    let Accepted { task_id: task, seq, .. } = door.post("/api/send", &body).await?;
+    let mut follow = Follow {
+        door,
+        events,
+        stop,
+        task: task.clone(),
+        from: seq,
+        show: Show::Words(Words::of(AgentId::from(agent).main_thread())),
+        agree: Agree::Ask,
+        lines: Some(lines),
+        progress: Progress::of(task.clone()),
+    };
+    let ended = follow.to_the_end().await;
+    let Show::Words(words) = &follow.show else { return Ok(Exit::Done) };
+    match ended {
+        Ok(Ended::Answered(answer)) => words.finish(&answer).map(|()| Exit::Done),
+        ended => {
+            words.break_off()?;
+            conclude(config, &task, ended?, false)
+        }
+    }
+}
+
+/// Who is meant, and what is said; none for an empty line.
+fn addressed(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    let (agent, text) = match line.strip_prefix('@') {
+        Some(rest) => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+        None => (AgentId::ROOT, line),
+    };
+    (!line.is_empty()).then_some((agent, text.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_goes_to_root_unless_it_names_somebody() {
+        for (line, want) in [
+            ("hello there", Some(("root", "hello there"))),
+            ("  @bob  how are you ", Some(("bob", "how are you"))),
+            ("@小明 你好", Some(("小明", "你好"))),
+            ("@bob", Some(("bob", ""))),
+            ("a@b.c is an address", Some(("root", "a@b.c is an address"))),
+            ("   ", None),
+        ] {
+            assert_eq!(addressed(line), want, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `polis log`: what happened, and with `--follow` what happens.
+
+use polis_domain::{Recorded, Seq};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::cli::Log;
+use crate::config::Config;
+use crate::door::{Door, Purpose, Told};
+use crate::trouble::{Exit, Trouble};
+use crate::{describe, out, signals};
+
+#[derive(Deserialize)]
+struct Page {
+    events: Vec<Box<RawValue>>,
+}
+
+pub(crate) async fn log(config: &Config, wish: &Log) -> Result<Exit, Trouble> {
+    let door = Door::open(config, Purpose::Look).await?;
+    let mut seen = Seq(wish.from.saturating_sub(1));
+    loop {
+        let page: Page = door.get(&format!("/api/log?after={seen}")).await?;
+        if page.events.is_empty() {
+            break;
+        }
+        for event in page.events {
+            let recorded = serde_json::from_str::<Recorded>(event.get()).map_err(|error| {
+                Trouble::new("strange_event", format!("the event after {seen} cannot be understood: {error}; is the other polis newer?"))
+            })?;
+            seen = recorded.seq;
+            show(wish, event.get(), &recorded)?;
+        }
+    }
+    match (&door, wish.follow) {
+        (_, false) => Ok(Exit::Done),
+        (Door::There(_), true) => follow(&door, wish, seen).await,
+        (Door::Here(_), true) => {
+            out::note("polis: nothing runs here, so nothing more will happen");
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn follow(door: &Door, wish: &Log, seen: Seq) -> Result<Exit, Trouble> {
+    let stop = signals::watch();
+    let mut events = door.events(seen).await?;
+    loop {
+        let told = tokio::select! {
+            () = stop.cancelled() => return Ok(Exit::Stopped),
+            told = events.next() => told?,
+        };
+        if let Told::Event { data, recorded } = told {
+            show(wish, &data, &recorded)?;
+        }
+    }
+}
+
+fn show(wish: &Log, written: &str, recorded: &Recorded) -> Result<(), Trouble> {
+    if wish.json { out::line(written) } else { out::line(&out::harmless(&describe::line(recorded))) }
+}

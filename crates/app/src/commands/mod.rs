@@ -1,0 +1,11 @@
+//! The commands, one file each; those that only tell the society something share one.
+
+pub(crate) mod act;
+pub(crate) mod agents;
+pub(crate) mod approvals;
+pub(crate) mod approve;
+pub(crate) mod chat;
+pub(crate) mod log;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod show;

@@ -1,0 +1,76 @@
+//! `polis run`: one request, start to finish. The answer alone goes to stdout.
+
+use std::io::{IsTerminal, stdin};
+
+use polis_domain::{MessageId, Seq, TaskId};
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{self, Agree, Strategy};
+use crate::config::Config;
+use crate::door::{Door, Purpose};
+use crate::follow::{Follow, Show, conclude};
+use crate::lines::Lines;
+use crate::progress::Progress;
+use crate::signals;
+use crate::trouble::{Exit, Trouble};
+
+/// What is to be done, and how.
+pub(crate) struct Wish {
+    request: String,
+    json: bool,
+    agree: Agree,
+}
+
+/// What the society says when it has taken something in.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Accepted {
+    pub(crate) task_id: TaskId,
+    pub(crate) message_id: MessageId,
+    pub(crate) seq: Seq,
+}
+
+impl TryFrom<cli::Run> for Wish {
+    type Error = Trouble;
+
+    fn try_from(typed: cli::Run) -> Result<Self, Trouble> {
+        let name = match typed.strategy {
+            Strategy::Auto | Strategy::Simple => return Ok(Self { request: typed.request.join(" "), json: typed.json, agree: typed.approve }),
+            Strategy::Template => "template",
+            Strategy::Workflow => "workflow",
+        };
+        let message = format!("--strategy {name} is not in this version; use auto or simple");
+        Err(Trouble::usage("not_in_this_version", message))
+    }
+}
+
+pub(crate) async fn run(config: &Config, wish: &Wish) -> Result<Exit, Trouble> {
+    let stop = signals::watch();
+    let door = Door::open(config, Purpose::Work).await?;
+    door.announce(config);
+    let done = one_request(config, wish, &door, &stop).await;
+    door.close().await;
+    done
+}
+
+async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &CancellationToken) -> Result<Exit, Trouble> {
+    // Watching begins first, so that nothing is missed.
+    let mut events = door.events(door.last().await?).await?;
+    let Accepted { task_id: task, seq, .. } = door.post("/api/submit", &json!({ "text": wish.request })).await?;
+    let mut lines = (wish.agree == Agree::Ask && stdin().is_terminal()).then(Lines::start);
+    let mut follow = Follow {
+        door,
+        events: &mut events,
+        stop,
+        task: task.clone(),
+        from: seq,
+        show: if wish.json { Show::Json } else { Show::Progress },
+        agree: wish.agree,
+        lines: lines.as_mut(),
+        progress: Progress::of(task.clone()),
+    };
+    let ended = follow.to_the_end().await?;
+    conclude(config, &task, ended, wish.json)
+}

@@ -1,0 +1,68 @@
+//! `polis show`: one conversation, for people or as JSON in the documents' shape.
+
+use polis_domain::{Message, Sender, Thread};
+use serde_json::Value;
+
+use crate::address::{Address, encoded};
+use crate::cli::Show;
+use crate::config::Config;
+use crate::door::{Door, Purpose};
+use crate::out;
+use crate::trouble::{Exit, Trouble};
+
+pub(crate) async fn show(config: &Config, wish: &Show) -> Result<Exit, Trouble> {
+    let address = Address::read(&wish.address)?;
+    let door = Door::open(config, Purpose::Look).await?;
+    let (id, path) = (encoded(address.main.as_str()), encoded(&address.path.to_string()));
+    let target = format!("/api/threads/{id}?path={path}&tree={}", wish.tree);
+    if wish.json {
+        let thread: Value = door.get(&target).await?;
+        out::line(&format!("{thread:#}"))?;
+        return Ok(Exit::Done);
+    }
+    let thread: Thread = door.get(&target).await?;
+    let from = if address.path.is_main() { address.main.to_string() } else { format!("{}.{}", address.main, address.path) };
+    print(&thread, &from, 0)?;
+    Ok(Exit::Done)
+}
+
+fn print(thread: &Thread, address: &str, depth: usize) -> Result<(), Trouble> {
+    let margin = "    ".repeat(depth);
+    let line = |text: &str| out::line(&format!("{margin}{}", out::harmless(text)));
+    let suggestion = thread.settings.phase_update_suggestion.as_ref().map(|next| format!(", next {}", next.phase)).unwrap_or_default();
+    line(&format!("{address}  (phase {}{suggestion}, {} messages)", thread.phase(), thread.messages.len()))?;
+    for (index, message) in thread.messages.iter().enumerate() {
+        let sender = match message.sender {
+            Sender::Bot => "bot",
+            Sender::User => "user",
+        };
+        line(&format!("[{index}] {sender}  {}", crate::describe::time(message.timestamp)))?;
+        message.text.lines().try_for_each(|text| line(&format!("    {text}")))?;
+        for (slot, below) in sub_threads(message) {
+            let address = format!("{address}.messages[{index}].{slot}");
+            match serde_json::from_value::<Thread>(below.clone()) {
+                Ok(thread) => print(&thread, &address, depth + 1)?,
+                // Without its messages it is only named.
+                Err(_) => line(&format!("    └ {address}"))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The threads that hang in a message: wherever in its meta something has the id of one.
+fn sub_threads(message: &Message) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    let mut open: Vec<(String, &Value)> = message.meta.iter().map(|(key, value)| (format!("meta.{key}"), value)).collect();
+    while let Some((slot, value)) = open.pop() {
+        let Value::Object(fields) = value else { continue };
+        let named = fields.get("id").is_some_and(Value::is_string) && (fields.len() == 1 || fields.contains_key("messages"));
+        if named {
+            found.push((slot, value));
+        } else {
+            open.extend(fields.iter().map(|(key, value)| (format!("{slot}.{key}"), value)));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}

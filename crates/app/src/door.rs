@@ -1,0 +1,228 @@
+//! The one way in: the routes of a running polis over HTTP, or the same routes in this process on the store itself.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use polis_domain::{EffectId, Recorded, Seq, ThreadId};
+use polis_ports::LogError;
+use polis_server::{Answer, Desk};
+use polis_store_local::LocalLog;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::config::Config;
+use crate::sse::Sse;
+use crate::trouble::Trouble;
+use crate::{out, token, wiring};
+
+/// How long turns may take to reach a safe point when we stop (D13).
+pub(crate) const GRACE: Duration = Duration::from_secs(30);
+
+/// What a command wants of the society.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To see it. Nothing runs and nothing changes.
+    Look,
+    /// To tell it something that it turns to when it next works.
+    Tell,
+    /// To have it work.
+    Work,
+}
+
+/// A society that can be asked.
+pub(crate) enum Door {
+    /// A polis runs there.
+    There(Client),
+    /// Nobody else has the store, so it is open in this process.
+    Here(Desk),
+}
+
+/// What a watcher is told.
+pub(crate) enum Told {
+    /// An event of the log, as it was written and as it is understood.
+    Event { data: String, recorded: Box<Recorded> },
+    /// A piece of text that a model is writing.
+    Piece { effect: EffectId, thread: ThreadId, text: String },
+}
+
+/// What happens, from a place of the log on.
+pub(crate) struct Events(Sse);
+
+impl Door {
+    /// Opens the way that there is.
+    pub(crate) async fn open(config: &Config, purpose: Purpose) -> Result<Self, Trouble> {
+        if let Some(url) = &config.url {
+            return Client::new(url, token_for(config)?).map(Self::There);
+        }
+        if purpose != Purpose::Work && !holds_society(&config.data) {
+            let message = format!("there is no society in {}; begin one with polis run or polis serve", config.data.display());
+            return Err(Trouble::new("no_data", message));
+        }
+        match open_log(&config.data).await {
+            Ok(log) => {
+                if purpose == Purpose::Work {
+                    // It only tells others who has the store; without it they are told less.
+                    let _ = log.write_note(&format!("process {}", std::process::id()));
+                }
+                Ok(Self::Here(wiring::open(config, Arc::new(log), purpose).await?))
+            }
+            Err(LogError::Locked(message)) => match url_of_owner(&config.data) {
+                Some(url) => Client::new(&url, token::read(&config.data)?).map(Self::There),
+                None => Err(Trouble::new("data_locked", message)),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says so, when the work is done by another process.
+    pub(crate) fn announce(&self, config: &Config) {
+        let Self::There(client) = self else { return };
+        out::note(&format!("polis: asking the one that runs at {}", client.url()));
+        if config.model.is_some() {
+            out::note("polis: it has a model of its own; the one that you chose is not used");
+        }
+    }
+
+    /// Lets go: a society in this process comes to a safe point first.
+    pub(crate) async fn close(self) {
+        if let Self::Here(desk) = self {
+            desk.society().stop(GRACE).await;
+            desk.close();
+        }
+    }
+
+    /// Asks for something.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, target: &str) -> Result<T, Trouble> {
+        understood(self.ask(target, None).await?).await
+    }
+
+    /// Asks for something to be done.
+    pub(crate) async fn post<T: DeserializeOwned>(&self, target: &str, body: &Value) -> Result<T, Trouble> {
+        understood(self.ask(target, Some(body.to_string())).await?).await
+    }
+
+    /// The log's last place.
+    pub(crate) async fn last(&self) -> Result<Seq, Trouble> {
+        #[derive(Deserialize)]
+        struct Page {
+            last: Seq,
+        }
+        let page: Page = self.get(&format!("/api/log?after={}", u64::MAX >> 1)).await?;
+        Ok(page.last)
+    }
+
+    /// Everything after a place of the log, and what comes.
+    pub(crate) async fn events(&self, after: Seq) -> Result<Events, Trouble> {
+        let answer = self.ask(&format!("/api/events?after={after}"), None).await?;
+        if answer.status >= 400 {
+            return Err(problem(&body_of(answer).await?));
+        }
+        Ok(Events(Sse::new(answer.body)))
+    }
+
+    async fn ask(&self, target: &str, body: Option<String>) -> Result<Answer, Trouble> {
+        match self {
+            Self::There(client) => client.ask(target, body).await,
+            Self::Here(desk) => desk.ask(target, body).await.map_err(|error| Trouble::usage("bad_url", error.to_string())),
+        }
+    }
+}
+
+impl Events {
+    /// The next thing that happens. The stream has no end but trouble.
+    pub(crate) async fn next(&mut self) -> Result<Told, Trouble> {
+        #[derive(Deserialize)]
+        struct Streamed {
+            effect: EffectId,
+            thread: ThreadId,
+            delta: Value,
+        }
+        let strange = |error: serde_json::Error| Trouble::new("strange_event", format!("an event cannot be understood: {error}; is the other polis newer?"));
+        loop {
+            let gone = |detail: &str| Trouble::new("server_gone", format!("the society ended ({detail}); what it was asked is in its log and goes on when it runs again"));
+            let event = self.0.next().await.map_err(|error| gone(&error.to_string()))?.ok_or_else(|| gone("the stream ended"))?;
+            match event.name.as_str() {
+                "stopping" => return Err(gone("it is stopping")),
+                "problem" => return Err(problem(event.data.as_bytes())),
+                "delta" => {
+                    let Streamed { effect, thread, delta } = serde_json::from_str(&event.data).map_err(strange)?;
+                    if let Some(text) = delta.get("content").and_then(Value::as_str) {
+                        return Ok(Told::Piece { effect, thread, text: text.to_owned() });
+                    }
+                }
+                _ => {
+                    let recorded = serde_json::from_str(&event.data).map_err(strange)?;
+                    return Ok(Told::Event { data: event.data, recorded });
+                }
+            }
+        }
+    }
+}
+
+/// Opening checks the store, which takes a while.
+pub(crate) async fn open_log(data: &Path) -> Result<LocalLog, LogError> {
+    let dir = data.to_owned();
+    match tokio::task::spawn_blocking(move || LocalLog::open(&dir)).await {
+        Ok(opened) => opened,
+        Err(error) => Err(LogError::Failed(error.into())),
+    }
+}
+
+/// What others read in the lock file: the first word is the address, if there is one.
+pub(crate) fn owner_note(url: &str) -> String {
+    format!("{url} process {}", std::process::id())
+}
+
+fn url_of_owner(data: &Path) -> Option<String> {
+    let note = polis_store_local::read_note(data).ok().flatten()?;
+    note.split_whitespace().next().filter(|word| word.starts_with("http://")).map(str::to_owned)
+}
+
+/// Whether somebody has begun a society here. Looking must not begin one, nor must a word to an agent that cannot be there.
+fn holds_society(data: &Path) -> bool {
+    ["polis.db", "DAMAGED"].iter().any(|file| data.join(file).exists())
+}
+
+fn token_for(config: &Config) -> Result<Option<polis_server::Token>, Trouble> {
+    match std::env::var("POLIS_TOKEN").ok().filter(|text| !text.trim().is_empty()) {
+        Some(text) => match polis_server::Token::new(&text) {
+            Some(token) => Ok(Some(token)),
+            None => Err(Trouble::usage("bad_token", "POLIS_TOKEN holds no token; copy the file `token` of the server's data directory")),
+        },
+        None => token::read(&config.data),
+    }
+}
+
+async fn understood<T: DeserializeOwned>(answer: Answer) -> Result<T, Trouble> {
+    let status = answer.status;
+    let body = body_of(answer).await?;
+    if status >= 400 {
+        return Err(problem(&body));
+    }
+    serde_json::from_slice(&body).map_err(|error| Trouble::new("strange_answer", format!("the answer cannot be understood: {error}")))
+}
+
+async fn body_of(mut answer: Answer) -> Result<Vec<u8>, Trouble> {
+    let mut body = Vec::new();
+    while let Some(bytes) = answer.body.next().await {
+        let bytes = bytes.map_err(|error| Trouble::new("server_gone", format!("the answer broke off: {error}")))?;
+        body.extend_from_slice(&bytes);
+    }
+    Ok(body)
+}
+
+fn problem(body: &[u8]) -> Trouble {
+    #[derive(Deserialize)]
+    struct Problem {
+        code: String,
+        detail: String,
+    }
+    match serde_json::from_slice::<Problem>(body) {
+        Ok(Problem { code, detail }) => Trouble::new(code, detail),
+        Err(_) => Trouble::new("strange_answer", "whatever answers there is not a polis"),
+    }
+}

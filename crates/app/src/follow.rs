@@ -1,0 +1,237 @@
+//! Following one request to its end: telling what goes on, asking the person where that is possible.
+
+use std::sync::Arc;
+
+use polis_domain::{Effect, EffectId, Event, Failure, LetterKind, Recorded, Seq, TaskId, ThreadId};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::address::encoded;
+use crate::cli::Agree;
+use crate::config::Config;
+use crate::door::{Door, Events, Told};
+use crate::lines::Lines;
+use crate::out;
+use crate::person::{self, Waiting, What, Word};
+use crate::progress::Progress;
+use crate::trouble::{Exit, Trouble};
+
+/// How a request ended, or why we no longer wait for it.
+pub(crate) enum Ended {
+    Answered(Arc<str>),
+    Failed(Failure),
+    /// Nothing moves until a person acts.
+    NeedsPerson(Vec<Waiting>),
+    /// We were told to stop.
+    Stopped,
+}
+
+/// What whoever waits gets to see.
+pub(crate) enum Show {
+    /// A line for each step, on stderr.
+    Progress,
+    /// Every event as a line of JSON, on stdout.
+    Json,
+    /// The words of an agent as they come, on stdout.
+    Words(Words),
+}
+
+/// The words that were shown of a model's reply.
+pub(crate) struct Words {
+    thread: ThreadId,
+    effect: Option<EffectId>,
+    shown: String,
+}
+
+/// Waits for one request.
+pub(crate) struct Follow<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) events: &'a mut Events,
+    pub(crate) stop: &'a CancellationToken,
+    pub(crate) task: TaskId,
+    /// The first event that counts.
+    pub(crate) from: Seq,
+    pub(crate) show: Show,
+    pub(crate) agree: Agree,
+    /// Where the person can be asked, if at all.
+    pub(crate) lines: Option<&'a mut Lines>,
+    pub(crate) progress: Progress,
+}
+
+impl Follow<'_> {
+    /// Waits until the request has ended, or cannot go on.
+    pub(crate) async fn to_the_end(&mut self) -> Result<Ended, Trouble> {
+        // Older requests may stand before this one and wait for a person already.
+        let mut asked = true;
+        loop {
+            if asked && let Some(ended) = self.settle(&mut asked).await? {
+                return Ok(ended);
+            }
+            let told = tokio::select! {
+                () = self.stop.cancelled() => return Ok(Ended::Stopped),
+                told = self.events.next() => told?,
+            };
+            match told {
+                Told::Piece { effect, thread, text } => self.piece(effect, &thread, &text)?,
+                Told::Event { recorded, .. } if recorded.seq < self.from => {}
+                Told::Event { data, recorded } => {
+                    self.tell(&data, &recorded)?;
+                    if let Some(ended) = self.ending(&recorded)? {
+                        return Ok(ended);
+                    }
+                    asked |= asks_person(&recorded.event);
+                }
+            }
+        }
+    }
+
+    /// Answers what waits for a person, as far as we may.
+    async fn settle(&mut self, asked: &mut bool) -> Result<Option<Ended>, Trouble> {
+        let word = match self.agree {
+            Agree::Ask => None,
+            Agree::Never => Some(Word::No("approvals are turned off for this run (--approve never)".to_owned())),
+            Agree::All => Some(Word::Yes),
+        };
+        if let Some(word) = word {
+            let waiting = person::list(self.door).await?;
+            for own in waiting.iter().filter(|waiting| waiting.task_id == self.task && matches!(waiting.what, What::Approval { .. })) {
+                settled_by_now(own.answer(self.door, &word).await)?;
+            }
+        }
+        if status(self.door, &self.task).await? != "needs_person" {
+            *asked = !person::list(self.door).await?.is_empty();
+            return Ok(None);
+        }
+        let waiting = person::list(self.door).await?;
+        let Some(lines) = self.lines.as_deref_mut() else { return Ok(Some(Ended::NeedsPerson(waiting))) };
+        for one in &waiting {
+            let answered = tokio::select! {
+                () = self.stop.cancelled() => return Ok(Some(Ended::Stopped)),
+                answered = one.ask(self.door, lines) => answered,
+            };
+            match answered {
+                Ok(false) => return Ok(Some(Ended::NeedsPerson(waiting))),
+                answered => settled_by_now(answered.map(drop))?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn tell(&mut self, data: &str, recorded: &Recorded) -> Result<(), Trouble> {
+        let line = self.progress.line(recorded);
+        match &self.show {
+            Show::Json => out::line(data),
+            Show::Progress => {
+                if let Some(line) = line {
+                    out::note(&format!("· {line}"));
+                }
+                Ok(())
+            }
+            Show::Words(_) => Ok(()),
+        }
+    }
+
+    fn piece(&mut self, effect: EffectId, thread: &ThreadId, text: &str) -> Result<(), Trouble> {
+        let Show::Words(words) = &mut self.show else { return Ok(()) };
+        if *thread != words.thread || !self.progress.has(effect.turn) {
+            return Ok(());
+        }
+        if words.effect != Some(effect) && !words.shown.is_empty() {
+            out::line("")?;
+            words.shown.clear();
+        }
+        words.effect = Some(effect);
+        words.shown.push_str(text);
+        out::piece(text)
+    }
+
+    fn ending(&mut self, recorded: &Recorded) -> Result<Option<Ended>, Trouble> {
+        let Event::LetterSent { letter, .. } = &recorded.event else { return Ok(None) };
+        if letter.task_id != self.task || !letter.to.is_user() {
+            return Ok(None);
+        }
+        match &letter.kind {
+            LetterKind::Message => {
+                match &mut self.show {
+                    Show::Words(_) => out::line(&letter.payload.text)?,
+                    Show::Progress => out::note(&format!("{}: {}", letter.from, letter.payload.text)),
+                    Show::Json => {}
+                }
+                Ok(None)
+            }
+            LetterKind::Answer => Ok(Some(Ended::Answered(letter.payload.text.clone()))),
+            LetterKind::Failure(failure) => Ok(Some(Ended::Failed(failure.clone()))),
+        }
+    }
+}
+
+impl Words {
+    /// Nothing was said yet in this thread.
+    pub(crate) fn of(thread: ThreadId) -> Self {
+        Self { thread, effect: None, shown: String::new() }
+    }
+
+    /// Shows what is still missing of the answer.
+    pub(crate) fn finish(&self, answer: &str) -> Result<(), Trouble> {
+        if self.shown.trim() == answer.trim() {
+            return out::line("");
+        }
+        if !self.shown.is_empty() {
+            out::line("")?;
+        }
+        out::line(answer)
+    }
+
+    /// Ends the line that was begun, if one was.
+    pub(crate) fn break_off(&self) -> Result<(), Trouble> {
+        if self.shown.is_empty() { Ok(()) } else { out::line("") }
+    }
+}
+
+/// Tells how it ended, and how the program ends with it.
+pub(crate) fn conclude(config: &Config, task: &TaskId, ended: Ended, json: bool) -> Result<Exit, Trouble> {
+    match ended {
+        Ended::Answered(_) if json => Ok(Exit::Done),
+        Ended::Answered(answer) => out::line(&answer).map(|()| Exit::Done),
+        Ended::Failed(failure) => {
+            out::note(&format!("polis: {failure}"));
+            Ok(Exit::Failed)
+        }
+        Ended::NeedsPerson(waiting) => {
+            out::note("polis: this waits for a person:");
+            for one in waiting {
+                out::note(&format!("  {}\n    {}", one.in_words(), one.advice(config)));
+            }
+            Ok(Exit::NeedsPerson)
+        }
+        Ended::Stopped => {
+            let cancel = config.again(&format!("cancel {task}"));
+            out::note(&format!("polis: stopped; the request goes on when polis runs again here, unless you call it off with `{cancel}`"));
+            Ok(Exit::Stopped)
+        }
+    }
+}
+
+/// Somebody else may have answered first, which is as good.
+fn settled_by_now(answered: Result<(), Trouble>) -> Result<(), Trouble> {
+    match answered {
+        Err(trouble) if trouble.code == "not_open" => Ok(()),
+        answered => answered,
+    }
+}
+
+async fn status(door: &Door, task: &TaskId) -> Result<String, Trouble> {
+    #[derive(Deserialize)]
+    struct Task {
+        status: String,
+    }
+    let task: Task = door.get(&format!("/api/tasks/{}", encoded(task.as_str()))).await?;
+    Ok(task.status)
+}
+
+fn asks_person(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::EffectStarted { effect: Effect::Approval { .. }, .. } | Event::EffectDoubted { .. } | Event::TurnParked { .. }
+    )
+}

@@ -1,0 +1,88 @@
+//! Where words go: results to stdout, everything else to stderr. Model and tool texts cannot steer a terminal.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+use tracing_subscriber::EnvFilter;
+
+use crate::trouble::{Exit, Trouble};
+
+/// Writes one line of the result.
+pub(crate) fn line(text: &str) -> Result<(), Trouble> {
+    piece(&format!("{text}\n"))
+}
+
+/// Writes a part of the result at once.
+pub(crate) fn piece(text: &str) -> Result<(), Trouble> {
+    let mut stdout = io::stdout().lock();
+    let shown = if stdout.is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
+    let written = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Trouble::nobody_listens(),
+        _ => Trouble::new("output_failed", format!("the output cannot be written: {error}")),
+    })
+}
+
+/// Tells the person something beside the result.
+pub(crate) fn note(text: &str) {
+    // Without a stderr there is nobody to tell.
+    let _ = writeln!(io::stderr(), "{}", harmless(text));
+}
+
+/// The same without ending the line.
+pub(crate) fn prompt(text: &str) {
+    let mut stderr = io::stderr();
+    let _ = write!(stderr, "{}", harmless(text)).and_then(|()| stderr.flush());
+}
+
+/// Tells why it failed, and how the program ends.
+pub(crate) fn trouble(trouble: &Trouble) -> Exit {
+    if !trouble.message.is_empty() {
+        note(&format!("polis: {trouble}"));
+    }
+    trouble.exit
+}
+
+/// The text without control characters, apart from line ends and tabs.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if text.contains(harmful) { text.replace(harmful, "\u{fffd}").into() } else { text.into() }
+}
+
+/// One line of at most `chars` characters.
+pub(crate) fn short(text: &str, chars: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= chars {
+        return line;
+    }
+    let kept: String = line.chars().take(chars.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+/// Sends what the libraries log to stderr, as `POLIS_LOG` wants it (`info`, `polis_engine=debug`, …); warnings by default.
+pub(crate) fn start_log() -> Result<(), Trouble> {
+    let wanted = std::env::var("POLIS_LOG").unwrap_or_default();
+    let wanted = if wanted.trim().is_empty() { "warn" } else { wanted.trim() };
+    let bad = |error| Trouble::usage("bad_log_filter", format!("POLIS_LOG: {error}; write for example POLIS_LOG=info"));
+    let filter = EnvFilter::try_new(wanted).map_err(bad)?;
+    let colour = io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colour).init();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_steer_the_terminal() {
+        assert_eq!(harmless("a\u{1b}[31mb\r\n\tc"), "a\u{fffd}[31mb\u{fffd}\n\tc");
+        assert_eq!(harmless("纯文本 plain"), "纯文本 plain");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        assert_eq!(short("一二三\n四五", 10), "一二三 四五");
+        assert_eq!(short("一二三四五", 3), "一二…");
+    }
+}

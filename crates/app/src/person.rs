@@ -1,0 +1,157 @@
+//! What waits for a person: the list, each in words, and asking about it on the spot.
+
+use polis_domain::{AgentId, Call, Failure, TaskId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::address::encoded;
+use crate::config::Config;
+use crate::door::Door;
+use crate::lines::{Line, Lines};
+use crate::out;
+use crate::trouble::Trouble;
+
+/// One thing that waits for a person.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Waiting {
+    pub(crate) id: String,
+    pub(crate) agent_id: AgentId,
+    pub(crate) task_id: TaskId,
+    #[serde(flatten)]
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum What {
+    Approval {
+        question: String,
+        #[serde(default)]
+        details: Value,
+    },
+    InDoubt {
+        call: Call,
+    },
+    Parked {
+        failure: Failure,
+    },
+}
+
+/// What a person says to it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    Yes,
+    No(String),
+    Done(String),
+    Again,
+}
+
+/// Everything that waits for a person.
+pub(crate) async fn list(door: &Door) -> Result<Vec<Waiting>, Trouble> {
+    #[derive(Deserialize)]
+    struct Listed {
+        approvals: Vec<Waiting>,
+    }
+    let listed: Listed = door.get("/api/approvals").await?;
+    Ok(listed.approvals)
+}
+
+impl Waiting {
+    /// One line for people.
+    pub(crate) fn in_words(&self) -> String {
+        let Self { id, agent_id: agent, .. } = self;
+        match &self.what {
+            What::Approval { question, details: Value::Null } => format!("{id}  {agent} asks: {question}"),
+            What::Approval { question, details } => format!("{id}  {agent} asks: {question} {details}"),
+            What::InDoubt { call } => {
+                format!("{id}  {agent} called {} {}, and nobody knows whether it was done", call.tool, call.arguments)
+            }
+            What::Parked { failure } => format!("{id}  {agent} stands still: {failure}"),
+        }
+    }
+
+    /// What to type.
+    pub(crate) fn advice(&self, config: &Config) -> String {
+        let Self { id, task_id: task, .. } = self;
+        let again = |command: String| config.again(&command);
+        match &self.what {
+            What::Approval { .. } => {
+                format!("agree with `{}`, or not with `{}`", again(format!("approve {id}")), again(format!("deny {id} [reason]")))
+            }
+            What::InDoubt { .. } => format!(
+                "look whether it was done; then `{}`, or `{}`, or have it done again with `{}`",
+                again(format!("approve {id} --done \"what came of it\"")),
+                again(format!("deny {id}")),
+                again(format!("approve {id} --again")),
+            ),
+            What::Parked { .. } => format!(
+                "let it try again with `{}`, or call it off with `{}`",
+                again(format!("approve {id} --again")),
+                again(format!("cancel {task}")),
+            ),
+        }
+    }
+
+    /// Says it. The words that do not fit are refused before anything is sent.
+    pub(crate) async fn answer(&self, door: &Door, word: &Word) -> Result<(), Trouble> {
+        let body = match (&self.what, word) {
+            (What::Approval { .. }, Word::Yes) => json!({ "approved": true }),
+            (What::Approval { .. }, Word::No(reason)) => json!({ "approved": false, "reason": reason }),
+            (What::InDoubt { .. }, Word::Done(result)) => json!({ "outcome": "done", "result": result }),
+            (What::InDoubt { .. }, Word::No(reason)) if reason.is_empty() => json!({ "outcome": "not_done" }),
+            (What::InDoubt { .. }, Word::No(reason)) => json!({ "outcome": "not_done", "result": reason }),
+            (What::InDoubt { .. } | What::Parked { .. }, Word::Again) => json!({ "outcome": "again" }),
+            (What::Approval { .. }, Word::Done(_) | Word::Again) => {
+                return Err(self.unfit("it is a question; approve or deny it"));
+            }
+            (What::InDoubt { .. }, Word::Yes) => {
+                return Err(self.unfit("it is a write in doubt; say --done RESULT or --again, or deny it if it was not done"));
+            }
+            (What::Parked { .. }, Word::Yes | Word::No(_) | Word::Done(_)) => {
+                return Err(self.unfit("it stands still; say --again, or cancel its task"));
+            }
+        };
+        door.post::<Value>(&format!("/api/approvals/{}", encoded(&self.id)), &body).await.map(drop)
+    }
+
+    /// Asks on the terminal. False when nobody is there to answer.
+    pub(crate) async fn ask(&self, door: &Door, lines: &mut Lines) -> Result<bool, Trouble> {
+        out::note(&self.in_words());
+        loop {
+            out::prompt(match self.what {
+                What::Approval { .. } => "agree? [y / n reason] ",
+                What::InDoubt { .. } => "was it done? [done RESULT / n reason / again] ",
+                What::Parked { .. } => "[again] ",
+            });
+            let text = match lines.next().await {
+                Some(Line::Text(text)) => text,
+                Some(Line::Garbled) => continue,
+                None => return Ok(false),
+            };
+            let Some(word) = Word::read(&text) else { continue };
+            match self.answer(door, &word).await {
+                Err(trouble) if trouble.code == "not_waiting" => out::note(&trouble.message),
+                answered => return answered.map(|()| true),
+            }
+        }
+    }
+
+    fn unfit(&self, why: &str) -> Trouble {
+        Trouble::new("not_waiting", format!("{} does not wait for that: {why}", self.id))
+    }
+}
+
+impl Word {
+    /// What was typed; none when it is nothing that we know.
+    fn read(text: &str) -> Option<Self> {
+        let (first, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
+        match first.to_lowercase().as_str() {
+            "y" | "yes" | "是" | "好" => Some(Self::Yes),
+            "n" | "no" | "否" | "不" => Some(Self::No(rest.trim().to_owned())),
+            "done" => Some(Self::Done(rest.trim().to_owned())),
+            "again" => Some(Self::Again),
+            _ => None,
+        }
+    }
+}

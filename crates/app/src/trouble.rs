@@ -1,0 +1,72 @@
+//! What can go wrong, with a code for programs, words for people, and the exit status that follows.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::process::ExitCode;
+
+use polis_ports::LogError;
+
+/// How the program ends (interface: 0, 1, 2, 3, 130).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done,
+    Failed,
+    Usage,
+    NeedsPerson,
+    Stopped,
+}
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NeedsPerson => 3,
+            Self::Stopped => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Why a command came to nothing.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) code: Cow<'static, str>,
+    pub(crate) message: String,
+    pub(crate) exit: Exit,
+}
+
+impl Trouble {
+    /// The work failed.
+    pub(crate) fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), exit: Exit::Failed }
+    }
+
+    /// The command line, the environment or the configuration is wrong.
+    pub(crate) fn usage(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, ..Self::new(code, message) }
+    }
+
+    /// Whoever read our output has closed it: nothing to say, and nobody to say it to.
+    pub(crate) fn nobody_listens() -> Self {
+        Self { exit: Exit::Done, ..Self::new("", "") }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message.trim_end(), self.code)
+    }
+}
+
+impl From<LogError> for Trouble {
+    fn from(error: LogError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}

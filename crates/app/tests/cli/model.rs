@@ -1,0 +1,130 @@
+//! A model server that speaks the OpenAI chat dialect: it streams what the test wrote, or keeps silent.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+/// What the server does with one request.
+pub(crate) enum Reply {
+    /// Streams these pieces of text.
+    Say(&'static [&'static str]),
+    /// Asks for a tool: its name and arguments.
+    Call(&'static str, Value),
+    /// Says the last tool result back.
+    Repeat,
+    /// Refuses.
+    Refuse(u16, &'static str),
+    /// Never answers.
+    Hang,
+}
+
+/// A server on loopback that answers each request with the next reply.
+pub(crate) struct ModelServer {
+    address: String,
+    /// The requests so far: head and body.
+    pub(crate) requests: Arc<Mutex<Vec<(String, Value)>>>,
+    arrived: Receiver<()>,
+}
+
+impl ModelServer {
+    pub(crate) fn start(replies: Vec<Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let requests = Arc::<Mutex<Vec<_>>>::default();
+        let (arrive, arrived) = channel();
+        let heard = requests.clone();
+        std::thread::spawn(move || serve(&listener, replies, &heard, &arrive));
+        Self { address, requests, arrived }
+    }
+
+    /// Makes a command use it.
+    pub(crate) fn set(&self, command: &mut Command) {
+        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", format!("http://{}/v1", self.address)).env("POLIS_MODEL", "openai/test");
+    }
+
+    /// Waits until one more request is there.
+    pub(crate) fn wait(&self) {
+        self.arrived.recv().unwrap();
+    }
+}
+
+pub(crate) const KEY: &str = "sk-this-is-the-secret-of-the-test";
+
+fn serve(listener: &TcpListener, replies: Vec<Reply>, heard: &Mutex<Vec<(String, Value)>>, arrive: &Sender<()>) {
+    let mut silent = Vec::new();
+    for reply in replies {
+        let Ok((mut stream, _)) = listener.accept() else { return };
+        let (head, body) = read(&stream);
+        let last_tool = body["messages"].as_array().and_then(|messages| messages.iter().rev().find(|message| message["role"] == "tool"));
+        let repeated = last_tool.map(|message| message["content"].as_str().unwrap_or_default().to_owned());
+        heard.lock().unwrap().push((head, body));
+        // The test may be over and no longer interested.
+        let _ = arrive.send(());
+        let _ = match reply {
+            Reply::Say(pieces) => say(&mut stream, pieces),
+            Reply::Repeat => say(&mut stream, &[&format!("it says: {}", repeated.unwrap_or_default())]),
+            Reply::Call(tool, arguments) => call(&mut stream, tool, &arguments),
+            Reply::Refuse(status, message) => refuse(&mut stream, status, message),
+            Reply::Hang => {
+                silent.push(stream);
+                Ok(())
+            }
+        };
+    }
+}
+
+fn read(stream: &TcpStream) -> (String, Value) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap() == 0 {
+            return (head, Value::Null);
+        }
+    }
+    let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).unwrap();
+    (head, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+fn begin(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+}
+
+fn chunk(stream: &mut TcpStream, delta: Value, finish: Option<&str>) -> std::io::Result<()> {
+    let chunk = json!({ "id": "c", "object": "chat.completion.chunk", "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
+    write!(stream, "data: {chunk}\n\n")
+}
+
+fn end(stream: &mut TcpStream) -> std::io::Result<()> {
+    let usage = json!({ "id": "c", "choices": [], "usage": { "prompt_tokens": 12, "completion_tokens": 34, "total_tokens": 46 } });
+    write!(stream, "data: {usage}\n\ndata: [DONE]\n\n")
+}
+
+fn say(stream: &mut TcpStream, pieces: &[&str]) -> std::io::Result<()> {
+    begin(stream)?;
+    for piece in pieces {
+        chunk(stream, json!({ "content": piece }), None)?;
+    }
+    chunk(stream, json!({}), Some("stop"))?;
+    end(stream)
+}
+
+fn call(stream: &mut TcpStream, tool: &str, arguments: &Value) -> std::io::Result<()> {
+    begin(stream)?;
+    let arguments = arguments.to_string();
+    let (front, back) = arguments.split_at(arguments.len() / 2);
+    chunk(stream, json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": { "name": tool, "arguments": front } }] }), None)?;
+    chunk(stream, json!({ "tool_calls": [{ "index": 0, "function": { "arguments": back } }] }), None)?;
+    chunk(stream, json!({}), Some("tool_calls"))?;
+    end(stream)
+}
+
+fn refuse(stream: &mut TcpStream, status: u16, message: &str) -> std::io::Result<()> {
+    let body = json!({ "error": { "message": message } }).to_string();
+    write!(stream, "HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}

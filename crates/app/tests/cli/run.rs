@@ -1,0 +1,132 @@
+//! `polis run`.
+
+use std::io::{BufRead, BufReader};
+
+use polis_domain::{Event, LetterKind, Recorded};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::model::{KEY, ModelServer, Reply};
+use super::support::{Done, Home, is_ending, signal};
+
+#[test]
+fn a_request_goes_through_a_streaming_model_and_a_tool_and_the_answer_alone_is_on_stdout() {
+    let home = Home::new();
+    home.write("a.txt", "hello from the file\n");
+    let model = ModelServer::start(vec![Reply::Call("read_file", json!({ "path": "a.txt" })), Reply::Repeat]);
+    let mut command = home.command(&["run", "what", "is in a.txt?"]);
+    model.set(&mut command);
+    let done = Done::from(command.output().unwrap());
+    for line in ["root asks the model", "root calls read_file {\"path\":\"a.txt\"}", "12 tokens in, 34 out"] {
+        assert!(done.stderr.contains(line), "{}", done.stderr);
+    }
+    assert!(!done.stderr.contains("offline"), "{}", done.stderr);
+    assert_eq!(done.ok(), "it says: hello from the file\n\n");
+
+    let requests = model.requests.lock().unwrap();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].1["messages"][1]["content"], json!("what is in a.txt?"));
+    assert!(requests[0].0.contains(KEY), "the vendor gets its key");
+}
+
+#[test]
+fn a_vendors_key_is_nowhere_but_on_the_wire() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Refuse(401, "no such key: sk-this-is-the-secret-of-the-test")]);
+    let mut command = home.command(&["run", "x"]);
+    model.set(&mut command);
+    let done = Done::from(command.env("POLIS_LOG", "trace").output().unwrap());
+    assert_eq!(done.code, 1);
+    assert!(!done.stderr.contains(KEY) && !done.stdout.contains(KEY), "{}", done.stderr);
+    let mut folders = vec![home.data()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(!bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn without_a_key_the_offline_model_answers_and_says_so() {
+    let home = Home::new();
+    home.write("a.txt", "one\ntwo\n");
+    let done = home.polis(&["run", "read a.txt"]);
+    assert!(done.stderr.contains("offline model") && done.stderr.contains("OPENAI_API_KEY"), "{}", done.stderr);
+    assert!(done.ok().contains("It returned 2 lines"));
+}
+
+#[test]
+fn json_prints_every_event_of_the_request_as_a_line() {
+    let home = Home::new();
+    let printed = home.polis(&["run", "--json", "hello"]).ok();
+    let events: Vec<Recorded> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let log = home.log();
+    let first = log.iter().position(|recorded| recorded.event.letter().is_some()).unwrap();
+    assert_eq!(events, log[first..]);
+    let last = events.last().and_then(|recorded| recorded.event.letter()).unwrap();
+    assert_eq!((last.to.as_str(), &last.kind), ("user", &LetterKind::Answer));
+}
+
+#[test]
+fn a_failure_is_told_with_its_reason() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Refuse(400, "the model is on holiday")]);
+    let mut command = home.command(&["run", "x"]);
+    model.set(&mut command);
+    let done = Done::from(command.output().unwrap());
+    done.fails(1, "model_rejected");
+    assert!(done.stderr.contains("the model is on holiday"), "{}", done.stderr);
+    assert_eq!(done.stdout, "");
+}
+
+#[test]
+fn what_is_not_in_this_version_is_refused_and_not_ignored() {
+    let home = Home::new();
+    for strategy in ["template", "workflow"] {
+        home.polis(&["run", "--strategy", strategy, "x"]).fails(2, "not_in_this_version");
+    }
+    assert!(!home.data().exists());
+    home.polis(&["run", "--strategy", "simple", "x"]).ok();
+    assert_eq!(home.polis(&["run", "--strategy", "other", "x"]).code, 2);
+}
+
+#[test]
+fn a_run_beside_a_server_goes_through_it() {
+    let home = Home::new();
+    let served = home.serve(&[]);
+    let done = home.polis(&["run", "hello"]);
+    assert!(done.stderr.contains(&format!("asking the one that runs at {}", served.url())), "{}", done.stderr);
+    assert!(done.ok().contains("offline model"));
+    let (_, agents) = served.get("/api/agents");
+    assert_eq!(agents["agents"][0]["id"], json!("root"));
+    served.stop();
+    let letters = home.log().iter().filter(|recorded| matches!(recorded.event, Event::LetterSent { .. })).count();
+    assert_eq!(letters, 2);
+}
+
+#[test]
+fn a_run_that_is_stopped_says_so_and_the_request_is_not_lost() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Hang, Reply::Say(&["late, ", "but here"])]);
+    let mut command = home.command(&["run", "x"]);
+    model.set(&mut command);
+    let mut child = command.spawn().unwrap();
+    model.wait();
+    // The first asks it to come to a safe point, which a silent model does not let it reach; the second is the end.
+    signal(&child, Signal::INT);
+    let said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.into_iter().any(|line| line.contains("goes on when polis runs again here")));
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+
+    let served = home.serve_with(&[], |command| model.set(command));
+    let answer = served.until(is_ending);
+    assert_eq!(&*answer.event.letter().unwrap().payload.text, "late, but here");
+    served.stop();
+}

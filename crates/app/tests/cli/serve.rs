@@ -1,0 +1,118 @@
+//! `polis serve`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::model::{ModelServer, Reply};
+use super::support::{Home, http, is_ending};
+
+#[test]
+fn a_server_says_where_it_is_answers_and_keeps_what_it_was_told() {
+    let home = Home::new();
+    let served = home.serve(&[]);
+    let (status, health) = http(&served.address, "GET", "/api/health", None, "");
+    assert_eq!((status, &health["status"], &health["model"]), (200, &json!("ok"), &json!({ "name": "offline", "offline": true })));
+    assert_eq!(http(&served.address, "GET", "/api/agents", None, "").1["code"], json!("unauthorized"));
+
+    let (status, accepted) = served.post("/api/submit", &json!({ "text": "hello" }));
+    assert_eq!(status, 200);
+    served.until(is_ending);
+    let target = format!("/api/messages/{}", accepted["taskId"].as_str().unwrap());
+    let (_, messages) = served.get(&target);
+    assert_eq!(messages["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(messages["messages"][0]["from"], json!("root"));
+
+    let token = served.token.clone();
+    let (code, said) = served.stop();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("offline model") && said.contains("polis stopped"), "{said}");
+
+    let again = home.serve(&[]);
+    assert_eq!(again.token, token, "the token stays");
+    assert_eq!(again.get(&target).1, messages);
+    again.kill();
+    let third = home.serve(&[]);
+    assert_eq!(third.get(&target).1, messages, "a killed server leaves nothing that stands in the way");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_token_is_long_and_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let served = home.serve(&[]);
+    let token = home.data().join("token");
+    assert_eq!(std::fs::metadata(&token).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(home.data()).unwrap().permissions().mode() & 0o777, 0o700);
+    let text = std::fs::read_to_string(token).unwrap();
+    assert_eq!(Some(text.trim()), served.token.as_deref());
+    assert!(text.trim().len() == 64 && text.trim().bytes().all(|byte| byte.is_ascii_hexdigit()));
+}
+
+#[test]
+fn only_who_says_so_opens_the_door() {
+    let home = Home::new();
+    home.polis(&["serve", "--listen", "0.0.0.0:0"]).fails(2, "not_loopback");
+    home.polis(&["serve", "--listen", "0.0.0.0:0", "--no-auth", "--insecure-listen"]).fails(2, "no_auth_not_loopback");
+    home.polis(&["serve", "--listen", "somewhere"]).fails(2, "bad_listen");
+    let served = home.serve(&["--no-auth"]);
+    assert_eq!(served.token, None);
+    assert_eq!(served.get("/api/agents").0, 200);
+    assert!(served.stop().1.contains("WARNING: --no-auth"));
+}
+
+#[test]
+fn a_taken_port_is_an_error_and_nothing_runs() {
+    let home = Home::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    home.polis(&["serve", "--listen", &address]).fails(1, "port_taken");
+    assert_eq!(home.log(), [], "not even begun");
+}
+
+/// R173: with a person at the console, the console goes on.
+#[cfg(unix)]
+#[test]
+fn with_a_taken_port_the_console_goes_on_on_a_terminal() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let home = Home::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut child = home.command(&["serve", "--listen", &address]).stdin(theirs).spawn().unwrap();
+    let mut keyboard = File::from(ours);
+    keyboard.write_all(b"hello\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut answer).unwrap();
+    assert!(answer.contains("offline model"), "{answer}");
+    keyboard.write_all(b"/quit\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("(port_taken)") && said.contains("going on without HTTP"), "{said}");
+}
+
+#[test]
+fn a_second_signal_ends_a_server_that_still_waits_for_its_turns() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Hang]);
+    let mut served = home.serve_with(&[], |command| model.set(command));
+    served.post("/api/submit", &json!({ "text": "x" }));
+    model.wait();
+    served.signal(Signal::INT);
+    assert!(served.said().any(|line| line.contains("once more stops at once")));
+    // Meanwhile nothing new is taken in.
+    let (status, refused) = served.post("/api/submit", &json!({ "text": "y" }));
+    assert_eq!((status, &refused["code"]), (503, &json!("stopping")));
+    served.signal(Signal::TERM);
+    assert_eq!(served.wait().0, 130);
+    assert_eq!(home.polis(&["agents"]).ok().split_whitespace().nth(1), Some("running"), "its turn is owed at the next start");
+}

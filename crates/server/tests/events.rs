@@ -1,0 +1,198 @@
+//! Live events: exact resume, filter, deltas, end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::{Response, StatusCode};
+use polis_domain::{CallResult, EffectClass};
+use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
+use serde_json::{Value, json};
+
+use crate::support::{Rig, TOKEN, send, society};
+
+/// An open stream of events.
+struct Stream {
+    body: Incoming,
+    unread: String,
+}
+
+/// One event as it came over the wire.
+#[derive(Debug, PartialEq)]
+struct Told {
+    id: Option<u64>,
+    name: String,
+    data: Value,
+}
+
+impl Stream {
+    async fn open(rig: &Rig, target: &str, last_event_id: Option<u64>) -> Self {
+        let bearer = format!("Bearer {TOKEN}");
+        let id = last_event_id.map(|id| id.to_string());
+        let mut headers = vec![("authorization", &*bearer)];
+        headers.extend(id.as_deref().map(|id| ("last-event-id", id)));
+        let response: Response<Incoming> = send(rig.address, "GET", target, &headers, Vec::new()).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { body: response.into_body(), unread: String::new() }
+    }
+
+    /// The next event; none at the end of the stream.
+    async fn next(&mut self) -> Option<Told> {
+        loop {
+            if let Some((block, rest)) = self.unread.split_once("\n\n") {
+                let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+                let told = field("data: ").map(|data| Told {
+                    id: field("id: ").map(|id| id.parse().unwrap()),
+                    name: field("event: ").unwrap(),
+                    data: serde_json::from_str(&data).unwrap(),
+                });
+                self.unread = rest.to_owned();
+                match told {
+                    Some(told) => return Some(told),
+                    None => continue,
+                }
+            }
+            let frame = self.body.frame().await?.unwrap();
+            self.unread.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+    }
+
+    /// The next event of the log.
+    async fn committed(&mut self) -> Told {
+        loop {
+            let told = self.next().await.unwrap();
+            if told.id.is_some() {
+                return told;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_reconnects_sees_every_event_once_and_in_order() {
+    let rig = Rig::start().await;
+    let busy = {
+        let society = rig.society.clone();
+        tokio::spawn(async move {
+            for n in 0..20 {
+                let text = Program(vec![Op::Think(n.to_string()), Op::Say("x".into())]).text();
+                let sent = society.submit(&text).await.unwrap();
+                society.answer(&sent).await.unwrap();
+            }
+            society.submit(&Program(vec![Op::Tell("the end".into())]).text()).await.unwrap()
+        })
+    };
+    let mut seen: Vec<Value> = Vec::new();
+    // Each time a different number of events is read before the line goes dead.
+    'reading: for lasts in (1..).cycle().take(10_000) {
+        let last = seen.len() as u64;
+        let mut stream = match lasts % 2 {
+            0 => Stream::open(&rig, &format!("/api/events?after={last}"), None).await,
+            // The header counts for more than the address that the client began with.
+            _ => Stream::open(&rig, "/api/events?after=0", (last > 0).then_some(last)).await,
+        };
+        for _ in 0..lasts % 13 + 1 {
+            let told = stream.committed().await;
+            assert_eq!(told.id, Some(seen.len() as u64 + 1), "nothing twice, nothing missing");
+            let ended = told.data["event"]["letterSent"]["letter"]["payload"]["text"] == json!("the end");
+            seen.push(told.data);
+            if ended {
+                break 'reading;
+            }
+        }
+    }
+    let last = busy.await.unwrap();
+    rig.society.answer(&last).await.unwrap();
+    let log = rig.log.events(&society());
+    assert!(seen.len() > 100);
+    assert_eq!(Value::Array(seen.clone()), serde_json::to_value(&log[..seen.len()]).unwrap());
+}
+
+#[tokio::test]
+async fn an_event_has_the_name_that_the_log_gives_it() {
+    let rig = Rig::start().await;
+    rig.run(vec![Op::Think("x".into())]).await;
+    let mut stream = Stream::open(&rig, "/api/events", None).await;
+    for recorded in rig.log.events(&society()) {
+        let told = stream.committed().await;
+        let written = serde_json::to_value(&*recorded).unwrap();
+        let name = written["event"].as_object().unwrap().keys().next().unwrap().clone();
+        assert_eq!(told, Told { id: Some(recorded.seq.0), name, data: written });
+    }
+}
+
+#[tokio::test]
+async fn pieces_of_a_reply_come_before_it_and_have_no_id() {
+    let rig = Rig::start().await;
+    let mut stream = Stream::open(&rig, &format!("/api/events?after={}", rig.last()), None).await;
+    rig.run(vec![Op::Think("x".into())]).await;
+    let mut started = None;
+    let mut pieces = Vec::new();
+    loop {
+        let told = stream.next().await.unwrap();
+        match told.name.as_str() {
+            "effectStarted" => started = Some(told.data["event"]["effectStarted"]["id"].clone()),
+            "delta" => {
+                assert_eq!((told.id, Some(&told.data["effect"]), &told.data["thread"]), (None, started.as_ref(), &json!("root")));
+                pieces.push(told.data["delta"].clone());
+            }
+            "effectEnded" => break,
+            _ => {}
+        }
+    }
+    assert_eq!(pieces[0], json!({ "content": "a thought" }));
+    assert_eq!(pieces.last(), Some(&json!({ "done": "stop" })));
+}
+
+#[tokio::test]
+async fn a_stream_can_be_of_one_thread_only() {
+    let rig = Rig::start().await;
+    rig.run(vec![Op::Spawn("bob".into()), Op::Think("x".into())]).await;
+    rig.run(vec![Op::Ask { agent: "bob".into(), program: Program(vec![Op::Think("y".into())]), patience_ms: 60_000 }]).await;
+    let wanted: Vec<_> = rig.log.events(&society()).iter().filter(|recorded| recorded.thread == Some("bob".into())).map(|recorded| recorded.seq.0).collect();
+    let mut stream = Stream::open(&rig, "/api/events?after=0&thread=bob", None).await;
+    assert!(wanted.len() >= 4);
+    for seq in wanted {
+        assert_eq!(stream.committed().await.id, Some(seq));
+    }
+}
+
+#[tokio::test]
+async fn streams_end_with_a_word_when_the_server_stops() {
+    let rig = Rig::start().await;
+    let last = rig.last().0;
+    let mut idle = Stream::open(&rig, &format!("/api/events?after={last}"), None).await;
+    let mut whole = Stream::open(&rig, "/api/events", None).await;
+    let stopping = tokio::spawn(rig.stop());
+    assert_eq!(idle.next().await.unwrap().name, "stopping");
+    assert_eq!(idle.next().await, None);
+    // Whoever is behind still gets what has happened.
+    for seq in 1..=last {
+        assert_eq!(whole.committed().await.id, Some(seq));
+    }
+    assert_eq!(whole.next().await.unwrap().name, "stopping");
+    tokio::time::timeout(Duration::from_secs(10), stopping).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_what_is_under_way_and_answers_in_between() {
+    let log = Arc::new(MemoryLog::new());
+    let gate = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let opened = gate.clone();
+    let tools = ScriptedTools::new()
+        .with("write", EffectClass::Write, move |_, _| {
+            opened.store(true, std::sync::atomic::Ordering::SeqCst);
+            CallResult { content: "written".into(), is_error: false }
+        })
+        .delayed(|_| Duration::from_millis(200));
+    let rig = Rig::on(log.clone(), ScriptedModel::new(|_| Line::text("")), tools).await;
+    let text = Program(vec![Op::Call(vec![("write".into(), "{}".into())])]).text();
+    rig.post("/api/submit", json!({ "text": text })).await.ok();
+    rig.until(|recorded| matches!(recorded.event, polis_domain::Event::EffectStarted { .. })).await;
+    rig.stop().await;
+    assert!(gate.load(std::sync::atomic::Ordering::SeqCst));
+    let ended = |recorded: &Arc<polis_domain::Recorded>| matches!(recorded.event, polis_domain::Event::EffectEnded { .. });
+    assert!(log.events(&society()).iter().any(ended), "its result is in the log, so it is not in doubt");
+}

@@ -1,0 +1,8 @@
+//! The server as its clients see it: real TCP on loopback, the real engine, a log in memory.
+
+mod access;
+mod api;
+mod bad_input;
+mod events;
+mod person;
+mod support;

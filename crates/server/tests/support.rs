@@ -1,0 +1,169 @@
+//! A society with its server, and a client that can be as wrong as a test wants.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use polis_domain::{CallResult, EffectClass, LetterKind, Recorded, Seq, SocietyId, TaskId};
+use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
+use polis_ports::{Model, Toolbox};
+use polis_server::{About, Access, Desk, Listener, Token};
+use polis_testkit::{Line, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// A society on a server of its own.
+pub(crate) struct Rig {
+    pub(crate) log: Arc<MemoryLog>,
+    pub(crate) society: Society,
+    pub(crate) address: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) retry_after: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Rig {
+    pub(crate) async fn start() -> Self {
+        let tools = ScriptedTools::new().with("note", EffectClass::Write, |_, _| CallResult { content: "noted".into(), is_error: false });
+        Self::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("a thought")), tools).await
+    }
+
+    pub(crate) async fn on(log: Arc<MemoryLog>, model: impl Model + 'static, toolbox: impl Toolbox + 'static) -> Self {
+        let ports = Ports {
+            log: log.clone(),
+            model: Arc::new(model),
+            toolbox: Arc::new(toolbox),
+            live: Arc::new(LocalLive::default()),
+            clock: Arc::new(SystemClock),
+        };
+        let cast = Cast::new().with(Programmed::NAME, Programmed);
+        let society = Society::open(society(), ports, cast, Options::new(7, worker_role())).await.unwrap();
+        let access = Access { token: Token::new(TOKEN), insecure_listen: false };
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), access).await.unwrap();
+        let address = listener.address();
+        let stop = CancellationToken::new();
+        let desk = Desk::new(society.clone(), About { model: "scripted/one".to_owned(), is_offline: false });
+        let serving = tokio::spawn(listener.serve(desk, stop.clone(), Duration::from_secs(30)));
+        Self { log, society, address, stop, serving }
+    }
+
+    /// The log's last place.
+    pub(crate) fn last(&self) -> Seq {
+        Seq(self.log.events(&society()).len() as u64)
+    }
+
+    pub(crate) async fn get(&self, target: &str) -> Reply {
+        self.ask("GET", target, &[], Vec::new()).await
+    }
+
+    pub(crate) async fn post(&self, target: &str, body: Value) -> Reply {
+        self.ask("POST", target, &[("content-type", "application/json")], body.to_string().into_bytes()).await
+    }
+
+    /// With the token, and with the right `Host` unless the headers say otherwise.
+    pub(crate) async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
+        let bearer = format!("Bearer {TOKEN}");
+        let headers: Vec<_> = headers.iter().copied().chain([("authorization", &*bearer)]).collect();
+        Reply::of(send(self.address, method, target, &headers, body).await).await
+    }
+
+    /// Submits a program and waits for the letter that ends it.
+    pub(crate) async fn run(&self, ops: Vec<Op>) -> (TaskId, Arc<polis_domain::Letter>) {
+        let sent = self.society.submit(&Program(ops).text()).await.unwrap();
+        let letter = self.society.answer(&sent).await.unwrap();
+        (sent.task_id, letter)
+    }
+
+    /// Waits until the log holds what is looked for.
+    pub(crate) async fn until(&self, wanted: impl Fn(&Recorded) -> bool) -> Arc<Recorded> {
+        let mut watch = self.society.watch(Seq(0));
+        loop {
+            let recorded = watch.next_event().await.unwrap().unwrap();
+            if wanted(&recorded) {
+                return recorded;
+            }
+        }
+    }
+
+    /// Waits for the letter that ends a task.
+    pub(crate) async fn ending(&self, task: &TaskId) -> Arc<Recorded> {
+        let ends = |recorded: &Recorded| {
+            let letter = recorded.event.letter();
+            letter.is_some_and(|letter| letter.task_id == *task && letter.to.is_user() && letter.kind != LetterKind::Message)
+        };
+        self.until(ends).await
+    }
+
+    /// Asks the server to stop and waits until it has.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.serving.await.unwrap();
+    }
+}
+
+impl Reply {
+    pub(crate) async fn of(response: Response<Incoming>) -> Self {
+        let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let (content_type, retry_after) = (header("content-type").unwrap_or_default(), header("retry-after"));
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes().to_vec();
+        Self { status, content_type, retry_after, body }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// The body of a good answer.
+    pub(crate) fn ok(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
+        self.json()
+    }
+
+    /// The status and code of a problem, which must have the shape of one.
+    pub(crate) fn problem(&self) -> (u16, String) {
+        assert_eq!(self.content_type, "application/problem+json", "{self:?}");
+        let problem = self.json();
+        let code = problem["code"].as_str().unwrap().to_owned();
+        assert_eq!(problem["status"], json!(self.status));
+        assert_eq!(problem["type"], json!(format!("urn:polis:problem:{code}")));
+        assert!(problem["title"].is_string() && !problem["detail"].as_str().unwrap().is_empty(), "{problem}");
+        (self.status, code)
+    }
+}
+
+pub(crate) fn society() -> SocietyId {
+    "main".into()
+}
+
+/// One request on a connection of its own, with exactly these headers and a `Host` if none is given.
+pub(crate) async fn send(address: SocketAddr, method: &str, target: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Response<Incoming> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let mut request = Request::builder().method(method).uri(target);
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        request = request.header("host", address.to_string());
+    }
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    sender.send_request(request.body(Full::new(Bytes::from(body))).unwrap()).await.unwrap()
+}

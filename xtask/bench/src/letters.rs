@@ -1,0 +1,80 @@
+//! Letters from agent to agent: 64 senders, each letter taken by a turn of its receiver.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use polis_domain::{AgentId, Failure, Response};
+use polis_engine::{Agent, Cast, Turn};
+use tokio::sync::Notify;
+
+use crate::figures::{Figures, Goal};
+use crate::world::{self, Kind};
+
+const SENDERS: u64 = 64;
+
+/// Sends as many letters as its task says to its partner.
+struct Sends;
+
+impl Agent for Sends {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let count: u64 = turn.task().message.parse().unwrap_or_default();
+        let to = AgentId::from(turn.agent().as_str().replace("sender", "receiver"));
+        for _ in 0..count {
+            turn.send(&to, "a letter").await?;
+        }
+        Ok(Response::new("sent"))
+    }
+}
+
+/// Takes letters and counts them.
+struct Takes {
+    taken: Arc<AtomicU64>,
+    wanted: u64,
+    all: Arc<Notify>,
+}
+
+impl Agent for Takes {
+    async fn execute_task(&self, _: &mut Turn) -> Result<Response, Failure> {
+        if self.taken.fetch_add(1, Ordering::Relaxed) + 1 == self.wanted {
+            self.all.notify_one();
+        }
+        Ok(Response::silent())
+    }
+}
+
+pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
+    for (name, kind, each, goal) in [
+        ("agent to agent, durable: letters/s", Kind::Durable, 200, 10_000.0),
+        ("agent to agent, memory log: letters/s", Kind::Memory, 900, 300_000.0),
+    ] {
+        let (rate, cpu) = world::runtime()?.block_on(rate(kind, each))?;
+        figures.add(name, rate, Goal::AtLeast(goal), format!("{cpu:.2} µs CPU a letter, sent and taken by a turn"));
+    }
+    Ok(())
+}
+
+async fn rate(kind: Kind, each: u64) -> Result<(f64, f64)> {
+    let (log, _guard) = world::log(kind)?;
+    let (taken, all) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
+    let takes = Takes { taken, wanted: SENDERS * each, all: all.clone() };
+    let cast = Cast::new().with("sends", Sends).with("takes", takes);
+    let society = world::society(log, cast, "sends").await?;
+    let mut takers = world::role("takes");
+    takers.id = "takers".into();
+    society.create_role(takers).await?;
+    for n in 0..SENDERS {
+        society.spawn(format!("sender{n}").into(), "bench".into(), AgentId::root()).await?;
+        society.spawn(format!("receiver{n}").into(), "takers".into(), AgentId::root()).await?;
+    }
+    let (start, cpu) = (Instant::now(), world::cpu());
+    for n in 0..SENDERS {
+        society.send(format!("sender{n}").into(), &each.to_string(), None).await?;
+    }
+    all.notified().await;
+    let (elapsed, used) = (start.elapsed(), world::cpu() - cpu);
+    society.stop(Duration::ZERO).await;
+    let letters = (SENDERS * each) as f64;
+    Ok((letters / elapsed.as_secs_f64(), used.as_secs_f64() * 1e6 / letters))
+}

@@ -1,0 +1,54 @@
+//! A model server that answers at once: first with a tool call, then, when it is given the result, with an answer.
+
+use std::convert::Infallible;
+
+use anyhow::Result;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+const CALL: &str = concat!(
+    r#"data: {"choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"noop","arguments":""}}]}}]}"#,
+    "\n\n",
+    r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}"#,
+    "\n\n",
+    r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+    "\n\n",
+    r#"data: {"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":5}}"#,
+    "\n\ndata: [DONE]\n\n",
+);
+
+const ANSWER: &str = concat!(
+    r#"data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"It is"}}]}"#,
+    "\n\n",
+    r#"data: {"choices":[{"index":0,"delta":{"content":" done."}}]}"#,
+    "\n\n",
+    r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+    "\n\n",
+    r#"data: {"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":3}}"#,
+    "\n\ndata: [DONE]\n\n",
+);
+
+/// Serves until it is killed; the first line it prints is its address.
+pub(crate) fn serve() -> Result<()> {
+    crate::world::runtime()?.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("http://{}", listener.local_addr()?);
+        loop {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(reply)));
+        }
+    })
+}
+
+async fn reply(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let told = body.windows(9).any(|window| window == b"\"call_1\",") || body.windows(9).any(|window| window == b"\"call_1\"}");
+    let reply = if told { ANSWER } else { CALL };
+    let response = Response::builder().header("content-type", "text/event-stream").body(Full::new(Bytes::from_static(reply.as_bytes())));
+    Ok(response.unwrap_or_default())
+}

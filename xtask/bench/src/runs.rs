@@ -1,0 +1,143 @@
+//! One agent run: two model calls over HTTP and a tool that does nothing, 64 at once; against a bare loop over hyper.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use polis_agents::Converse;
+use polis_domain::{AgentId, CallResult, EffectClass};
+use polis_engine::{Cast, Options, Society};
+use polis_providers::{Http, OpenAiChat, OpenAiOptions};
+use polis_testkit::ScriptedTools;
+
+use crate::figures::{Figures, Goal};
+use crate::world::{self, Kind};
+
+const AT_ONCE: usize = 64;
+const EACH: usize = 60;
+
+/// The mock server in a process of its own, so that its CPU is not counted; it ends with the guard.
+struct Mock {
+    process: Child,
+    url: String,
+}
+
+impl Mock {
+    fn start() -> Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?).arg("mock").stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("it prints")?).read_line(&mut line)?;
+        Ok(Self { process, url: line.trim().to_owned() })
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
+    let mock = Mock::start()?;
+    let (mut floors, mut memories, mut durables) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..3 {
+        floors.push(world::runtime()?.block_on(floor(&mock.url))?);
+        memories.push(world::runtime()?.block_on(ours(&mock.url, Kind::Memory))?);
+        durables.push(world::runtime()?.block_on(ours(&mock.url, Kind::Durable))?);
+    }
+    let (floor, memory, durable) = (world::median(floors), world::median(memories), world::median(durables));
+    let detail = |ours: f64| format!("{ours:.3} ms CPU a run against {floor:.3}");
+    figures.add("agent run, memory log, against floor", memory / floor, Goal::AtMost(2.0), detail(memory));
+    figures.add("agent run, durable, against floor", durable / floor, Goal::AtMost(4.0), detail(durable));
+    Ok(())
+}
+
+/// CPU milliseconds of a bare run.
+async fn floor(url: &str) -> Result<f64> {
+    let client: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
+    bare_runs(&client, url, 1).await?;
+    let before = world::cpu();
+    bare_runs(&client, url, EACH).await?;
+    Ok((world::cpu() - before).as_secs_f64() * 1e3 / (AT_ONCE * EACH) as f64)
+}
+
+async fn bare_runs(client: &Client<HttpConnector, Full<Bytes>>, url: &str, each: usize) -> Result<()> {
+    let mut hands = tokio::task::JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let (client, url) = (client.clone(), format!("{url}/v1/chat/completions"));
+        hands.spawn(async move {
+            for _ in 0..each {
+                for body in [FIRST, SECOND] {
+                    let request = Request::post(&url).header("content-type", "application/json").body(Full::new(Bytes::from_static(body.as_bytes())))?;
+                    let mut reply = client.request(request).await?.into_body();
+                    let mut text = Vec::new();
+                    while let Some(frame) = reply.frame().await {
+                        text.extend_from_slice(frame?.data_ref().map_or(&[][..], |data| data));
+                    }
+                    for line in text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: ")) {
+                        if line != b"[DONE]" {
+                            serde_json::from_slice::<serde_json::Value>(line)?;
+                        }
+                    }
+                }
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = hands.join_next().await {
+        done??;
+    }
+    Ok(())
+}
+
+const FIRST: &str = r#"{"model":"mock","stream":true,"messages":[{"role":"system","content":"You answer."},{"role":"user","content":"Is it done?"}],"tools":[{"type":"function","function":{"name":"noop","description":"noop","parameters":{"type":"object"}}}]}"#;
+const SECOND: &str = r#"{"model":"mock","stream":true,"messages":[{"role":"system","content":"You answer."},{"role":"user","content":"Is it done?"},{"role":"assistant","content":"","tool_calls":[{"id":"call_1","type":"function","function":{"name":"noop","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1","content":"ok"}],"tools":[{"type":"function","function":{"name":"noop","description":"noop","parameters":{"type":"object"}}}]}"#;
+
+/// CPU milliseconds of a run in a society: 64 agents, each asked again when it has answered.
+async fn ours(url: &str, kind: Kind) -> Result<f64> {
+    let (log, _guard) = world::log(kind)?;
+    let tools = ScriptedTools::new().with("noop", EffectClass::Read, |_, _| CallResult { content: "ok".into(), is_error: false });
+    let model = OpenAiChat::new(Http::new(), OpenAiOptions::new("mock", format!("{url}/v1"), "mock"))?;
+    let ports = world::ports(log, Arc::new(model), Arc::new(tools));
+    let cast = Cast::new().with("converse", Converse { context_messages: 4, ..Converse::default() });
+    let society = Society::open("main".into(), ports, cast, Options::new(7, world::role("converse"))).await?;
+    for n in 0..AT_ONCE {
+        society.spawn(format!("a{n}").into(), "bench".into(), AgentId::root()).await?;
+    }
+    runs(&society, 1).await?;
+    let before = world::cpu();
+    runs(&society, EACH).await?;
+    let used = world::cpu() - before;
+    society.stop(Duration::ZERO).await;
+    Ok(used.as_secs_f64() * 1e3 / (AT_ONCE * EACH) as f64)
+}
+
+/// Each hand hands in its requests beforehand; one watcher counts the answers, so that watching is not what is measured.
+async fn runs(society: &Society, each: usize) -> Result<()> {
+    let from = society.look(|spine| spine.seq).await?;
+    let mut watch = society.watch(from);
+    for _ in 0..each {
+        for n in 0..AT_ONCE {
+            society.send(format!("a{n}").into(), "Is it done?", None).await?;
+        }
+    }
+    let mut answers = 0;
+    while answers < each * AT_ONCE {
+        let recorded = watch.next_event().await?.context("the society goes on")?;
+        let letter = recorded.event.letter().filter(|letter| letter.to.is_user());
+        if let Some(letter) = letter {
+            anyhow::ensure!(&*letter.payload.text == "It is done.", "it answered {:?}", letter.payload.text);
+            answers += 1;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! What the measurements share: societies to measure, and the machine's own counters.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use polis_domain::Role;
+use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
+use polis_ports::{Log, Model, Toolbox};
+use polis_store_local::LocalLog;
+use polis_testkit::{MemoryLog, ScriptedModel, ScriptedTools};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Where a society keeps its log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Memory,
+    Durable,
+}
+
+/// A log of a kind; the folder of a durable one goes with the guard.
+pub(crate) fn log(kind: Kind) -> Result<(Arc<dyn Log>, Option<tempfile::TempDir>)> {
+    Ok(match kind {
+        Kind::Memory => (Arc::new(MemoryLog::new()), None),
+        Kind::Durable => {
+            let dir = folder()?;
+            (Arc::new(LocalLog::open(dir.path())?), Some(dir))
+        }
+    })
+}
+
+/// A folder on the disk that the build lies on, not in memory.
+pub(crate) fn folder() -> Result<tempfile::TempDir> {
+    let target = std::env::current_exe()?.parent().context("the program lies in a folder")?.to_owned();
+    Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target)?)
+}
+
+pub(crate) fn role(behaviour: &str) -> Role {
+    Role { id: "bench".into(), name: "Bench".into(), prompt: "You answer.".into(), behaviour: behaviour.into(), model: None }
+}
+
+pub(crate) fn ports(log: Arc<dyn Log>, model: Arc<dyn Model>, toolbox: Arc<dyn Toolbox>) -> Ports {
+    Ports { log, model, toolbox, live: Arc::new(LocalLive::default()), clock: Arc::new(SystemClock) }
+}
+
+/// A society that needs neither a model nor tools.
+pub(crate) async fn society(log: Arc<dyn Log>, cast: Cast, behaviour: &str) -> Result<Society> {
+    let ports = ports(log, Arc::new(ScriptedModel::saying("yes")), Arc::new(ScriptedTools::new()));
+    Ok(Society::open("main".into(), ports, cast, Options::new(7, role(behaviour))).await?)
+}
+
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// CPU time that this process has used so far.
+pub(crate) fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Bytes that this process has handed to the system to write so far.
+pub(crate) fn written() -> Result<u64> {
+    field("/proc/self/io", "wchar:")
+}
+
+/// Bytes of memory that this process holds.
+pub(crate) fn resident() -> Result<u64> {
+    Ok(field("/proc/self/status", "VmRSS:")? * 1_024)
+}
+
+fn field(file: impl AsRef<Path>, name: &str) -> Result<u64> {
+    let text = std::fs::read_to_string(file)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).context("the system counts it")?;
+    Ok(line.split_whitespace().next().context("a number follows")?.parse()?)
+}
+
+/// The middle one.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
