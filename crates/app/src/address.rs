@@ -40,11 +40,16 @@ mod tests {
 
     #[test]
     fn an_address_is_a_thread_and_a_path() {
-        let read = |text| Address::read(text).map(|address| (address.main.to_string(), address.path.to_string())).map_err(|bad| bad.code);
+        let read = |text| {
+            Address::read(text).map(|address| (address.main.to_string(), address.path.to_string())).map_err(|bad| bad.code)
+        };
         let pair = |a: &str, b: &str| Ok((a.to_owned(), b.to_owned()));
         assert_eq!(read("root"), pair("root", ""));
         assert_eq!(read("a.b.messages[3].meta._thread"), pair("a.b", "messages[3].meta._thread"));
-        assert_eq!(read("messages[0].meta.x.messages[1].meta._thread"), pair("root", "messages[0].meta.x.messages[1].meta._thread"));
+        assert_eq!(
+            read("messages[0].meta.x.messages[1].meta._thread"),
+            pair("root", "messages[0].meta.x.messages[1].meta._thread")
+        );
         for bad in ["", "root.messages[x].meta._thread", "root.messages[1]", "root[1]"] {
             assert_eq!(read(bad), Err("bad_path".into()), "{bad}");
         }

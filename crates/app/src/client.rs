@@ -23,12 +23,17 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(url: &str, token: Option<Token>) -> Result<Self, Trouble> {
-        let bad = || Trouble::usage("bad_url", format!("`{url}` is not the address of a polis; write for example http://127.0.0.1:3000"));
+        let bad = || {
+            Trouble::usage("bad_url", format!("`{url}` is not the address of a polis; write for example http://127.0.0.1:3000"))
+        };
         let uri: hyper::Uri = url.trim().parse().map_err(|_| bad())?;
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {
-                return Err(Trouble::usage("bad_url", "https is not in this version of the command line; use http on this machine"));
+                return Err(Trouble::usage(
+                    "bad_url",
+                    "https is not in this version of the command line; use http on this machine",
+                ));
             }
             _ => return Err(bad()),
         }

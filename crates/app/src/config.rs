@@ -66,7 +66,11 @@ impl Config {
             model: flag(|with| with.model.clone()).or(written.model),
             workspace: workspace.or(written.workspace).unwrap_or_else(|| ".".into()),
             listen,
-            base_urls: written.providers.into_iter().filter_map(|(name, it)| Some((variable(name.get_ref())?, it.base_url?))).collect(),
+            base_urls: written
+                .providers
+                .into_iter()
+                .filter_map(|(name, it)| Some((variable(name.get_ref())?, it.base_url?)))
+                .collect(),
         })
     }
 
@@ -112,8 +116,8 @@ fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         Trouble::usage("bad_config", format!("{} line {line}, column {column}: {what}", path.display()))
     };
-    let written: Written = toml::from_str(text)
-        .map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
+    let written: Written =
+        toml::from_str(text).map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
     for name in written.providers.keys() {
         if variable(name.get_ref()).is_none() {
             let known: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();

@@ -10,7 +10,13 @@ const CHARS: usize = 120;
 /// Place, time, thread, name, and what it is about.
 pub(crate) fn line(recorded: &Recorded) -> String {
     let thread = recorded.thread.as_ref().map_or("-", |thread| thread.as_str());
-    let line = format!("{:>6}  {}  {thread}  {}  {}", recorded.seq.0, time(recorded.at), name(&recorded.event), about(&recorded.event));
+    let line = format!(
+        "{:>6}  {}  {thread}  {}  {}",
+        recorded.seq.0,
+        time(recorded.at),
+        name(&recorded.event),
+        about(&recorded.event)
+    );
     line.trim_end().to_owned()
 }
 
@@ -46,10 +52,14 @@ fn about(event: &Event) -> String {
         Event::TurnStarted { agent, phase, task, .. } => format!("{agent} in {phase}: {}", short(&task.message, CHARS)),
         Event::EffectStarted { id, effect } => format!("{id} {} {}", effect.kind(), wanted(effect)),
         Event::EffectEnded { id, outcome } => format!("{id} {}", came(outcome)),
-        Event::EffectDoubted { id } | Event::EffectCleared { id } | Event::EffectRestarted { id } | Event::Acted { id } => id.to_string(),
+        Event::EffectDoubted { id } | Event::EffectCleared { id } | Event::EffectRestarted { id } | Event::Acted { id } => {
+            id.to_string()
+        }
         Event::EffectRefused { id, failure } => format!("{id} {failure}"),
         Event::MessageAdded { index, message, .. } => format!("[{index}] {}", short(&message.text, CHARS)),
-        Event::MessageUpdated { index, patch, .. } => format!("[{index}] {}", short(patch.text.as_deref().unwrap_or("(meta)"), CHARS)),
+        Event::MessageUpdated { index, patch, .. } => {
+            format!("[{index}] {}", short(patch.text.as_deref().unwrap_or("(meta)"), CHARS))
+        }
         Event::SettingsUpdated { settings, .. } => format!("phase {}", settings.brief_status.phase),
         Event::PhaseSuggested { phase, .. } | Event::PhaseApplied { phase } => phase.to_string(),
         Event::ThreadOpened { parent, .. } => format!("below {parent}"),

@@ -141,10 +141,18 @@ impl Events {
             thread: ThreadId,
             delta: Value,
         }
-        let strange = |error: serde_json::Error| Trouble::new("strange_event", format!("an event cannot be understood: {error}; is the other polis newer?"));
+        let strange = |error: serde_json::Error| {
+            Trouble::new("strange_event", format!("an event cannot be understood: {error}; is the other polis newer?"))
+        };
         loop {
-            let gone = |detail: &str| Trouble::new("server_gone", format!("the society ended ({detail}); what it was asked is in its log and goes on when it runs again"));
-            let event = self.0.next().await.map_err(|error| gone(&error.to_string()))?.ok_or_else(|| gone("the stream ended"))?;
+            let gone = |detail: &str| {
+                Trouble::new(
+                    "server_gone",
+                    format!("the society ended ({detail}); what it was asked is in its log and goes on when it runs again"),
+                )
+            };
+            let event =
+                self.0.next().await.map_err(|error| gone(&error.to_string()))?.ok_or_else(|| gone("the stream ended"))?;
             match event.name.as_str() {
                 "stopping" => return Err(gone("it is stopping")),
                 "problem" => return Err(problem(event.data.as_bytes())),
@@ -191,7 +199,10 @@ fn token_for(config: &Config) -> Result<Option<polis_server::Token>, Trouble> {
     match std::env::var("POLIS_TOKEN").ok().filter(|text| !text.trim().is_empty()) {
         Some(text) => match polis_server::Token::new(&text) {
             Some(token) => Ok(Some(token)),
-            None => Err(Trouble::usage("bad_token", "POLIS_TOKEN holds no token; copy the file `token` of the server's data directory")),
+            None => Err(Trouble::usage(
+                "bad_token",
+                "POLIS_TOKEN holds no token; copy the file `token` of the server's data directory",
+            )),
         },
         None => token::read(&config.data),
     }
@@ -203,7 +214,8 @@ async fn understood<T: DeserializeOwned>(answer: Answer) -> Result<T, Trouble> {
     if status >= 400 {
         return Err(problem(&body));
     }
-    serde_json::from_slice(&body).map_err(|error| Trouble::new("strange_answer", format!("the answer cannot be understood: {error}")))
+    serde_json::from_slice(&body)
+        .map_err(|error| Trouble::new("strange_answer", format!("the answer cannot be understood: {error}")))
 }
 
 async fn body_of(mut answer: Answer) -> Result<Vec<u8>, Trouble> {

@@ -60,7 +60,7 @@ pub(crate) struct Follow<'a> {
 
 impl Follow<'_> {
     /// Waits until the request has ended, or cannot go on.
-    pub(crate) async fn to_the_end(&mut self) -> Result<Ended, Trouble> {
+    pub(crate) async fn until_it_ends(&mut self) -> Result<Ended, Trouble> {
         // Older requests may stand before this one and wait for a person already.
         let mut asked = true;
         loop {
@@ -94,7 +94,9 @@ impl Follow<'_> {
         };
         if let Some(word) = word {
             let waiting = person::list(self.door).await?;
-            for own in waiting.iter().filter(|waiting| waiting.task_id == self.task && matches!(waiting.what, What::Approval { .. })) {
+            for own in
+                waiting.iter().filter(|waiting| waiting.task_id == self.task && matches!(waiting.what, What::Approval { .. }))
+            {
                 settled_by_now(own.answer(self.door, &word).await)?;
             }
         }
@@ -206,7 +208,9 @@ pub(crate) fn conclude(config: &Config, task: &TaskId, ended: Ended, json: bool)
         }
         Ended::Stopped => {
             let cancel = config.again(&format!("cancel {task}"));
-            out::note(&format!("polis: stopped; the request goes on when polis runs again here, unless you call it off with `{cancel}`"));
+            out::note(&format!(
+                "polis: stopped; the request goes on when polis runs again here, unless you call it off with `{cancel}`"
+            ));
             Ok(Exit::Stopped)
         }
     }

@@ -35,7 +35,8 @@ impl Lines {
                     Ok(0) | Err(_) => return,
                     Ok(_) => {}
                 }
-                let line = String::from_utf8(bytes).map_or(Line::Garbled, |text| Line::Text(text.trim_end_matches(['\r', '\n']).to_owned()));
+                let line = String::from_utf8(bytes)
+                    .map_or(Line::Garbled, |text| Line::Text(text.trim_end_matches(['\r', '\n']).to_owned()));
                 if sender.blocking_send(line).is_err() {
                     return;
                 }

@@ -77,7 +77,11 @@ impl Waiting {
         let again = |command: String| config.again(&command);
         match &self.what {
             What::Approval { .. } => {
-                format!("agree with `{}`, or not with `{}`", again(format!("approve {id}")), again(format!("deny {id} [reason]")))
+                format!(
+                    "agree with `{}`, or not with `{}`",
+                    again(format!("approve {id}")),
+                    again(format!("deny {id} [reason]"))
+                )
             }
             What::InDoubt { .. } => format!(
                 "look whether it was done; then `{}`, or `{}`, or have it done again with `{}`",

@@ -41,7 +41,9 @@ impl Progress {
             self.turns.insert(TurnId(recorded.seq), agent.clone());
             return match origin {
                 Origin::Inbox => Some(format!("{agent} takes it up")),
-                Origin::Unit(_) => Some(format!("{agent} works in {}", recorded.thread.as_ref().map_or("", |thread| thread.as_str()))),
+                Origin::Unit(_) => {
+                    Some(format!("{agent} works in {}", recorded.thread.as_ref().map_or("", |thread| thread.as_str())))
+                }
             };
         }
         let agent = self.turns.get(&recorded.turn()?)?.clone();
@@ -79,7 +81,9 @@ impl Progress {
                 let usage = reply.usage;
                 Some(format!("{agent} has its reply: {} tokens in, {} out", usage.input_tokens, usage.output_tokens))
             }
-            Outcome::Result(result) if result.is_error => Some(format!("{} failed: {}", self.tool(id), short(&result.content, CHARS))),
+            Outcome::Result(result) if result.is_error => {
+                Some(format!("{} failed: {}", self.tool(id), short(&result.content, CHARS)))
+            }
             Outcome::Result(result) => Some(format!("{} gave {} characters", self.tool(id), result.content.chars().count())),
             Outcome::Failed(failure) => Some(format!("{agent}: {failure}")),
             Outcome::Answer(_) | Outcome::Verdict(_) | Outcome::Slept => None,

@@ -5,32 +5,63 @@ use tokio_util::sync::CancellationToken;
 use crate::out;
 use crate::trouble::Exit;
 
-/// Watches for SIGINT and SIGTERM. The token is cancelled by the first; a second one ends the program on the spot.
+/// Watches for SIGINT and SIGTERM, from this moment on. The token is cancelled by the first; a second one ends the program on
+/// the spot.
 pub(crate) fn watch() -> CancellationToken {
     let stop = CancellationToken::new();
     let told = stop.clone();
+    let mut signals = Signals::new();
     // It lives as long as the program does.
     tokio::spawn(async move {
-        next().await;
+        signals.next().await;
         out::note("polis: stopping; once more stops at once");
         told.cancel();
-        next().await;
+        signals.next().await;
         std::process::exit(Exit::Stopped.code().into());
     });
     stop
 }
 
 #[cfg(unix)]
-async fn next() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
+struct Signals {
+    interrupt: Option<tokio::signal::unix::Signal>,
+    terminate: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// One that cannot be watched does what it does to any program.
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        Self { interrupt: signal(SignalKind::interrupt()).ok(), terminate: signal(SignalKind::terminate()).ok() }
+    }
+
+    async fn next(&mut self) {
+        async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
+            match signal {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        }
+        tokio::select! {
+            () = one(&mut self.interrupt) => {}
+            () = one(&mut self.terminate) => {}
+        }
     }
 }
 
 #[cfg(not(unix))]
-async fn next() {
-    let _ = tokio::signal::ctrl_c().await;
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    }
 }

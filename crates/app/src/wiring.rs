@@ -35,13 +35,8 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
     if purpose == Purpose::Work && thinking.about.is_offline {
         out::note(OFFLINE_NOTE);
     }
-    let ports = Ports {
-        log,
-        model: thinking.model,
-        toolbox,
-        live: Arc::new(LocalLive::default()),
-        clock: Arc::new(SystemClock),
-    };
+    let ports =
+        Ports { log, model: thinking.model, toolbox, live: Arc::new(LocalLive::default()), clock: Arc::new(SystemClock) };
     let id = SocietyId::from(SOCIETY);
     let society = match purpose {
         Purpose::Look => Society::open_to_look(id, ports).await?,
@@ -67,7 +62,9 @@ fn thinking(config: &Config) -> Result<Thinking, Trouble> {
 }
 
 fn tools(config: &Config) -> Result<Arc<dyn Toolbox>, Trouble> {
-    let bad = |error: std::io::Error| Trouble::usage("bad_workspace", format!("the workspace {}: {error}", config.workspace.display()));
+    let bad = |error: std::io::Error| {
+        Trouble::usage("bad_workspace", format!("the workspace {}: {error}", config.workspace.display()))
+    };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let fence = Fence::new(&config.workspace, &config.data).map_err(bad)?;
     workbench(fence.around(built_ins(&workspace)))
@@ -83,7 +80,8 @@ fn cast() -> Cast {
 }
 
 fn options() -> Result<Options, Trouble> {
-    let entropy = getrandom::u64().map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))?;
+    let entropy = getrandom::u64()
+        .map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))?;
     let root = Role {
         id: AgentId::ROOT.into(),
         name: "Root".into(),

@@ -1,4 +1,5 @@
 //! Tests of the whole program.
+#![cfg(test)]
 
 mod cli;
 mod kill;

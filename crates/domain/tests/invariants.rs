@@ -52,12 +52,15 @@ enum Progress {
 pub(crate) struct Before {
     pub(crate) turns: BTreeMap<TurnId, (ThreadId, TaskId)>,
     pub(crate) owed_to_user: BTreeMap<TaskId, usize>,
+    pub(crate) open: BTreeMap<EffectId, OpenEffect>,
 }
 
 impl Before {
     pub(crate) fn of(spine: &Spine) -> Self {
         let turns = spine.turns.iter().map(|(id, turn)| (*id, (turn.thread.clone(), turn.task.clone())));
-        Self { turns: turns.collect(), owed_to_user: owed_to_user(spine) }
+        let open = spine.turns.iter().flat_map(|(id, turn)| turn.open.iter().map(|open| (*id, open.clone())));
+        let open = open.map(|(turn, open)| (EffectId { turn, n: open.n }, open)).collect();
+        Self { turns: turns.collect(), owed_to_user: owed_to_user(spine), open }
     }
 }
 
@@ -92,6 +95,7 @@ impl Past {
             ("a wish that is granted leaves events", granted(events)),
             ("an idle agent has an empty inbox", idle(spine)),
             ("each thread stands where it should", self.standing(spine)),
+            ("a wait ends in its time, and a doubtful write is not repeated unasked", rightly_moved(before, wish, events)),
             ("the last event of an effect is under its turn's own thread", journal(before, events)),
             ("the person is told once what came of each request", told_once(before, wish, events, spine)),
             ("what an open ask or unit waits for is under way exactly once", waits_are_held(spine)),

@@ -163,6 +163,28 @@ pub(crate) fn journal(before: &Before, events: &[Recorded]) -> Law {
     Ok(())
 }
 
+pub(crate) fn rightly_moved(before: &Before, wish: &Command, events: &[Recorded]) -> Law {
+    let (Command::End { id, .. }
+    | Command::Doubt { id }
+    | Command::Restart { id }
+    | Command::Resolve { id, .. }
+    | Command::Expire { id }) = wish
+    else {
+        return Ok(());
+    };
+    let Some(open) = before.open.get(id) else { return Err(format!("{id} was not open")) };
+    let write = open.kind == OpenKind::Tool(EffectClass::Write);
+    let right = match wish {
+        Command::End { .. } => open.stage == Stage::Working,
+        Command::Doubt { .. } => open.stage == Stage::Working && write,
+        Command::Restart { .. } => open.stage == Stage::Cleared && write,
+        Command::Resolve { .. } => open.stage == Stage::InDoubt || open.kind == OpenKind::Approval,
+        _ => open.deadline.is_some_and(|deadline| events.iter().all(|recorded| recorded.at >= deadline)),
+    };
+    law!(right, "{open:?}");
+    Ok(())
+}
+
 pub(crate) fn owed_to_user(spine: &Spine) -> BTreeMap<TaskId, usize> {
     let mut owed = BTreeMap::new();
     let turns = spine.turns.values().map(|turn| (turn.reply_to, &turn.task));

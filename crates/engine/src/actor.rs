@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
@@ -41,13 +42,20 @@ const SNAPSHOT_EVERY: u64 = 20_000;
 /// Events read at a time when the society opens.
 const PAGE: usize = 10_000;
 
-pub(crate) struct Actor {
+/// What the actor shares with its turns.
+pub(crate) struct Shared {
     pub(crate) society: SocietyId,
     pub(crate) ports: Ports,
-    pub(crate) cast: Arc<Cast>,
-    pub(crate) options: Options,
-    pub(crate) door: mpsc::WeakSender<Mail>,
-    pub(crate) mail: mpsc::Receiver<Mail>,
+    pub(crate) cast: Cast,
+    pub(crate) door: mpsc::Sender<Mail>,
+    /// Nobody holds a handle any more.
+    pub(crate) abandoned: AtomicBool,
+}
+
+pub(crate) struct Actor {
+    shared: Arc<Shared>,
+    options: Options,
+    mail: mpsc::Receiver<Mail>,
     spine: Spine,
     bench: Bench,
     /// The waits that end by themselves. An entry whose wait has ended is refused when its time comes.
@@ -85,21 +93,11 @@ pub(crate) async fn fold(ports: &Ports, society: &SocietyId) -> Result<(Spine, S
 }
 
 impl Actor {
-    pub(crate) fn new(
-        society: SocietyId,
-        ports: Ports,
-        cast: Arc<Cast>,
-        options: Options,
-        door: mpsc::WeakSender<Mail>,
-        mail: mpsc::Receiver<Mail>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, options: Options, mail: mpsc::Receiver<Mail>) -> Self {
         let bench = Bench::new(options.max_running, options.max_lingering);
         Self {
-            society,
-            ports,
-            cast,
+            shared,
             options,
-            door,
             mail,
             spine: Spine::default(),
             bench,
@@ -112,7 +110,7 @@ impl Actor {
 
     /// Takes the log's state and begins it if it is empty. Used at the start and after the log has failed.
     pub(crate) async fn recover(&mut self) -> Result<(), LogError> {
-        let (spine, saved) = fold(&self.ports, &self.society).await?;
+        let (spine, saved) = fold(&self.shared.ports, &self.shared.society).await?;
         self.spine = spine;
         self.saved = saved;
         self.timers.clear();
@@ -121,7 +119,7 @@ impl Actor {
             let Options { entropy, limits, role, .. } = &self.options;
             let found = Command::Found { seed: *entropy, limits: *limits, role: role.clone() };
             let mut pass = Pass::default();
-            self.decide(&mut pass, found, None, self.ports.clock.now());
+            self.decide(&mut pass, found, None, self.shared.ports.clock.now());
             self.commit(pass).await?;
         }
         let all: Vec<_> = outstanding(&self.spine).collect();
@@ -140,15 +138,18 @@ impl Actor {
             let alarm = self.alarm.as_mut().map(|(_, alarm)| alarm);
             tokio::select! {
                 biased;
-                taken = self.mail.recv_many(&mut letters, BATCH) => {
-                    if taken == 0 {
-                        // Every handle is gone: nobody can ask for anything any more.
-                        letters.push(Mail::Stop { grace: Duration::ZERO });
-                    }
-                }
+                _ = self.mail.recv_many(&mut letters, BATCH) => {}
                 () = async { match alarm { Some(alarm) => alarm.await, None => std::future::pending().await } } => {
                     self.alarm = None;
                 }
+            }
+            // Whoever is ready to ask does so before the commit begins, so that commits are full.
+            tokio::task::yield_now().await;
+            while letters.len() < BATCH && let Ok(mail) = self.mail.try_recv() {
+                letters.push(mail);
+            }
+            if self.shared.abandoned.load(Ordering::Relaxed) {
+                letters.push(Mail::Stop { grace: Duration::ZERO });
             }
             self.pass(&mut letters).await?;
             self.bench.sweep();
@@ -157,16 +158,14 @@ impl Actor {
                 self.save().await;
                 return Ok(());
             }
-            // Whoever was just answered gets to ask again before the next commit begins, so that commits stay full.
-            tokio::task::yield_now().await;
         }
     }
 
     /// Answers what cannot be done while the log is out of order, until it is time to try again.
     pub(crate) async fn stand_by(&mut self, error: &LogError) -> Standby {
         self.bench.clear().await;
-        let until = Timestamp(self.ports.clock.now().0 + self.options.retry_ms);
-        let mut wake = self.ports.clock.sleep_until(until);
+        let until = Timestamp(self.shared.ports.clock.now().0 + self.options.retry_ms);
+        let mut wake = self.shared.ports.clock.sleep_until(until);
         loop {
             let mail = tokio::select! {
                 biased;
@@ -185,7 +184,7 @@ impl Actor {
     }
 
     async fn pass(&mut self, letters: &mut Vec<Mail>) -> Result<(), LogError> {
-        let at = self.ports.clock.now();
+        let at = self.shared.ports.clock.now();
         let mut pass = Pass::default();
         for mail in letters.drain(..) {
             match mail {
@@ -251,12 +250,12 @@ impl Actor {
 
     async fn append(&mut self, events: &[Arc<Recorded>]) -> Result<(), LogError> {
         let Some(first) = events.first() else { return Ok(()) };
-        self.ports.log.append(&self.society, Seq(first.seq.0 - 1), events).await
+        self.shared.ports.log.append(&self.shared.society, Seq(first.seq.0 - 1), events).await
     }
 
     fn follow(&mut self, events: &[Arc<Recorded>], news: &[(TurnId, Arc<Recorded>)], looks: Vec<Box<dyn FnOnce(&Spine) + Send>>) {
-        if !events.is_empty() && self.ports.live.is_watched(&self.society) {
-            self.ports.live.publish(&self.society, Frame::Committed(events.into()));
+        if !events.is_empty() && self.shared.ports.live.is_watched(&self.shared.society) {
+            self.shared.ports.live.publish(&self.shared.society, Frame::Committed(events.into()));
         }
         for (turn, event) in news {
             self.bench.tell(*turn, event);
@@ -304,18 +303,15 @@ impl Actor {
             if !owed || self.bench.is_seated(id) {
                 continue;
             }
-            let Some((turn, door)) = self.spine.turns.get(&id).zip(self.door.upgrade()) else { continue };
+            let Some(turn) = self.spine.turns.get(&id) else { continue };
             let role = self.spine.agents.get(&turn.agent).and_then(|agent| self.spine.roles.get(&agent.role));
             let seat = turn::Seat {
                 id,
-                society: self.society.clone(),
                 agent: turn.agent.clone(),
                 thread: turn.thread.clone(),
                 role: role.cloned(),
                 seed: self.spine.seed,
-                ports: self.ports.clone(),
-                cast: self.cast.clone(),
-                door,
+                shared: self.shared.clone(),
                 first,
             };
             self.bench.seat(id, |news| turn::run(seat, news));
@@ -325,7 +321,7 @@ impl Actor {
     fn set_alarm(&mut self) {
         let next = self.timers.first().map(|(due, _)| *due).into_iter().chain(self.stopping).min();
         if self.alarm.as_ref().map(|(due, _)| *due) != next {
-            let clock = self.ports.clock.clone();
+            let clock = self.shared.ports.clock.clone();
             self.alarm = next.map(|due| {
                 let alarm: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move { clock.sleep_until(due).await });
                 (due, alarm)
@@ -339,7 +335,7 @@ impl Actor {
     }
 
     fn may_end(&self) -> bool {
-        self.stopping.is_some_and(|latest| self.bench.running() == 0 || self.ports.clock.now() >= latest)
+        self.stopping.is_some_and(|latest| self.bench.running() == 0 || self.shared.ports.clock.now() >= latest)
     }
 
     /// Saves a snapshot. It is a cache, so a failure is only told.
@@ -350,7 +346,7 @@ impl Actor {
         self.saved = self.spine.seq;
         let Ok(body) = serde_json::to_vec(&self.spine) else { return };
         let snapshot = Snapshot { seq: self.spine.seq, version: SPINE_VERSION, body };
-        if let Err(error) = self.ports.log.save_snapshot(&self.society, snapshot).await {
+        if let Err(error) = self.shared.ports.log.save_snapshot(&self.shared.society, snapshot).await {
             tracing::warn!(%error, "the snapshot was not saved; the next start folds more of the log");
         }
     }

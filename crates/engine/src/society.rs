@@ -1,7 +1,7 @@
 //! The door of a society: a cheap handle for everybody who asks something of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::actor::{Actor, Committed, Mail, Standby, fold};
+use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
 use crate::{Cast, Watch};
 
 /// Questions that may queue at a society that is only looked at.
@@ -117,40 +117,57 @@ pub struct Sent {
 /// The door of a society. Clones lead to the same one; it runs until [`Society::stop`] or until the last handle is gone.
 #[derive(Clone)]
 pub struct Society {
-    id: SocietyId,
-    ports: Ports,
-    door: mpsc::Sender<Mail>,
-    draws: Arc<(u64, AtomicU64)>,
-    task: Arc<tokio::sync::Mutex<Option<JoinHandle<()>>>>,
+    handle: Arc<Handle>,
+}
+
+/// What all clones of a handle share.
+struct Handle {
+    shared: Arc<Shared>,
+    /// Where ids of what comes from outside are drawn from, and how many were.
+    entropy: u64,
+    draws: AtomicU64,
+    task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+/// When the last handle is gone, nobody can ask for anything any more: the society ends. What is cut is owed again.
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.abandoned.store(true, Ordering::Relaxed);
+        // Wakes the actor; when its mailbox is full, it is awake.
+        let _ = self.shared.door.try_send(Mail::Stop { grace: Duration::ZERO });
+    }
 }
 
 impl Society {
     /// Opens a society: folds its log and takes up whatever is owed. An empty log is founded.
     pub async fn open(id: SocietyId, ports: Ports, cast: Cast, options: Options) -> Result<Self, LogError> {
         let (door, mail) = mpsc::channel(options.mailbox);
-        let draws = Arc::new((mix(options.entropy), AtomicU64::new(0)));
-        let mut actor = Actor::new(id.clone(), ports.clone(), Arc::new(cast), options, door.downgrade(), mail);
+        let entropy = mix(options.entropy);
+        let shared = Arc::new(Shared { society: id, ports, cast, door, abandoned: AtomicBool::new(false) });
+        let mut actor = Actor::new(shared.clone(), options, mail);
         actor.recover().await?;
-        let task = Arc::new(tokio::sync::Mutex::new(Some(tokio::spawn(keep_running(actor)))));
-        Ok(Self { id, ports, door, draws, task })
+        let task = tokio::sync::Mutex::new(Some(tokio::spawn(keep_running(actor))));
+        Ok(Self { handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), task }) })
     }
 
     /// Opens a society only to look at it: nothing is founded, no turn runs, no time passes, and every wish is refused.
     pub async fn open_to_look(id: SocietyId, ports: Ports) -> Result<Self, LogError> {
         let (spine, _) = fold(&ports, &id).await?;
         let (door, mail) = mpsc::channel(LOOKERS);
-        let task = Arc::new(tokio::sync::Mutex::new(Some(tokio::spawn(show(spine, mail)))));
-        Ok(Self { id, ports, door, draws: Arc::default(), task })
+        let task = tokio::sync::Mutex::new(Some(tokio::spawn(show(spine, mail))));
+        let abandoned = AtomicBool::new(false);
+        let shared = Arc::new(Shared { society: id, ports, cast: Cast::new(), door, abandoned });
+        Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), task }) })
     }
 
     /// Its name.
     pub fn id(&self) -> &SocietyId {
-        &self.id
+        &self.handle.shared.society
     }
 
     /// The log behind it.
     pub fn log(&self) -> &Arc<dyn Log> {
-        &self.ports.log
+        &self.ports().log
     }
 
     /// Gives root a new request.
@@ -216,14 +233,14 @@ impl Society {
         let look = Box::new(move |spine: &Spine| {
             let _ = reply.send(question(spine));
         });
-        self.door.send(Mail::Look(look)).await.map_err(|_| Rejected::Stopping)?;
+        self.handle.shared.door.send(Mail::Look(look)).await.map_err(|_| Rejected::Stopping)?;
         let failed = || Failure::new("unavailable", "the log is out of order just now; try again");
         answer.await.map_err(|_| Rejected::Unavailable(failed()))
     }
 
     /// What passed between the person and the society about a request, in order; nothing if there is no such request.
     pub async fn letters(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Letter>)>, Rejected> {
-        let events = self.ports.log.read_thread(&self.id, &task.thread(), ThreadRange::ALL).await?;
+        let events = self.ports().log.read_thread(self.id(), &task.thread(), ThreadRange::ALL).await?;
         let letter = |recorded: Recorded| match &recorded.event {
             Event::LetterSent { letter, .. } => Some((recorded.clone(), letter.clone())),
             _ => None,
@@ -241,7 +258,7 @@ impl Society {
         });
         let address = || ThreadId::from(if path.is_main() { main.to_string() } else { format!("{main}.{path}") });
         let thread = known.await?.ok_or_else(|| Refusal::UnknownThread(address()))?;
-        let events = self.ports.log.read_thread(&self.id, &thread, ThreadRange::ALL).await?;
+        let events = self.ports().log.read_thread(self.id(), &thread, ThreadRange::ALL).await?;
         Ok(Thread::fold(thread, &events))
     }
 
@@ -264,7 +281,7 @@ impl Society {
 
     /// Everything that happens after a place of the log, without a gap, and live from then on.
     pub fn watch(&self, after: Seq) -> Watch {
-        Watch::new(self.id.clone(), self.ports.log.clone(), self.ports.live.clone(), after)
+        Watch::new(self.id().clone(), self.ports().log.clone(), self.ports().live.clone(), after)
     }
 
     /// Waits for the letter that ends a request.
@@ -286,21 +303,25 @@ impl Society {
     /// next opening.
     pub async fn stop(&self, grace: Duration) {
         // A closed door means that it has ended already.
-        let _ = self.door.send(Mail::Stop { grace }).await;
-        if let Some(task) = self.task.lock().await.take() {
+        let _ = self.handle.shared.door.send(Mail::Stop { grace }).await;
+        if let Some(task) = self.handle.task.lock().await.take() {
             let _ = task.await;
         }
+    }
+
+    fn ports(&self) -> &Ports {
+        &self.handle.shared.ports
     }
 
     async fn wish(&self, command: Command) -> Committed {
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Command { command, reply: Some(reply) };
-        self.door.send(mail).await.map_err(|_| Rejected::Stopping)?;
+        self.handle.shared.door.send(mail).await.map_err(|_| Rejected::Stopping)?;
         answer.await.map_err(|_| Rejected::Stopping)?
     }
 
     fn draw(&self) -> String {
-        unique(self.draws.0, self.ports.clock.now(), self.draws.1.fetch_add(1, Ordering::Relaxed))
+        unique(self.handle.entropy, self.ports().clock.now(), self.handle.draws.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -141,7 +141,9 @@ mod tests {
         for host in ["127.0.0.1", "127.0.0.1:3000", "localhost:9", "LocalHost", "[::1]:3000", "127.9.9.9:1"] {
             assert!(ours("127.0.0.1", host), "{host}");
         }
-        for host in ["", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:3000", "10.0.0.1", "a@127.0.0.1", "::1x"] {
+        for host in
+            ["", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:3000", "10.0.0.1", "a@127.0.0.1", "::1x"]
+        {
             assert!(!ours("127.0.0.1", host), "{host}");
         }
         assert!(ours("0.0.0.0", "10.0.0.1:3000"));

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
-    AgentId, Call, CallResult, Effect, EffectId, Event, Failure, OpenKind, Outcome, Resolution, Seq, Spine, Stage, TaskId, ThreadId,
-    Timestamp, TurnId, Verdict,
+    AgentId, Call, CallResult, Effect, EffectId, Event, Failure, OpenKind, Outcome, Resolution, Seq, Spine, Stage, TaskId,
+    ThreadId, Timestamp, TurnId, Verdict,
 };
 use polis_ports::ThreadRange;
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,8 @@ pub(crate) async fn approvals(State(desk): State<Desk>) -> Result<axum::Json<App
             (Target::Turn(_), None) => None,
         };
         let (thread, path) = found.address;
-        let approval = |what| Approval { id: found.id.to_string(), agent_id: found.agent, task_id: found.task, thread, path, what };
+        let approval =
+            |what| Approval { id: found.id.to_string(), agent_id: found.agent, task_id: found.task, thread, path, what };
         approvals.extend(what.map(approval));
     }
     Ok(axum::Json(Approvals { approvals }))
@@ -198,7 +199,8 @@ impl TryFrom<Spoken> for Word {
 
 impl From<Word> for Resolution {
     fn from(word: Word) -> Self {
-        let result = |content: String, is_error| Self::Outcome(Outcome::Result(CallResult { content: content.into(), is_error }));
+        let result =
+            |content: String, is_error| Self::Outcome(Outcome::Result(CallResult { content: content.into(), is_error }));
         match word {
             Word::Verdict(verdict) => Self::Outcome(Outcome::Verdict(verdict)),
             Word::Done(said) => result(said.unwrap_or_else(|| DONE.to_owned()), false),

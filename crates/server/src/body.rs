@@ -118,7 +118,9 @@ mod tests {
 
     #[test]
     fn depth_counts_brackets_outside_strings() {
-        for (text, want) in [("", 0), ("1", 0), ("{}", 1), ("[[],[[]]]", 3), (r#"["[[[","\"[[{"]"#, 1), (r#"{"a":"\\"}[[]]"#, 2)] {
+        for (text, want) in
+            [("", 0), ("1", 0), ("{}", 1), ("[[],[[]]]", 3), (r#"["[[[","\"[[{"]"#, 1), (r#"{"a":"\\"}[[]]"#, 2)]
+        {
             assert_eq!(depth(text), want, "{text}");
         }
     }

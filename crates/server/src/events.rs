@@ -41,7 +41,8 @@ pub(crate) async fn events(
     let after = Seq(last_event_id(&headers)?.unwrap_or(which.after));
     let last = desk.society.log().head(desk.society.id()).await?;
     if after > last {
-        let detail = format!("the log ends at {last}, before {after}: it is not the one that you were reading; start again from 0");
+        let detail =
+            format!("the log ends at {last}, before {after}: it is not the one that you were reading; start again from 0");
         return Err(Problem::new(StatusCode::CONFLICT, "ahead_of_log", detail));
     }
     let permit = desk.streams.clone().try_acquire_owned().map_err(|_| {
@@ -153,9 +154,11 @@ mod tests {
 
     #[test]
     fn an_event_is_told_with_its_name_and_as_the_log_writes_it() {
-        let of = |event, thread: Option<&str>| Recorded { seq: Seq(3), at: Timestamp(7), thread: thread.map(Into::into), event };
+        let of =
+            |event, thread: Option<&str>| Recorded { seq: Seq(3), at: Timestamp(7), thread: thread.map(Into::into), event };
         let founded = of(Event::SocietyFounded { seed: 1, limits: Limits::default() }, None);
-        for (recorded, name) in [(founded, "societyFounded"), (of(Event::SuggestionDropped, Some("root")), "suggestionDropped")] {
+        for (recorded, name) in [(founded, "societyFounded"), (of(Event::SuggestionDropped, Some("root")), "suggestionDropped")]
+        {
             let told = format!("{:?}", committed(&recorded).unwrap());
             let whole = format!("{:?}", serde_json::to_string(&recorded).unwrap());
             assert!(told.contains(&format!("event: {name}\\n")), "{told}");

@@ -26,7 +26,9 @@ pub(crate) async fn health(State(desk): State<Desk>) -> (StatusCode, axum::Json<
     let alive = society.look(|_| ()).await;
     let (status, word, store) = match (head, alive) {
         (Ok(seq), Ok(())) => (StatusCode::OK, "ok", json!({ "ok": true, "seq": seq })),
-        (Ok(seq), Err(rejected)) => (StatusCode::SERVICE_UNAVAILABLE, "down", json!({ "ok": false, "seq": seq, "code": rejected.code() })),
+        (Ok(seq), Err(rejected)) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "down", json!({ "ok": false, "seq": seq, "code": rejected.code() }))
+        }
         (Err(error), _) => (StatusCode::SERVICE_UNAVAILABLE, "down", json!({ "ok": false, "code": error.code() })),
     };
     let model = json!({ "name": desk.about.model, "offline": desk.about.is_offline });

@@ -45,7 +45,9 @@ pub struct Access {
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Others could connect, unencrypted.
-    #[error("{0} can be reached from other machines, and nothing would be encrypted; listen on 127.0.0.1, or say --insecure-listen if the network is yours alone")]
+    #[error(
+        "{0} can be reached from other machines, and nothing would be encrypted; listen on 127.0.0.1, or say --insecure-listen if the network is yours alone"
+    )]
     NotLoopback(SocketAddr),
     /// Others could connect, without a token.
     #[error("--no-auth lets everybody in who can connect, so it is allowed on loopback only, not on {0}")]

@@ -105,3 +105,21 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::SlotTaken { .. } => StatusCode::CONFLICT,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_log_cannot_do_is_told_apart() {
+        let check = |error: LogError, want: (u16, &str)| {
+            let problem = Problem::from(error);
+            assert_eq!((problem.status.as_u16(), &*problem.code), want);
+        };
+        check(LogError::Full("no room".into()), (507, "disk_full"));
+        check(LogError::Failed("broken".into()), (503, "log_failed"));
+        check(LogError::Damaged("torn".to_owned()), (503, "data_damaged"));
+        let stopping = Problem::from(Rejected::Stopping).into_response();
+        assert_eq!((stopping.status().as_u16(), stopping.headers().contains_key(RETRY_AFTER)), (503, true));
+    }
+}

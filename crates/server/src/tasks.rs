@@ -102,7 +102,8 @@ impl Standing {
 /// Where a request stands that is not done: also one that waits in an inbox behind others.
 fn of_task(spine: &Spine, task: &TaskId) -> Option<&'static str> {
     let tasks = with_those_before(spine, task);
-    let queued = spine.agents.values().any(|agent| agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|due| due.task() == task)));
+    let queued =
+        spine.agents.values().any(|agent| agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|due| due.task() == task)));
     let own = spine.turns.values().any(|turn| turn.task == *task);
     if !queued && !own {
         return None;

@@ -24,7 +24,8 @@ pub(crate) async fn thread(
     Name(id): Name,
     Wanted(which): Wanted<Which>,
 ) -> Result<axum::Json<Thread>, Problem> {
-    let path: SubThreadPath = which.path.parse().map_err(|bad: polis_domain::BadPath| Problem::bad_request("bad_path", bad.to_string()))?;
+    let path: SubThreadPath =
+        which.path.parse().map_err(|bad: polis_domain::BadPath| Problem::bad_request("bad_path", bad.to_string()))?;
     let main = ThreadId::from(id);
     let thread = if which.tree { desk.society.tree(&main, &path).await? } else { desk.society.thread(&main, &path).await? };
     Ok(axum::Json(thread))

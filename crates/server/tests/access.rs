@@ -76,6 +76,7 @@ async fn a_stopping_server_takes_nothing_in_and_lets_go_of_its_address() {
     let society = rig.society.clone();
     rig.stop().await;
     assert_eq!(society.submit("[]").await.unwrap_err().code(), "stopping");
-    let again = tokio::time::timeout(Duration::from_secs(5), Listener::bind(address, Access { token: None, insecure_listen: false }));
+    let again =
+        tokio::time::timeout(Duration::from_secs(5), Listener::bind(address, Access { token: None, insecure_listen: false }));
     assert!(again.await.unwrap().is_ok());
 }

@@ -71,7 +71,8 @@ async fn a_thread_is_shown_by_its_path_and_whole() {
     rig.run(vec![Op::Units(vec![inner])]).await;
     let main = rig.get("/api/threads/root").await.ok();
     assert_eq!(main["settings"]["briefStatus"]["phase"], json!("initial_phase"));
-    let holder = main["messages"].as_array().unwrap().iter().position(|message| message["meta"]["_thread"].is_object()).unwrap();
+    let holder =
+        main["messages"].as_array().unwrap().iter().position(|message| message["meta"]["_thread"].is_object()).unwrap();
     assert_eq!(main["messages"][holder]["meta"]["_thread"].as_object().unwrap().len(), 1, "only its id is there");
 
     let path = format!("messages%5B{holder}%5D.meta._thread");
@@ -128,9 +129,13 @@ async fn a_request_tells_where_it_stands_and_can_be_called_off() {
     let behind = rig.post("/api/submit", json!({ "text": "[]" })).await.ok()["taskId"].clone();
     assert_eq!(status(&behind).await["status"], json!("needs_person"));
 
-    let cancelled = rig.post(&format!("/api/tasks/{}/cancel", task.as_str().unwrap()), json!({ "reason": "enough" })).await.ok();
+    let cancelled =
+        rig.post(&format!("/api/tasks/{}/cancel", task.as_str().unwrap()), json!({ "reason": "enough" })).await.ok();
     assert_eq!(cancelled, json!({ "taskId": task }));
-    assert_eq!(status(&task).await, json!({ "id": task, "status": "cancelled", "failure": { "code": "cancelled", "message": "enough" } }));
+    assert_eq!(
+        status(&task).await,
+        json!({ "id": task, "status": "cancelled", "failure": { "code": "cancelled", "message": "enough" } })
+    );
     rig.ending(&behind.as_str().unwrap().into()).await;
     assert_eq!(status(&behind).await["status"], json!("done"));
 }

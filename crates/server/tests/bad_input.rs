@@ -16,7 +16,13 @@ struct Case {
 }
 
 fn post(target: &str, body: impl Into<Vec<u8>>, status: u16, code: &'static str) -> Case {
-    Case { method: "POST", target: target.to_owned(), content_type: "application/json", body: body.into(), want: (status, code) }
+    Case {
+        method: "POST",
+        target: target.to_owned(),
+        content_type: "application/json",
+        body: body.into(),
+        want: (status, code),
+    }
 }
 
 fn get(target: &str, status: u16, code: &'static str) -> Case {
@@ -72,7 +78,10 @@ fn cases() -> Vec<Case> {
         post("/api/submit", text(17 << 20), 413, "body_too_large"),
         Case { content_type: "text/plain", ..post("/api/submit", r#"{"text":"x"}"#, 415, "unsupported_media_type") },
         Case { content_type: "", ..post("/api/submit", r#"{"text":"x"}"#, 415, "unsupported_media_type") },
-        Case { content_type: "application/x-www-form-urlencoded", ..post("/api/tasks/t/cancel", "", 415, "unsupported_media_type") },
+        Case {
+            content_type: "application/x-www-form-urlencoded",
+            ..post("/api/tasks/t/cancel", "", 415, "unsupported_media_type")
+        },
     ]
 }
 

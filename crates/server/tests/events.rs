@@ -135,7 +135,10 @@ async fn pieces_of_a_reply_come_before_it_and_have_no_id() {
         match told.name.as_str() {
             "effectStarted" => started = Some(told.data["event"]["effectStarted"]["id"].clone()),
             "delta" => {
-                assert_eq!((told.id, Some(&told.data["effect"]), &told.data["thread"]), (None, started.as_ref(), &json!("root")));
+                assert_eq!(
+                    (told.id, Some(&told.data["effect"]), &told.data["thread"]),
+                    (None, started.as_ref(), &json!("root"))
+                );
                 pieces.push(told.data["delta"].clone());
             }
             "effectEnded" => break,
@@ -151,7 +154,13 @@ async fn a_stream_can_be_of_one_thread_only() {
     let rig = Rig::start().await;
     rig.run(vec![Op::Spawn("bob".into()), Op::Think("x".into())]).await;
     rig.run(vec![Op::Ask { agent: "bob".into(), program: Program(vec![Op::Think("y".into())]), patience_ms: 60_000 }]).await;
-    let wanted: Vec<_> = rig.log.events(&society()).iter().filter(|recorded| recorded.thread == Some("bob".into())).map(|recorded| recorded.seq.0).collect();
+    let wanted: Vec<_> = rig
+        .log
+        .events(&society())
+        .iter()
+        .filter(|recorded| recorded.thread == Some("bob".into()))
+        .map(|recorded| recorded.seq.0)
+        .collect();
     let mut stream = Stream::open(&rig, "/api/events?after=0&thread=bob", None).await;
     assert!(wanted.len() >= 4);
     for seq in wanted {

@@ -1,4 +1,5 @@
 //! The server as its clients see it: real TCP on loopback, the real engine, a log in memory.
+#![cfg(test)]
 
 mod access;
 mod api;

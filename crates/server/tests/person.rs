@@ -17,10 +17,9 @@ async fn answer_of(rig: &Rig, task: &Value) -> Value {
 
 #[tokio::test]
 async fn an_approval_is_listed_with_its_question_and_answered_once() {
-    for (word, want) in [
-        (json!({ "approved": true }), "approved"),
-        (json!({ "approved": false, "reason": "not today" }), "denied:not today"),
-    ] {
+    for (word, want) in
+        [(json!({ "approved": true }), "approved"), (json!({ "approved": false, "reason": "not today" }), "denied:not today")]
+    {
         let rig = Rig::start().await;
         let text = Program(vec![Op::Units(vec![Program(vec![Op::Approve("delete it?".into())])])]).text();
         let task = rig.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].clone();
@@ -79,7 +78,12 @@ async fn a_write_in_doubt_is_settled_by_a_persons_word_only() {
         assert_eq!(second.last(), last);
         second.post(&format!("/api/approvals/{id}"), word).await.ok();
         assert_eq!(answer_of(&second, &task).await, json!(want));
-        let restarts = second.log.events(&society()).iter().filter(|recorded| matches!(recorded.event, Event::EffectRestarted { .. })).count();
+        let restarts = second
+            .log
+            .events(&society())
+            .iter()
+            .filter(|recorded| matches!(recorded.event, Event::EffectRestarted { .. }))
+            .count();
         assert_eq!(restarts, usize::from(want == "written"), "nothing is done again unasked");
     }
 }

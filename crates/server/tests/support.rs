@@ -41,7 +41,8 @@ pub(crate) struct Reply {
 
 impl Rig {
     pub(crate) async fn start() -> Self {
-        let tools = ScriptedTools::new().with("note", EffectClass::Write, |_, _| CallResult { content: "noted".into(), is_error: false });
+        let tools = ScriptedTools::new()
+            .with("note", EffectClass::Write, |_, _| CallResult { content: "noted".into(), is_error: false });
         Self::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("a thought")), tools).await
     }
 
@@ -154,7 +155,13 @@ pub(crate) fn society() -> SocietyId {
 }
 
 /// One request on a connection of its own, with exactly these headers and a `Host` if none is given.
-pub(crate) async fn send(address: SocketAddr, method: &str, target: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Response<Incoming> {
+pub(crate) async fn send(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> Response<Incoming> {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);

@@ -23,9 +23,7 @@ pub(crate) fn acknowledged(connection: &Connection, last: Named) -> Result<(), L
 /// The event that the witness names is gone.
 pub(crate) fn lost(last: Named) -> LogError {
     let (society, seq) = row::parts(last.id);
-    LogError::Damaged(format!(
-        "events that were acknowledged are missing, at least event {seq} of society number {society}"
-    ))
+    LogError::Damaged(format!("events that were acknowledged are missing, at least event {seq} of society number {society}"))
 }
 
 /// Reads everything: the structure of the file, every event's checksum, every society without gaps, the index complete.
@@ -44,8 +42,7 @@ pub(crate) fn everything(connection: &Connection) -> Result<(), LogError> {
 }
 
 fn structure(connection: &Connection) -> Result<(), LogError> {
-    let verdict: String =
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(from_sqlite)?;
+    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(from_sqlite)?;
     if verdict == "ok" { Ok(()) } else { Err(LogError::Damaged(verdict)) }
 }
 
@@ -59,9 +56,8 @@ fn events(connection: &Connection) -> Result<i64, LogError> {
     let (mut threaded, mut seen, mut last) = (0, 0, (0, Seq(0)));
     while let Some(row) = rows.next().map_err(from_sqlite)? {
         let (stored, key, thread) = Stored::of(row)?;
-        let society = societies
-            .get(&key)
-            .ok_or_else(|| LogError::Damaged(format!("the name of society number {key} is missing")))?;
+        let society =
+            societies.get(&key).ok_or_else(|| LogError::Damaged(format!("the name of society number {key} is missing")))?;
         if key != last.0 {
             (seen, last) = (seen + 1, (key, Seq(0)));
         }
@@ -78,8 +74,7 @@ fn events(connection: &Connection) -> Result<i64, LogError> {
 
 fn societies(connection: &Connection) -> Result<HashMap<i64, SocietyId>, LogError> {
     let mut statement = connection.prepare("SELECT key, name FROM societies").map_err(from_sqlite)?;
-    let found = statement
-        .query_map([], |row| Ok((row.get(0)?, SocietyId::from(row.get::<_, String>(1)?))))
-        .map_err(from_sqlite)?;
+    let found =
+        statement.query_map([], |row| Ok((row.get(0)?, SocietyId::from(row.get::<_, String>(1)?)))).map_err(from_sqlite)?;
     found.collect::<Result<_, _>>().map_err(from_sqlite)
 }

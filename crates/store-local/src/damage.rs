@@ -18,7 +18,7 @@ const MARKER: &str = "DAMAGED";
 const UNFINISHED: &str = "DAMAGED.unfinished";
 
 /// What moves, in this order: as long as a part is left behind, the witness is too, and misses the rest.
-const FILES: [&str; 6] = [schema::WAL, schema::SHM, schema::JOURNAL, snapshot::FOLDER, schema::FILE, witness::FILE];
+const FILES: [&str; 5] = [schema::WAL, schema::SHM, snapshot::FOLDER, schema::FILE, witness::FILE];
 
 /// Refuses while the marker is there; finishes a move that was cut short.
 pub(crate) fn refuse_marked(dir: &Path) -> Result<(), LogError> {

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::error::from_io;
 use crate::lock::Lock;
 use crate::queue::{Queue, stopped};
-use crate::reader::Readers;
+use crate::reader::{Reader, Readers};
 use crate::row::encode;
 use crate::snapshot::{self, Ticket};
 use crate::witness::{self, Claim, Witness};
@@ -80,8 +80,7 @@ impl LocalLog {
         let health = Arc::new(Health::default());
         let readers = Readers::start(dir, &health.damage_seen)?;
         let writer = Writer::new(dir.to_owned(), options, queue.clone(), health.clone(), witness, connection)?;
-        let writer =
-            thread::Builder::new().name("polis-writer".to_owned()).spawn(|| writer.run()).map_err(from_io)?;
+        let writer = thread::Builder::new().name("polis-writer".to_owned()).spawn(|| writer.run()).map_err(from_io)?;
         Ok(Self { dir: dir.to_owned(), queue, health, readers: Some(readers), writer: Some(writer), lock })
     }
 
@@ -136,19 +135,14 @@ impl Log for LocalLog {
         self.readers()?.run(move |reader| reader.read(&society, after, limit)).await
     }
 
-    async fn read_thread(
-        &self,
-        society: &SocietyId,
-        thread: &ThreadId,
-        range: ThreadRange,
-    ) -> Result<Vec<Recorded>, LogError> {
+    async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
         let (society, thread) = (society.clone(), thread.clone());
         self.readers()?.run(move |reader| reader.read_thread(&society, &thread, range)).await
     }
 
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
         let (dir, society) = (self.dir.clone(), society.clone());
-        let load = move |reader: &mut crate::reader::Reader| {
+        let load = move |reader: &mut Reader| {
             let ticket = Ticket::find(reader.connection()?, &society)?;
             Ok(ticket.and_then(|ticket| ticket.read_body(&dir, &society)))
         };
@@ -157,7 +151,7 @@ impl Log for LocalLog {
 
     async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
         let (dir, name) = (self.dir.clone(), society.clone());
-        let write_body = move |reader: &mut crate::reader::Reader| {
+        let write_body = move |reader: &mut Reader| {
             let old = Ticket::find(reader.connection()?, &name)?;
             let new = Ticket::of(&snapshot);
             if old.is_some_and(|old| new == old || new.is_older_than(old)) {
@@ -170,7 +164,11 @@ impl Log for LocalLog {
         self.write(Work::SaveSnapshot { society: society.clone(), ticket }, 0).await?;
         if let Some(old) = old {
             let (dir, society) = (self.dir.clone(), society.clone());
-            self.readers()?.run(move |_| Ok(old.remove_body(&dir, &society))).await?;
+            let remove = move |_: &mut Reader| {
+                old.remove_body(&dir, &society);
+                Ok(())
+            };
+            self.readers()?.run(remove).await?;
         }
         Ok(())
     }
@@ -191,22 +189,20 @@ fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Connection
         if size(&dir.join(schema::WAL)).map_err(from_io)? > 0 {
             return Err(LogError::Damaged("polis.db is missing or empty, but its WAL is there".to_owned()));
         }
+        schema::create(dir)?;
     }
-    let mut connection = schema::connect_to_write(dir)?;
-    let found = schema::inspect(&connection)?;
-    match (found, claim.last) {
-        (schema::Found::Nothing, Some(last)) => return Err(check::lost(last)),
-        (schema::Found::Nothing, None) => {}
-        (schema::Found::Tables, last) => {
-            if let Some(last) = last {
-                check::acknowledged(&connection, last)?;
-            }
-            if !claim.clean || bytes <= options.check_up_to_bytes {
-                check::everything(&connection)?;
-            }
-        }
+    let connection = schema::connect_to_write(dir)?;
+    let version = schema::version(&connection)?;
+    match claim.last {
+        Some(last) if version == 0 => return Err(check::lost(last)),
+        None if version == 0 => return Err(schema::foreign()),
+        Some(last) => check::acknowledged(&connection, last)?,
+        None => {}
     }
-    schema::prepare(&mut connection, found)?;
+    if !claim.clean || bytes <= options.check_up_to_bytes {
+        check::everything(&connection)?;
+    }
+    schema::update(&connection, version)?;
     // What a killed process left in the WAL may be in the memory of the system only: nobody reads it before it is synced.
     if size(&dir.join(schema::WAL)).map_err(from_io)? > 0 {
         empty_wal(&connection)?;

@@ -40,7 +40,7 @@ impl Readers {
         let mut readers = Self { jobs: Some(sender), threads: Vec::new() };
         for n in 0..THREADS {
             let receiver = receiver.clone();
-            let mut reader = Reader::new(dir, damage_seen.clone());
+            let mut reader = Reader::new(dir, damage_seen.clone())?;
             let work = move || {
                 loop {
                     let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
@@ -92,14 +92,15 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    fn new(dir: &Path, damage_seen: Arc<AtomicBool>) -> Self {
-        Self {
+    /// Connects at once: as long as anybody is connected, SQLite does not look into the WAL for commits that failed.
+    fn new(dir: &Path, damage_seen: Arc<AtomicBool>) -> Result<Self, LogError> {
+        Ok(Self {
             dir: dir.to_owned(),
-            connection: None,
+            connection: Some(schema::connect_to_read(dir)?),
             societies: HashMap::new(),
             names: ThreadNames::default(),
             damage_seen,
-        }
+        })
     }
 
     /// After an error the connection is not used again.
@@ -177,8 +178,10 @@ impl Reader {
         let connection = self.connection.as_ref().ok_or_else(stopped)?;
         let sql = match thread {
             None => "SELECT id, at, thread, version, crc, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
-            Some(_) => "SELECT id, at, thread, version, crc, body FROM events INDEXED BY events_by_thread \
-                        WHERE thread = ?4 AND id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT ?3",
+            Some(_) => {
+                "SELECT id, at, thread, version, crc, body FROM events INDEXED BY events_by_thread \
+                        WHERE thread = ?4 AND id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT ?3"
+            }
         };
         let limit = i64::try_from(range.newest).unwrap_or(i64::MAX);
         let (low, high) = (row::id(key, range.after), row::id(key, range.through));

@@ -56,14 +56,9 @@ pub(crate) fn encode(society: &SocietyId, expected: Seq, events: &[Arc<Recorded>
         serde_json::to_writer(&mut batch.bodies, &recorded.event).map_err(|error| LogError::Failed(error.into()))?;
         let body = start..batch.bodies.len();
         let thread = recorded.thread.clone();
-        let crc = Stored {
-            seq: recorded.seq,
-            at: recorded.at,
-            version: EVENT_VERSION,
-            crc: 0,
-            body: &batch.bodies[body.clone()],
-        }
-        .checksum(society, thread.as_ref());
+        let crc =
+            Stored { seq: recorded.seq, at: recorded.at, version: EVENT_VERSION, crc: 0, body: &batch.bodies[body.clone()] }
+                .checksum(society, thread.as_ref());
         batch.rows.push(NewRow { at: recorded.at, thread, crc, body });
     }
     Ok(batch)

@@ -2,7 +2,7 @@
 //!
 //! `user_version` holds two numbers: the version of the tables and that of the newest event that may stand in them.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
@@ -16,8 +16,7 @@ use crate::error::{from_io, from_sqlite};
 pub(crate) const FILE: &str = "polis.db";
 pub(crate) const WAL: &str = "polis.db-wal";
 pub(crate) const SHM: &str = "polis.db-shm";
-/// Only there while the database is being made.
-pub(crate) const JOURNAL: &str = "polis.db-journal";
+const UNFINISHED: &str = "polis.db.new";
 
 const TABLES_VERSION: u32 = 1;
 const VERSION: u32 = TABLES_VERSION << 16 | EVENT_VERSION;
@@ -47,7 +46,9 @@ const TABLES: &str = "
 pub(crate) fn connect_to_write(dir: &Path) -> Result<Connection, LogError> {
     let connection = connect(dir)?;
     connection
-        .execute_batch("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_size = -16384;")
+        .execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_size = -16384;",
+        )
         .map_err(from_sqlite)?;
     Ok(connection)
 }
@@ -56,6 +57,8 @@ pub(crate) fn connect_to_write(dir: &Path) -> Result<Connection, LogError> {
 pub(crate) fn connect_to_read(dir: &Path) -> Result<Connection, LogError> {
     let connection = connect(dir)?;
     connection.execute_batch("PRAGMA query_only = ON;").map_err(from_sqlite)?;
+    // Whoever has read once stays connected to the WAL.
+    version(&connection)?;
     Ok(connection)
 }
 
@@ -63,7 +66,7 @@ fn connect(dir: &Path) -> Result<Connection, LogError> {
     let connection = Connection::open(dir.join(FILE)).map_err(from_sqlite)?;
     // When the WAL goes into the database is decided by the writer alone, and never for a database that may be damaged.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(from_sqlite)?;
-    connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 67108864;").map_err(from_sqlite)?;
+    connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 16777216;").map_err(from_sqlite)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
@@ -83,49 +86,47 @@ pub(crate) fn refuse_newer_file(dir: &Path) -> Result<(), LogError> {
     }
 }
 
-/// What an opened database is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Nothing was ever written to it.
-    Nothing,
-    /// Our tables.
-    Tables,
-}
-
-/// Looks at an opened database without changing it.
-pub(crate) fn inspect(connection: &Connection) -> Result<Found, LogError> {
-    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(from_sqlite)?;
-    refuse_newer(version)?;
-    if version != 0 {
-        return Ok(Found::Tables);
+/// Makes a database with empty tables. It gets its name when it is whole and on the disk.
+pub(crate) fn create(dir: &Path) -> Result<(), LogError> {
+    let unfinished = dir.join(UNFINISHED);
+    for left in [UNFINISHED, "polis.db.new-journal", "polis.db.new-wal", "polis.db.new-shm"] {
+        match fs::remove_file(dir.join(left)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(from_io(error)),
+            _ => {}
+        }
     }
-    let foreign: bool = connection
-        .query_row("SELECT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
-        .map_err(from_sqlite)?;
-    if foreign {
-        return Err(LogError::Failed(format!("{FILE} was not made by polis; choose another data directory").into()));
-    }
-    Ok(Found::Nothing)
-}
-
-/// Makes the tables if there are none yet, and writes down which versions hold from now on.
-pub(crate) fn prepare(connection: &mut Connection, found: Found) -> Result<(), LogError> {
-    let mode: String = connection
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(from_sqlite)?;
+    let build = || {
+        let connection = Connection::open(&unfinished)?;
+        connection.execute_batch("PRAGMA synchronous = OFF;")?;
+        connection.execute_batch(TABLES)?;
+        connection.pragma_update(None, "user_version", VERSION)?;
+        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))
+    };
+    let mode = build().map_err(from_sqlite)?;
     if mode != "wal" {
         return Err(LogError::Failed(format!("SQLite cannot keep a WAL in this directory (it says `{mode}`)").into()));
     }
-    let create = |connection: &mut Connection| {
-        let transaction = connection.transaction()?;
-        if found == Found::Nothing {
-            transaction.execute_batch(TABLES)?;
-        }
-        transaction.pragma_update(None, "user_version", VERSION)?;
-        transaction.commit()
-    };
-    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(from_sqlite)?;
-    if version == VERSION { Ok(()) } else { create(connection).map_err(from_sqlite) }
+    let file = File::options().write(true).open(&unfinished).map_err(from_io)?;
+    file.sync_all().map_err(from_io)?;
+    // Whoever calls this syncs the directory before anything is acknowledged.
+    fs::rename(unfinished, dir.join(FILE)).map_err(from_io)
+}
+
+/// The version of an opened database; 0 when it was not made by us. Refuses one that is too new.
+pub(crate) fn version(connection: &Connection) -> Result<u32, LogError> {
+    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(from_sqlite)?;
+    refuse_newer(version)?;
+    Ok(version)
+}
+
+/// Writes down which versions hold from now on.
+pub(crate) fn update(connection: &Connection, version: u32) -> Result<(), LogError> {
+    if version == VERSION { Ok(()) } else { connection.pragma_update(None, "user_version", VERSION).map_err(from_sqlite) }
+}
+
+/// The refusal of a database that is none of ours.
+pub(crate) fn foreign() -> LogError {
+    LogError::Failed(format!("{FILE} was not made by polis; choose another data directory").into())
 }
 
 fn refuse_newer(version: u32) -> Result<(), LogError> {

@@ -51,7 +51,9 @@ impl Ticket {
     pub(crate) fn save(self, connection: &Connection, society: &SocietyId) -> Result<(), LogError> {
         let save = || {
             connection
-                .prepare_cached("INSERT OR REPLACE INTO snapshots (society, seq, version, bytes, crc) VALUES (?1, ?2, ?3, ?4, ?5)")?
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO snapshots (society, seq, version, bytes, crc) VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?
                 .execute(params![society.as_str(), self.seq.0 as i64, self.version, self.bytes, self.crc])
         };
         save().map(|_| ()).map_err(from_sqlite)

@@ -33,8 +33,15 @@ pub(crate) struct Job {
 }
 
 pub(crate) enum Work {
-    Append { society: SocietyId, expected: Seq, batch: Batch },
-    SaveSnapshot { society: SocietyId, ticket: Ticket },
+    Append {
+        society: SocietyId,
+        expected: Seq,
+        batch: Batch,
+    },
+    SaveSnapshot {
+        society: SocietyId,
+        ticket: Ticket,
+    },
     /// Find out what became of a group whose commit failed.
     Settle,
 }
@@ -189,9 +196,8 @@ pub(crate) fn empty_wal(connection: &Connection) -> Result<(), LogError> {
 
 /// Whether readers let it go through.
 fn checkpoint(connection: &Connection, mode: &str) -> Result<bool, LogError> {
-    let busy: bool = connection
-        .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0))
-        .map_err(from_sqlite)?;
+    let busy: bool =
+        connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0)).map_err(from_sqlite)?;
     Ok(!busy)
 }
 
@@ -220,8 +226,7 @@ struct Society {
 impl Store {
     fn new(mut connection: Connection) -> Result<Self, LogError> {
         let wal_bytes = Arc::new(AtomicU64::new(0));
-        let page_bytes: u32 =
-            connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(from_sqlite)?;
+        let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(from_sqlite)?;
         let counter = wal_bytes.clone();
         let count = move |_: &mut rusqlite::hooks::Wal, pages: i32| {
             counter.store(u64::try_from(pages).unwrap_or(0) * u64::from(page_bytes), Ordering::Relaxed);
@@ -306,9 +311,7 @@ fn known(connection: &Connection, name: &SocietyId) -> Result<Option<Society>, L
 }
 
 fn found(connection: &Connection, name: &SocietyId) -> Result<Society, LogError> {
-    let add = || {
-        connection.prepare_cached("INSERT INTO societies (name) VALUES (?1)")?.insert(params![name.as_str()])
-    };
+    let add = || connection.prepare_cached("INSERT INTO societies (name) VALUES (?1)")?.insert(params![name.as_str()]);
     let key = add().map_err(from_sqlite)?;
     if key > row::LAST_SOCIETY {
         return Err(LogError::Failed("this data directory holds as many societies as it can".into()));
@@ -316,18 +319,10 @@ fn found(connection: &Connection, name: &SocietyId) -> Result<Society, LogError>
     Ok(Society { key, head: Seq(0), threads: HashMap::new() })
 }
 
-fn insert(
-    connection: &Connection,
-    id: i64,
-    thread: Option<i64>,
-    row: &NewRow,
-    bodies: &[u8],
-) -> Result<(), LogError> {
+fn insert(connection: &Connection, id: i64, thread: Option<i64>, row: &NewRow, bodies: &[u8]) -> Result<(), LogError> {
     let add = || {
         connection
-            .prepare_cached(
-                "INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
+            .prepare_cached("INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
             .execute(params![id, row.at.0 as i64, thread, EVENT_VERSION, row.crc, &bodies[row.body.clone()]])
     };
     add().map(|_| ()).map_err(from_sqlite)

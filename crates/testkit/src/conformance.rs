@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{
-    EffectId, Event, Message, MessageId, Phase, Recorded, Sender, Seq, SocietyId, ThreadId, Timestamp, TurnId,
-};
+use polis_domain::{EffectId, Event, Message, MessageId, Phase, Recorded, Sender, Seq, SocietyId, ThreadId, Timestamp, TurnId};
 use polis_ports::{Log, LogError, Snapshot, ThreadRange};
 
 /// Runs every case, each on a fresh log that `make` gives; panics where the log breaks the contract.
@@ -66,7 +64,8 @@ async fn what_was_appended_is_read_back(log: &dyn Log) {
         written.extend(batch);
         assert_eq!(head(log, &main).await, seq + 3);
     }
-    let late = Recorded { seq: Seq(13), at: Timestamp(u64::MAX), thread: Some(ThreadId::from("")), event: Event::SuggestionDropped };
+    let late =
+        Recorded { seq: Seq(13), at: Timestamp(u64::MAX), thread: Some(ThreadId::from("")), event: Event::SuggestionDropped };
     written.push(Arc::new(late));
     append(log, &main, 12, &written[12..]).await.expect("append");
     assert_eq!(all(log, &main).await, owned(&written));
@@ -93,7 +92,9 @@ async fn of_two_that_race_one_wins(log: Arc<dyn Log>) {
         let racers: Vec<_> = (0..4)
             .map(|racer| {
                 let (log, main) = (log.clone(), main.clone());
-                tokio::spawn(async move { append(&*log, &main, place, &[event(place + 1, Some("root"), &format!("racer {racer}"))]).await })
+                tokio::spawn(async move {
+                    append(&*log, &main, place, &[event(place + 1, Some("root"), &format!("racer {racer}"))]).await
+                })
             })
             .collect();
         let mut winners = Vec::new();

@@ -75,12 +75,7 @@ impl Log for MemoryLog {
         Ok(kept.events.iter().skip(skipped).take(limit).map(|recorded| Recorded::clone(recorded)).collect())
     }
 
-    async fn read_thread(
-        &self,
-        society: &SocietyId,
-        thread: &ThreadId,
-        range: ThreadRange,
-    ) -> Result<Vec<Recorded>, LogError> {
+    async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
         let societies = self.lock();
         let Some(kept) = societies.get(society) else { return Ok(Vec::new()) };
         let Some(places) = kept.threads.get(thread) else { return Ok(Vec::new()) };

@@ -36,7 +36,9 @@ async fn tell<T: serde::de::DeserializeOwned>(config: &Config, target: &str, bod
     let door = Door::open(config, Purpose::Tell).await?;
     let told = door.post(target, body).await;
     if let (Door::Here(_), Ok(_)) = (&door, &told) {
-        out::note("polis: noted in the log; nothing runs here now, and the society turns to it when it next does (polis serve, polis chat)");
+        out::note(
+            "polis: noted in the log; nothing runs here now, and the society turns to it when it next does (polis serve, polis chat)",
+        );
     }
     door.close().await;
     told

@@ -67,7 +67,7 @@ async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exi
             lines: None,
             progress,
         };
-        let ended = follow.to_the_end().await?;
+        let ended = follow.until_it_ends().await?;
         conclude(config, &waiting.task_id, ended, false)
     };
     let done = carried.await;

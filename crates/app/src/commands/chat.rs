@@ -89,7 +89,7 @@ async fn converse(
         lines: Some(lines),
         progress: Progress::of(task.clone()),
     };
-    let ended = follow.to_the_end().await;
+    let ended = follow.until_it_ends().await;
     let Show::Words(words) = &follow.show else { return Ok(Exit::Done) };
     match ended {
         Ok(Ended::Answered(answer)) => words.finish(&answer).map(|()| Exit::Done),

@@ -3,6 +3,7 @@
 use polis_domain::{Recorded, Seq};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::Log;
 use crate::config::Config;
@@ -16,6 +17,7 @@ struct Page {
 }
 
 pub(crate) async fn log(config: &Config, wish: &Log) -> Result<Exit, Trouble> {
+    let stop = wish.follow.then(signals::watch);
     let door = Door::open(config, Purpose::Look).await?;
     let mut seen = Seq(wish.from.saturating_sub(1));
     loop {
@@ -25,24 +27,26 @@ pub(crate) async fn log(config: &Config, wish: &Log) -> Result<Exit, Trouble> {
         }
         for event in page.events {
             let recorded = serde_json::from_str::<Recorded>(event.get()).map_err(|error| {
-                Trouble::new("strange_event", format!("the event after {seen} cannot be understood: {error}; is the other polis newer?"))
+                Trouble::new(
+                    "strange_event",
+                    format!("the event after {seen} cannot be understood: {error}; is the other polis newer?"),
+                )
             })?;
             seen = recorded.seq;
             show(wish, event.get(), &recorded)?;
         }
     }
-    match (&door, wish.follow) {
-        (_, false) => Ok(Exit::Done),
-        (Door::There(_), true) => follow(&door, wish, seen).await,
-        (Door::Here(_), true) => {
+    match (&door, stop) {
+        (_, None) => Ok(Exit::Done),
+        (Door::There(_), Some(stop)) => follow(&door, wish, seen, &stop).await,
+        (Door::Here(_), Some(_)) => {
             out::note("polis: nothing runs here, so nothing more will happen");
             Ok(Exit::Done)
         }
     }
 }
 
-async fn follow(door: &Door, wish: &Log, seen: Seq) -> Result<Exit, Trouble> {
-    let stop = signals::watch();
+async fn follow(door: &Door, wish: &Log, seen: Seq, stop: &CancellationToken) -> Result<Exit, Trouble> {
     let mut events = door.events(seen).await?;
     loop {
         let told = tokio::select! {

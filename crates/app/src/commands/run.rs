@@ -37,7 +37,9 @@ impl TryFrom<cli::Run> for Wish {
 
     fn try_from(typed: cli::Run) -> Result<Self, Trouble> {
         let name = match typed.strategy {
-            Strategy::Auto | Strategy::Simple => return Ok(Self { request: typed.request.join(" "), json: typed.json, agree: typed.approve }),
+            Strategy::Auto | Strategy::Simple => {
+                return Ok(Self { request: typed.request.join(" "), json: typed.json, agree: typed.approve });
+            }
             Strategy::Template => "template",
             Strategy::Workflow => "workflow",
         };
@@ -71,6 +73,6 @@ async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &Cancellat
         lines: lines.as_mut(),
         progress: Progress::of(task.clone()),
     };
-    let ended = follow.to_the_end().await?;
+    let ended = follow.until_it_ends().await?;
     conclude(config, &task, ended, wish.json)
 }

@@ -28,8 +28,12 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
             out::note("polis: going on without HTTP, in this console");
             return in_console(config, log, &stop).await;
         }
-        Err(error @ (BindError::NotLoopback(_) | BindError::OpenToAll(_))) => return Err(Trouble::usage(error.code(), error.to_string())),
-        Err(error @ (BindError::Taken(_) | BindError::Refused(..))) => return Err(Trouble::new(error.code(), error.to_string())),
+        Err(error @ (BindError::NotLoopback(_) | BindError::OpenToAll(_))) => {
+            return Err(Trouble::usage(error.code(), error.to_string()));
+        }
+        Err(error @ (BindError::Taken(_) | BindError::Refused(..))) => {
+            return Err(Trouble::new(error.code(), error.to_string()));
+        }
     };
     let desk = wiring::open(config, log.clone(), Purpose::Work).await?;
     // It only tells others who has the store; without it they must be given the address.
@@ -39,7 +43,9 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
     match &token {
         Some(token) => out::line(&format!("http://{address}/#token={}", token.as_str()))?,
         None => {
-            out::note("polis: WARNING: --no-auth: everybody on this machine can use this society, its tools and your model's key");
+            out::note(
+                "polis: WARNING: --no-auth: everybody on this machine can use this society, its tools and your model's key",
+            );
             out::line(&format!("http://{address}/"))?;
         }
     }
@@ -58,7 +64,9 @@ async fn in_console(config: &Config, log: Arc<LocalLog>, stop: &CancellationToke
 async fn sum_up(desk: &Desk) {
     let society = desk.society();
     match society.log().head(society.id()).await {
-        Ok(last) => out::note(&format!("polis stopped; the log ends at event {last}, and what is unfinished goes on at the next start")),
+        Ok(last) => {
+            out::note(&format!("polis stopped; the log ends at event {last}, and what is unfinished goes on at the next start"))
+        }
         Err(error) => out::note(&format!("polis stopped; {error}")),
     }
 }

@@ -29,7 +29,8 @@ pub(crate) async fn show(config: &Config, wish: &Show) -> Result<Exit, Trouble> 
 fn print(thread: &Thread, address: &str, depth: usize) -> Result<(), Trouble> {
     let margin = "    ".repeat(depth);
     let line = |text: &str| out::line(&format!("{margin}{}", out::harmless(text)));
-    let suggestion = thread.settings.phase_update_suggestion.as_ref().map(|next| format!(", next {}", next.phase)).unwrap_or_default();
+    let suggestion =
+        thread.settings.phase_update_suggestion.as_ref().map(|next| format!(", next {}", next.phase)).unwrap_or_default();
     line(&format!("{address}  (phase {}{suggestion}, {} messages)", thread.phase(), thread.messages.len()))?;
     for (index, message) in thread.messages.iter().enumerate() {
         let sender = match message.sender {

@@ -91,7 +91,14 @@ fn data_of_a_newer_version_are_refused_and_left_alone() {
         file.write_all(&version).unwrap();
     };
     stamp([0x7f, 0, 0, 0]);
-    for args in [&["run", "x"][..], &["serve", "--listen", "127.0.0.1:0"], &["log"], &["show", "root"], &["send", "root", "x"], &["chat"]] {
+    for args in [
+        &["run", "x"][..],
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["log"],
+        &["show", "root"],
+        &["send", "root", "x"],
+        &["chat"],
+    ] {
         home.polis(args).fails(1, "data_too_new");
     }
     stamp(version);

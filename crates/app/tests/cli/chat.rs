@@ -15,7 +15,8 @@ fn lines_are_answered_in_order_and_the_end_of_input_is_the_end() {
     std::fs::write(&file, "first\n\n  \n@root second\n").unwrap();
     let done = Done::from(command.stdin(std::fs::File::open(file).unwrap()).output().unwrap());
     assert_eq!(done.ok(), "one and a half\n二\n");
-    let asked: Vec<_> = model.requests.lock().unwrap().iter().map(|(_, body)| body["messages"].as_array().unwrap().len()).collect();
+    let asked: Vec<_> =
+        model.requests.lock().unwrap().iter().map(|(_, body)| body["messages"].as_array().unwrap().len()).collect();
     assert_eq!(asked, [2, 4], "the second line is part of the same conversation");
 }
 

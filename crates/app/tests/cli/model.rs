@@ -43,7 +43,12 @@ impl ModelServer {
 
     /// Makes a command use it.
     pub(crate) fn set(&self, command: &mut Command) {
-        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", format!("http://{}/v1", self.address)).env("POLIS_MODEL", "openai/test");
+        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", self.base_url()).env("POLIS_MODEL", "openai/test");
+    }
+
+    /// Where it is.
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
     }
 
     /// Waits until one more request is there.
@@ -59,7 +64,8 @@ fn serve(listener: &TcpListener, replies: Vec<Reply>, heard: &Mutex<Vec<(String,
     for reply in replies {
         let Ok((mut stream, _)) = listener.accept() else { return };
         let (head, body) = read(&stream);
-        let last_tool = body["messages"].as_array().and_then(|messages| messages.iter().rev().find(|message| message["role"] == "tool"));
+        let last_tool =
+            body["messages"].as_array().and_then(|messages| messages.iter().rev().find(|message| message["role"] == "tool"));
         let repeated = last_tool.map(|message| message["content"].as_str().unwrap_or_default().to_owned());
         heard.lock().unwrap().push((head, body));
         // The test may be over and no longer interested.
@@ -74,6 +80,10 @@ fn serve(listener: &TcpListener, replies: Vec<Reply>, heard: &Mutex<Vec<(String,
                 Ok(())
             }
         };
+    }
+    // Whoever was not answered is kept waiting.
+    while !silent.is_empty() {
+        std::thread::park();
     }
 }
 
@@ -101,7 +111,8 @@ fn chunk(stream: &mut TcpStream, delta: Value, finish: Option<&str>) -> std::io:
 }
 
 fn end(stream: &mut TcpStream) -> std::io::Result<()> {
-    let usage = json!({ "id": "c", "choices": [], "usage": { "prompt_tokens": 12, "completion_tokens": 34, "total_tokens": 46 } });
+    let usage =
+        json!({ "id": "c", "choices": [], "usage": { "prompt_tokens": 12, "completion_tokens": 34, "total_tokens": 46 } });
     write!(stream, "data: {usage}\n\ndata: [DONE]\n\n")
 }
 
@@ -118,7 +129,11 @@ fn call(stream: &mut TcpStream, tool: &str, arguments: &Value) -> std::io::Resul
     begin(stream)?;
     let arguments = arguments.to_string();
     let (front, back) = arguments.split_at(arguments.len() / 2);
-    chunk(stream, json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": { "name": tool, "arguments": front } }] }), None)?;
+    chunk(
+        stream,
+        json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": { "name": tool, "arguments": front } }] }),
+        None,
+    )?;
     chunk(stream, json!({ "tool_calls": [{ "index": 0, "function": { "arguments": back } }] }), None)?;
     chunk(stream, json!({}), Some("tool_calls"))?;
     end(stream)
@@ -126,5 +141,9 @@ fn call(stream: &mut TcpStream, tool: &str, arguments: &Value) -> std::io::Resul
 
 fn refuse(stream: &mut TcpStream, status: u16, message: &str) -> std::io::Result<()> {
     let body = json!({ "error": { "message": message } }).to_string();
-    write!(stream, "HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    write!(
+        stream,
+        "HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }

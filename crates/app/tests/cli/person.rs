@@ -43,7 +43,8 @@ fn a_run_that_must_wait_for_a_person_says_what_to_do_and_ends_with_3() {
     // Root cannot turn to this before its older question is answered.
     let done = home.polis(&["run", "hello"]);
     assert_eq!(done.code, 3, "{}", done.stderr);
-    for said in [&format!("{id}  root asks: may I sing?"), &format!("polis approve {id}"), &format!("polis deny {id} [reason]")] {
+    for said in [&format!("{id}  root asks: may I sing?"), &format!("polis approve {id}"), &format!("polis deny {id} [reason]")]
+    {
         assert!(done.stderr.contains(said), "{}", done.stderr);
     }
     assert_eq!(done.stdout, "");
@@ -55,7 +56,11 @@ fn a_run_that_must_wait_for_a_person_says_what_to_do_and_ends_with_3() {
     // The code that asked is not part of the program, so the answer leads to a turn that stands still.
     let answered = home.polis(&["deny", &id, "not", "now"]);
     assert_eq!(answered.code, 3, "{}", answered.stderr);
-    assert!(answered.stderr.contains("no_behaviour") && answered.stderr.contains(&format!("polis cancel {task}")), "{}", answered.stderr);
+    assert!(
+        answered.stderr.contains("no_behaviour") && answered.stderr.contains(&format!("polis cancel {task}")),
+        "{}",
+        answered.stderr
+    );
     let verdict = |event: &Event| matches!(event, Event::EffectEnded { outcome: polis_domain::Outcome::Verdict(verdict), .. } if verdict.reason == "not now");
     assert!(home.log().iter().any(|recorded| verdict(&recorded.event)));
 

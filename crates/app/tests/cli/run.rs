@@ -62,6 +62,29 @@ fn without_a_key_the_offline_model_answers_and_says_so() {
 }
 
 #[test]
+fn the_configuration_says_which_model_and_where() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Say(&["from ", "the file"])]);
+    home.write("polis.toml", &format!("model = \"openai/m\"\n\n[providers.openai]\nbase_url = \"{}\"\n", model.base_url()));
+    assert_eq!(home.polis(&["run", "x"]).ok(), "from the file\n");
+    assert_eq!(model.requests.lock().unwrap()[0].1["model"], json!("m"));
+}
+
+#[test]
+fn an_agent_reads_and_writes_the_workspace_but_not_our_data() {
+    let home = Home::new();
+    home.polis(&["run", "write notes/a.txt: 你好"]).ok();
+    assert_eq!(std::fs::read_to_string(home.path().join("notes/a.txt")).unwrap(), "你好");
+    home.polis(&["run", "write .polis/token: mine"]).ok();
+    assert!(!home.data().join("token").exists());
+    assert!(home.polis(&["run", "read .polis/polis.db"]).ok().contains("no agent may touch"));
+    let outside = Home::new();
+    let workspace = outside.path().to_str().unwrap();
+    home.polis(&["run", "--workspace", workspace, "write b.txt: there"]).ok();
+    assert_eq!(std::fs::read_to_string(outside.path().join("b.txt")).unwrap(), "there");
+}
+
+#[test]
 fn json_prints_every_event_of_the_request_as_a_line() {
     let home = Home::new();
     let printed = home.polis(&["run", "--json", "hello"]).ok();

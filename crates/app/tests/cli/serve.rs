@@ -15,7 +15,10 @@ fn a_server_says_where_it_is_answers_and_keeps_what_it_was_told() {
     let home = Home::new();
     let served = home.serve(&[]);
     let (status, health) = http(&served.address, "GET", "/api/health", None, "");
-    assert_eq!((status, &health["status"], &health["model"]), (200, &json!("ok"), &json!({ "name": "offline", "offline": true })));
+    assert_eq!(
+        (status, &health["status"], &health["model"]),
+        (200, &json!("ok"), &json!({ "name": "offline", "offline": true }))
+    );
     assert_eq!(http(&served.address, "GET", "/api/agents", None, "").1["code"], json!("unauthorized"));
 
     let (status, accepted) = served.post("/api/submit", &json!({ "text": "hello" }));

@@ -162,7 +162,8 @@ impl Served {
     pub(crate) fn until(&self, wanted: impl Fn(&Recorded) -> bool) -> Recorded {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let token = self.token.as_deref().unwrap_or_default();
-        write!(stream, "GET /api/events?after=0 HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n\r\n", self.address).unwrap();
+        write!(stream, "GET /api/events?after=0 HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n\r\n", self.address)
+            .unwrap();
         let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
         let events = lines.by_ref().filter_map(|line| serde_json::from_str::<Recorded>(line.strip_prefix("data: ")?).ok());
         events.into_iter().find(wanted).expect("the stream ended before it came")
@@ -209,7 +210,10 @@ impl Drop for Served {
 pub(crate) fn http(address: &str, method: &str, target: &str, token: Option<&str>, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).unwrap();
     let bearer = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-    let head = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\n{bearer}Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {address}\r\n{bearer}Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(body.as_bytes()).unwrap();
     let mut answer = String::new();

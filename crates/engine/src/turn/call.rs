@@ -7,12 +7,11 @@ use futures_util::stream::FuturesUnordered;
 use polis_domain::{
     Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Recorded, ToolCall,
 };
-use polis_ports::{CallContext, Toolbox};
-use tokio::sync::mpsc;
+use polis_ports::CallContext;
 
 use super::journal::Entry;
 use super::{Turn, commit};
-use crate::actor::Mail;
+use crate::actor::Shared;
 use crate::plant::{Plant, is_planted};
 
 impl Turn {
@@ -99,10 +98,9 @@ impl Turn {
         Worker {
             id,
             call: call.clone(),
-            toolbox: self.seat.ports.toolbox.clone(),
-            door: self.seat.door.clone(),
+            shared: self.seat.shared.clone(),
             context: CallContext {
-                society: self.seat.society.clone(),
+                society: self.seat.shared.society.clone(),
                 effect: id,
                 agent: self.seat.agent.clone(),
                 thread: self.seat.thread.clone(),
@@ -157,14 +155,13 @@ fn refused(message: &str) -> CallResult {
 struct Worker {
     id: EffectId,
     call: Call,
-    toolbox: Arc<dyn Toolbox>,
-    door: mpsc::Sender<Mail>,
+    shared: Arc<Shared>,
     context: CallContext,
 }
 
 impl Worker {
     async fn act(&self) -> CallResult {
-        let done = self.toolbox.call(&self.call.tool, &self.call.arguments, &self.context).await;
+        let done = self.shared.ports.toolbox.call(&self.call.tool, &self.call.arguments, &self.context).await;
         done.unwrap_or_else(|error| refused(&error.to_string()))
     }
 
@@ -175,7 +172,7 @@ impl Worker {
             None => self.act().await,
         };
         let ended = Command::End { id: self.id, outcome: Outcome::Result(result) };
-        match commit(&self.door, ended).await.pop() {
+        match commit(&self.shared, ended).await.pop() {
             Some(event) => event,
             None => std::future::pending().await,
         }

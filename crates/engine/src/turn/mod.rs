@@ -15,29 +15,24 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Event, Failure, Message, Origin, Outcome, Phase, Recorded, Response, Role, Sender, Seq,
-    SocietyId, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, mix, unique,
+    AgentId, Command, Effect, EffectId, Event, Failure, Message, Origin, Outcome, Phase, Recorded, ReplyTo, Response, Role, Sender, Seq,
+    SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, mix, unique,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::Cast;
-use crate::actor::Mail;
-use crate::society::Ports;
+use crate::actor::{Mail, Shared};
 use journal::{Entry, Journal};
 pub use threads::BatchUpdate;
 
 /// What a turn needs to begin.
 pub(crate) struct Seat {
     pub(crate) id: TurnId,
-    pub(crate) society: SocietyId,
     pub(crate) agent: AgentId,
     pub(crate) thread: ThreadId,
     pub(crate) role: Option<Arc<Role>>,
     pub(crate) seed: u64,
-    pub(crate) ports: Ports,
-    pub(crate) cast: Arc<Cast>,
-    pub(crate) door: mpsc::Sender<Mail>,
+    pub(crate) shared: Arc<Shared>,
     /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
     pub(crate) first: Option<Arc<Recorded>>,
 }
@@ -49,6 +44,7 @@ pub(crate) struct Seat {
 pub struct Turn {
     seat: Seat,
     origin: Origin,
+    reply_to: ReplyTo,
     task: Task,
     phase: Phase,
     /// Messages in the thread when the turn began, its own user message included.
@@ -67,7 +63,7 @@ pub struct Turn {
 
 /// Runs a turn to its end, or until it is dropped.
 pub(crate) async fn run(seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) {
-    let (id, door) = (seat.id, seat.door.clone());
+    let (id, shared) = (seat.id, seat.shared.clone());
     let command = match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
         Ok(command) => command,
         Err(panic) => {
@@ -78,7 +74,7 @@ pub(crate) async fn run(seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) {
         }
     };
     // A closed door means that the society has ended; the turn is owed again when it opens.
-    let _ = door.send(Mail::Command { command, reply: None }).await;
+    let _ = shared.door.send(Mail::Command { command, reply: None }).await;
 }
 
 async fn work(mut seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) -> Command {
@@ -86,19 +82,20 @@ async fn work(mut seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) -> Command {
     let park = |code: &'static str, message: String| Command::Park { turn: id, reason: Failure::new(code, message) };
     let (first, journal) = match seat.first.take() {
         Some(first) => (first, Journal::default()),
-        None => match Journal::read(&*seat.ports.log, &seat.society, &seat.thread, id).await {
+        None => match Journal::read(&*seat.shared.ports.log, &seat.shared.society, &seat.thread, id).await {
             Ok(found) => found,
             Err(error) => return park(error.code(), error.to_string()),
         },
     };
-    let Event::TurnStarted { behaviour, phase, task, origin, message, index, .. } = &first.event else {
+    let Event::TurnStarted { behaviour, phase, task, origin, reply_to, message, index, .. } = &first.event else {
         return park("data_damaged", format!("event {} does not start a turn", first.seq));
     };
-    let Some(agent) = seat.cast.find(behaviour) else {
+    let Some(agent) = seat.shared.cast.find(behaviour) else {
         return park("no_behaviour", format!("no code is registered for `{behaviour}`; register it and resume the turn"));
     };
     let mut turn = Turn {
         origin: *origin,
+        reply_to: *reply_to,
         task: task.clone(),
         phase: phase.clone(),
         length_at_start: index + u32::from(message.is_some()),
@@ -145,7 +142,7 @@ impl Turn {
 
     /// The tools that can be called.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
-        self.seat.ports.toolbox.tools()
+        self.seat.shared.ports.toolbox.tools()
     }
 
     /// The address of the turn's own thread.
@@ -188,6 +185,7 @@ impl Turn {
                 let message = Message { id, sender: Sender::Bot, text, timestamp: self.now(), meta };
                 TurnResult::Done { message: Some(message), answer, next }
             }
+            None if self.reply_to == ReplyTo::Nobody => TurnResult::Done { message: None, answer: "".into(), next },
             // The handler has written into the thread itself: whoever waits is told what stands there last (D05).
             None => match self.last_bot_text().await {
                 Ok(answer) => TurnResult::Done { message: None, answer, next },
@@ -242,7 +240,7 @@ impl Turn {
 
     /// Has a command committed. When it cannot be, the turn is about to be dropped: it stands still here.
     async fn commit(&self, command: Command) -> Vec<Arc<Recorded>> {
-        commit(&self.seat.door, command).await
+        commit(&self.seat.shared, command).await
     }
 
     async fn park_diverged<T>(&self, n: u32, asked: &str) -> T {
@@ -267,9 +265,9 @@ impl Turn {
     }
 }
 
-async fn commit(door: &mpsc::Sender<Mail>, command: Command) -> Vec<Arc<Recorded>> {
+async fn commit(shared: &Shared, command: Command) -> Vec<Arc<Recorded>> {
     let (reply, answer) = oneshot::channel();
-    if door.send(Mail::Command { command, reply: Some(reply) }).await.is_ok()
+    if shared.door.send(Mail::Command { command, reply: Some(reply) }).await.is_ok()
         && let Ok(Ok(events)) = answer.await
     {
         return events;

@@ -7,7 +7,7 @@ use polis_domain::{Command, Effect, EffectId, Failure, Outcome, Reply, ThreadId}
 use polis_ports::{Collector, Frame, ModelError, ModelRequest, StreamedDelta};
 
 use super::Turn;
-use crate::society::Ports;
+use crate::actor::Shared;
 
 impl Turn {
     /// Asks a model and gives its whole reply. A reply that is in the log is never asked for again.
@@ -33,7 +33,7 @@ impl Turn {
     }
 
     async fn think(&self, id: EffectId, request: ModelRequest) -> Outcome {
-        let telling = Telling { ports: &self.seat.ports, society: &self.seat.society, id, thread: &self.seat.thread };
+        let telling = Telling { shared: &self.seat.shared, id, thread: &self.seat.thread };
         match telling.collect(request).await {
             Ok(reply) => Outcome::Reply(reply),
             Err(error) => Outcome::Failed(Failure::new(error.code(), error.to_string())),
@@ -43,21 +43,21 @@ impl Turn {
 
 /// Collects a reply and tells whoever watches of each piece.
 struct Telling<'a> {
-    ports: &'a Ports,
-    society: &'a polis_domain::SocietyId,
+    shared: &'a Shared,
     id: EffectId,
     thread: &'a ThreadId,
 }
 
 impl Telling<'_> {
     async fn collect(&self, request: ModelRequest) -> Result<Reply, ModelError> {
-        let mut stream = self.ports.model.stream(request).await?;
+        let Shared { ports, society, .. } = self.shared;
+        let mut stream = ports.model.stream(request).await?;
         let mut collector = Collector::default();
         while let Some(delta) = stream.next().await {
             let delta = delta?;
-            if self.ports.live.is_watched(self.society) {
+            if ports.live.is_watched(society) {
                 let told = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
-                self.ports.live.publish(self.society, Frame::Delta(Arc::new(told)));
+                ports.live.publish(society, Frame::Delta(Arc::new(told)));
             }
             collector.push(delta);
         }

@@ -255,7 +255,7 @@ impl Turn {
     }
 
     async fn read(&self, thread: &ThreadId, range: ThreadRange) -> Vec<Recorded> {
-        match self.seat.ports.log.read_thread(&self.seat.society, thread, range).await {
+        match self.seat.shared.ports.log.read_thread(&self.seat.shared.society, thread, range).await {
             Ok(events) => events,
             Err(error) => self.park_unread(error).await,
         }

@@ -16,6 +16,7 @@ use polis_store_local::{LocalLog, Options};
 use crate::support::{Files, all, batch_after, files, fresh_dir, put, wait};
 
 const DIR: &str = "POLIS_TEST_CHILD_DIR";
+const END_AT_FAILURE: &str = "POLIS_TEST_CHILD_END";
 const SOCIETIES: [&str; 3] = ["one", "two", "three"];
 const ROUNDS: usize = 12;
 
@@ -46,6 +47,10 @@ async fn append(log: &LocalLog, name: &str) {
             // Unknown: what the log says now holds.
             if let Ok(head) = log.head(&society).await {
                 println!("\nacknowledged {name} {}", head.0);
+                if std::env::var_os(END_AT_FAILURE).is_some() {
+                    println!("\nsettled {name} {}", head.0);
+                    std::process::abort();
+                }
             }
         }
         Err(other) => println!("\nunexpected {other:?}"),
@@ -70,6 +75,8 @@ enum Harm {
     Fail(&'static str),
     /// This one and all that follow fail.
     FailFrom(&'static str),
+    /// This one fails, and the child dies as soon as it knows what came of it.
+    FailThenDie(&'static str),
 }
 
 /// The child under `strace`.
@@ -108,30 +115,36 @@ fn count_calls(start: &Files, sweep: Sweep) -> usize {
 fn run_harmed(dir: &Path, sweep: Sweep, n: usize) -> String {
     let harm = match sweep.harm {
         Harm::Kill => format!("signal=SIGKILL:when={n}"),
-        Harm::Fail(error) => format!("error={error}:when={n}"),
+        Harm::Fail(error) | Harm::FailThenDie(error) => format!("error={error}:when={n}"),
         Harm::FailFrom(error) => format!("error={error}:when={n}+"),
     };
     let mut strace = traced(dir, sweep, Path::new("/dev/null"));
     strace.args(["-e", &format!("inject={}:{harm}", sweep.call)]);
+    if matches!(sweep.harm, Harm::FailThenDie(_)) {
+        strace.env(END_AT_FAILURE, "");
+    }
     run(strace)
 }
 
-/// What the child said of each society last.
-fn acknowledged(said: &str) -> BTreeMap<&str, usize> {
+/// What the child said of each society last, in lines that begin so.
+fn last_said<'a>(said: &'a str, first: &str) -> BTreeMap<&'a str, usize> {
     assert!(!said.contains("unexpected"), "{said}");
     let words = said.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    words.filter(|words| words[0] == "acknowledged").map(|words| (words[1], words[2].parse().unwrap())).collect()
+    words.filter(|words| words[0] == first).map(|words| (words[1], words[2].parse().unwrap())).collect()
 }
 
 /// Opens what the child left: all that was acknowledged is there, in whole batches, and it goes on from there.
 fn check(dir: &Path, said: &str, what: &str) {
     let log = LocalLog::open_with(dir, OPTIONS).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let acknowledged = acknowledged(said);
+    let (acknowledged, settled) = (last_said(said, "acknowledged"), last_said(said, "settled"));
     for name in SOCIETIES {
         let society = SocietyId::from(name);
         let found = all(&log, &society).unwrap();
         let told = acknowledged.get(name).copied().unwrap_or(0);
         assert!(found.len() >= told, "{what}: {name} has {} events, {told} were acknowledged", found.len());
+        if let Some(settled) = settled.get(name) {
+            assert_eq!(found.len(), *settled, "{what}: {name} was settled otherwise");
+        }
         let mut expected: Vec<Recorded> = Vec::new();
         while expected.len() < found.len() {
             expected.extend(batch_after(expected.len() as u64).iter().map(|recorded| Recorded::clone(recorded)));
@@ -205,7 +218,7 @@ fn a_kill_at_any_write_loses_nothing_that_was_acknowledged() {
     check_all(&[
         (&empty, kill("pwrite64", None), 150),
         (&empty, kill("fsync,fdatasync", None), 30),
-        (&empty, kill("unlink", None), 1),
+        (&empty, kill("rename,renameat,renameat2", None), 1),
         (&used, kill("ftruncate", Some("polis.db")), 3),
         (&used, kill("ftruncate", Some("polis.db-wal")), 1),
     ]);
@@ -223,4 +236,11 @@ fn a_failing_disk_loses_nothing_that_was_acknowledged() {
         (&used, fail("fsync,fdatasync", Harm::FailFrom("EIO"), 5), 30),
         (&used, fail("ftruncate", Harm::Fail("EIO"), 1), 5),
     ]);
+}
+
+#[test]
+fn what_the_log_says_after_a_failed_append_holds_after_a_crash() {
+    let used = used();
+    let fail = |call, error| Sweep { call, file: None, harm: Harm::FailThenDie(error), step: 1 };
+    check_all(&[(&used, fail("fsync,fdatasync", "EIO"), 30)]);
 }

@@ -30,8 +30,8 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
 
 /// The batch that follows event `seq`: sizes and threads differ from batch to batch, some bodies span several pages.
 pub(crate) fn batch_after(seq: u64) -> Vec<Arc<Recorded>> {
-    let thread = |n: u64| if n % 5 == 0 { None } else { Some(format!("thread-{}", n % 3)) };
-    let text = |n: u64| if n % 7 == 0 { "long ".repeat(2_000) } else { format!("message {n}") };
+    let thread = |n: u64| if n.is_multiple_of(5) { None } else { Some(format!("thread-{}", n % 3)) };
+    let text = |n: u64| if n.is_multiple_of(7) { "long ".repeat(2_000) } else { format!("message {n}") };
     (seq + 1..=seq + 1 + seq % 3).map(|n| event(n, thread(n).as_deref(), &text(n))).collect()
 }
 

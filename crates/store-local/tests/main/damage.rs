@@ -207,7 +207,8 @@ fn damage_that_a_read_meets_is_looked_for_at_the_next_opening() {
 
 #[test]
 fn a_damaged_or_missing_snapshot_is_no_snapshot() {
-    let body_of = |dir: &Path| fs::read_dir(dir.join("snapshots")).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let body_of =
+        |dir: &Path| fs::read_dir(dir.join("snapshots")).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
     let dir = fresh_dir();
     let log = LocalLog::open(dir.path()).unwrap();
     fill(&log, 5);
