@@ -143,3 +143,35 @@ fn one_effect_too_many_is_refused_and_refused_ones_take_no_room() {
     let effects = vec![unit("nowhere"), TOOL(), WRITE(), TOOL()];
     check_in(four_agents_within(limits), vec![submit("a", "go")], begin(effect(8, 0), effects), Ok(stated));
 }
+
+#[test]
+fn a_turn_is_owed_while_it_can_go_on_and_its_waits_are_owed_their_times() {
+    let id = effect(8, 0);
+    let deadline = Timestamp(2_000);
+    let sleep = || Effect::Sleep { until: deadline };
+    let waiting = || Owed { run: false, timers: vec![(deadline, id)] };
+    let idle = || Owed { run: false, timers: vec![] };
+    let running = || Owed { run: true, timers: vec![] };
+    let check = |given: Vec<Command>, owed: Owed| {
+        let mut society = four_agents();
+        for command in &given {
+            society.wish(command.clone(), NOON).unwrap();
+        }
+        assert_eq!(outstanding(&society.spine).next(), Some((turn(8), owed)), "{given:?}");
+    };
+    let doubt = || Command::Doubt { id };
+    let again = || Command::Resolve { id, resolution: Resolution::Again };
+    let park = || Command::Park { turn: turn(8), reason: Failure::new("stuck", "stuck") };
+    check(vec![submit("a", "go")], running());
+    check(at_work(vec![TOOL()]), running());
+    check(at_work(vec![sleep()]), waiting());
+    check(at_work(vec![sleep(), TOOL()]), Owed { run: true, ..waiting() });
+    check(and(at_work(vec![sleep(), TOOL()]), [end(effect(8, 1))]), waiting());
+    check(at_work(vec![asking(id, "a", "b")]), idle());
+    check(and(at_work(vec![asking(id, "a", "b")]), [settle(turn(10), "yes")]), running());
+    check(and(at_work(vec![WRITE()]), [doubt()]), idle());
+    check(and(at_work(vec![WRITE()]), [doubt(), again()]), running());
+    check(and(at_work(vec![TOOL()]), [park()]), idle());
+    check(and(at_work(vec![sleep()]), [park()]), waiting());
+    check(and(at_work(vec![TOOL()]), [park(), Command::Resume { turn: turn(8) }]), running());
+}

@@ -1,0 +1,3 @@
+//! The simulator at work.
+
+mod sim;
