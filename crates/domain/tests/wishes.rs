@@ -139,7 +139,8 @@ impl<'a> Chooser<'a> {
     }
 
     fn end(&mut self) -> Option<Command> {
-        let (id, open) = self.open(|open| open.stage == Stage::Working)?;
+        let strays = self.one_in(6);
+        let (id, open) = self.open(|open| strays || open.stage == Stage::Working)?;
         let outcome = match (&open.kind, self.roll(8)) {
             (_, 0) => Outcome::Slept,
             (_, 1) => Outcome::Failed(Failure::new("broken", "it broke")),

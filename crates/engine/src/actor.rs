@@ -20,12 +20,18 @@ use crate::society::{Options, Ports, Rejected};
 use crate::turn;
 use crate::Cast;
 
+/// A question about the spine.
+pub(crate) type Look = Box<dyn FnOnce(&Spine) + Send>;
+
+/// Ends at a time.
+type Alarm = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// What reaches the actor.
 pub(crate) enum Mail {
     /// A wish, and who wants to know what came of it.
     Command { command: Command, reply: Option<oneshot::Sender<Committed>> },
     /// A question about the spine as the log has it.
-    Look(Box<dyn FnOnce(&Spine) + Send>),
+    Look(Look),
     /// Take in no more, let turns reach a safe point within the time given, then end.
     Stop { grace: Duration },
 }
@@ -60,7 +66,7 @@ pub(crate) struct Actor {
     bench: Bench,
     /// The waits that end by themselves. An entry whose wait has ended is refused when its time comes.
     timers: BTreeSet<(Timestamp, EffectId)>,
-    alarm: Option<(Timestamp, Pin<Box<dyn Future<Output = ()> + Send>>)>,
+    alarm: Option<(Timestamp, Alarm)>,
     saved: Seq,
     stopping: Option<Timestamp>,
 }
@@ -71,7 +77,7 @@ struct Pass {
     events: Vec<Arc<Recorded>>,
     replies: Vec<(oneshot::Sender<Committed>, Committed)>,
     news: Vec<(TurnId, Arc<Recorded>)>,
-    looks: Vec<Box<dyn FnOnce(&Spine) + Send>>,
+    looks: Vec<Look>,
 }
 
 /// Folds a society's log, from its snapshot where there is one that we can read.
@@ -253,7 +259,7 @@ impl Actor {
         self.shared.ports.log.append(&self.shared.society, Seq(first.seq.0 - 1), events).await
     }
 
-    fn follow(&mut self, events: &[Arc<Recorded>], news: &[(TurnId, Arc<Recorded>)], looks: Vec<Box<dyn FnOnce(&Spine) + Send>>) {
+    fn follow(&mut self, events: &[Arc<Recorded>], news: &[(TurnId, Arc<Recorded>)], looks: Vec<Look>) {
         if !events.is_empty() && self.shared.ports.live.is_watched(&self.shared.society) {
             self.shared.ports.live.publish(&self.shared.society, Frame::Committed(events.into()));
         }
@@ -323,7 +329,7 @@ impl Actor {
         if self.alarm.as_ref().map(|(due, _)| *due) != next {
             let clock = self.shared.ports.clock.clone();
             self.alarm = next.map(|due| {
-                let alarm: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move { clock.sleep_until(due).await });
+                let alarm: Alarm = Box::pin(async move { clock.sleep_until(due).await });
                 (due, alarm)
             });
         }

@@ -97,7 +97,7 @@ pub(crate) fn create(dir: &Path) -> Result<(), LogError> {
     }
     let build = || {
         let connection = Connection::open(&unfinished)?;
-        connection.execute_batch("PRAGMA synchronous = OFF;")?;
+        connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")?;
         connection.execute_batch(TABLES)?;
         connection.pragma_update(None, "user_version", VERSION)?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))
