@@ -90,9 +90,9 @@ impl AgentId {
 }
 
 impl TaskId {
-    /// The thread that holds what a person and the society said to each other about this task.
+    /// The thread that holds what a person and the society said to each other about this task. No agent can have its name.
     pub fn thread(&self) -> ThreadId {
-        ThreadId(self.0.clone())
+        ThreadId(format!("task:{}", self.0).into())
     }
 }
 
