@@ -42,8 +42,10 @@ pub(crate) type Committed = Result<Vec<Arc<Recorded>>, Rejected>;
 /// Most wishes decided together, and so committed together.
 const BATCH: usize = 512;
 
-/// Events between two snapshots.
+/// Events between two snapshots, at least; and one more for so many bytes of the last one, so that saving a large society
+/// costs no more an event than saving a small one.
 const SNAPSHOT_EVERY: u64 = 20_000;
+const SNAPSHOT_BYTES_AN_EVENT: u64 = 64;
 
 /// Events read at a time when the society opens.
 const PAGE: usize = 10_000;
@@ -68,6 +70,8 @@ pub(crate) struct Actor {
     timers: BTreeSet<(Timestamp, EffectId)>,
     alarm: Option<(Timestamp, Alarm)>,
     saved: Seq,
+    /// When the next snapshot is due.
+    save_at: Seq,
     stopping: Option<Timestamp>,
 }
 
@@ -110,6 +114,7 @@ impl Actor {
             timers: BTreeSet::new(),
             alarm: None,
             saved: Seq(0),
+            save_at: Seq(SNAPSHOT_EVERY),
             stopping: None,
         }
     }
@@ -119,6 +124,7 @@ impl Actor {
         let (spine, saved) = fold(&self.shared.ports, &self.shared.society).await?;
         self.spine = spine;
         self.saved = saved;
+        self.save_at = Seq(saved.0 + SNAPSHOT_EVERY);
         self.timers.clear();
         self.alarm = None;
         if !self.spine.is_founded() {
@@ -248,7 +254,7 @@ impl Actor {
         }
         answer(replies);
         self.follow(&events, &news, looks);
-        if self.spine.seq.0 >= self.saved.0 + SNAPSHOT_EVERY {
+        if self.spine.seq >= self.save_at {
             self.save().await;
         }
         Ok(())
@@ -351,6 +357,7 @@ impl Actor {
         }
         self.saved = self.spine.seq;
         let Ok(body) = serde_json::to_vec(&self.spine) else { return };
+        self.save_at = Seq(self.saved.0 + SNAPSHOT_EVERY.max(body.len() as u64 / SNAPSHOT_BYTES_AN_EVENT));
         let snapshot = Snapshot { seq: self.spine.seq, version: SPINE_VERSION, body };
         if let Err(error) = self.shared.ports.log.save_snapshot(&self.shared.society, snapshot).await {
             tracing::warn!(%error, "the snapshot was not saved; the next start folds more of the log");

@@ -140,7 +140,7 @@ async fn ours(url: &str, kind: Kind) -> Result<f64> {
 async fn runs(society: &Society, agents: std::ops::Range<usize>, answers: &mut tokio::sync::mpsc::Receiver<String>) -> Result<()> {
     let mut next = agents.clone();
     let mut hands = tokio::task::JoinSet::new();
-    let mut ask = |n: usize, hands: &mut tokio::task::JoinSet<_>| {
+    let ask = |n: usize, hands: &mut tokio::task::JoinSet<_>| {
         let society = society.clone();
         hands.spawn(async move { society.send(format!("a{n}").into(), "Is it done?", None).await.map(drop) });
     };
