@@ -24,8 +24,7 @@ pub(crate) fn run_with_args(args: &[String]) -> Result<()> {
 
 /// Checks the table against the record at `ran`, or against the latest run of the tests.
 pub(crate) fn run(workspace: &Workspace, ran: Option<&Path>) -> Result<()> {
-    let text = std::fs::read_to_string(workspace.root.join(TABLE))
-        .with_context(|| format!("cannot read {TABLE}"))?;
+    let text = std::fs::read_to_string(workspace.root.join(TABLE)).with_context(|| format!("cannot read {TABLE}"))?;
     let rows = csv::rows(&text).with_context(|| TABLE.to_owned())?;
     let record = Record::read(ran.unwrap_or(&Record::path(workspace)))?;
     let tally = check(&rows, &record, |path| workspace.root.join(path).exists());
@@ -33,10 +32,7 @@ pub(crate) fn run(workspace: &Workspace, ran: Option<&Path>) -> Result<()> {
         println!("{TABLE}:{complaint}");
     }
     if !tally.complaints.is_empty() {
-        bail!(
-            "{TABLE} does not hold, see the {} lines above",
-            tally.complaints.len()
-        );
+        bail!("{TABLE} does not hold, see the {} lines above", tally.complaints.len());
     }
     println!("{} rows shown by {} tests", tally.rows, tally.tests.len());
     Ok(())
@@ -53,39 +49,27 @@ struct Tally<'a> {
 fn check<'a>(rows: &'a [Row], record: &Record, exists: impl Fn(&str) -> bool) -> Tally<'a> {
     let mut tally = Tally::default();
     let Some((header, rows)) = rows.split_first() else {
-        tally.complaints.push(format!(
-            "1: is empty; begin with the line `{}`",
-            HEADER.join(",")
-        ));
+        tally.complaints.push(format!("1: is empty; begin with the line `{}`", HEADER.join(",")));
         return tally;
     };
     if header.fields != HEADER {
-        tally
-            .complaints
-            .push(format!("1: the first line must be `{}`", HEADER.join(",")));
+        tally.complaints.push(format!("1: the first line must be `{}`", HEADER.join(",")));
         return tally;
     }
     let mut line_of = BTreeMap::new();
     for row in rows {
         let line = row.line;
         let [id, places, tests, _note] = &row.fields[..] else {
-            tally.complaints.push(format!(
-                "{line}: has {} fields instead of {}",
-                row.fields.len(),
-                HEADER.len()
-            ));
+            tally.complaints.push(format!("{line}: has {} fields instead of {}", row.fields.len(), HEADER.len()));
             continue;
         };
         tally.rows += 1;
-        let mut complain =
-            |complaint: String| tally.complaints.push(format!("{line}: {complaint}"));
+        let mut complain = |complaint: String| tally.complaints.push(format!("{line}: {complaint}"));
         if !is_id(id) {
             complain(format!("`{id}` is no id; write R, D or P and a number"));
         }
         if let Some(earlier) = line_of.insert(id, line) {
-            complain(format!(
-                "{id} stands on line {earlier} already; merge the two rows"
-            ));
+            complain(format!("{id} stands on line {earlier} already; merge the two rows"));
         }
         if entries(places).next().is_none() {
             complain(format!("{id} does not say where it lives"));
@@ -119,16 +103,12 @@ fn why_not_shown(test: &str, record: &Record) -> Option<&'static str> {
 }
 
 fn is_id(id: &str) -> bool {
-    id.strip_prefix(['R', 'D', 'P']).is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-    })
+    id.strip_prefix(['R', 'D', 'P'])
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn entries(field: &str) -> impl Iterator<Item = &str> {
-    field
-        .split(';')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty())
+    field.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
 #[cfg(test)]
@@ -137,11 +117,7 @@ mod tests {
 
     fn record() -> Record {
         let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        Record {
-            passed: set(&["a::good", "a/main::good"]),
-            failed: set(&["a::bad"]),
-            ignored: set(&["a::lazy"]),
-        }
+        Record { passed: set(&["a::good", "a/main::good"]), failed: set(&["a::bad"]), ignored: set(&["a::lazy"]) }
     }
 
     fn complaints(table: &str) -> Vec<String> {
@@ -156,10 +132,7 @@ mod tests {
             D01,crates/a.rs; crates/b.rs,a::good; a/main::good,\"why, so\"\n";
         let rows = csv::rows(table).unwrap();
         let tally = check(&rows, &record(), |path| path.starts_with("crates/"));
-        assert_eq!(
-            (tally.rows, tally.tests.len(), tally.complaints),
-            (2, 2, vec![])
-        );
+        assert_eq!((tally.rows, tally.tests.len(), tally.complaints), (2, 2, vec![]));
     }
 
     #[test]
@@ -167,53 +140,20 @@ mod tests {
         let cases = [
             ("", "1: is empty"),
             ("id,test\n", "1: the first line must be"),
-            (
-                "id,where,test,note\nR1,crates/a.rs,a::good\n",
-                "2: has 3 fields",
-            ),
-            (
-                "id,where,test,note\nX1,crates/a.rs,a::good,\n",
-                "2: `X1` is no id",
-            ),
-            (
-                "id,where,test,note\nR,crates/a.rs,a::good,\n",
-                "2: `R` is no id",
-            ),
-            (
-                "id,where,test,note\nR1,crates/a.rs,a::good,\nR1,crates/a.rs,a::good,\n",
-                "3: R1 stands on line 2",
-            ),
-            (
-                "id,where,test,note\nR1,,a::good,\n",
-                "2: R1 does not say where",
-            ),
-            (
-                "id,where,test,note\nR1,gone.rs,a::good,\n",
-                "2: R1 lives in gone.rs, which",
-            ),
-            (
-                "id,where,test,note\nR1,crates/a.rs,,\n",
-                "2: R1 names no test",
-            ),
-            (
-                "id,where,test,note\nR1,crates/a.rs,a::new,\n",
-                "2: R1 is not shown: a::new does not exist",
-            ),
-            (
-                "id,where,test,note\nR1,crates/a.rs,a::bad,\n",
-                "2: R1 is not shown: a::bad failed",
-            ),
-            (
-                "id,where,test,note\nR1,crates/a.rs,a::lazy,\n",
-                "2: R1 is not shown: a::lazy is ignored",
-            ),
+            ("id,where,test,note\nR1,crates/a.rs,a::good\n", "2: has 3 fields"),
+            ("id,where,test,note\nX1,crates/a.rs,a::good,\n", "2: `X1` is no id"),
+            ("id,where,test,note\nR,crates/a.rs,a::good,\n", "2: `R` is no id"),
+            ("id,where,test,note\nR1,crates/a.rs,a::good,\nR1,crates/a.rs,a::good,\n", "3: R1 stands on line 2"),
+            ("id,where,test,note\nR1,,a::good,\n", "2: R1 does not say where"),
+            ("id,where,test,note\nR1,gone.rs,a::good,\n", "2: R1 lives in gone.rs, which"),
+            ("id,where,test,note\nR1,crates/a.rs,,\n", "2: R1 names no test"),
+            ("id,where,test,note\nR1,crates/a.rs,a::new,\n", "2: R1 is not shown: a::new does not exist"),
+            ("id,where,test,note\nR1,crates/a.rs,a::bad,\n", "2: R1 is not shown: a::bad failed"),
+            ("id,where,test,note\nR1,crates/a.rs,a::lazy,\n", "2: R1 is not shown: a::lazy is ignored"),
         ];
         for (table, expected) in cases {
             let complaints = complaints(table);
-            assert!(
-                complaints.len() == 1 && complaints[0].starts_with(expected),
-                "{table:?}: {complaints:?}"
-            );
+            assert!(complaints.len() == 1 && complaints[0].starts_with(expected), "{table:?}: {complaints:?}");
         }
     }
 }

@@ -7,13 +7,8 @@ use crate::workspace::{Workspace, succeed};
 const PACKAGE: &str = "polis-bench";
 
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
-    ensure!(
-        workspace.has_package(PACKAGE),
-        "the workspace has no crate `{PACKAGE}`, so there is nothing to measure"
-    );
+    ensure!(workspace.has_package(PACKAGE), "the workspace has no crate `{PACKAGE}`, so there is nothing to measure");
     let mut cargo = workspace.cargo();
-    cargo
-        .args(["run", "--quiet", "--release", "-p", PACKAGE, "--"])
-        .args(args);
+    cargo.args(["run", "--quiet", "--release", "-p", PACKAGE, "--"]).args(args);
     succeed(&mut cargo, "the bench")
 }

@@ -49,10 +49,7 @@ pub(crate) fn rows(text: &str) -> Result<Vec<Row>> {
             }
         }
         if fields.iter().any(|field| !field.is_empty()) {
-            rows.push(Row {
-                line: start,
-                fields,
-            });
+            rows.push(Row { line: start, fields });
         }
     }
     Ok(rows)
@@ -65,10 +62,7 @@ mod tests {
     fn check(text: &str, expected: &[(usize, &[&str])]) {
         let expected: Vec<Row> = expected
             .iter()
-            .map(|(line, fields)| Row {
-                line: *line,
-                fields: fields.iter().map(|&field| field.to_owned()).collect(),
-            })
+            .map(|(line, fields)| Row { line: *line, fields: fields.iter().map(|&field| field.to_owned()).collect() })
             .collect();
         assert_eq!(rows(text).unwrap(), expected, "{text:?}");
     }
@@ -78,21 +72,12 @@ mod tests {
         check("", &[]);
         check("a,b\n", &[(1, &["a", "b"])]);
         check("a,b\r\nc,", &[(1, &["a", "b"]), (2, &["c", ""])]);
-        check(
-            "a,\"b,\"\"c\"\"\nd\"\n\ne,f",
-            &[(1, &["a", "b,\"c\"\nd"]), (4, &["e", "f"])],
-        );
+        check("a,\"b,\"\"c\"\"\nd\"\n\ne,f", &[(1, &["a", "b,\"c\"\nd"]), (4, &["e", "f"])]);
     }
 
     #[test]
     fn a_broken_quote_names_its_line() {
-        assert_eq!(
-            rows("a\n\"b").unwrap_err().to_string(),
-            "line 2: a quoted field is never closed"
-        );
-        assert_eq!(
-            rows("a\n\"b\"c").unwrap_err().to_string(),
-            "line 2: `c` after a closing quote"
-        );
+        assert_eq!(rows("a\n\"b").unwrap_err().to_string(), "line 2: a quoted field is never closed");
+        assert_eq!(rows("a\n\"b\"c").unwrap_err().to_string(), "line 2: `c` after a closing quote");
     }
 }

@@ -58,19 +58,14 @@ impl Record {
 
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| {
-            format!(
-                "there is no recorded run of the tests at {}; `cargo xtask test` makes one",
-                path.display()
-            )
+            format!("there is no recorded run of the tests at {}; `cargo xtask test` makes one", path.display())
         })?;
-        serde_json::from_str(&text)
-            .with_context(|| format!("{} is not a record of tests", path.display()))
+        serde_json::from_str(&text).with_context(|| format!("{} is not a record of tests", path.display()))
     }
 
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir)
-                .with_context(|| format!("cannot make {}", dir.display()))?;
+            std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
         }
         let text = serde_json::to_string_pretty(self).context("a record is always JSON")?;
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
@@ -84,12 +79,7 @@ mod tests {
     #[test]
     fn a_name_passes_only_when_all_that_share_it_pass() {
         use Verdict::{Failed, Ignored, Passed};
-        for verdicts in [
-            [Passed, Failed],
-            [Failed, Passed],
-            [Passed, Ignored],
-            [Ignored, Passed],
-        ] {
+        for verdicts in [[Passed, Failed], [Failed, Passed], [Passed, Ignored], [Ignored, Passed]] {
             let mut record = Record::default();
             for verdict in verdicts {
                 record.note("polis/doc::src/lib.rs".to_owned(), verdict);

@@ -6,17 +6,6 @@ use crate::workspace::{Workspace, succeed};
 
 pub(crate) fn run(workspace: &Workspace, args: &[impl AsRef<std::ffi::OsStr>]) -> Result<()> {
     let mut cargo = workspace.cargo();
-    cargo
-        .args([
-            "run",
-            "--quiet",
-            "--release",
-            "-p",
-            "polis-testkit",
-            "--bin",
-            "sim",
-            "--",
-        ])
-        .args(args);
+    cargo.args(["run", "--quiet", "--release", "-p", "polis-testkit", "--bin", "sim", "--"]).args(args);
     succeed(&mut cargo, "the simulation")
 }

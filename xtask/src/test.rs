@@ -27,38 +27,14 @@ enum Done {
 }
 
 const STEPS: &[Step] = &[
-    Step {
-        name: "tools that the tests need",
-        run: tools::install,
-    },
-    Step {
-        name: "format",
-        run: style::format,
-    },
-    Step {
-        name: "lints",
-        run: style::lints,
-    },
-    Step {
-        name: "tidy",
-        run: |workspace| tidy::run(workspace).map(passed),
-    },
-    Step {
-        name: "tests",
-        run: suite::run,
-    },
-    Step {
-        name: "planted bugs are caught",
-        run: plants::run,
-    },
-    Step {
-        name: "acceptance",
-        run: |workspace| acceptance::run(workspace, None).map(passed),
-    },
-    Step {
-        name: "simulation",
-        run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed),
-    },
+    Step { name: "tools that the tests need", run: tools::install },
+    Step { name: "format", run: style::format },
+    Step { name: "lints", run: style::lints },
+    Step { name: "tidy", run: |workspace| tidy::run(workspace).map(passed) },
+    Step { name: "tests", run: suite::run },
+    Step { name: "planted bugs are caught", run: plants::run },
+    Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
+    Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },
 ];
 
 pub(crate) fn run(workspace: Workspace) -> Result<()> {
@@ -76,10 +52,7 @@ pub(crate) fn run(workspace: Workspace) -> Result<()> {
             Ok(Done::Skipped(why)) => println!("==> {title}: skipped: {why}, {took}"),
             Err(error) => {
                 println!("==> {title}: RED, {took}: {error:#}");
-                bail!(
-                    "stopped at step {title} after {}",
-                    in_words(began.elapsed())
-                );
+                bail!("stopped at step {title} after {}", in_words(began.elapsed()));
             }
         }
     }

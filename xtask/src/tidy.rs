@@ -12,9 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::workspace::Workspace;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let read = |file: &str| {
-        std::fs::read(workspace.root.join(file)).with_context(|| format!("cannot read {file}"))
-    };
+    let read = |file: &str| std::fs::read(workspace.root.join(file)).with_context(|| format!("cannot read {file}"));
 
     let mut violations = imports::check(&workspace.packages);
     for package in &workspace.packages {
@@ -38,11 +36,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     if !violations.is_empty() {
         bail!("{} things to tidy", violations.len());
     }
-    println!(
-        "tidy: {} crates, {} files",
-        workspace.packages.len(),
-        files.len()
-    );
+    println!("tidy: {} crates, {} files", workspace.packages.len(), files.len());
     Ok(())
 }
 

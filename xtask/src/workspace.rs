@@ -47,19 +47,12 @@ impl Workspace {
     /// Asks `cargo metadata`, without network.
     pub(crate) fn load() -> Result<Self> {
         let output = Command::new(cargo_program())
-            .args([
-                "metadata",
-                "--format-version",
-                "1",
-                "--no-deps",
-                "--offline",
-            ])
+            .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
             .stderr(Stdio::inherit())
             .output()
             .context("cannot start cargo")?;
         ensure!(output.status.success(), "cargo metadata failed");
-        let metadata: Metadata =
-            serde_json::from_slice(&output.stdout).context("cannot read cargo metadata")?;
+        let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cannot read cargo metadata")?;
         metadata.try_into()
     }
 
@@ -73,14 +66,8 @@ impl Workspace {
     /// A cargo call at the root whose output can be read by us.
     pub(crate) fn cargo(&self) -> Command {
         let mut command = Command::new(cargo_program());
-        command
-            .current_dir(&self.root)
-            .env("CARGO_TERM_COLOR", "never");
-        for chatty in [
-            "CARGO_TERM_QUIET",
-            "CARGO_TERM_VERBOSE",
-            "CARGO_TERM_PROGRESS_WHEN",
-        ] {
+        command.current_dir(&self.root).env("CARGO_TERM_COLOR", "never");
+        for chatty in ["CARGO_TERM_QUIET", "CARGO_TERM_VERBOSE", "CARGO_TERM_PROGRESS_WHEN"] {
             command.env_remove(chatty);
         }
         if let Some(dir) = &self.temp_dir {
@@ -108,27 +95,15 @@ impl Workspace {
         let output = Command::new("git")
             .arg("-c")
             .arg(format!("safe.directory={}", self.root.display()))
-            .args([
-                "ls-files",
-                "-z",
-                "--cached",
-                "--others",
-                "--exclude-standard",
-            ])
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
             .current_dir(&self.root)
             .stderr(Stdio::inherit())
             .output()
             .context("cannot start git")?;
-        ensure!(
-            output.status.success(),
-            "git ls-files failed; tidy needs a git checkout"
-        );
+        ensure!(output.status.success(), "git ls-files failed; tidy needs a git checkout");
         let listing = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
-        let mut files: Vec<String> = listing
-            .split_terminator('\0')
-            .filter(|file| self.root.join(file).is_file())
-            .map(str::to_owned)
-            .collect();
+        let mut files: Vec<String> =
+            listing.split_terminator('\0').filter(|file| self.root.join(file).is_file()).map(str::to_owned).collect();
         files.sort();
         files.dedup();
         Ok(files)
@@ -137,9 +112,7 @@ impl Workspace {
 
 /// Runs a command with our own output, and fails with `what` when it does.
 pub(crate) fn succeed(command: &mut Command, what: &str) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start {what}"))?;
+    let status = command.status().with_context(|| format!("cannot start {what}"))?;
     if !status.success() {
         bail!("{what} failed ({status})");
     }
@@ -148,9 +121,7 @@ pub(crate) fn succeed(command: &mut Command, what: &str) -> Result<()> {
 
 /// A variable that Polis itself or a vendor's client would obey.
 fn is_setting(variable: &str) -> bool {
-    variable.starts_with("POLIS_")
-        || variable.ends_with("_API_KEY")
-        || variable.ends_with("_BASE_URL")
+    variable.starts_with("POLIS_") || variable.ends_with("_API_KEY") || variable.ends_with("_BASE_URL")
 }
 
 fn cargo_program() -> PathBuf {
@@ -182,17 +153,8 @@ impl TryFrom<Metadata> for Workspace {
 
     fn try_from(metadata: Metadata) -> Result<Self> {
         let root = metadata.workspace_root;
-        let packages = metadata
-            .packages
-            .into_iter()
-            .map(|entry| entry.under(&root))
-            .collect::<Result<_>>()?;
-        Ok(Self {
-            root,
-            packages,
-            target_dir: metadata.target_directory,
-            temp_dir: None,
-        })
+        let packages = metadata.packages.into_iter().map(|entry| entry.under(&root)).collect::<Result<_>>()?;
+        Ok(Self { root, packages, target_dir: metadata.target_directory, temp_dir: None })
     }
 }
 
@@ -203,30 +165,17 @@ impl PackageEntry {
             .parent()
             .and_then(|dir| dir.strip_prefix(root).ok())
             .and_then(Path::to_str)
-            .with_context(|| {
-                format!(
-                    "{} lies outside the workspace",
-                    self.manifest_path.display()
-                )
-            })?
+            .with_context(|| format!("{} lies outside the workspace", self.manifest_path.display()))?
             .to_owned();
         let dependencies = self
             .dependencies
             .into_iter()
             .map(|entry| Dependency {
                 name: entry.name,
-                purpose: if entry.kind.as_deref() == Some("dev") {
-                    Purpose::Tests
-                } else {
-                    Purpose::Code
-                },
+                purpose: if entry.kind.as_deref() == Some("dev") { Purpose::Tests } else { Purpose::Code },
             })
             .collect();
-        Ok(Package {
-            name: self.name,
-            dir,
-            dependencies,
-        })
+        Ok(Package { name: self.name, dir, dependencies })
     }
 }
 
@@ -245,10 +194,7 @@ mod tests {
         )
         .unwrap();
         let workspace = Workspace::try_from(metadata).unwrap();
-        let dependency = |name: &str, purpose| Dependency {
-            name: name.to_owned(),
-            purpose,
-        };
+        let dependency = |name: &str, purpose| Dependency { name: name.to_owned(), purpose };
         assert_eq!(
             workspace.packages,
             [Package {

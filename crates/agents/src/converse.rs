@@ -24,8 +24,12 @@ impl Agent for Converse {
         let mut messages = self.conversation(turn).await?;
         let system = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
         for _ in 0..self.max_rounds {
-            let request =
-                ModelRequest { system: system.clone(), messages: messages.clone(), tools: turn.tools(), ..ModelRequest::default() };
+            let request = ModelRequest {
+                system: system.clone(),
+                messages: messages.clone(),
+                tools: turn.tools(),
+                ..ModelRequest::default()
+            };
             let reply = turn.model(request).await?;
             if reply.tool_calls.is_empty() {
                 return Ok(Response::new(reply.text));

@@ -97,14 +97,18 @@ impl KillLog {
     }
 
     async fn has_request(&self, text: &str) -> Result<bool, LogError> {
-        let asks = |recorded: &Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. }
-            if letter.from.is_user() && &*letter.payload.text == text);
+        let asks = |recorded: &Recorded| {
+            matches!(&recorded.event, Event::LetterSent { letter, .. }
+            if letter.from.is_user() && &*letter.payload.text == text)
+        };
         Ok(self.events().await?.iter().any(asks))
     }
 
     async fn is_done(&self, requests: usize) -> Result<bool, LogError> {
-        let ends = |recorded: &&Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. }
-            if letter.to.is_user() && letter.kind != LetterKind::Message);
+        let ends = |recorded: &&Recorded| {
+            matches!(&recorded.event, Event::LetterSent { letter, .. }
+            if letter.to.is_user() && letter.kind != LetterKind::Message)
+        };
         let events = self.events().await?;
         Ok(events.iter().filter(ends).count() == requests && Spine::from_iter(&events).turns.is_empty())
     }

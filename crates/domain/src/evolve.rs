@@ -116,6 +116,8 @@ impl Spine {
 
     fn start_effect(&mut self, id: EffectId, effect: &Effect) {
         if let Some(turn) = self.turns.get_mut(&id.turn) {
+            // Most turns have one effect open, and very many may wait.
+            turn.open.reserve_exact(1);
             turn.open.push(OpenEffect::new(id.n, effect));
         }
         if let Effect::Ask { letter, .. } = effect {

@@ -14,11 +14,11 @@ use polis_domain::{
 use polis_ports::{Frame, LogError, Snapshot};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::Cast;
 use crate::bench::Bench;
 use crate::plant::{Plant, is_planted};
 use crate::society::{Options, Ports, Rejected};
 use crate::turn;
-use crate::Cast;
 
 /// A question about the spine.
 pub(crate) type Look = Box<dyn FnOnce(&Spine) + Send>;
@@ -89,7 +89,7 @@ pub(crate) async fn fold(ports: &Ports, society: &SocietyId) -> Result<(Spine, S
     let head = ports.log.head(society).await?;
     let snapshot = ports.log.load_snapshot(society).await?;
     let saved = snapshot.filter(|snapshot| snapshot.version == SPINE_VERSION && snapshot.seq <= head);
-    let spine = saved.and_then(|snapshot| serde_json::from_slice::<Spine>(&snapshot.body).ok());
+    let spine = saved.and_then(|snapshot| Spine::read(&snapshot.body));
     let mut spine = spine.unwrap_or_default();
     let saved = spine.seq;
     while spine.seq < head {
@@ -157,7 +157,9 @@ impl Actor {
             }
             // Whoever is ready to ask does so before the commit begins, so that commits are full.
             tokio::task::yield_now().await;
-            while letters.len() < BATCH && let Ok(mail) = self.mail.try_recv() {
+            while letters.len() < BATCH
+                && let Ok(mail) = self.mail.try_recv()
+            {
                 letters.push(mail);
             }
             if self.shared.abandoned.load(Ordering::Relaxed) {

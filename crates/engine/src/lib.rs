@@ -19,7 +19,7 @@ mod society;
 mod turn;
 mod watch;
 
-pub use agent::{Agent, Cast, Phased, PhaseConfig, StateHandler};
+pub use agent::{Agent, Cast, PhaseConfig, Phased, StateHandler};
 pub use clock::SystemClock;
 pub use live::LocalLive;
 pub use society::{Options, Ports, Rejected, Sent, Society};

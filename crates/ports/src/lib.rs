@@ -10,7 +10,7 @@ mod model;
 mod toolbox;
 
 pub use clock::Clock;
-pub use live::{Frame, LiveStream, Live, StreamedDelta};
+pub use live::{Frame, Live, LiveStream, StreamedDelta};
 pub use log::{Log, LogError, Snapshot, ThreadRange};
 pub use model::{ChatMessage, Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect};
 pub use toolbox::{CallContext, Tool, ToolError, Toolbox};

@@ -26,12 +26,7 @@ pub trait Log: Send + Sync {
     async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError>;
 
     /// The events recorded under one thread, in order.
-    async fn read_thread(
-        &self,
-        society: &SocietyId,
-        thread: &ThreadId,
-        range: ThreadRange,
-    ) -> Result<Vec<Recorded>, LogError>;
+    async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError>;
 
     /// The newest snapshot, if one was saved. A snapshot is a cache: losing it costs time, nothing else.
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError>;

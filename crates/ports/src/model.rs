@@ -207,11 +207,8 @@ impl Collector {
         if !self.done {
             return Err(ModelError::Cut { reason: "the stream ended before the reply did".to_owned() });
         }
-        self.reply.tool_calls = self
-            .calls
-            .into_values()
-            .map(|(id, name, arguments)| ToolCall { id, name, arguments: arguments.into() })
-            .collect();
+        self.reply.tool_calls =
+            self.calls.into_values().map(|(id, name, arguments)| ToolCall { id, name, arguments: arguments.into() }).collect();
         Ok(self.reply)
     }
 }

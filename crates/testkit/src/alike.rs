@@ -12,10 +12,7 @@ pub fn story(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
     let mut turns: BTreeMap<TurnId, (String, Vec<(u32, String)>)> = BTreeMap::new();
     let mut rest = BTreeMap::<String, Vec<String>>::new();
     for recorded in log {
-        if matches!(
-            recorded.event,
-            Event::EffectDoubted { .. } | Event::EffectCleared { .. } | Event::EffectRestarted { .. }
-        ) {
+        if matches!(recorded.event, Event::EffectDoubted { .. } | Event::EffectCleared { .. } | Event::EffectRestarted { .. }) {
             continue;
         }
         let line = plain(&recorded.event);
@@ -56,9 +53,7 @@ pub fn difference(one: &[Recorded], other: &[Recorded]) -> Option<String> {
         let (a, b) = ((a.len(), only(a, b)), (b.len(), only(b, a)));
         let line = a.1.lines().zip(b.1.lines()).find(|(a, b)| a != b).unwrap_or((a.1.as_str(), b.1.as_str()));
         let cut = |text: &str| text.chars().take(400).collect::<String>();
-        differs.then(|| {
-            format!("at `{place}` ({} stories against {}):\n  {}\n  {}", a.0, b.0, cut(line.0), cut(line.1))
-        })
+        differs.then(|| format!("at `{place}` ({} stories against {}):\n  {}\n  {}", a.0, b.0, cut(line.0), cut(line.1)))
     })
 }
 

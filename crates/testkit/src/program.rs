@@ -81,7 +81,8 @@ pub fn worker_role() -> Role {
 
 impl Agent for Programmed {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let program: Program = serde_json::from_str(&turn.task().message).map_err(|error| Failure::new("no_program", error.to_string()))?;
+        let program: Program =
+            serde_json::from_str(&turn.task().message).map_err(|error| Failure::new("no_program", error.to_string()))?;
         let mut words = Vec::new();
         let mut next = None;
         for op in program.0 {
@@ -136,7 +137,9 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
             turn.send(&AgentId::user(), &text).await?;
             "told".to_owned()
         }
-        Op::Spawn(agent) => turn.spawn_agent(&agent.into(), &worker_role().id).await.map_or_else(failed, |()| "spawned".to_owned()),
+        Op::Spawn(agent) => {
+            turn.spawn_agent(&agent.into(), &worker_role().id).await.map_or_else(failed, |()| "spawned".to_owned())
+        }
         Op::Phase(phase) => {
             turn.suggest_phase(Phase::new(&phase).map_err(|bad| Failure::new("bad_phase", bad.to_string()))?).await?;
             format!("{}>{phase}", turn.phase())
@@ -184,7 +187,9 @@ pub fn expected(program: &Program) -> Result<String, String> {
             Op::Think(prompt) => format!("thought({prompt})"),
             Op::Call(calls) => calls.iter().map(|(tool, argument)| format!("{tool}({argument})")).collect::<Vec<_>>().join(","),
             Op::Ask { program, .. } => format!("[{}]", below(program)),
-            Op::Units(programs) => programs.iter().map(|program| format!("{{{}}}", below(program))).collect::<Vec<_>>().join(" "),
+            Op::Units(programs) => {
+                programs.iter().map(|program| format!("{{{}}}", below(program))).collect::<Vec<_>>().join(" ")
+            }
             Op::Sleep(_) => "slept".to_owned(),
             Op::Approve(_) => "approved".to_owned(),
             Op::Tell(_) => "told".to_owned(),

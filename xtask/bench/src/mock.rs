@@ -49,6 +49,7 @@ async fn reply(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infa
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let told = body.windows(9).any(|window| window == b"\"call_1\",") || body.windows(9).any(|window| window == b"\"call_1\"}");
     let reply = if told { ANSWER } else { CALL };
-    let response = Response::builder().header("content-type", "text/event-stream").body(Full::new(Bytes::from_static(reply.as_bytes())));
+    let response =
+        Response::builder().header("content-type", "text/event-stream").body(Full::new(Bytes::from_static(reply.as_bytes())));
     Ok(response.unwrap_or_default())
 }

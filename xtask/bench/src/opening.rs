@@ -48,7 +48,12 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
         opening(dir.path())
     })?;
     figures.add("opening 100,000 events from the log: s", log, Goal::AtMost(1.0), "integrity check included".to_owned());
-    figures.add("opening 100,000 events from a snapshot: s", snapshot, Goal::AtMost(0.2), "integrity check included".to_owned());
+    figures.add(
+        "opening 100,000 events from a snapshot: s",
+        snapshot,
+        Goal::AtMost(0.2),
+        "integrity check included".to_owned(),
+    );
     Ok(())
 }
 

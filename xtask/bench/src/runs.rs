@@ -77,7 +77,9 @@ async fn bare_runs(client: &Client<HttpConnector, Full<Bytes>>, url: &str, each:
         hands.spawn(async move {
             for _ in 0..each {
                 for body in [FIRST, SECOND] {
-                    let request = Request::post(&url).header("content-type", "application/json").body(Full::new(Bytes::from_static(body.as_bytes())))?;
+                    let request = Request::post(&url)
+                        .header("content-type", "application/json")
+                        .body(Full::new(Bytes::from_static(body.as_bytes())))?;
                     let mut reply = client.request(request).await?.into_body();
                     let mut text = Vec::new();
                     while let Some(frame) = reply.frame().await {
@@ -119,7 +121,8 @@ impl Agent for Counted {
 /// CPU milliseconds of a run in a society: 64 agents at once, each run in an agent of its own.
 async fn ours(url: &str, kind: Kind) -> Result<f64> {
     let (log, _guard) = world::log(kind)?;
-    let tools = ScriptedTools::new().with("noop", EffectClass::Read, |_, _| CallResult { content: "ok".into(), is_error: false });
+    let tools =
+        ScriptedTools::new().with("noop", EffectClass::Read, |_, _| CallResult { content: "ok".into(), is_error: false });
     let model = OpenAiChat::new(Http::new(), OpenAiOptions::new("mock", format!("{url}/v1"), "mock"))?;
     let ports = world::ports(log, Arc::new(model), Arc::new(tools));
     let (done, mut answers) = tokio::sync::mpsc::channel(AT_ONCE);
@@ -137,7 +140,11 @@ async fn ours(url: &str, kind: Kind) -> Result<f64> {
 }
 
 /// One run in each of these agents, 64 at once.
-async fn runs(society: &Society, agents: std::ops::Range<usize>, answers: &mut tokio::sync::mpsc::Receiver<String>) -> Result<()> {
+async fn runs(
+    society: &Society,
+    agents: std::ops::Range<usize>,
+    answers: &mut tokio::sync::mpsc::Receiver<String>,
+) -> Result<()> {
     let mut next = agents.clone();
     let mut hands = tokio::task::JoinSet::new();
     let ask = |n: usize, hands: &mut tokio::task::JoinSet<_>| {

@@ -21,66 +21,27 @@ struct Plant {
 /// No target is named, so that the example that is killed is built as well.
 const KILL: &[&str] = &["test", "-p", "polis-app", "--features", "mutants", "--", "kill::"];
 
-const SIM: &[&str] = &[
-    "run",
-    "--release",
-    "-p",
-    "polis-testkit",
-    "--features",
-    "mutants",
-    "--bin",
-    "sim",
-    "--",
-    "--seeds",
-    "300",
-];
+const SIM: &[&str] =
+    &["run", "--release", "-p", "polis-testkit", "--features", "mutants", "--bin", "sim", "--", "--seeds", "300"];
 
 const PLANTS: &[Plant] = &[
     // Someone is told before the store has it: a kill loses an accepted message.
-    Plant {
-        bug: "ack-before-commit",
-        cargo: KILL,
-        says: "an accepted message is missing",
-    },
-    Plant {
-        bug: "ack-before-commit",
-        cargo: SIM,
-        says: "an accepted message is missing",
-    },
+    Plant { bug: "ack-before-commit", cargo: KILL, says: "an accepted message is missing" },
+    Plant { bug: "ack-before-commit", cargo: SIM, says: "an accepted message is missing" },
     // The tool is called before its intent is logged: a kill makes the write happen twice.
-    Plant {
-        bug: "act-before-intent",
-        cargo: KILL,
-        says: "a write happened twice",
-    },
-    Plant {
-        bug: "act-before-intent",
-        cargo: SIM,
-        says: "a write happened twice",
-    },
+    Plant { bug: "act-before-intent", cargo: KILL, says: "a write happened twice" },
+    Plant { bug: "act-before-intent", cargo: SIM, says: "a write happened twice" },
     // A parked turn is not owed after a restart: the run never ends as the undisturbed one did.
-    Plant {
-        bug: "forget-a-wait",
-        cargo: KILL,
-        says: "the society is stuck: a wait was forgotten",
-    },
-    Plant {
-        bug: "forget-a-wait",
-        cargo: SIM,
-        says: "the society is stuck: a wait was forgotten",
-    },
+    Plant { bug: "forget-a-wait", cargo: KILL, says: "the society is stuck: a wait was forgotten" },
+    Plant { bug: "forget-a-wait", cargo: SIM, says: "the society is stuck: a wait was forgotten" },
 ];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     for plant in PLANTS {
         let call = format!("POLIS_PLANT={} cargo {}", plant.bug, plant.cargo.join(" "));
         println!("{call}");
-        let output = workspace
-            .cargo()
-            .args(plant.cargo)
-            .env("POLIS_PLANT", plant.bug)
-            .output()
-            .context("cannot start cargo")?;
+        let output =
+            workspace.cargo().args(plant.cargo).env("POLIS_PLANT", plant.bug).output().context("cannot start cargo")?;
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
         if let Some(why) = why_missed(plant, output.status.success(), &said) {
@@ -96,9 +57,7 @@ fn why_missed(plant: &Plant, succeeded: bool, said: &str) -> Option<String> {
     if succeeded {
         Some(format!("the planted bug `{bug}` went unnoticed"))
     } else if !said.contains(says) {
-        Some(format!(
-            "with the planted bug `{bug}` the check fails without saying \"{says}\""
-        ))
+        Some(format!("with the planted bug `{bug}` the check fails without saying \"{says}\""))
     } else {
         None
     }
@@ -116,16 +75,9 @@ mod tests {
 
     #[test]
     fn a_bug_counts_as_caught_only_by_the_check_that_is_there_for_it() {
-        let plant = Plant {
-            bug: "b",
-            cargo: &[],
-            says: "lost",
-        };
+        let plant = Plant { bug: "b", cargo: &[], says: "lost" };
         assert_eq!(why_missed(&plant, false, "panicked: one is lost"), None);
-        assert_eq!(
-            why_missed(&plant, true, "one is lost").unwrap(),
-            "the planted bug `b` went unnoticed"
-        );
+        assert_eq!(why_missed(&plant, true, "one is lost").unwrap(), "the planted bug `b` went unnoticed");
         assert_eq!(
             why_missed(&plant, false, "error: could not compile").unwrap(),
             "with the planted bug `b` the check fails without saying \"lost\""

@@ -10,20 +10,11 @@ pub(super) fn format(workspace: &Workspace) -> Result<Done> {
 }
 
 pub(super) fn lints(workspace: &Workspace) -> Result<Done> {
-    ask(
-        workspace,
-        "clippy",
-        &["--workspace", "--all-targets", "--", "-D", "warnings"],
-        "cargo clippy",
-    )
+    ask(workspace, "clippy", &["--workspace", "--all-targets", "--", "-D", "warnings"], "cargo clippy")
 }
 
 fn ask(workspace: &Workspace, component: &str, args: &[&str], what: &str) -> Result<Done> {
-    let installed = workspace
-        .cargo()
-        .args([component, "--version"])
-        .output()
-        .is_ok_and(|answer| answer.status.success());
+    let installed = workspace.cargo().args([component, "--version"]).output().is_ok_and(|answer| answer.status.success());
     if !installed {
         return Ok(Done::Skipped(format!("cargo {component} is not installed")));
     }

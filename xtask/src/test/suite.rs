@@ -39,24 +39,11 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let record = match_up(&announced(&stderr, &programs), &lists, &workspace.packages);
     record.write(&record_path)?;
     if !succeeded {
-        bail!(
-            "cargo test failed; not passed: {}",
-            join_or(&record.failed, "see above")
-        );
+        bail!("cargo test failed; not passed: {}", join_or(&record.failed, "see above"));
     }
-    ensure!(
-        record.ignored.is_empty(),
-        "ignored tests are not allowed: {}",
-        join_or(&record.ignored, "")
-    );
-    let unread: usize = lists
-        .iter()
-        .map(|list| list.announced.saturating_sub(list.results.len()))
-        .sum();
-    ensure!(
-        unread == 0,
-        "{unread} results could not be read; no test may print past libtest's capture"
-    );
+    ensure!(record.ignored.is_empty(), "ignored tests are not allowed: {}", join_or(&record.ignored, ""));
+    let unread: usize = lists.iter().map(|list| list.announced.saturating_sub(list.results.len())).sum();
+    ensure!(unread == 0, "{unread} results could not be read; no test may print past libtest's capture");
     // Said by tests that lack a program; repeated here because it scrolls by above.
     for line in stderr.lines().filter(|line| line.starts_with("skipped: ")) {
         println!("{line}");
@@ -69,36 +56,20 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
 fn build(workspace: &Workspace) -> Result<Programs> {
     let output = workspace
         .cargo()
-        .args([
-            "test",
-            "--workspace",
-            "--no-run",
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start cargo")?;
     ensure!(output.status.success(), "the tests do not build");
-    programs(
-        &String::from_utf8_lossy(&output.stdout),
-        &workspace.root,
-        &workspace.packages,
-    )
+    programs(&String::from_utf8_lossy(&output.stdout), &workspace.root, &workspace.packages)
 }
 
 /// Reads cargo's messages about what it built.
 fn programs(messages: &str, root: &Path, packages: &[Package]) -> Result<Programs> {
     let mut programs = Programs::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
-        let message: Message =
-            serde_json::from_str(line).context("cannot read a message of cargo")?;
-        let Message::CompilerArtifact {
-            manifest_path,
-            target,
-            profile,
-            executable: Some(executable),
-        } = message
-        else {
+        let message: Message = serde_json::from_str(line).context("cannot read a message of cargo")?;
+        let Message::CompilerArtifact { manifest_path, target, profile, executable: Some(executable) } = message else {
             continue;
         };
         if !profile.test {
@@ -108,15 +79,8 @@ fn programs(messages: &str, root: &Path, packages: &[Package]) -> Result<Program
             .iter()
             .find(|package| root.join(package.manifest()) == manifest_path)
             .with_context(|| format!("{} is not of this workspace", manifest_path.display()))?;
-        let is_library = !target
-            .kind
-            .iter()
-            .any(|kind| ["bin", "test", "example", "bench"].contains(&kind.as_str()));
-        let prefix = if is_library {
-            package.name.clone()
-        } else {
-            format!("{}/{}", package.name, target.name)
-        };
+        let is_library = !target.kind.iter().any(|kind| ["bin", "test", "example", "bench"].contains(&kind.as_str()));
+        let prefix = if is_library { package.name.clone() } else { format!("{}/{}", package.name, target.name) };
         programs.insert(file_name(&executable.to_string_lossy()).to_owned(), prefix);
     }
     Ok(programs)
@@ -150,12 +114,7 @@ struct Profile {
 fn announced<'a>(stderr: &str, programs: &'a Programs) -> Vec<&'a str> {
     stderr
         .lines()
-        .filter_map(|line| {
-            line.trim_start()
-                .strip_prefix("Running ")?
-                .strip_suffix(')')?
-                .rsplit_once('(')
-        })
+        .filter_map(|line| line.trim_start().strip_prefix("Running ")?.strip_suffix(')')?.rsplit_once('('))
         .filter_map(|(_, program)| programs.get(file_name(program)).map(String::as_str))
         .collect()
 }
@@ -171,10 +130,7 @@ fn lists(stdout: &str) -> Vec<List<'_>> {
     let mut lists: Vec<List<'_>> = Vec::new();
     for line in stdout.lines() {
         if let Some(announced) = beginning(line) {
-            lists.push(List {
-                announced,
-                results: Vec::new(),
-            });
+            lists.push(List { announced, results: Vec::new() });
         } else if let (Some(list), Some(result)) = (lists.last_mut(), result(line)) {
             list.results.push(result);
         }
@@ -185,11 +141,7 @@ fn lists(stdout: &str) -> Vec<List<'_>> {
 /// `running 3 tests`
 fn beginning(line: &str) -> Option<usize> {
     let count = line.strip_prefix("running ")?;
-    count
-        .strip_suffix(" tests")
-        .or_else(|| count.strip_suffix(" test"))?
-        .parse()
-        .ok()
+    count.strip_suffix(" tests").or_else(|| count.strip_suffix(" test"))?.parse().ok()
 }
 
 /// `test path::name ... ok`
@@ -201,10 +153,7 @@ fn result(line: &str) -> Option<(&str, Verdict)> {
         _ if verdict.starts_with("ignored") => Verdict::Ignored,
         _ => return None,
     };
-    Some((
-        name.strip_suffix(" - should panic").unwrap_or(name),
-        verdict,
-    ))
+    Some((name.strip_suffix(" - should panic").unwrap_or(name), verdict))
 }
 
 fn match_up(announced: &[&str], lists: &[List<'_>], packages: &[Package]) -> Record {
@@ -243,28 +192,17 @@ fn join_or(tests: &std::collections::BTreeSet<String>, otherwise: &str) -> Strin
     if tests.is_empty() {
         return otherwise.to_owned();
     }
-    tests
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(", ")
+    tests.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Runs a command, shows what it prints as it comes, and hands it back: whether it succeeded, stdout, stderr.
 fn tee(command: &mut Command) -> Result<(bool, String, String)> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cannot start cargo")?;
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("cannot start cargo")?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (stdout, stderr) = std::thread::scope(|scope| {
         let stdout = scope.spawn(move || copy(stdout, std::io::stdout()));
         let stderr = scope.spawn(move || copy(stderr, std::io::stderr()));
-        (
-            stdout.join().expect("copying does not panic"),
-            stderr.join().expect("copying does not panic"),
-        )
+        (stdout.join().expect("copying does not panic"), stderr.join().expect("copying does not panic"))
     });
     let status = child.wait().context("cannot wait for cargo")?;
     Ok((status.success(), stdout?, stderr?))
@@ -287,17 +225,9 @@ mod tests {
     use super::*;
 
     fn packages() -> Vec<Package> {
-        [
-            ("polis-app", "crates/app"),
-            ("polis-store-local", "crates/store-local"),
-            ("polis", "crates/polis"),
-        ]
-        .map(|(name, dir)| Package {
-            name: name.to_owned(),
-            dir: dir.to_owned(),
-            dependencies: vec![],
-        })
-        .into()
+        [("polis-app", "crates/app"), ("polis-store-local", "crates/store-local"), ("polis", "crates/polis")]
+            .map(|(name, dir)| Package { name: name.to_owned(), dir: dir.to_owned(), dependencies: vec![] })
+            .into()
     }
 
     fn artifact(dir: &str, kind: &str, name: &str, test: bool, executable: &str) -> String {
@@ -314,20 +244,8 @@ mod tests {
             artifact("crates/app", "bin", "polis", true, "/t/debug/deps/polis-1a"),
             artifact("crates/app", "bin", "polis", false, "/t/debug/polis"),
             artifact("crates/app", "test", "main", true, "/t/debug/deps/main-2b"),
-            artifact(
-                "crates/store-local",
-                "lib",
-                "polis_store_local",
-                true,
-                "/t/debug/deps/polis_store_local-3c",
-            ),
-            artifact(
-                "crates/store-local",
-                "test",
-                "main",
-                true,
-                "/t/debug/deps/main-4d",
-            ),
+            artifact("crates/store-local", "lib", "polis_store_local", true, "/t/debug/deps/polis_store_local-3c"),
+            artifact("crates/store-local", "test", "main", true, "/t/debug/deps/main-4d"),
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
         programs(&messages.join("\n"), Path::new("/ws"), &packages()).unwrap()
@@ -351,12 +269,7 @@ thread 'x' panicked at 'Running (away)'
             ("polis-1a", "polis-app/polis"),
             ("polis_store_local-3c", "polis-store-local"),
         ];
-        assert_eq!(
-            built(),
-            expected
-                .map(|(program, prefix)| (program.to_owned(), prefix.to_owned()))
-                .into()
-        );
+        assert_eq!(built(), expected.map(|(program, prefix)| (program.to_owned(), prefix.to_owned())).into());
     }
 
     #[test]
@@ -406,12 +319,6 @@ test crates/polis/src/ask.rs - Society::ask (line 19) ... ok
     #[test]
     fn a_result_that_was_torn_apart_is_missed_not_guessed() {
         let stdout = "running 2 tests\ntest a ... hello\nok\ntest b ... FAILED\n";
-        assert_eq!(
-            lists(stdout),
-            [List {
-                announced: 2,
-                results: vec![("b", Verdict::Failed)]
-            }]
-        );
+        assert_eq!(lists(stdout), [List { announced: 2, results: vec![("b", Verdict::Failed)] }]);
     }
 }

@@ -17,40 +17,24 @@ struct Tool {
 
 const TOOLS: &[Tool] = &[
     // Kills a process at, and injects errors into, a chosen system call.
-    Tool {
-        program: "strace",
-        package: "strace",
-    },
+    Tool { program: "strace", package: "strace" },
 ];
 
 pub(super) fn install(_: &Workspace) -> Result<Done> {
-    let missing: Vec<&Tool> = TOOLS
-        .iter()
-        .filter(|tool| !is_on_path(tool.program))
-        .collect();
+    let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !is_on_path(tool.program)).collect();
     if missing.is_empty() {
         return Ok(Done::Passed);
     }
     let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
     println!("installing {}", packages.join(", "));
     if let Err(why) = apt_install(&packages) {
-        return Ok(Done::Skipped(format!(
-            "cannot install {}: {why}",
-            packages.join(", ")
-        )));
+        return Ok(Done::Skipped(format!("cannot install {}: {why}", packages.join(", "))));
     }
-    let still: Vec<&str> = missing
-        .iter()
-        .map(|tool| tool.program)
-        .filter(|program| !is_on_path(program))
-        .collect();
+    let still: Vec<&str> = missing.iter().map(|tool| tool.program).filter(|program| !is_on_path(program)).collect();
     Ok(if still.is_empty() {
         Done::Passed
     } else {
-        Done::Skipped(format!(
-            "{} is installed but not on the PATH",
-            still.join(", ")
-        ))
+        Done::Skipped(format!("{} is installed but not on the PATH", still.join(", ")))
     })
 }
 
@@ -83,32 +67,21 @@ fn apt_get(args: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     let complaint = String::from_utf8_lossy(&output.stderr);
-    Err(complaint
-        .lines()
-        .rfind(|line| !line.trim().is_empty())
-        .unwrap_or("apt-get failed")
-        .trim()
-        .to_owned())
+    Err(complaint.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("apt-get failed").trim().to_owned())
 }
 
 fn is_root() -> bool {
-    Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .map(|dir| dir.join(program))
-        .any(|file| is_program(&file))
+    std::env::split_paths(&path).map(|dir| dir.join(program)).any(|file| is_program(&file))
 }
 
 fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    file.metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

@@ -8,10 +8,7 @@ pub(super) const MAP: &str = "ARCHITECTURE.md";
 
 /// The manifest takes its lints from the workspace.
 pub(super) fn check_manifest(package: &Package, manifest: &str) -> Option<Violation> {
-    let mut lines = manifest
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut lines = manifest.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let inherits = lines.any(|line| line == "[lints]") && lines.next() == Some("workspace = true");
     (!inherits).then(|| Violation {
         place: package.manifest(),
@@ -50,31 +47,20 @@ mod tests {
     use super::*;
 
     fn package(dir: &str) -> Package {
-        Package {
-            name: "made-up".to_owned(),
-            dir: dir.to_owned(),
-            dependencies: vec![],
-        }
+        Package { name: "made-up".to_owned(), dir: dir.to_owned(), dependencies: vec![] }
     }
 
     #[test]
     fn a_manifest_without_the_lints_of_the_workspace_is_reported() {
         for (manifest, fine) in [
-            (
-                "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n",
-                true,
-            ),
+            ("[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n", true),
             ("[lints]\n# as everywhere\nworkspace = true\n", true),
             ("[package]\nname = \"a\"\n", false),
             ("[lints.rust]\nunsafe_code = \"allow\"\n", false),
             ("[lints]\n[package]\nworkspace = true\n", false),
             ("#[lints]\nworkspace = true\n", false),
         ] {
-            assert_eq!(
-                check_manifest(&package("crates/a"), manifest).is_none(),
-                fine,
-                "{manifest:?}"
-            );
+            assert_eq!(check_manifest(&package("crates/a"), manifest).is_none(), fine, "{manifest:?}");
         }
     }
 
@@ -91,11 +77,7 @@ mod tests {
             ("the domain is pure", "crates/domain", false),
             ("", "crates/domain", false),
         ] {
-            assert_eq!(
-                check_map(&[package(dir)], map).is_empty(),
-                fine,
-                "{map:?} {dir}"
-            );
+            assert_eq!(check_map(&[package(dir)], map).is_empty(), fine, "{map:?} {dir}");
         }
     }
 }

@@ -22,67 +22,20 @@ enum Ours {
 }
 
 const ROWS: &[Row] = &[
-    Row {
-        package: "polis-domain",
-        may_use: Ours::Only(&[]),
-    },
-    Row {
-        package: "polis-ports",
-        may_use: Ours::Only(&["polis-domain"]),
-    },
-    Row {
-        package: "polis-engine",
-        may_use: Ours::Only(&["polis-domain", "polis-ports"]),
-    },
-    Row {
-        package: "polis-agents",
-        may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]),
-    },
-    Row {
-        package: "polis-providers",
-        may_use: Ours::Only(&["polis-domain", "polis-ports"]),
-    },
-    Row {
-        package: "polis-tools",
-        may_use: Ours::Only(&["polis-domain", "polis-ports"]),
-    },
-    Row {
-        package: "polis-store-local",
-        may_use: Ours::Only(&["polis-domain", "polis-ports"]),
-    },
-    Row {
-        package: "polis-store-cluster",
-        may_use: Ours::Only(&["polis-domain", "polis-ports"]),
-    },
-    Row {
-        package: "polis-server",
-        may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]),
-    },
-    Row {
-        package: "polis",
-        may_use: Ours::Only(&[
-            "polis-domain",
-            "polis-ports",
-            "polis-engine",
-            "polis-agents",
-        ]),
-    },
-    Row {
-        package: TESTKIT,
-        may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]),
-    },
-    Row {
-        package: "polis-app",
-        may_use: Ours::AllBut(&[TESTKIT, "polis-bench", "xtask"]),
-    },
-    Row {
-        package: "polis-bench",
-        may_use: Ours::AllBut(&["polis-app", "xtask"]),
-    },
-    Row {
-        package: "xtask",
-        may_use: Ours::Only(&[]),
-    },
+    Row { package: "polis-domain", may_use: Ours::Only(&[]) },
+    Row { package: "polis-ports", may_use: Ours::Only(&["polis-domain"]) },
+    Row { package: "polis-engine", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
+    Row { package: "polis-agents", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
+    Row { package: "polis-providers", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
+    Row { package: "polis-tools", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
+    Row { package: "polis-store-local", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
+    Row { package: "polis-store-cluster", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
+    Row { package: "polis-server", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
+    Row { package: "polis", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine", "polis-agents"]) },
+    Row { package: TESTKIT, may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
+    Row { package: "polis-app", may_use: Ours::AllBut(&[TESTKIT, "polis-bench", "xtask"]) },
+    Row { package: "polis-bench", may_use: Ours::AllBut(&["polis-app", "xtask"]) },
+    Row { package: "xtask", may_use: Ours::Only(&[]) },
 ];
 
 /// Dependencies that live in few crates. A name that ends in `*` stands for all that begin so.
@@ -103,41 +56,21 @@ const FENCES: &[Fence] = &[
         homes: Homes::Only(&["polis-store-local"]),
         why: "only the local store knows SQLite",
     },
-    Fence {
-        dependencies: &["axum*", "tower-http"],
-        homes: Homes::Only(&["polis-server"]),
-        why: "only the server serves HTTP",
-    },
+    Fence { dependencies: &["axum*", "tower-http"], homes: Homes::Only(&["polis-server"]), why: "only the server serves HTTP" },
     Fence {
         dependencies: &["reqwest*", "hyper*"],
         homes: Homes::Only(&["polis-providers", "polis-server", "polis-app"]),
         why: "models are called by the providers, a running server by the command line",
     },
-    Fence {
-        dependencies: &["rmcp*"],
-        homes: Homes::Only(&["polis-tools"]),
-        why: "only the tools know MCP",
-    },
-    Fence {
-        dependencies: &["clap*"],
-        homes: Homes::Only(&["polis-app", "xtask"]),
-        why: "only programs have a command line",
-    },
+    Fence { dependencies: &["rmcp*"], homes: Homes::Only(&["polis-tools"]), why: "only the tools know MCP" },
+    Fence { dependencies: &["clap*"], homes: Homes::Only(&["polis-app", "xtask"]), why: "only programs have a command line" },
     Fence {
         dependencies: &["anyhow", "eyre", "color-eyre"],
         homes: Homes::Only(&["polis-app", "xtask"]),
         why: "libraries have errors that callers can act on",
     },
     Fence {
-        dependencies: &[
-            "tokio*",
-            "async-*",
-            "futures*",
-            "smol",
-            "reqwest*",
-            "getrandom",
-            "rand",
-        ],
+        dependencies: &["tokio*", "async-*", "futures*", "smol", "reqwest*", "getrandom", "rand"],
         homes: Homes::AllBut(&["polis-domain"]),
         why: "the domain is pure: no async, no I/O, no randomness",
     },
@@ -147,18 +80,11 @@ const FENCES: &[Fence] = &[
 const FREE: &[&str] = &["polis-bench"];
 
 pub(super) fn check(packages: &[Package]) -> Vec<Violation> {
-    packages
-        .iter()
-        .flat_map(|package| check_package(package, packages))
-        .collect()
+    packages.iter().flat_map(|package| check_package(package, packages)).collect()
 }
 
 fn check_package(package: &Package, packages: &[Package]) -> Vec<Violation> {
-    let violation = |wrong: String, remedy: String| Violation {
-        place: package.manifest(),
-        wrong,
-        remedy,
-    };
+    let violation = |wrong: String, remedy: String| Violation { place: package.manifest(), wrong, remedy };
     let Some(row) = ROWS.iter().find(|row| row.package == package.name) else {
         return vec![violation(
             format!("`{}` has no row in the table of imports", package.name),
@@ -176,10 +102,7 @@ fn check_package(package: &Package, packages: &[Package]) -> Vec<Violation> {
                 ));
             }
         } else if dependency.purpose == Purpose::Code && !FREE.contains(&row.package) {
-            for fence in FENCES
-                .iter()
-                .filter(|fence| fence.keeps_out(row.package, name))
-            {
+            for fence in FENCES.iter().filter(|fence| fence.keeps_out(row.package, name)) {
                 violations.push(violation(
                     format!("`{}` must not use `{name}`: {}", package.name, fence.why),
                     format!("go through a port, or move the fence in {HERE}"),
@@ -202,13 +125,10 @@ impl Row {
 
 impl Fence {
     fn keeps_out(&self, package: &str, dependency: &str) -> bool {
-        let meant = self
-            .dependencies
-            .iter()
-            .any(|pattern| match pattern.strip_suffix('*') {
-                Some(start) => dependency.starts_with(start),
-                None => dependency == *pattern,
-            });
+        let meant = self.dependencies.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => dependency.starts_with(start),
+            None => dependency == *pattern,
+        });
         let at_home = match self.homes {
             Homes::Only(homes) => homes.contains(&package),
             Homes::AllBut(others) => !others.contains(&package),
@@ -230,32 +150,16 @@ mod tests {
     use crate::workspace::Dependency;
 
     fn package(name: &str, dependencies: &[(&str, Purpose)]) -> Package {
-        let dependencies = dependencies
-            .iter()
-            .map(|&(name, purpose)| Dependency {
-                name: name.to_owned(),
-                purpose,
-            })
-            .collect();
-        Package {
-            name: name.to_owned(),
-            dir: format!("crates/{name}"),
-            dependencies,
-        }
+        let dependencies = dependencies.iter().map(|&(name, purpose)| Dependency { name: name.to_owned(), purpose }).collect();
+        Package { name: name.to_owned(), dir: format!("crates/{name}"), dependencies }
     }
 
     /// What is said about `user` when it uses `used`, in a workspace that has all our crates.
     fn check_edge(user: &str, used: &str, purpose: Purpose) -> Vec<String> {
-        let mut packages: Vec<Package> = ROWS
-            .iter()
-            .filter(|row| row.package != user)
-            .map(|row| package(row.package, &[]))
-            .collect();
+        let mut packages: Vec<Package> =
+            ROWS.iter().filter(|row| row.package != user).map(|row| package(row.package, &[])).collect();
         packages.push(package(user, &[(used, purpose)]));
-        check(&packages)
-            .into_iter()
-            .map(|violation| violation.wrong)
-            .collect()
+        check(&packages).into_iter().map(|violation| violation.wrong).collect()
     }
 
     #[test]
@@ -295,10 +199,7 @@ mod tests {
             ("polis-app", "polis-testkit"),
             ("polis-app", "xtask"),
         ] {
-            assert_eq!(
-                check_edge(user, used, Purpose::Code),
-                [format!("`{user}` must not use `{used}`")]
-            );
+            assert_eq!(check_edge(user, used, Purpose::Code), [format!("`{user}` must not use `{used}`")]);
         }
         assert_eq!(
             check_edge("polis-server", "polis-store-local", Purpose::Tests),
@@ -320,11 +221,7 @@ mod tests {
             ("polis-domain", "async-trait"),
         ] {
             let said = check_edge(user, used, Purpose::Code);
-            assert!(
-                said.len() == 1
-                    && said[0].starts_with(&format!("`{user}` must not use `{used}`: ")),
-                "{said:?}"
-            );
+            assert!(said.len() == 1 && said[0].starts_with(&format!("`{user}` must not use `{used}`: ")), "{said:?}");
         }
     }
 
@@ -332,14 +229,9 @@ mod tests {
     fn a_crate_without_a_row_is_told_where_to_get_one() {
         let violations = check(&[package("polis-voice", &[])]);
         assert_eq!(
-            violations
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>(),
-            [
-                "crates/polis-voice/Cargo.toml: `polis-voice` has no row in the table of imports; \
-              add it to ROWS in xtask/src/tidy/imports.rs and to ARCHITECTURE.md"
-            ]
+            violations.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["crates/polis-voice/Cargo.toml: `polis-voice` has no row in the table of imports; \
+              add it to ROWS in xtask/src/tidy/imports.rs and to ARCHITECTURE.md"]
         );
     }
 }

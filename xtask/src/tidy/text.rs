@@ -35,11 +35,7 @@ const LINE_RULES: &[LineRule] = &[
     },
     LineRule {
         files: &[],
-        is_wrong: |line| {
-            ["/root/", "/work/", "/home/"]
-                .iter()
-                .any(|start| names_absolute_path(line, start))
-        },
+        is_wrong: |line| ["/root/", "/work/", "/home/"].iter().any(|start| names_absolute_path(line, start)),
         wrong: "names a path of one machine",
         remedy: "use a path relative to the workspace, or a temporary folder",
     },
@@ -63,11 +59,7 @@ const LINE_RULES: &[LineRule] = &[
     },
     LineRule {
         files: &[".cargo/config.toml"],
-        is_wrong: |line| {
-            ["[source", "[registries", "[registry"]
-                .iter()
-                .any(|table| line.starts_with(table))
-        },
+        is_wrong: |line| ["[source", "[registries", "[registry"].iter().any(|table| line.starts_with(table)),
         wrong: "chooses a package registry",
         remedy: "leave the registry to each machine's own settings",
     },
@@ -95,8 +87,7 @@ pub(super) fn check(file: &str, text: &str) -> Vec<Violation> {
         violations.push(Violation {
             place: file.to_owned(),
             wrong: "does not begin with its charter".to_owned(),
-            remedy: "say in a first line `//! …` what the file owns and what it must not do"
-                .to_owned(),
+            remedy: "say in a first line `//! …` what the file owns and what it must not do".to_owned(),
         });
     }
     let lines = text.lines().count();
@@ -109,11 +100,7 @@ pub(super) fn check(file: &str, text: &str) -> Vec<Violation> {
     }
     if file != HERE {
         for rule in LINE_RULES.iter().filter(|rule| rule.is_about(file)) {
-            for (number, _) in text
-                .lines()
-                .enumerate()
-                .filter(|(_, line)| (rule.is_wrong)(line))
-            {
+            for (number, _) in text.lines().enumerate().filter(|(_, line)| (rule.is_wrong)(line)) {
                 violations.push(Violation {
                     place: format!("{file}:{}", number + 1),
                     wrong: rule.wrong.to_owned(),
@@ -132,19 +119,14 @@ impl LineRule {
 }
 
 fn starts_with_charter(text: &str) -> bool {
-    text.lines()
-        .next()
-        .and_then(|line| line.strip_prefix("//! "))
-        .is_some_and(|charter| !charter.trim().is_empty())
+    text.lines().next().and_then(|line| line.strip_prefix("//! ")).is_some_and(|charter| !charter.trim().is_empty())
 }
 
 /// `start` stands in the line as the beginning of a path, not inside a longer one.
 fn names_absolute_path(line: &str, start: &str) -> bool {
     line.match_indices(start).any(|(at, _)| {
         let before = line[..at].chars().next_back();
-        !before.is_some_and(|c| {
-            c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '~' | '*' | '}' | '>' | ')' | ']')
-        })
+        !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '~' | '*' | '}' | '>' | ')' | ']'))
     })
 }
 
@@ -153,10 +135,7 @@ mod tests {
     use super::*;
 
     fn wrongs(file: &str, text: &str) -> Vec<String> {
-        check(file, text)
-            .into_iter()
-            .map(|violation| format!("{}: {}", violation.place, violation.wrong))
-            .collect()
+        check(file, text).into_iter().map(|violation| format!("{}: {}", violation.place, violation.wrong)).collect()
     }
 
     #[test]
@@ -164,56 +143,16 @@ mod tests {
         for (file, text, expected) in [
             ("a.rs", "use b;\n", "a.rs: does not begin with its charter"),
             ("a.rs", "", "a.rs: does not begin with its charter"),
-            (
-                "a.rs",
-                "//!\n//! Too late.\n",
-                "a.rs: does not begin with its charter",
-            ),
-            (
-                "tests/main.rs",
-                "#![cfg(unix)]\n//! Late.\n",
-                "tests/main.rs: does not begin with its charter",
-            ),
-            (
-                "a.rs",
-                "//! A.\nfn a() { todo!() }\n",
-                "a.rs:2: has a hole in the program",
-            ),
-            (
-                "a.rs",
-                "//! A.\n\nfn a() { unimplemented!(\"b\") }\n",
-                "a.rs:3: has a hole in the program",
-            ),
-            (
-                "a.rs",
-                "//! A.\n#[ignore = \"slow\"]\n",
-                "a.rs:2: has an ignored test",
-            ),
-            (
-                "a.md",
-                "see /home/me/a",
-                "a.md:1: names a path of one machine",
-            ),
-            (
-                "a.json",
-                "{\"at\": \"/root/.cache/x\"}",
-                "a.json:1: names a path of one machine",
-            ),
-            (
-                "a.toml",
-                "dir=/work/x",
-                "a.toml:1: names a path of one machine",
-            ),
-            (
-                "a.md",
-                "file:///home/me/a",
-                "a.md:1: names a path of one machine",
-            ),
-            (
-                ".npmrc",
-                "registry=https://registry.npmjs.org/",
-                ".npmrc:1: names the host of a package registry",
-            ),
+            ("a.rs", "//!\n//! Too late.\n", "a.rs: does not begin with its charter"),
+            ("tests/main.rs", "#![cfg(unix)]\n//! Late.\n", "tests/main.rs: does not begin with its charter"),
+            ("a.rs", "//! A.\nfn a() { todo!() }\n", "a.rs:2: has a hole in the program"),
+            ("a.rs", "//! A.\n\nfn a() { unimplemented!(\"b\") }\n", "a.rs:3: has a hole in the program"),
+            ("a.rs", "//! A.\n#[ignore = \"slow\"]\n", "a.rs:2: has an ignored test"),
+            ("a.md", "see /home/me/a", "a.md:1: names a path of one machine"),
+            ("a.json", "{\"at\": \"/root/.cache/x\"}", "a.json:1: names a path of one machine"),
+            ("a.toml", "dir=/work/x", "a.toml:1: names a path of one machine"),
+            ("a.md", "file:///home/me/a", "a.md:1: names a path of one machine"),
+            (".npmrc", "registry=https://registry.npmjs.org/", ".npmrc:1: names the host of a package registry"),
             (
                 "Cargo.lock",
                 "source = \"registry+https://mirror.example/index\"",
@@ -224,11 +163,7 @@ mod tests {
                 "\"resolved\": \"https://mirror.example/x.tgz\"",
                 "web/package-lock.json:1: names where a package was downloaded",
             ),
-            (
-                ".cargo/config.toml",
-                "[source.crates-io]",
-                ".cargo/config.toml:1: chooses a package registry",
-            ),
+            (".cargo/config.toml", "[source.crates-io]", ".cargo/config.toml:1: chooses a package registry"),
         ] {
             assert_eq!(wrongs(file, text), [expected], "{file}: {text:?}");
         }
@@ -237,10 +172,7 @@ mod tests {
     #[test]
     fn a_long_program_is_reported_and_long_data_is_not() {
         let text = format!("//! A.\n{}", "\n".repeat(LONGEST));
-        assert_eq!(
-            wrongs("a.rs", &text),
-            ["a.rs: has 701 lines, more than 700"]
-        );
+        assert_eq!(wrongs("a.rs", &text), ["a.rs: has 701 lines, more than 700"]);
         assert_eq!(wrongs("a.csv", &text), [""; 0]);
     }
 
@@ -248,10 +180,7 @@ mod tests {
     fn what_only_looks_alike_is_left_alone() {
         for (file, text) in [
             ("a.rs", "//! A.\n"),
-            (
-                "a.md",
-                "docs/work/plan.md, ./home/x, ../root/y, $HOME/work/z, https://a.example/home/ and the todo!( of others",
-            ),
+            ("a.md", "docs/work/plan.md, ./home/x, ../root/y, $HOME/work/z, https://a.example/home/ and the todo!( of others"),
             ("Cargo.lock", CRATES_IO),
             (HERE, "//! A.\n/root/\n"),
         ] {

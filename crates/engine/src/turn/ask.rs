@@ -9,8 +9,8 @@ use polis_domain::{
 };
 use serde_json::{Map, Value};
 
-use super::journal::Entry;
 use super::Turn;
+use super::journal::Entry;
 
 impl Turn {
     /// Asks another agent and waits for its answer, at most `patience`.

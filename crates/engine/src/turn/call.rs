@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use polis_domain::{
-    Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Recorded, ToolCall,
-};
+use polis_domain::{Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Recorded, ToolCall};
 use polis_ports::CallContext;
 
 use super::journal::Entry;

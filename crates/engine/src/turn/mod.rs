@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Event, Failure, Message, Origin, Outcome, Phase, Recorded, ReplyTo, Response, Role, Sender, Seq,
-    SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, mix, unique,
+    AgentId, Command, Effect, EffectId, Event, Failure, Message, Origin, Outcome, Phase, Recorded, ReplyTo, Response, Role,
+    Sender, Seq, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, mix, unique,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::{mpsc, oneshot};

@@ -56,7 +56,12 @@ impl Turn {
     }
 
     /// Adds a message to a thread of this agent.
-    pub async fn add_message(&mut self, path: &SubThreadPath, sender: Sender, text: impl Into<String>) -> Result<Message, Failure> {
+    pub async fn add_message(
+        &mut self,
+        path: &SubThreadPath,
+        sender: Sender,
+        text: impl Into<String>,
+    ) -> Result<Message, Failure> {
         let thread = self.resolve(path).await?;
         let message = self.new_message(path, sender, text.into());
         self.act(vec![Act::AddMessage { thread, message: message.clone() }]).await?;
@@ -64,7 +69,12 @@ impl Turn {
     }
 
     /// Changes fields of a message; the others stay (R022).
-    pub async fn update_message(&mut self, path: &SubThreadPath, message: &MessageId, patch: MessagePatch) -> Result<(), Failure> {
+    pub async fn update_message(
+        &mut self,
+        path: &SubThreadPath,
+        message: &MessageId,
+        patch: MessagePatch,
+    ) -> Result<(), Failure> {
         let thread = self.resolve(path).await?;
         let index = self.index_of(&thread, message).await?;
         self.act(vec![Act::UpdateMessage { thread, index, patch }]).await.map(drop)
@@ -150,9 +160,11 @@ impl Turn {
             return Err(Failure::new("not_saved", "messages can be added and changed, not removed or reordered"));
         }
         let (same, added) = changed.messages.split_at(saved.messages.len());
-        let mut acts: Vec<_> = (0..).zip(same.iter().zip(&saved.messages)).filter(|(_, (new, old))| new != old).map(|(index, (new, old))| {
-            Act::UpdateMessage { thread: thread.clone(), index, patch: difference(old, new) }
-        }).collect();
+        let mut acts: Vec<_> = (0..)
+            .zip(same.iter().zip(&saved.messages))
+            .filter(|(_, (new, old))| new != old)
+            .map(|(index, (new, old))| Act::UpdateMessage { thread: thread.clone(), index, patch: difference(old, new) })
+            .collect();
         acts.extend(added.iter().map(|message| Act::AddMessage { thread: thread.clone(), message: message.clone() }));
         if changed.settings != saved.settings {
             acts.push(Act::UpdateSettings { thread, settings: changed.settings.clone() });
@@ -184,7 +196,8 @@ impl Turn {
                 newest = newest.saturating_mul(4);
                 continue;
             }
-            let recent: Vec<_> = messages.indexed().skip(found.saturating_sub(limit)).map(|(i, message)| (i, message.clone())).collect();
+            let recent: Vec<_> =
+                messages.indexed().skip(found.saturating_sub(limit)).map(|(i, message)| (i, message.clone())).collect();
             let indices = recent.iter().map(|(index, message)| ((thread.clone(), message.id.clone()), *index));
             self.known.indices.extend(indices);
             return Ok(recent);
@@ -229,9 +242,7 @@ impl Turn {
         let above = Box::pin(self.resolve(&parent)).await?;
         let events = self.read(&above, ThreadRange::through(self.position.0)).await;
         let linked = events.iter().find_map(|recorded| match &recorded.event {
-            Event::ThreadLinked { index, slot, child, .. }
-                if *index == segment.message_index && *slot == segment.meta_path =>
-            {
+            Event::ThreadLinked { index, slot, child, .. } if *index == segment.message_index && *slot == segment.meta_path => {
                 Some(child.clone())
             }
             _ => None,
@@ -249,7 +260,8 @@ impl Turn {
         let events = self.read(thread, ThreadRange::through(self.position.0)).await;
         let messages = Thread::fold(thread.clone(), &events).messages;
         let found = (0..).zip(&messages).find(|(_, known)| known.id == *message).map(|(index, _)| index);
-        let index = found.ok_or_else(|| Failure::new("no_such_message", format!("thread `{thread}` has no message `{message}`")))?;
+        let index =
+            found.ok_or_else(|| Failure::new("no_such_message", format!("thread `{thread}` has no message `{message}`")))?;
         self.known.indices.insert(key, index);
         Ok(index)
     }
@@ -353,8 +365,12 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
 /// What turns one message into the other.
 fn difference(old: &Message, new: &Message) -> MessagePatch {
     let text = (old.text != new.text).then(|| new.text.clone());
-    let mut meta: Map<String, Value> =
-        new.meta.iter().filter(|(key, value)| old.meta.get(*key) != Some(value)).map(|(key, value)| (key.clone(), value.clone())).collect();
+    let mut meta: Map<String, Value> = new
+        .meta
+        .iter()
+        .filter(|(key, value)| old.meta.get(*key) != Some(value))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
     meta.extend(old.meta.keys().filter(|key| !new.meta.contains_key(*key)).map(|key| (key.clone(), Value::Null)));
     MessagePatch { text, meta }
 }

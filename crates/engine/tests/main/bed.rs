@@ -90,7 +90,10 @@ pub(crate) async fn spawn(society: &Society, names: &[&str]) {
 }
 
 /// Waits until the spine shows what is looked for. It goes by events, so that time stands still only while something happens.
-pub(crate) async fn until<T: Send + 'static>(society: &Society, find: impl Fn(&Spine) -> Option<T> + Send + Sync + 'static) -> T {
+pub(crate) async fn until<T: Send + 'static>(
+    society: &Society,
+    find: impl Fn(&Spine) -> Option<T> + Send + Sync + 'static,
+) -> T {
     let find = Arc::new(find);
     let mut watch = society.watch(Seq(0));
     loop {
@@ -115,10 +118,8 @@ pub(crate) async fn open_effect(society: &Society, which: fn(&OpenKind, Stage) -
 
 /// Waits until a turn is parked, and tells which and why.
 pub(crate) async fn parked(society: &Society) -> (TurnId, Failure) {
-    until(society, |spine| {
-        spine.turns.iter().find_map(|(id, turn)| turn.parked.as_deref().map(|reason| (*id, reason.clone())))
-    })
-    .await
+    until(society, |spine| spine.turns.iter().find_map(|(id, turn)| turn.parked.as_deref().map(|reason| (*id, reason.clone()))))
+        .await
 }
 
 pub(crate) fn is_approval(kind: &OpenKind, _: Stage) -> bool {

@@ -18,9 +18,12 @@ async fn what_cannot_be_done_is_refused_with_a_code_and_changes_nothing() {
     let society = bed.open().await;
     let before = bed.events().len();
     let long = "x".repeat(256 * 1_024 + 1);
-    for (to, text, code) in
-        [("user", "hi", "to_user"), ("nobody", "hi", "unknown_agent"), ("root", "", "empty_text"), ("root", long.as_str(), "text_too_long")]
-    {
+    for (to, text, code) in [
+        ("user", "hi", "to_user"),
+        ("nobody", "hi", "unknown_agent"),
+        ("root", "", "empty_text"),
+        ("root", long.as_str(), "text_too_long"),
+    ] {
         let rejected = society.send(to.into(), text, None).await.unwrap_err();
         assert_eq!(rejected.code(), code);
     }
@@ -53,10 +56,14 @@ async fn letters_are_taken_in_the_order_in_which_they_were_sent() {
     for (n, sent) in sent.iter().enumerate() {
         assert_eq!(answer(&society, sent).await.unwrap(), format!("thought({n})"));
     }
-    let taken: Vec<_> = bed.events().into_iter().filter_map(|recorded| match recorded.event {
-        Event::TurnStarted { message, .. } => message,
-        _ => None,
-    }).collect();
+    let taken: Vec<_> = bed
+        .events()
+        .into_iter()
+        .filter_map(|recorded| match recorded.event {
+            Event::TurnStarted { message, .. } => message,
+            _ => None,
+        })
+        .collect();
     assert_eq!(taken, sent.iter().map(|sent| sent.message_id.clone()).collect::<Vec<_>>());
 }
 

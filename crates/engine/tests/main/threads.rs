@@ -68,14 +68,21 @@ scene!(Writes, |turn| {
     let main = turn.path();
     let before = turn.thread(&main).await?;
     let first = turn.say("first").await?;
-    turn.update_message(&main, &first.id, MessagePatch {
-        meta: Map::from_iter([("kept".to_owned(), json!(1)), ("gone".to_owned(), json!(2))]),
-        ..MessagePatch::default()
-    }).await?;
-    turn.update_message(&main, &first.id, MessagePatch {
-        text: Some("changed".to_owned()),
-        meta: Map::from_iter([("gone".to_owned(), Value::Null)]),
-    }).await?;
+    turn.update_message(
+        &main,
+        &first.id,
+        MessagePatch {
+            meta: Map::from_iter([("kept".to_owned(), json!(1)), ("gone".to_owned(), json!(2))]),
+            ..MessagePatch::default()
+        },
+    )
+    .await?;
+    turn.update_message(
+        &main,
+        &first.id,
+        MessagePatch { text: Some("changed".to_owned()), meta: Map::from_iter([("gone".to_owned(), Value::Null)]) },
+    )
+    .await?;
     let mut settings = turn.thread_settings(&main).await?;
     settings.rest.insert("colour".to_owned(), json!("blue"));
     turn.update_thread_settings(&main, settings).await?;
@@ -101,14 +108,21 @@ scene!(Batches, |turn| {
     let sub = turn.open_sub_thread(&main, &first.id).await?;
     let settings = Settings { rest: Map::from_iter([("note".to_owned(), json!("n"))]), ..Settings::default() };
     turn.batch_update(vec![
-        BatchUpdate::UpdateMessage { path: main.clone(), message: first.id.clone(), patch: MessagePatch { text: Some("one".to_owned()), ..MessagePatch::default() } },
+        BatchUpdate::UpdateMessage {
+            path: main.clone(),
+            message: first.id.clone(),
+            patch: MessagePatch { text: Some("one".to_owned()), ..MessagePatch::default() },
+        },
         BatchUpdate::AddMessage { path: sub.clone(), sender: Sender::User, text: "two".to_owned() },
         BatchUpdate::UpdateSubThread { path: sub.clone(), settings },
-    ]).await?;
-    let wrong = turn.batch_update(vec![
-        BatchUpdate::AddMessage { path: main.clone(), sender: Sender::Bot, text: "never".to_owned() },
-        BatchUpdate::AddMessage { path: main.clone(), sender: Sender::Bot, text: "x".repeat(300_000) },
-    ]).await;
+    ])
+    .await?;
+    let wrong = turn
+        .batch_update(vec![
+            BatchUpdate::AddMessage { path: main.clone(), sender: Sender::Bot, text: "never".to_owned() },
+            BatchUpdate::AddMessage { path: main.clone(), sender: Sender::Bot, text: "x".repeat(300_000) },
+        ])
+        .await;
     Ok(Response::new(wrong.unwrap_err().code.to_string()))
 });
 
@@ -132,7 +146,13 @@ scene!(Saves, |turn| {
     let mut thread = turn.thread(&main).await?;
     thread.messages[0].meta.insert("seen".to_owned(), json!(true));
     let id = turn.new_id("bot").into();
-    thread.messages.push(Message { id, sender: Sender::Bot, text: "added".to_owned(), timestamp: turn.now(), meta: Map::new() });
+    thread.messages.push(Message {
+        id,
+        sender: Sender::Bot,
+        text: "added".to_owned(),
+        timestamp: turn.now(),
+        meta: Map::new(),
+    });
     thread.settings.rest.insert("saved".to_owned(), json!(1));
     turn.save_thread(&main, &thread).await?;
     turn.save_thread(&main, &thread).await?;
@@ -157,7 +177,10 @@ scene!(Slots, |turn| {
     let main = turn.path();
     let holder = turn.say("…").await?;
     let analysis = MetaPath::new("meta.threads.analysis").unwrap();
-    let settings = Settings { brief_status: polis_domain::BriefStatus { phase: Phase::new("data_analysis").unwrap(), ..Default::default() }, ..Default::default() };
+    let settings = Settings {
+        brief_status: polis_domain::BriefStatus { phase: Phase::new("data_analysis").unwrap(), ..Default::default() },
+        ..Default::default()
+    };
     let meta = Map::from_iter([("dataSource".to_owned(), json!("a.csv"))]);
     let path = turn.open_sub_thread_at(&main, &holder.id, analysis.clone(), settings, meta).await?;
     turn.add_message(&path, Sender::Bot, "inside").await?;
@@ -181,7 +204,8 @@ async fn a_sub_thread_may_hang_anywhere_in_the_meta_but_only_once() {
 async fn units_run_at_once_and_a_failure_stays_the_result_of_its_own_unit() {
     let bed = Bed::new();
     let society = bed.open().await;
-    let units = vec![Program(vec![Op::Sleep(50)]), Program(vec![Op::Fail("broken".into())]), Program(vec![Op::Think("x".into())])];
+    let units =
+        vec![Program(vec![Op::Sleep(50)]), Program(vec![Op::Fail("broken".into())]), Program(vec![Op::Think("x".into())])];
     assert_eq!(ask(&society, vec![Op::Units(units)]).await.unwrap(), "{slept} {!broken} {thought(x)}");
 }
 
@@ -194,10 +218,14 @@ async fn a_follow_up_runs_next_and_answers_in_the_end() {
     let second = submit(&society, vec![Op::Say("later".into())]).await;
     assert_eq!(answer(&society, &first).await.unwrap(), "thought(more)");
     assert_eq!(answer(&society, &second).await.unwrap(), "said:later");
-    let order: Vec<_> = bed.events().into_iter().filter_map(|recorded| match recorded.event {
-        Event::TurnStarted { task, .. } => Some(task.name.to_string()),
-        _ => None,
-    }).collect();
+    let order: Vec<_> = bed
+        .events()
+        .into_iter()
+        .filter_map(|recorded| match recorded.event {
+            Event::TurnStarted { task, .. } => Some(task.name.to_string()),
+            _ => None,
+        })
+        .collect();
     assert_eq!(order, ["message", "ContinueProcessing", "message"]);
 }
 

@@ -21,7 +21,8 @@ fn yes() -> Resolution {
 async fn a_turn_that_is_run_again_gets_the_logged_answers_and_repeats_nothing() {
     let bed = Bed::new();
     let first = bed.open().await;
-    let ops = vec![Op::Think("a".into()), call("mark", "b"), Op::Say("c".into()), Op::Approve("d".into()), Op::Think("e".into())];
+    let ops =
+        vec![Op::Think("a".into()), call("mark", "b"), Op::Say("c".into()), Op::Approve("d".into()), Op::Think("e".into())];
     let sent = submit(&first, ops).await;
     let id = open_effect(&first, is_approval).await;
     first.stop(Duration::ZERO).await;
@@ -204,7 +205,8 @@ async fn reads_and_keyed_calls_that_were_cut_are_simply_done_again_with_the_same
     // Cut the log behind the two intents: that is what a crash at that place leaves.
     society.stop(Duration::ZERO).await;
     let begun = bed.events().iter().filter(|recorded| !matches!(recorded.event, Event::EffectEnded { .. })).count();
-    let kept: Vec<_> = bed.events().into_iter().take_while(|recorded| !matches!(recorded.event, Event::EffectEnded { .. })).collect();
+    let kept: Vec<_> =
+        bed.events().into_iter().take_while(|recorded| !matches!(recorded.event, Event::EffectEnded { .. })).collect();
     assert!(kept.len() < begun);
     let again = Bed::new();
     let kept: Vec<_> = kept.into_iter().map(Arc::new).collect();
@@ -258,10 +260,14 @@ async fn a_cancel_stops_what_runs_children_first_and_refuses_late_results() {
     let sleeping = open_effect(&society, |kind, _| *kind == OpenKind::Sleep).await;
     society.cancel(Target::Task(sent.task_id.clone()), "not needed").await.unwrap();
     assert_eq!(answer(&society, &sent).await.unwrap_err(), "cancelled");
-    let settled: Vec<TurnId> = bed.events().iter().filter_map(|recorded| match &recorded.event {
-        Event::TurnSettled { turn, .. } => Some(*turn),
-        _ => None,
-    }).collect();
+    let settled: Vec<TurnId> = bed
+        .events()
+        .iter()
+        .filter_map(|recorded| match &recorded.event {
+            Event::TurnSettled { turn, .. } => Some(*turn),
+            _ => None,
+        })
+        .collect();
     assert!(settled.is_sorted_by(|a, b| a > b) && settled.len() == 3, "{settled:?}");
     assert_eq!(settled[0], sleeping.turn);
     let late = society.resolve(sleeping, yes()).await.unwrap_err();

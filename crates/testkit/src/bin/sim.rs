@@ -34,6 +34,8 @@ fn main() -> ExitCode {
             }
         }
     }
-    println!("{seeds} seeds from {from}: {events} events, {kills} kills, {failures} failed writes, {doubts} writes in doubt; all held");
+    println!(
+        "{seeds} seeds from {from}: {events} events, {kills} kills, {failures} failed writes, {doubts} writes in doubt; all held"
+    );
     ExitCode::SUCCESS
 }

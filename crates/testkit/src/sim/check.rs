@@ -56,8 +56,10 @@ fn no_write_twice(ledger: &[(EffectClass, String)]) -> Result<(), String> {
 
 fn one_answer_each(plan: &Plan, log: &[Recorded], accepted: &BTreeMap<usize, (MessageId, TaskId)>) -> Result<(), String> {
     for (i, (_, task)) in accepted {
-        let ends = |recorded: &&Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. }
-            if letter.task_id == *task && letter.to.is_user() && letter.kind != LetterKind::Message);
+        let ends = |recorded: &&Recorded| {
+            matches!(&recorded.event, Event::LetterSent { letter, .. }
+            if letter.task_id == *task && letter.to.is_user() && letter.kind != LetterKind::Message)
+        };
         let answers: Vec<_> = log.iter().filter(ends).filter_map(|recorded| recorded.event.letter()).collect();
         let [answer] = answers.as_slice() else {
             return Err(format!("request {i} has {} answers", answers.len()));

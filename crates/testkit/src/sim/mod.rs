@@ -188,7 +188,9 @@ impl World {
             });
             let sent = match found {
                 Some(found) => Some(found),
-                None => society.send(submission.agent.clone(), &text, None).await.ok().map(|sent| (sent.message_id, sent.task_id)),
+                None => {
+                    society.send(submission.agent.clone(), &text, None).await.ok().map(|sent| (sent.message_id, sent.task_id))
+                }
             };
             let Some(sent) = sent else { return };
             lock(&self.accepted).insert(i, sent);
@@ -210,10 +212,14 @@ impl World {
         let events = self.log.events(&self.society);
         let accepted = lock(&self.accepted);
         let answered = |task: &TaskId| {
-            events.iter().any(|recorded| matches!(&recorded.event, Event::LetterSent { letter, .. }
-                if letter.to.is_user() && letter.task_id == *task && letter.kind != polis_domain::LetterKind::Message))
+            events.iter().any(|recorded| {
+                matches!(&recorded.event, Event::LetterSent { letter, .. }
+                if letter.to.is_user() && letter.task_id == *task && letter.kind != polis_domain::LetterKind::Message)
+            })
         };
-        accepted.len() == self.plan.submissions.len() && accepted.values().all(|(_, task)| answered(task)) && self.is_quiet(&events)
+        accepted.len() == self.plan.submissions.len()
+            && accepted.values().all(|(_, task)| answered(task))
+            && self.is_quiet(&events)
     }
 
     /// Nobody is owed anything, not even a late answer that no longer matters.

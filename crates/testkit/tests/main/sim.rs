@@ -12,7 +12,10 @@ fn a_few_hundred_seeds_hold() {
         failures += report.failures;
         doubts += report.doubts;
     }
-    assert!(kills > 100 && failures > 100 && doubts > 10, "the weather is bad: {kills} kills, {failures} failures, {doubts} doubts");
+    assert!(
+        kills > 100 && failures > 100 && doubts > 10,
+        "the weather is bad: {kills} kills, {failures} failures, {doubts} doubts"
+    );
 }
 
 #[test]
@@ -28,16 +31,30 @@ fn the_seeds_meet_every_kind_of_event_that_an_engine_can_cause() {
     let mut met = std::collections::BTreeSet::new();
     for seed in 0..120 {
         let report = run(Plan::new(seed)).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
-        let name = |event: &Event| serde_json::to_value(event).ok().and_then(|value| match value {
-            serde_json::Value::Object(map) => map.keys().next().cloned(),
-            serde_json::Value::String(name) => Some(name),
-            _ => None,
-        });
+        let name = |event: &Event| {
+            serde_json::to_value(event).ok().and_then(|value| match value {
+                serde_json::Value::Object(map) => map.keys().next().cloned(),
+                serde_json::Value::String(name) => Some(name),
+                _ => None,
+            })
+        };
         met.extend(report.log.iter().filter_map(|recorded| name(&recorded.event)));
     }
     for wanted in [
-        "acted", "agentSpawned", "effectCleared", "effectDoubted", "effectEnded", "effectRestarted", "effectStarted", "letterSent",
-        "messageAdded", "messageUpdated", "threadLinked", "threadOpened", "turnSettled", "turnStarted",
+        "acted",
+        "agentSpawned",
+        "effectCleared",
+        "effectDoubted",
+        "effectEnded",
+        "effectRestarted",
+        "effectStarted",
+        "letterSent",
+        "messageAdded",
+        "messageUpdated",
+        "threadLinked",
+        "threadOpened",
+        "turnSettled",
+        "turnStarted",
     ] {
         assert!(met.contains(wanted), "no seed met {wanted}; met: {met:?}");
     }
