@@ -1,4 +1,5 @@
 //! The laws of a society: cases for each rule, and random societies under all invariants.
+#![cfg(test)]
 
 mod acts;
 mod asks;

@@ -1,4 +1,5 @@
 //! How a society behaves, seen through its door.
+#![cfg(test)]
 
 mod bed;
 mod phases;

@@ -1,6 +1,6 @@
 //! The local log under everything that can happen to a disk and to a process.
+#![cfg(test)]
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "these are tests, helpers included")]
 
 mod contract;
 mod damage;

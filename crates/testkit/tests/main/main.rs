@@ -1,3 +1,4 @@
 //! The simulator at work.
+#![cfg(test)]
 
 mod sim;
