@@ -42,7 +42,7 @@ pub enum Refusal {
     #[error("turn {0} is not parked")]
     NotParked(TurnId),
     /// The effect has its result already, or never began.
-    #[error("effect {0} is not open; its result is in the log")]
+    #[error("effect {0} is not open: it has its result already, or never began")]
     NotOpen(EffectId),
     /// The effect is open but this does not end it.
     #[error("effect {0} does not wait for that")]

@@ -16,7 +16,7 @@ pub trait Log: Send + Sync {
     /// Appends all of `events` or none, durable when it returns. `expected` is the society's last place so far (0: none),
     /// and `events` follow it without gaps.
     ///
-    /// An error other than [`LogError::Conflict`] leaves it open whether the events are there: read again to know.
+    /// An error other than [`LogError::Conflict`] leaves it open whether the events are there: ask [`Log::head`] to know.
     async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError>;
 
     /// The society's last place; 0 when nothing happened yet.

@@ -1,6 +1,5 @@
 //! The crate from outside: real HTTP over loopback, against a server that behaves as badly as told.
 #![cfg(test)]
-
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod failing;

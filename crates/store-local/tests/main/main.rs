@@ -1,7 +1,6 @@
 //! The local log under everything that can happen to a disk and to a process.
 #![cfg(test)]
 
-
 mod contract;
 mod damage;
 mod disk_full;
