@@ -34,6 +34,7 @@ pub enum Event {
     /// The society began. Every id that its turns draw comes from the seed.
     SocietyFounded {
         /// Makes this society's ids unlike any other's.
+        #[serde(with = "crate::id::hex")]
         seed: u64,
         /// What holds in it.
         limits: Limits,

@@ -197,7 +197,21 @@ pub fn mix(value: u64) -> u64 {
 /// A 64-bit digest that is the same on every machine and in every version; it tells texts apart, it hides nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Digest(u64);
+pub struct Digest(#[serde(with = "hex")] u64);
+
+/// 64 bits as text: many readers of JSON keep only 53 bits of a number.
+pub(crate) mod hex {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(bits: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{bits:016x}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        u64::from_str_radix(&text, 16).map_err(de::Error::custom)
+    }
+}
 
 impl Digest {
     /// Digests `parts`, each apart from its neighbours.
@@ -239,7 +253,10 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_depends_on_where_one_part_ends() {
+    fn a_digest_depends_on_where_one_part_ends_and_is_written_as_text() {
+        let written = serde_json::to_value(Digest(1)).unwrap();
+        assert_eq!(written, "0000000000000001");
+        assert_eq!(serde_json::from_value::<Digest>(written).unwrap(), Digest(1));
         assert_ne!(Digest::of(["ab", "c"]), Digest::of(["a", "bc"]));
         assert_eq!(Digest::of(["ab", "c"]), Digest::of(["ab", "c"]));
     }
