@@ -17,7 +17,7 @@ fn nothing_can_be_asked_of_a_society_before_it_is_founded_and_it_is_founded_once
 #[test]
 fn a_letter_to_an_idle_agent_starts_its_turn_and_a_busy_one_gets_to_it_later() {
     let (first, second) = (personal("a", "one"), personal("a", "two"));
-    let sent = |letter: &Arc<Letter>| under("t", Event::LetterSent { letter: letter.clone(), by: None });
+    let sent = |letter: &Arc<Letter>| under("task:t", Event::LetterSent { letter: letter.clone(), by: None });
     check(vec![], submit("a", "one"), Ok(vec![sent(&first), started(&first, 0)]));
     check(vec![submit("a", "one")], submit("a", "two"), Ok(vec![sent(&second)]));
     let told = told(11, "a", LetterKind::Answer, "done");

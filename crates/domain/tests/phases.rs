@@ -36,7 +36,7 @@ fn settings(phase: &str) -> Settings {
 fn check_next(meta: Value, before: Event, standing: &str) {
     let letter =
         Arc::new(Letter { payload: Payload { text: "two".into(), meta: map(meta) }, ..(*personal("a", "two")).clone() });
-    let sent = under("t", Event::LetterSent { letter: letter.clone(), by: None });
+    let sent = under("task:t", Event::LetterSent { letter: letter.clone(), by: None });
     let (thread, mut event) = started(&letter, 1);
     if let Event::TurnStarted { phase: at, .. } = &mut event {
         *at = phase(standing);

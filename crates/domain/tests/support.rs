@@ -257,7 +257,7 @@ pub(crate) fn refused(id: EffectId, refusal: Refusal) -> Event {
 pub(crate) fn told(seq: u64, from: &str, kind: LetterKind, text: &str) -> Said {
     let id = format!("msg_{}", unique(SEED, NOON, seq - 1)).into();
     let letter = Letter { id, kind, ..letter(from, "user", text) };
-    under("t", Event::LetterSent { letter: Arc::new(letter), by: None })
+    under("task:t", Event::LetterSent { letter: Arc::new(letter), by: None })
 }
 
 /// An agent's turn begins in its main thread with message number `index`, which says what the letter says.

@@ -35,7 +35,8 @@ struct Agent {
 
 pub(crate) async fn agents(State(desk): State<Desk>) -> Result<axum::Json<Agents>, Problem> {
     let mut agents = desk.society.look(list).await?;
-    agents.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+    // Within a millisecond the one that nobody made comes first.
+    agents.sort_by(|a, b| (a.created_at, &a.parent_agent_id, &a.id).cmp(&(b.created_at, &b.parent_agent_id, &b.id)));
     Ok(axum::Json(Agents { agents }))
 }
 

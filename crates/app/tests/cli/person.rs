@@ -92,5 +92,7 @@ fn a_word_to_an_agent_waits_in_the_log_until_the_society_works() {
     assert_eq!(home.last().0, before + 2, "a letter, and the turn that is owed");
     let served = home.serve(&[]);
     let task = sent["taskId"].as_str().unwrap();
-    served.until(|recorded| super::support::is_ending(recorded) && recorded.thread == Some(task.into()));
+    served.until(|recorded| {
+        super::support::is_ending(recorded) && recorded.thread == Some(polis_domain::TaskId::from(task).thread())
+    });
 }
