@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{Event, LetterKind, Recorded, Seq, SocietyId, Spine, ThreadId};
+use polis_domain::{Event, LetterKind, Recorded, Seq, SocietyId, Spine};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
-use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use polis_ports::{Log, LogError};
 use polis_store_local::LocalLog;
-use polis_testkit::{Line, Op, Program, Programmed, ScriptedModel, worker_role, world};
+use polis_testkit::{Gate, GatedLog, Line, Op, Program, Programmed, ScriptedModel, worker_role, world};
 
 fn main() -> anyhow::Result<()> {
     let dir = PathBuf::from(std::env::args().nth(1).ok_or_else(|| anyhow::anyhow!("usage: kill_target DIR"))?);
@@ -23,7 +23,8 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn live(dir: PathBuf) -> anyhow::Result<()> {
-    let log = Arc::new(KillLog::new(LocalLog::open(&dir.join("data"))?));
+    let log = LocalLog::open(&dir.join("data"))?;
+    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: Death::new() });
     let ledger = dir.join("ledger");
     let done = ledger.clone();
     let ports = Ports {
@@ -38,7 +39,7 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
     let society = Society::open("main".into(), ports, cast, options).await?;
     for program in programs() {
         let text = program.text();
-        if !log.has_request(&text).await? {
+        if !has_request(&*log, &text).await? {
             let sent = society.submit(&text).await?;
             note(&dir.join("accepted"), sent.message_id.as_str());
         }
@@ -46,7 +47,7 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
     loop {
         let was_done = |key: &str| fs::read_to_string(&done).is_ok_and(|ledger| ledger.lines().any(|line| line.ends_with(key)));
         world::attend(&society, was_done).await;
-        if log.is_done(programs().len()).await? {
+        if is_done(&*log, programs().len()).await? {
             break;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -79,44 +80,28 @@ fn note(file: &Path, line: &str) {
     written.expect("the world keeps notes");
 }
 
-/// The real log, and death at one event.
-struct KillLog {
-    log: LocalLog,
+/// Death at one event.
+struct Death {
     at: Option<Seq>,
     before: bool,
 }
 
-impl KillLog {
-    fn new(log: LocalLog) -> Self {
+impl Death {
+    fn new() -> Self {
         let at = std::env::var("KILL_AT").ok().and_then(|at| at.parse().ok()).map(Seq);
-        Self { log, at, before: std::env::var("KILL_WHEN").is_ok_and(|when| when == "before") }
-    }
-
-    async fn events(&self) -> Result<Vec<Recorded>, LogError> {
-        self.log.read(&"main".into(), Seq(0), usize::MAX).await
-    }
-
-    async fn has_request(&self, text: &str) -> Result<bool, LogError> {
-        let asks = |recorded: &Recorded| {
-            matches!(&recorded.event, Event::LetterSent { letter, .. }
-            if letter.from.is_user() && &*letter.payload.text == text)
-        };
-        Ok(self.events().await?.iter().any(asks))
-    }
-
-    async fn is_done(&self, requests: usize) -> Result<bool, LogError> {
-        let ends = |recorded: &&Recorded| {
-            matches!(&recorded.event, Event::LetterSent { letter, .. }
-            if letter.to.is_user() && letter.kind != LetterKind::Message)
-        };
-        let events = self.events().await?;
-        Ok(events.iter().filter(ends).count() == requests && Spine::from_iter(&events).turns.is_empty())
+        Self { at, before: std::env::var("KILL_WHEN").is_ok_and(|when| when == "before") }
     }
 }
 
 #[async_trait]
-impl Log for KillLog {
-    async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError> {
+impl Gate for Death {
+    async fn append(
+        &self,
+        log: &dyn Log,
+        society: &SocietyId,
+        expected: Seq,
+        events: &[Arc<Recorded>],
+    ) -> Result<(), LogError> {
         let fatal = self.at.is_some_and(|at| events.iter().any(|recorded| recorded.seq == at));
         if fatal && self.before {
             // Whoever was told too early gets to believe it.
@@ -125,36 +110,27 @@ impl Log for KillLog {
             }
             die();
         }
-        self.log.append(society, expected, events).await?;
+        log.append(society, expected, events).await?;
         if fatal {
             die();
         }
         Ok(())
     }
+}
 
-    async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
-        self.log.head(society).await
-    }
+async fn events(log: &dyn Log) -> Result<Vec<Recorded>, LogError> {
+    log.read(&"main".into(), Seq(0), usize::MAX).await
+}
 
-    async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
-        self.log.read(society, after, limit).await
-    }
+async fn has_request(log: &dyn Log, text: &str) -> Result<bool, LogError> {
+    let asks = |recorded: &Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. } if letter.from.is_user() && &*letter.payload.text == text);
+    Ok(events(log).await?.iter().any(asks))
+}
 
-    async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
-        self.log.read_thread(society, thread, range).await
-    }
-
-    async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
-        self.log.load_snapshot(society).await
-    }
-
-    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
-        self.log.save_snapshot(society, snapshot).await
-    }
-
-    async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
-        self.log.societies().await
-    }
+async fn is_done(log: &dyn Log, requests: usize) -> Result<bool, LogError> {
+    let ends = |recorded: &&Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. } if letter.to.is_user() && letter.kind != LetterKind::Message);
+    let events = events(log).await?;
+    Ok(events.iter().filter(ends).count() == requests && Spine::from_iter(&events).turns.is_empty())
 }
 
 /// `kill -9` from within: nothing is flushed, nothing is unwound.

@@ -4,6 +4,7 @@
 pub mod alike;
 mod clock;
 pub mod conformance;
+mod gated_log;
 mod memory_log;
 mod model;
 mod program;
@@ -12,6 +13,7 @@ mod tools;
 pub mod world;
 
 pub use clock::ManualClock;
+pub use gated_log::{Gate, GatedLog};
 pub use memory_log::MemoryLog;
 pub use model::{Line, ScriptedModel};
 pub use program::{Op, Program, Programmed, expected, worker_role};

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, Event, Letter, LetterKind, Recorded, Seq, SocietyId, Spine, ThreadId};
+use polis_domain::{AgentId, Event, Letter, LetterKind, Recorded, Seq, SocietyId, Spine};
 use polis_engine::{Rejected, Seen};
-use polis_ports::{Log, LogError, Snapshot, ThreadRange};
-use polis_testkit::{MemoryLog, Op, Program};
+use polis_ports::{Log, LogError};
+use polis_testkit::{Gate, GatedLog, Op, Program};
 
 use crate::bed::{Bed, answer, ask, is_approval, open_effect, spawn, submit};
 
@@ -158,45 +158,26 @@ async fn stopping_lets_turns_finish_takes_nothing_in_and_owes_what_was_cut() {
     assert_eq!(answer(&again, &cut).await.unwrap(), "slept said:late");
 }
 
-/// A log that fails a few times, having written or not.
+/// Fails a few times, having written or not.
 struct Flaky {
-    log: Arc<MemoryLog>,
     failures: AtomicUsize,
     writes_anyway: bool,
 }
 
 #[async_trait]
-impl Log for Flaky {
-    async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError> {
+impl Gate for Flaky {
+    async fn append(
+        &self,
+        log: &dyn Log,
+        society: &SocietyId,
+        expected: Seq,
+        events: &[Arc<Recorded>],
+    ) -> Result<(), LogError> {
         let fails = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         if !fails || self.writes_anyway {
-            self.log.append(society, expected, events).await?;
+            log.append(society, expected, events).await?;
         }
         if fails { Err(LogError::Full("no room".into())) } else { Ok(()) }
-    }
-
-    async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
-        self.log.head(society).await
-    }
-
-    async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
-        self.log.read(society, after, limit).await
-    }
-
-    async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
-        self.log.read_thread(society, thread, range).await
-    }
-
-    async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
-        self.log.load_snapshot(society).await
-    }
-
-    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
-        self.log.save_snapshot(society, snapshot).await
-    }
-
-    async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
-        self.log.societies().await
     }
 }
 
@@ -204,11 +185,12 @@ impl Log for Flaky {
 async fn a_log_that_fails_stops_intake_with_a_code_and_goes_on_when_it_works_again() {
     for writes_anyway in [false, true] {
         let bed = Bed::new();
-        let log = Arc::new(Flaky { log: bed.log.clone(), failures: AtomicUsize::new(0), writes_anyway });
+        let gate = Flaky { failures: AtomicUsize::new(0), writes_anyway };
+        let log = Arc::new(GatedLog { log: bed.log.clone(), gate });
         let society = bed.open_on(log.clone()).await;
         let waiting = submit(&society, vec![Op::Approve("wait".into())]).await;
         let id = open_effect(&society, is_approval).await;
-        log.failures.store(1, Ordering::Relaxed);
+        log.gate.failures.store(1, Ordering::Relaxed);
         let rejected = society.submit("no room for this").await.unwrap_err();
         assert_eq!(rejected.code(), "disk_full");
         assert_eq!(society.submit("still standing by").await.unwrap_err().code(), "disk_full");

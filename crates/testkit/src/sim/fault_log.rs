@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use polis_domain::{Recorded, Seq, SocietyId};
+use polis_ports::{Log, LogError};
 use tokio::sync::Notify;
 
 use super::{Dice, Plan};
-use crate::MemoryLog;
+use crate::Gate;
 
 /// What the log has in store, and what it has done so far.
 #[derive(Debug, Clone)]
@@ -65,19 +65,18 @@ enum Strike {
     Death { durable: bool },
 }
 
-/// A log in bad weather.
+/// The gate of a log in bad weather.
 #[derive(Debug)]
-pub(super) struct FaultLog {
-    log: Arc<MemoryLog>,
+pub(super) struct Faults {
     weather: Mutex<Weather>,
     killed: Arc<Notify>,
 }
 
-impl FaultLog {
-    /// This log in this weather.
-    pub(super) fn new(log: Arc<MemoryLog>, weather: Weather) -> Self {
+impl Faults {
+    /// This weather.
+    pub(super) fn new(weather: Weather) -> Self {
         let weather = Weather { dead: false, ..weather };
-        Self { log, weather: Mutex::new(weather), killed: Arc::default() }
+        Self { weather: Mutex::new(weather), killed: Arc::default() }
     }
 
     /// Tells when the process is dead.
@@ -93,19 +92,20 @@ impl FaultLog {
     fn lock(&self) -> MutexGuard<'_, Weather> {
         self.weather.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// A dead process does nothing more.
-    async fn stay_alive(&self) {
-        if self.lock().dead {
-            std::future::pending::<()>().await;
-        }
-    }
 }
 
 #[async_trait]
-impl Log for FaultLog {
-    async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError> {
-        self.stay_alive().await;
+impl Gate for Faults {
+    async fn append(
+        &self,
+        log: &dyn Log,
+        society: &SocietyId,
+        expected: Seq,
+        events: &[Arc<Recorded>],
+    ) -> Result<(), LogError> {
+        if self.lock().dead {
+            std::future::pending::<()>().await;
+        }
         let delay = {
             let mut weather = self.lock();
             let longest = weather.max_delay_ms / 4;
@@ -115,48 +115,20 @@ impl Log for FaultLog {
             tokio::time::sleep(delay).await;
         }
         let strike = self.lock().next();
+        let durable = match strike {
+            Strike::None => true,
+            Strike::Failure { durable } | Strike::Death { durable } => durable,
+        };
+        if durable {
+            log.append(society, expected, events).await?;
+        }
         match strike {
-            Strike::None => self.log.append(society, expected, events).await,
-            Strike::Failure { durable } => {
-                if durable {
-                    self.log.append(society, expected, events).await?;
-                }
-                Err(LogError::Failed("the weather".into()))
-            }
-            Strike::Death { durable } => {
-                if durable {
-                    self.log.append(society, expected, events).await?;
-                }
+            Strike::None => Ok(()),
+            Strike::Failure { .. } => Err(LogError::Failed("the weather".into())),
+            Strike::Death { .. } => {
                 self.killed.notify_one();
                 std::future::pending().await
             }
         }
-    }
-
-    async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
-        self.stay_alive().await;
-        self.log.head(society).await
-    }
-
-    async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
-        self.stay_alive().await;
-        self.log.read(society, after, limit).await
-    }
-
-    async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
-        self.stay_alive().await;
-        self.log.read_thread(society, thread, range).await
-    }
-
-    async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
-        self.log.load_snapshot(society).await
-    }
-
-    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
-        self.log.save_snapshot(society, snapshot).await
-    }
-
-    async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
-        self.log.societies().await
     }
 }

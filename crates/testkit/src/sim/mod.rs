@@ -15,10 +15,10 @@ use polis_domain::{AgentId, EffectClass, Event, MessageId, Recorded, SocietyId, 
 use polis_engine::{Cast, LocalLive, Options, Ports, Society};
 use polis_ports::{Clock, ModelError};
 
-use crate::{Line, ManualClock, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role, world};
+use crate::{GatedLog, Line, ManualClock, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role, world};
 pub use check::check;
 use dice::Dice;
-use fault_log::{FaultLog, Weather};
+use fault_log::{Faults, Weather};
 pub use plan::{Plan, Submission};
 
 /// What a run came to.
@@ -81,10 +81,10 @@ fn live_through(plan: Plan) -> Result<Report, String> {
     for life in 0..MAX_LIVES {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        let log = Arc::new(FaultLog::new(world.log.clone(), weather));
+        let log = Arc::new(GatedLog { log: world.log.clone(), gate: Faults::new(weather) });
         let done = runtime.block_on(world.clone().life(log.clone(), life as u64));
         drop(runtime);
-        weather = log.weather();
+        weather = log.gate.weather();
         if done? {
             let kills = weather.kills;
             let log: Vec<_> = world.log.events(&world.society).iter().map(|recorded| Recorded::clone(recorded)).collect();
@@ -98,9 +98,9 @@ fn live_through(plan: Plan) -> Result<Report, String> {
 
 impl World {
     /// One life of the process: until everything is answered, or until it is killed.
-    async fn life(self: Arc<Self>, log: Arc<FaultLog>, life: u64) -> Result<bool, String> {
+    async fn life(self: Arc<Self>, log: Arc<GatedLog<Faults>>, life: u64) -> Result<bool, String> {
         let clock = Arc::new(ManualClock::at(Timestamp(self.time.load(Ordering::Relaxed))));
-        let killed = log.killed();
+        let killed = log.gate.killed();
         let ended = tokio::select! {
             biased;
             () = killed.notified() => Ok(false),
@@ -113,7 +113,7 @@ impl World {
         ended
     }
 
-    async fn work(self: Arc<Self>, log: Arc<FaultLog>, clock: Arc<ManualClock>, life: u64) -> Result<bool, String> {
+    async fn work(self: Arc<Self>, log: Arc<GatedLog<Faults>>, clock: Arc<ManualClock>, life: u64) -> Result<bool, String> {
         let ports = Ports {
             log,
             model: Arc::new(self.model()),

@@ -1,0 +1,54 @@
+//! A log with a gate before its appends: where tests let writes be slow, fail, or kill.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
+use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+
+/// What happens to an append on its way to the log.
+#[async_trait]
+pub trait Gate: Send + Sync {
+    /// Hands the append on to `log`, or does not.
+    async fn append(&self, log: &dyn Log, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>])
+    -> Result<(), LogError>;
+}
+
+/// A log whose appends go through a gate; everything else goes straight through.
+pub struct GatedLog<G> {
+    /// The log behind the gate.
+    pub log: Arc<dyn Log>,
+    /// The gate.
+    pub gate: G,
+}
+
+#[async_trait]
+impl<G: Gate> Log for GatedLog<G> {
+    async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError> {
+        self.gate.append(&*self.log, society, expected, events).await
+    }
+
+    async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        self.log.head(society).await
+    }
+
+    async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
+        self.log.read(society, after, limit).await
+    }
+
+    async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
+        self.log.read_thread(society, thread, range).await
+    }
+
+    async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
+        self.log.load_snapshot(society).await
+    }
+
+    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
+        self.log.save_snapshot(society, snapshot).await
+    }
+
+    async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
+        self.log.societies().await
+    }
+}
