@@ -26,6 +26,8 @@ pub(crate) struct Config {
     pub(crate) model: Option<String>,
     pub(crate) workspace: PathBuf,
     pub(crate) listen: SocketAddr,
+    /// The files that a later start may read its configuration from.
+    pub(crate) files: Vec<PathBuf>,
     /// Addresses of vendors, by the variable that would set them.
     base_urls: BTreeMap<String, String>,
 }
@@ -60,8 +62,10 @@ impl Config {
         };
         let listen = listen.or(written.listen).map_or(Ok(LISTEN), |text| parse_listen(&text))?;
         let workspace = with.and_then(|with| with.workspace.clone()).filter(|dir| !dir.as_os_str().is_empty());
+        let files = typed.config.iter().cloned().chain([PathBuf::from(FILE)]).collect();
         Ok(Self {
             data,
+            files,
             url: typed.url.clone().filter(|url| !url.trim().is_empty()),
             model: flag(|with| with.model.clone()).or(written.model),
             workspace: workspace.or(written.workspace).unwrap_or_else(|| ".".into()),

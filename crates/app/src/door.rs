@@ -22,6 +22,9 @@ use crate::{out, token, wiring};
 /// How long turns may take to reach a safe point when we stop (D13).
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
 
+/// Enough for a write that is under way; a model is asked again at the next start.
+const MOMENT: Duration = Duration::from_secs(2);
+
 /// What a command wants of the society.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -87,10 +90,10 @@ impl Door {
         }
     }
 
-    /// Lets go: a society in this process comes to a safe point first.
-    pub(crate) async fn close(self) {
+    /// Lets go: a society in this process comes to a safe point first, within a moment when a person has stopped it.
+    pub(crate) async fn close(self, stopped: bool) {
         if let Self::Here(desk) = self {
-            desk.society().stop(GRACE).await;
+            desk.society().stop(if stopped { MOMENT } else { GRACE }).await;
             desk.close();
         }
     }

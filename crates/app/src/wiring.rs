@@ -33,7 +33,7 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         Purpose::Look | Purpose::Tell => (idle(), workbench(Vec::new())?),
     };
     if purpose == Purpose::Work && thinking.about.is_offline {
-        out::note(OFFLINE_NOTE);
+        out::note(if config.model.is_some() { OFFLINE_CHOSEN } else { OFFLINE_NOTE });
     }
     let ports =
         Ports { log, model: thinking.model, toolbox, live: Arc::new(LocalLive::default()), clock: Arc::new(SystemClock) };
@@ -45,6 +45,9 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
     };
     Ok(Desk::new(society, thinking.about))
 }
+
+const OFFLINE_CHOSEN: &str =
+    "polis: the offline model answers, as chosen: it understands only `read FILE` and `write FILE: text`.";
 
 const OFFLINE_NOTE: &str = "polis: no model is set, so the offline model answers: it understands only `read FILE` and `write FILE: text`.
 polis: for real answers set a vendor's key, for example OPENAI_API_KEY, or choose a model with --model vendor/name or in polis.toml.";
@@ -66,7 +69,7 @@ fn tools(config: &Config) -> Result<Arc<dyn Toolbox>, Trouble> {
         Trouble::usage("bad_workspace", format!("the workspace {}: {error}", config.workspace.display()))
     };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
-    let fence = Fence::new(&config.workspace, &config.data).map_err(bad)?;
+    let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
     workbench(fence.around(built_ins(&workspace)))
 }
 

@@ -105,6 +105,11 @@ impl Writer {
     }
 
     fn try_commit(&mut self, works: &[&Work]) -> Result<Vec<Result<(), LogError>>, LogError> {
+        if self.health.damage_seen.load(Ordering::Relaxed) {
+            let message =
+                "a part of the history cannot be read, so nothing more is added to it; stop polis and start it again to see";
+            return Err(LogError::Damaged(message.to_owned()));
+        }
         let store = self.settled_store()?;
         store.begin()?;
         let mut outcomes = Vec::with_capacity(works.len());

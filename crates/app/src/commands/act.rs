@@ -40,6 +40,6 @@ async fn tell<T: serde::de::DeserializeOwned>(config: &Config, target: &str, bod
             "polis: noted in the log; nothing runs here now, and the society turns to it when it next does (polis serve, polis chat)",
         );
     }
-    door.close().await;
+    door.close(false).await;
     told
 }

@@ -33,7 +33,7 @@ async fn say(config: &Config, id: &str, word: &Word) -> Result<Exit, Trouble> {
         out::note("polis: said");
         return Ok(Exit::Done);
     }
-    door.close().await;
+    door.close(false).await;
     carry_on(config, &found?, word).await
 }
 
@@ -71,7 +71,7 @@ async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exi
         conclude(config, &waiting.task_id, ended, false)
     };
     let done = carried.await;
-    door.close().await;
+    door.close(false).await;
     done
 }
 

@@ -21,7 +21,7 @@ pub(crate) async fn chat(config: &Config) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Work).await?;
     door.announce(config);
     let done = console(config, &door, &stop).await;
-    door.close().await;
+    door.close(matches!(done, Ok(Exit::Stopped))).await;
     done
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn console(config: &Config, door: &Door, stop: &CancellationTok
         if text == "/quit" {
             return Ok(exit);
         }
-        match converse(config, door, &mut events, &mut lines, stop, (agent, text)).await {
+        match converse(config, door, &mut events, terminal.then_some(&mut lines), stop, (agent, text)).await {
             Ok(Exit::Done) => {}
             Ok(stopped @ (Exit::Stopped | Exit::NeedsPerson)) => return Ok(stopped),
             Ok(failed) => exit = failed,
@@ -72,7 +72,8 @@ async fn converse(
     config: &Config,
     door: &Door,
     events: &mut Events,
-    lines: &mut Lines,
+    // Off a terminal a line is what somebody wrote beforehand, not a word about what waits now.
+    lines: Option<&mut Lines>,
     stop: &CancellationToken,
     (agent, text): (&str, &str),
 ) -> Result<Exit, Trouble> {
@@ -86,7 +87,7 @@ async fn converse(
         from: seq,
         show: Show::Words(Words::of(AgentId::from(agent).main_thread())),
         agree: Agree::Ask,
-        lines: Some(lines),
+        lines,
         progress: Progress::of(task.clone()),
     };
     let ended = follow.until_it_ends().await;

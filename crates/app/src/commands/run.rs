@@ -53,7 +53,7 @@ pub(crate) async fn run(config: &Config, wish: &Wish) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Work).await?;
     door.announce(config);
     let done = one_request(config, wish, &door, &stop).await;
-    door.close().await;
+    door.close(matches!(done, Ok(Exit::Stopped))).await;
     done
 }
 

@@ -57,7 +57,7 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
 async fn in_console(config: &Config, log: Arc<LocalLog>, stop: &CancellationToken) -> Result<Exit, Trouble> {
     let door = Door::Here(wiring::open(config, log, Purpose::Work).await?);
     let done = console(config, &door, stop).await;
-    door.close().await;
+    door.close(false).await;
     done
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Draft;
+use super::{Draft, check_name};
 use crate::spine::{Due, Turn};
 use crate::{AgentId, EffectId, Event, Letter, LetterKind, Refusal, ReplyTo, TaskId, ThreadId};
 
@@ -12,6 +12,7 @@ pub(super) fn send(draft: &mut Draft<'_>, letter: Arc<Letter>) -> Result<(), Ref
         return Err(Refusal::ToUser);
     }
     check_envelope(&letter, &AgentId::user(), None)?;
+    check_name(letter.task_id.as_str())?;
     check(draft, &letter)?;
     deliver(draft, letter, None, None);
     Ok(())
@@ -38,7 +39,7 @@ pub(super) fn check_task(turn: &Turn, task: &TaskId) -> Result<(), Refusal> {
 pub(super) fn check(draft: &Draft<'_>, letter: &Letter) -> Result<(), Refusal> {
     let limits = &draft.spine.limits;
     check_text(draft, &letter.payload.text)?;
-    if letter.payload.text.is_empty() {
+    if letter.payload.text.trim().is_empty() {
         return Err(Refusal::EmptyText);
     }
     if letter.to.is_user() {
