@@ -100,9 +100,18 @@ fn a_full_inbox_and_a_long_or_empty_text_are_refused_with_a_code() {
         check_in(four_agents_within(limits), given, submit("a", text), Err(refusal));
     };
     check(&[], "", Refusal::EmptyText);
+    check(&[], " \n\t", Refusal::EmptyText);
     check(&[], "too long!", Refusal::TextTooLong { bytes: 9, limit: 8 });
     check(&["taken", "1", "2"], "3", Refusal::Busy("a".into()));
     check(&["taken", "12345678"], "123", Refusal::Busy("a".into()));
+}
+
+#[test]
+fn a_request_has_a_plain_name() {
+    for name in ["", "../../etc", "a\0b\n", "a b"] {
+        let letter = Letter { task_id: name.into(), ..letter("user", "a", "hi") };
+        check(vec![], Command::Send { letter: Arc::new(letter) }, Err(Refusal::BadName(name.to_owned())));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use polis_domain::Seq;
 use polis_ports::{Log, LogError, Snapshot, ThreadRange};
 use polis_store_local::{LocalLog, Options};
 
-use crate::support::{Files, all, damaged, files, fill, fresh_dir, main_society, put, set_aside, wait};
+use crate::support::{Files, all, batch_after, damaged, files, fill, fresh_dir, main_society, put, set_aside, wait};
 
 /// A log that was closed well, as files, and its events.
 fn closed(count: u64) -> (Files, Vec<polis_domain::Recorded>) {
@@ -123,6 +123,23 @@ fn an_event_that_was_changed_removed_or_hidden_is_noticed() {
         drop(connection);
         assert!(check(&files(dir.path()), &events, sql), "{sql}");
     }
+}
+
+#[test]
+fn once_a_read_has_met_damage_nothing_more_is_added() {
+    let (written, events) = closed(30);
+    let dir = fresh_dir();
+    put(dir.path(), &written);
+    let connection = rusqlite::Connection::open(dir.path().join("polis.db")).unwrap();
+    connection.execute_batch("UPDATE events SET at = at + 1 WHERE rowid = (SELECT min(rowid) FROM events)").unwrap();
+    drop(connection);
+    // Too large to be looked through at each opening.
+    let log = LocalLog::open_with(dir.path(), Options { check_up_to_bytes: 0, ..Options::default() }).unwrap();
+    let last = events.len() as u64;
+    wait(log.append(&main_society(), Seq(last), &batch_after(last))).unwrap();
+    assert!(matches!(all(&log, &main_society()), Err(LogError::Damaged(_))));
+    let head = wait(log.head(&main_society())).unwrap();
+    assert!(matches!(wait(log.append(&main_society(), head, &batch_after(head.0))), Err(LogError::Damaged(_))));
 }
 
 #[test]

@@ -49,12 +49,16 @@ fn a_second_opener_is_refused_and_told_who_was_first() {
 
 #[cfg(unix)]
 #[test]
-fn a_new_directory_is_private() {
+fn a_data_directory_is_private_also_one_that_was_open_to_others() {
     use std::os::unix::fs::PermissionsExt;
     let dir = fresh_dir();
-    let deep = dir.path().join("a/b");
-    LocalLog::open(&deep).unwrap();
-    assert_eq!(fs::metadata(deep).unwrap().permissions().mode() & 0o777, 0o700);
+    let (deep, shared) = (dir.path().join("a/b"), dir.path().join("shared"));
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).unwrap();
+    for data in [deep, shared] {
+        LocalLog::open(&data).unwrap();
+        assert_eq!(fs::metadata(data).unwrap().permissions().mode() & 0o777, 0o700);
+    }
 }
 
 #[test]
