@@ -1,9 +1,5 @@
 //! The `polis` program: reads the command line, does one thing, and says with its exit status how it went.
 
-/// Turns make and drop many small things on several threads; this takes about a quarter off their cost.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 mod address;
 mod cli;
 mod client;

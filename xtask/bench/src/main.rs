@@ -1,10 +1,6 @@
 //! `cargo xtask bench`: every figure is measured against a floor in the same run, as a ratio, and held against its goal.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
-/// The same as in the `polis` binary, for the floor as well.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 mod append;
 mod figures;
 mod letters;
