@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome, Phase, Role, RoleId,
-    Settings, Task, TaskId, ThreadId, TurnId,
+    Settings, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -55,6 +55,8 @@ pub enum Command {
         id: EffectId,
         /// What came.
         outcome: Outcome,
+        /// When it came, by the turn's clock: the turn goes on from there before it is told that this is in the log.
+        at: Timestamp,
     },
     /// A turn changes the society at once; all of it or nothing.
     Act {

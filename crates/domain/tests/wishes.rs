@@ -7,7 +7,7 @@ use polis_domain::*;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::support::{call, result, role};
+use crate::support::{NOON, call, result, role};
 
 /// The kind of the next wish; its details are rolled from the state.
 #[derive(Debug, Clone, Copy)]
@@ -147,7 +147,7 @@ impl<'a> Chooser<'a> {
             (OpenKind::Model, _) => Outcome::Reply(Reply { text: self.text(), ..Reply::default() }),
             _ => result("done"),
         };
-        Some(Command::End { id, outcome })
+        Some(Command::End { id, outcome, at: NOON })
     }
 
     fn settle(&mut self) -> Option<Command> {
@@ -274,7 +274,7 @@ impl<'a> Chooser<'a> {
             2 => Command::Send { letter: Arc::new(forged) },
             3 => Command::Send { letter: Arc::new(self.letter(AgentId::root(), AgentId::root())) },
             4 => Command::Begin { turn, n: id.n, effects: vec![call(EffectClass::Read)] },
-            5 => Command::End { id, outcome: result("late") },
+            5 => Command::End { id, outcome: result("late"), at: NOON },
             6 => Command::Act { id, acts: vec![Act::Send { letter: Arc::new(forged) }] },
             7 => Command::Doubt { id },
             8 => Command::Restart { id },

@@ -23,7 +23,10 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Reco
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
         (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
         (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
-        (true, Command::End { id, outcome }) => effect::end(&mut draft, id, outcome)?,
+        (true, Command::End { id, outcome, at }) => {
+            draft.at = at;
+            effect::end(&mut draft, id, outcome)?;
+        }
         (true, Command::Act { id, acts }) => act::act(&mut draft, id, acts)?,
         (true, Command::Doubt { id }) => effect::doubt(&mut draft, id)?,
         (true, Command::Restart { id }) => effect::restart(&mut draft, id)?,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use polis_domain::{Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Recorded, ToolCall};
+use polis_domain::{Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, ToolCall};
 use polis_ports::CallContext;
 
+use super::Turn;
 use super::journal::Entry;
-use super::{Turn, commit};
 use crate::actor::Shared;
 use crate::plant::{Plant, is_planted};
 
@@ -52,13 +52,13 @@ impl Turn {
         let mut results: Vec<Option<CallResult>> = vec![None; entries.len()];
         let mut running = FuturesUnordered::new();
         let mut doubtful = 0;
-        for (entry, call) in entries.iter().zip(&calls) {
+        for (place, (entry, call)) in entries.iter().zip(&calls).enumerate() {
             match next_step(entry, call.class) {
                 Next::Done => {}
-                Next::Perform => running.push(self.worker(entry.id, call).report(early.clone())),
+                Next::Perform => running.push(self.worker(entry.id, call).done(place, early.clone())),
                 Next::Again => {
                     self.commit(Command::Restart { id: entry.id }).await;
-                    running.push(self.worker(entry.id, call).report(None));
+                    running.push(self.worker(entry.id, call).done(place, None));
                 }
                 Next::Doubt => {
                     self.commit(Command::Doubt { id: entry.id }).await;
@@ -71,30 +71,32 @@ impl Turn {
             *result = self.result(entry).map(result_of);
         }
         while !running.is_empty() || doubtful > 0 {
-            let event = tokio::select! {
+            let (place, result) = tokio::select! {
                 biased;
-                Some(event) = running.next() => event,
+                Some(done) = running.next() => done,
                 Some(event) = self.news.recv(), if doubtful > 0 => {
-                    doubtful -= usize::from(entries.iter().any(|entry| Some(entry.id) == event.event.effect()));
-                    event
+                    let Some(place) = entries.iter().position(|entry| Some(entry.id) == event.event.effect()) else { continue };
+                    doubtful -= 1;
+                    let id = entries[place].id;
+                    if matches!(event.event, Event::EffectCleared { .. }) {
+                        self.commit(Command::Restart { id }).await;
+                        running.push(self.worker(id, &calls[place]).done(place, None));
+                    } else {
+                        self.place().await;
+                        results[place] = self.result(&Entry::new(id, [event])).map(result_of);
+                    }
+                    continue;
                 }
                 else => std::future::pending().await,
             };
-            let Some(place) = entries.iter().position(|entry| Some(entry.id) == event.event.effect()) else { continue };
-            let id = entries[place].id;
-            if matches!(event.event, Event::EffectCleared { .. }) {
-                self.commit(Command::Restart { id }).await;
-                running.push(self.worker(id, &calls[place]).report(None));
-                continue;
-            }
-            results[place] = self.result(&Entry::new(id, [event])).map(result_of);
+            self.report(entries[place].id, Outcome::Result(result.clone())).await;
+            results[place] = Some(result);
         }
         results.into_iter().map(|result| result.unwrap_or_else(|| refused("the call has no result"))).collect()
     }
 
     fn worker(&self, id: EffectId, call: &Call) -> Worker {
         Worker {
-            id,
             call: call.clone(),
             shared: self.seat.shared.clone(),
             context: CallContext {
@@ -149,9 +151,8 @@ fn refused(message: &str) -> CallResult {
     CallResult { content: message.into(), is_error: true }
 }
 
-/// Does one call and reports it.
+/// Does one call.
 struct Worker {
-    id: EffectId,
     call: Call,
     shared: Arc<Shared>,
     context: CallContext,
@@ -163,16 +164,12 @@ impl Worker {
         done.unwrap_or_else(|error| refused(&error.to_string()))
     }
 
-    /// Does the call, unless its result is at hand, and gives the event that ends it.
-    async fn report(self, done: Option<CallResult>) -> Arc<Recorded> {
-        let result = match done {
+    /// Does the call, unless its result is at hand.
+    async fn done(self, place: usize, early: Option<CallResult>) -> (usize, CallResult) {
+        let result = match early {
             Some(result) => result,
             None => self.act().await,
         };
-        let ended = Command::End { id: self.id, outcome: Outcome::Result(result) };
-        match commit(&self.shared, ended).await.pop() {
-            Some(event) => event,
-            None => std::future::pending().await,
-        }
+        (place, result)
     }
 }

@@ -21,7 +21,7 @@ use polis_domain::{
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::actor::{Mail, Shared};
+use crate::actor::{Committed, Mail, Shared};
 use journal::{Entry, Journal};
 pub use threads::BatchUpdate;
 
@@ -57,6 +57,9 @@ pub struct Turn {
     draws: u64,
     /// The last event that the turn knows of.
     position: (Seq, Timestamp),
+    /// Answers that are on their way into the log. The turn has gone on with them: whatever it wants next comes after them in
+    /// the log, so nothing happens on account of an answer that is not there.
+    reported: Vec<oneshot::Receiver<Committed>>,
     suggested: bool,
     known: threads::Known,
 }
@@ -104,6 +107,7 @@ async fn work(mut seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) -> Command {
         n: 0,
         draws: 0,
         position: (first.seq, first.at),
+        reported: Vec::new(),
         suggested: false,
         known: threads::Known::default(),
         seat,
@@ -204,7 +208,8 @@ impl Turn {
     async fn state(&mut self, effects: Vec<Effect>) -> Vec<Entry> {
         let first = self.n;
         self.n += effects.len() as u32;
-        let ids = (first..self.n).map(|n| EffectId { turn: self.seat.id, n });
+        let turn = self.seat.id;
+        let ids = (first..self.n).map(move |n| EffectId { turn, n });
         if self.journal.has(first) {
             let mut entries = Vec::with_capacity(effects.len());
             for (id, effect) in ids.zip(&effects) {
@@ -215,7 +220,7 @@ impl Turn {
             }
             return entries;
         }
-        let events = self.commit(Command::Begin { turn: self.seat.id, n: first, effects }).await;
+        let events = self.commit(Command::Begin { turn, n: first, effects }).await;
         ids.map(|id| Entry::new(id, events.iter().filter(|event| event.event.effect() == Some(id)).cloned())).collect()
     }
 
@@ -238,13 +243,34 @@ impl Turn {
         }
     }
 
-    /// Has a command committed. When it cannot be, the turn is about to be dropped: it stands still here.
-    async fn commit(&self, command: Command) -> Vec<Arc<Recorded>> {
-        commit(&self.seat.shared, command).await
+    /// Reports an answer and goes on: it is in the log before anything that follows from it.
+    async fn report(&mut self, id: EffectId, outcome: Outcome) {
+        let at = self.seat.shared.ports.clock.now();
+        self.reported.push(send(&self.seat.shared, Command::End { id, outcome, at }).await);
+        self.position.1 = at;
     }
 
-    async fn park_diverged<T>(&self, n: u32, asked: &str) -> T {
-        self.commit(self.diverged(n, asked)).await;
+    /// The turn's place in the log, once what it has reported is there.
+    async fn place(&mut self) -> Seq {
+        for reported in std::mem::take(&mut self.reported) {
+            if let Some(last) = committed(reported).await.last() {
+                self.advance(last.seq, last.at);
+            }
+        }
+        self.position.0
+    }
+
+    /// Has a command committed. When it cannot be, the turn is about to be dropped: it stands still here.
+    async fn commit(&mut self, command: Command) -> Vec<Arc<Recorded>> {
+        let events = committed(send(&self.seat.shared, command).await).await;
+        // What was reported before is in the log as well.
+        self.reported.clear();
+        events
+    }
+
+    async fn park_diverged<T>(&mut self, n: u32, asked: &str) -> T {
+        let diverged = self.diverged(n, asked);
+        self.commit(diverged).await;
         std::future::pending().await
     }
 
@@ -258,19 +284,26 @@ impl Turn {
     }
 
     /// The log cannot be read: the turn stands still, and is run again when the society has recovered.
-    async fn park_unread<T>(&self, error: LogError) -> T {
+    async fn park_unread<T>(&mut self, error: LogError) -> T {
         let reason = Failure::new(error.code(), error.to_string());
         self.commit(Command::Park { turn: self.seat.id, reason }).await;
         std::future::pending().await
     }
 }
 
-async fn commit(shared: &Shared, command: Command) -> Vec<Arc<Recorded>> {
+/// Hands a command in; what comes of it is heard later.
+async fn send(shared: &Shared, command: Command) -> oneshot::Receiver<Committed> {
     let (reply, answer) = oneshot::channel();
-    if shared.door.send(Mail::Command { command, reply: Some(reply) }).await.is_ok()
-        && let Ok(Ok(events)) = answer.await
-    {
-        return events;
+    if shared.door.send(Mail::Command { command, reply: Some(reply) }).await.is_err() {
+        std::future::pending::<()>().await;
     }
-    std::future::pending().await
+    answer
+}
+
+/// The events of a command that was handed in. Where there are none, the turn is about to be dropped: it stands still here.
+async fn committed(answer: oneshot::Receiver<Committed>) -> Vec<Arc<Recorded>> {
+    match answer.await {
+        Ok(Ok(events)) => events,
+        Ok(Err(_)) | Err(_) => std::future::pending().await,
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use polis_domain::{Command, Effect, EffectId, Failure, Outcome, Reply, ThreadId};
+use polis_domain::{Effect, EffectId, Failure, Outcome, Reply, ThreadId};
 use polis_ports::{Collector, Frame, ModelError, ModelRequest, StreamedDelta};
 
 use super::Turn;
@@ -19,16 +19,22 @@ impl Turn {
         }
         let effect = Effect::Model { model: request.model.clone(), request: request.digest() };
         let entries = self.state(vec![effect]).await;
-        let mut result = entries.first().and_then(|entry| self.result(entry));
-        if let (None, Some(entry)) = (&result, entries.first()) {
-            let outcome = self.think(entry.id, request).await;
-            let events = self.commit(Command::End { id: entry.id, outcome }).await;
-            result = self.result(&super::Entry::new(entry.id, events));
-        }
+        let Some(entry) = entries.first() else { return self.park_diverged(self.n, "model").await };
+        let result = match self.result(entry) {
+            Some(result) => result,
+            None => {
+                let outcome = self.think(entry.id, request).await;
+                self.report(entry.id, outcome.clone()).await;
+                match outcome {
+                    Outcome::Failed(failure) => Err(failure),
+                    outcome => Ok(outcome),
+                }
+            }
+        };
         match result {
-            Some(Ok(Outcome::Reply(reply))) => Ok(reply),
-            Some(Err(failure)) => Err(failure),
-            _ => self.park_diverged(self.n - 1, "model").await,
+            Ok(Outcome::Reply(reply)) => Ok(reply),
+            Ok(_) => self.park_diverged(self.n - 1, "model").await,
+            Err(failure) => Err(failure),
         }
     }
 

@@ -175,7 +175,8 @@ impl Turn {
     /// A thread of this agent, as of the turn's place in the log. Its sub-threads appear by name only.
     pub async fn thread(&mut self, path: &SubThreadPath) -> Result<Thread, Failure> {
         let thread = self.resolve(path).await?;
-        let events = self.read(&thread, ThreadRange::through(self.position.0)).await;
+        let range = ThreadRange::through(self.place().await);
+        let events = self.read(&thread, range).await;
         let view = Thread::fold(thread.clone(), &events);
         let indices = (0..).zip(&view.messages).map(|(index, message)| ((thread.clone(), message.id.clone()), index));
         self.known.indices.extend(indices);
@@ -187,7 +188,7 @@ impl Turn {
         let thread = self.seat.thread.clone();
         let mut newest = limit.saturating_mul(8).max(32);
         loop {
-            let range = ThreadRange { newest, ..ThreadRange::through(self.position.0) };
+            let range = ThreadRange { newest, ..ThreadRange::through(self.place().await) };
             let events = self.read(&thread, range).await;
             let mut messages = Messages::default();
             events.iter().for_each(|event| messages.apply(event));
@@ -240,7 +241,8 @@ impl Turn {
             return Ok(self.seat.agent.main_thread());
         };
         let above = Box::pin(self.resolve(&parent)).await?;
-        let events = self.read(&above, ThreadRange::through(self.position.0)).await;
+        let range = ThreadRange::through(self.place().await);
+        let events = self.read(&above, range).await;
         let linked = events.iter().find_map(|recorded| match &recorded.event {
             Event::ThreadLinked { index, slot, child, .. } if *index == segment.message_index && *slot == segment.meta_path => {
                 Some(child.clone())
@@ -257,7 +259,8 @@ impl Turn {
         if let Some(index) = self.known.indices.get(&key) {
             return Ok(*index);
         }
-        let events = self.read(thread, ThreadRange::through(self.position.0)).await;
+        let range = ThreadRange::through(self.place().await);
+        let events = self.read(thread, range).await;
         let messages = Thread::fold(thread.clone(), &events).messages;
         let found = (0..).zip(&messages).find(|(_, known)| known.id == *message).map(|(index, _)| index);
         let index =
@@ -266,7 +269,7 @@ impl Turn {
         Ok(index)
     }
 
-    async fn read(&self, thread: &ThreadId, range: ThreadRange) -> Vec<Recorded> {
+    async fn read(&mut self, thread: &ThreadId, range: ThreadRange) -> Vec<Recorded> {
         match self.seat.shared.ports.log.read_thread(&self.seat.shared.society, thread, range).await {
             Ok(events) => events,
             Err(error) => self.park_unread(error).await,
