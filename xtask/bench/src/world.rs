@@ -51,8 +51,7 @@ pub(crate) async fn society(log: Arc<dyn Log>, cast: Cast, behaviour: &str) -> R
 }
 
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
-    let threads = std::env::var("BENCH_THREADS").ok().and_then(|threads| threads.parse().ok()).unwrap_or(2);
-    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?)
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
 /// CPU time that this process has used so far.

@@ -194,6 +194,7 @@ async fn a_log_that_fails_stops_intake_with_a_code_and_goes_on_when_it_works_aga
         let rejected = society.submit("no room for this").await.unwrap_err();
         assert_eq!(rejected.code(), "disk_full");
         assert_eq!(society.submit("still standing by").await.unwrap_err().code(), "disk_full");
+        // Virtual time: nobody waits for it.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let verdict = polis_domain::Verdict { approved: true, reason: String::new() };
         society.resolve(id, polis_domain::Resolution::Outcome(polis_domain::Outcome::Verdict(verdict))).await.unwrap();
