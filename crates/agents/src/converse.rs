@@ -35,12 +35,8 @@ impl Agent for Converse {
                 return Ok(Response::new(reply.text));
             }
             let results = turn.call_tools(reply.tool_calls.clone()).await;
-            messages.push(ChatMessage::Assistant { text: reply.text.into(), tool_calls: reply.tool_calls.clone() });
-            messages.extend(reply.tool_calls.into_iter().zip(results).map(|(call, result)| ChatMessage::Tool {
-                call_id: call.id,
-                name: call.name,
-                content: result.content,
-            }));
+            messages.push(ChatMessage::said(&reply));
+            messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
         }
         let message = format!("no answer after {} rounds of tool use; ask for less at once", self.max_rounds);
         Err(Failure::new("too_many_rounds", message))
@@ -50,13 +46,13 @@ impl Agent for Converse {
 impl Converse {
     async fn conversation(&self, turn: &mut Turn) -> Result<Vec<ChatMessage>, Failure> {
         if turn.is_first_message() {
-            return Ok(vec![ChatMessage::User(turn.task().message.clone())]);
+            return Ok(vec![ChatMessage::user(turn.task().message.clone())]);
         }
         let recent = turn.recent(self.context_messages).await?;
         let said = recent.into_iter().map(|(_, message)| match message.sender {
-            Sender::User => ChatMessage::User(message.text.into()),
-            Sender::Bot => ChatMessage::Assistant { text: message.text.into(), tool_calls: Vec::new() },
+            Sender::User => ChatMessage::user(message.text),
+            Sender::Bot => ChatMessage::assistant(message.text),
         });
-        Ok(said.skip_while(|message| !matches!(message, ChatMessage::User(_))).collect())
+        Ok(said.skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect())
     }
 }

@@ -105,7 +105,7 @@ pub enum Outcome {
 }
 
 /// What a model said, whole.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reply {
     /// The text.
@@ -122,6 +122,13 @@ pub struct Reply {
     /// What it cost.
     #[serde(default)]
     pub usage: Usage,
+    /// The model that answered, as `vendor/name`.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub model: Arc<str>,
+    /// What the vendor wants to see again, word for word, when the conversation goes on within this turn: signed reasoning
+    /// and the like. Only the vendor's own adapter reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Arc<Value>>,
 }
 
 /// A tool call as a model writes it.
@@ -148,6 +155,8 @@ pub enum Finish {
     Length,
     /// The vendor held the rest back.
     ContentFilter,
+    /// The model will not do it; its text says so.
+    Refusal,
     /// A vendor's own word.
     Other(String),
 }
@@ -164,6 +173,16 @@ pub struct Usage {
     pub cached_tokens: u64,
     /// Of the output, how many were reasoning.
     pub reasoning_tokens: u64,
+    /// Of the input, how many the vendor put into its cache for the next time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// The price in billionths of a US dollar; nothing where the price is not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cost_nanos: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What a tool gave back, as the model will read it.
@@ -186,6 +205,17 @@ pub struct Verdict {
     /// Why, for the model to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+impl Reply {
+    /// Drops the call that the model was stopped at: what stands there is not what it meant.
+    #[must_use]
+    pub fn without_torn_call(mut self) -> Self {
+        if matches!(self.finish, Finish::Length | Finish::ContentFilter | Finish::Refusal) {
+            self.tool_calls.pop();
+        }
+        self
+    }
 }
 
 impl Effect {
@@ -216,5 +246,20 @@ impl Effect {
             Self::Sleep { .. } => "sleep",
             Self::Unit { .. } => "unit",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_the_model_could_not_finish_is_no_call() {
+        let calls = |finish| {
+            let reply = Reply { finish, tool_calls: vec![ToolCall::default(); 2], ..Reply::default() };
+            reply.without_torn_call().tool_calls.len()
+        };
+        let finishes = [Finish::ToolCalls, Finish::Stop, Finish::Length, Finish::ContentFilter, Finish::Refusal];
+        assert_eq!(finishes.map(calls), [2, 2, 1, 1, 1]);
     }
 }

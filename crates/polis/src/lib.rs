@@ -42,10 +42,10 @@
 //!
 //! impl Agent for Careful {
 //!     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-//!         let mut messages = vec![ChatMessage::User(turn.task().message.clone())];
+//!         let mut messages = vec![ChatMessage::user(turn.task().message.clone())];
 //!         let draft = turn.model(ModelRequest { messages: messages.clone(), ..ModelRequest::default() }).await?;
-//!         messages.push(ChatMessage::Assistant { text: draft.text.into(), tool_calls: Vec::new() });
-//!         messages.push(ChatMessage::User("Check this, and answer again.".into()));
+//!         messages.push(ChatMessage::said(&draft));
+//!         messages.push(ChatMessage::user("Check this, and answer again."));
 //!         let checked = turn.model(ModelRequest { messages, ..ModelRequest::default() }).await?;
 //!         Ok(Response::new(checked.text))
 //!     }

@@ -12,7 +12,10 @@ mod toolbox;
 pub use clock::Clock;
 pub use live::{Frame, Live, LiveStream, StreamedDelta};
 pub use log::{Log, LogError, Snapshot, ThreadRange};
-pub use model::{ChatMessage, Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect};
+pub use model::{
+    ChatMessage, Collector, Delta, DeltaStream, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec, collect,
+    estimate_tokens,
+};
 pub use toolbox::{CallContext, Tool, ToolError, Toolbox};
 
 /// An error of some library below, kept whole for whoever reads the logs.

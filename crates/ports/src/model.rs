@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
-use polis_domain::{Digest, EffectClass, Finish, Reply, ToolCall, Usage};
+use polis_domain::{CallResult, Digest, EffectClass, Failure, Finish, Reply, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,6 +18,16 @@ use crate::BoxError;
 pub trait Model: Send + Sync {
     /// Sends the request; the stream ends with [`Delta::Done`], or with an error.
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError>;
+
+    /// The most that a request can cost, guessed before it is sent. What cannot be priced costs nothing.
+    fn estimate(&self, request: &ModelRequest) -> Usage {
+        request.estimate()
+    }
+
+    /// Tokens that a model can see at once, if that is known.
+    fn window(&self, _model: &str) -> Option<u64> {
+        None
+    }
 }
 
 /// Deltas in order. A stream that ends without [`Delta::Done`] was cut.
@@ -38,19 +48,39 @@ pub struct ModelRequest {
     pub temperature: Option<f32>,
     /// Most tokens that it may write.
     pub max_tokens: Option<u32>,
+    /// The shape that the text of the reply must have.
+    pub format: Option<Arc<Format>>,
+    /// How long it thinks before it speaks, where the vendor lets us choose.
+    pub effort: Option<Effort>,
+    /// Who asks, so that those who share a vendor's limit take turns. It is not sent.
+    pub asker: Arc<str>,
 }
 
 /// One message of a conversation with a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ChatMessage {
     /// Said to the model.
-    User(Arc<str>),
+    User {
+        /// The text.
+        text: Arc<str>,
+        /// What it is shown with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
+    },
     /// Said by the model.
     Assistant {
         /// The text.
         text: Arc<str>,
+        /// What it thought before, if the vendor shows it.
+        #[serde(default, skip_serializing_if = "str::is_empty")]
+        reasoning: Arc<str>,
         /// The calls that it asked for with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall>,
+        /// What its vendor wants back word for word, see [`Reply::echo`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        echo: Option<Arc<Value>>,
     },
     /// What came of one of those calls.
     Tool {
@@ -60,7 +90,74 @@ pub enum ChatMessage {
         name: Arc<str>,
         /// The result.
         content: Arc<str>,
+        /// Whether it tells of a failure.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
     },
+}
+
+/// A picture for a model to look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Image {
+    /// The picture itself.
+    Inline {
+        /// Such as `image/png`.
+        media_type: Arc<str>,
+        /// The bytes in base64.
+        data: Arc<str>,
+    },
+    /// Where the vendor can fetch it.
+    Url(Arc<str>),
+}
+
+/// The shape of a reply that programs read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Format {
+    /// A name for the shape: letters, digits, `_` and `-`.
+    pub name: String,
+    /// JSON schema of the text.
+    pub schema: Value,
+}
+
+/// How long a model thinks before it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    /// As little as it can.
+    Low,
+    /// Some.
+    Medium,
+    /// As much as it needs.
+    High,
+}
+
+impl ChatMessage {
+    /// Text said to the model.
+    pub fn user(text: impl Into<Arc<str>>) -> Self {
+        Self::User { text: text.into(), images: Vec::new() }
+    }
+
+    /// Text said by the model.
+    pub fn assistant(text: impl Into<Arc<str>>) -> Self {
+        Self::Assistant { text: text.into(), reasoning: Arc::default(), tool_calls: Vec::new(), echo: None }
+    }
+
+    /// A reply as the model is to see it again.
+    pub fn said(reply: &Reply) -> Self {
+        Self::Assistant {
+            text: reply.text.as_str().into(),
+            reasoning: reply.reasoning.as_str().into(),
+            tool_calls: reply.tool_calls.clone(),
+            echo: reply.echo.clone(),
+        }
+    }
+
+    /// What came of a call, as the model is to see it.
+    pub fn result(call: &ToolCall, result: &CallResult) -> Self {
+        let (call_id, name) = (call.id.clone(), call.name.clone());
+        Self::Tool { call_id, name, content: result.content.clone(), is_error: result.is_error }
+    }
 }
 
 /// A tool as a model sees it, with its effect class for us.
@@ -99,16 +196,26 @@ pub enum Delta {
     },
     /// What it cost so far; a later one replaces it.
     Usage(Usage),
+    /// Something that the vendor wants back word for word with this reply, see [`Reply::echo`]; a later one replaces it.
+    Echo(Arc<Value>),
+    /// The model that answers, as `vendor/name`.
+    Model(Arc<str>),
     /// The reply is whole.
     Done(Finish),
+    /// Nobody waits for the rest any more. Watchers are told so; no vendor sends it.
+    Stopped,
+    /// The reply came to nothing. Watchers are told so; a vendor's stream ends with a [`ModelError`] instead.
+    Error(Failure),
 }
 
 /// Why a model did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// Too many requests: wait.
-    #[error("the provider asks us to slow down")]
+    #[error("the provider asks us to slow down: {reason}")]
     Throttled {
+        /// What it said.
+        reason: String,
         /// How long, if it said so.
         retry_after: Option<Duration>,
     },
@@ -123,6 +230,18 @@ pub enum ModelError {
     Failed {
         /// What it said.
         reason: String,
+        /// How long to wait, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// The provider failed so often that it is left alone for a while.
+    #[error("{vendor} has failed {failures} times in a row and is left alone for another {} s", retry_after.as_secs_f32().ceil())]
+    Resting {
+        /// The vendor.
+        vendor: Arc<str>,
+        /// How often.
+        failures: u32,
+        /// How long still.
+        retry_after: Duration,
     },
     /// The reply broke off or stood still: asking again may help.
     #[error("the reply broke off: {reason}")]
@@ -142,8 +261,23 @@ impl ModelError {
             Self::Throttled { .. } => "model_throttled",
             Self::Rejected { .. } => "model_rejected",
             Self::Failed { .. } => "model_failed",
+            Self::Resting { .. } => "model_resting",
             Self::Cut { .. } => "model_cut",
             Self::Unreachable(_) => "model_unreachable",
+        }
+    }
+
+    /// Whether asking the same model again may help (D09).
+    pub fn is_passing(&self) -> bool {
+        !matches!(self, Self::Rejected { .. })
+    }
+
+    /// How long the provider wants us to wait, if it said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Throttled { retry_after, .. } | Self::Failed { retry_after, .. } => *retry_after,
+            Self::Resting { retry_after, .. } => Some(*retry_after),
+            Self::Rejected { .. } | Self::Cut { .. } | Self::Unreachable(_) => None,
         }
     }
 }
@@ -151,23 +285,64 @@ impl ModelError {
 impl ModelRequest {
     /// Tells this request from any other.
     pub fn digest(&self) -> Digest {
-        let numbers = format!("{:?} {:?}", self.temperature, self.max_tokens);
+        let numbers = format!("{:?} {:?} {:?}", self.temperature, self.max_tokens, self.effort);
+        let format = self.format.as_ref().map(|format| format.schema.to_string());
         let mut parts: Vec<&str> = vec![&self.model, &self.system, &numbers];
+        parts.extend(format.as_deref());
         for message in &self.messages {
             match message {
-                ChatMessage::User(text) => parts.extend(["user", text]),
-                ChatMessage::Assistant { text, tool_calls } => {
+                ChatMessage::User { text, images } => {
+                    parts.extend(["user", text]);
+                    parts.extend(images.iter().map(|image| match image {
+                        Image::Inline { data, .. } => &**data,
+                        Image::Url(url) => url,
+                    }));
+                }
+                ChatMessage::Assistant { text, tool_calls, .. } => {
                     parts.extend(["assistant", text]);
                     for call in tool_calls {
                         parts.extend([&*call.id, &*call.name, &*call.arguments]);
                     }
                 }
-                ChatMessage::Tool { call_id, name, content } => parts.extend(["tool", call_id, name, content]),
+                ChatMessage::Tool { call_id, name, content, is_error } => {
+                    parts.extend([if *is_error { "error" } else { "tool" }, call_id, name, content]);
+                }
             }
         }
         parts.extend(self.tools.iter().map(|tool| &*tool.name));
         Digest::of(parts)
     }
+
+    /// The most tokens that it can take, guessed: what is sent, and all that the model may write.
+    pub fn estimate(&self) -> Usage {
+        let said = self.messages.iter().map(|message| match message {
+            ChatMessage::User { text, images } => estimate_tokens(text) + images.len() as u64 * IMAGE_TOKENS,
+            ChatMessage::Assistant { text, reasoning, tool_calls, .. } => {
+                let calls = tool_calls.iter().map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments));
+                estimate_tokens(text) + estimate_tokens(reasoning) + calls.sum::<u64>()
+            }
+            ChatMessage::Tool { content, .. } => estimate_tokens(content),
+        });
+        let tools = self.tools.iter().map(|tool| {
+            estimate_tokens(&tool.name) + estimate_tokens(&tool.description) + estimate_tokens(&tool.parameters.to_string())
+        });
+        let framing = MESSAGE_TOKENS * (self.messages.len() + self.tools.len() + 1) as u64;
+        let input_tokens = estimate_tokens(&self.system) + said.sum::<u64>() + tools.sum::<u64>() + framing;
+        Usage { input_tokens, output_tokens: self.max_tokens.map_or(0, u64::from), ..Usage::default() }
+    }
+}
+
+/// What a message costs beside its text, about.
+const MESSAGE_TOKENS: u64 = 4;
+
+/// What a picture costs, about.
+const IMAGE_TOKENS: u64 = 1_600;
+
+/// Guesses the tokens of `text`: about four ASCII characters to one, and about two of every three others.
+pub fn estimate_tokens(text: &str) -> u64 {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    let others = text.chars().count() - ascii;
+    (ascii.div_ceil(4) + (2 * others).div_ceil(3)) as u64
 }
 
 /// Puts deltas together to a whole reply.
@@ -195,10 +370,13 @@ impl Collector {
                 append(&mut call.2, arguments);
             }
             Delta::Usage(usage) => self.reply.usage = usage,
+            Delta::Echo(echo) => self.reply.echo = Some(echo),
+            Delta::Model(model) => self.reply.model = model,
             Delta::Done(finish) => {
                 self.reply.finish = finish;
                 self.done = true;
             }
+            Delta::Stopped | Delta::Error(_) => {}
         }
     }
 
@@ -228,4 +406,14 @@ pub async fn collect(mut stream: DeltaStream) -> Result<Reply, ModelError> {
         collector.push(delta?);
     }
     collector.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guess_grows_with_the_text_and_weighs_chinese_heavier() {
+        assert_eq!(["", "a", "four", "hello world", "你好", "你好, world"].map(estimate_tokens), [0, 1, 1, 3, 2, 4]);
+    }
 }

@@ -66,8 +66,8 @@ impl Default for Http {
 /// What an unsuccessful status means to the caller (D09).
 pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, reason: String) -> ModelError {
     match status.as_u16() {
-        429 => ModelError::Throttled { retry_after: retry_after(headers) },
-        408 | 409 | 425 | 500.. => ModelError::Failed { reason },
+        429 => ModelError::Throttled { reason, retry_after: retry_after(headers) },
+        408 | 409 | 425 | 500.. => ModelError::Failed { reason, retry_after: retry_after(headers) },
         _ => ModelError::Rejected { reason },
     }
 }

@@ -9,7 +9,6 @@ mod models;
 mod offline;
 mod openai_chat;
 mod sse;
-mod tokens;
 pub mod vendors;
 
 pub use api_key::{ApiKey, BadKey};
@@ -17,4 +16,3 @@ pub use http::Http;
 pub use models::Models;
 pub use offline::Offline;
 pub use openai_chat::{BadAddress, OpenAiChat, OpenAiOptions, Quirks, TokenLimit};
-pub use tokens::estimate_tokens;

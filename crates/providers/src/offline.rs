@@ -11,7 +11,7 @@ use polis_domain::{Finish, ToolCall, Usage};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
 use serde_json::{Value, json};
 
-use crate::estimate_tokens;
+use polis_ports::estimate_tokens;
 
 /// The model that needs no network. The same request always gets the same reply.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,12 +49,12 @@ enum Language {
 
 fn reply(request: &ModelRequest) -> Reply {
     let asked = request.messages.iter().rev().find_map(|message| match message {
-        ChatMessage::User(text) => Some(&**text),
+        ChatMessage::User { text, .. } => Some(&**text),
         ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
     });
     let asked = asked.unwrap_or_default();
     let language = language(asked);
-    if let Some(ChatMessage::Tool { call_id, name, content }) = request.messages.last() {
+    if let Some(ChatMessage::Tool { call_id, name, content, .. }) = request.messages.last() {
         return Reply::Say(answer(language, name, &path_of(request, call_id), content));
     }
     let (tool, arguments) = match wish(asked) {
@@ -102,7 +102,7 @@ fn is_path(path: &str) -> bool {
 fn path_of(request: &ModelRequest, call_id: &str) -> String {
     let calls = request.messages.iter().rev().filter_map(|message| match message {
         ChatMessage::Assistant { tool_calls, .. } => Some(tool_calls),
-        ChatMessage::User(_) | ChatMessage::Tool { .. } => None,
+        ChatMessage::User { .. } | ChatMessage::Tool { .. } => None,
     });
     let call = calls.flatten().find(|call| &*call.id == call_id);
     let arguments = call.and_then(|call| serde_json::from_str::<Value>(&call.arguments).ok());
@@ -178,8 +178,8 @@ fn pieces(text: &str) -> impl Iterator<Item = String> {
 
 fn usage(request: &ModelRequest, written: &str) -> Delta {
     let of_message = |message: &ChatMessage| match message {
-        ChatMessage::User(text) => estimate_tokens(text),
-        ChatMessage::Assistant { text, tool_calls } => {
+        ChatMessage::User { text, .. } => estimate_tokens(text),
+        ChatMessage::Assistant { text, tool_calls, .. } => {
             estimate_tokens(text) + tool_calls.iter().map(|call| estimate_tokens(&call.arguments)).sum::<u64>()
         }
         ChatMessage::Tool { content, .. } => estimate_tokens(content),

@@ -107,7 +107,7 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
             format!("said:{text}")
         }
         Op::Think(prompt) => {
-            let messages = vec![ChatMessage::User(prompt.into())];
+            let messages = vec![ChatMessage::user(prompt)];
             let reply = turn.model(ModelRequest { messages, ..ModelRequest::default() }).await;
             reply.map_or_else(failed, |reply| reply.text)
         }

@@ -11,7 +11,7 @@ use crate::ScriptedTools;
 /// What the model says to a request.
 pub fn thought(request: &ModelRequest) -> String {
     match request.messages.last() {
-        Some(ChatMessage::User(prompt)) => format!("thought({prompt})"),
+        Some(ChatMessage::User { text: prompt, .. }) => format!("thought({prompt})"),
         _ => "thought()".to_owned(),
     }
 }

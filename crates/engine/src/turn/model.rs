@@ -67,6 +67,6 @@ impl Telling<'_> {
             }
             collector.push(delta);
         }
-        collector.finish()
+        collector.finish().map(Reply::without_torn_call)
     }
 }

@@ -81,7 +81,7 @@ struct Fickle {
 impl Agent for Fickle {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let prompt = if self.changed.load(Ordering::Relaxed) { "something else" } else { "this" };
-        let messages = vec![ChatMessage::User(prompt.into())];
+        let messages = vec![ChatMessage::user(prompt)];
         let reply = turn.model(ModelRequest { messages, ..ModelRequest::default() }).await?;
         turn.approve("go on?", serde_json::Value::Null, None).await?;
         Ok(Response::new(reply.text))

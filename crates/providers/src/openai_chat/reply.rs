@@ -136,7 +136,7 @@ impl ReplyReader {
                 None | Some("") => {}
                 Some("error") => {
                     let reason = "it says that it ended in an error, and not in which".to_owned();
-                    return Err(ChunkError::Reported(ModelError::Failed { reason }));
+                    return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));
                 }
                 Some(word) => self.finish = Some(finish(word)),
             }
@@ -226,11 +226,11 @@ fn reported(error: &Value) -> ModelError {
     }
     let has = |parts: &[&str]| words.iter().any(|word| parts.iter().any(|part| word.contains(part)));
     if has(&["rate_limit", "too_many", "throttl"]) {
-        ModelError::Throttled { retry_after: None }
+        ModelError::Throttled { reason, retry_after: None }
     } else if has(&["invalid", "auth", "permission", "not_found", "context_length", "quota", "policy", "filter"]) {
         ModelError::Rejected { reason }
     } else {
-        ModelError::Failed { reason }
+        ModelError::Failed { reason, retry_after: None }
     }
 }
 
@@ -268,5 +268,6 @@ fn usage(usage: WireUsage) -> Delta {
         output_tokens: usage.completion_tokens.unwrap_or_default(),
         cached_tokens: cached.or(usage.prompt_cache_hit_tokens).unwrap_or_default(),
         reasoning_tokens: reasoning.unwrap_or_default(),
+        ..Usage::default()
     })
 }

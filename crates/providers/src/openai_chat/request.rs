@@ -102,14 +102,14 @@ fn said<'a>(role: &'static str, content: &'a str) -> Message<'a> {
 
 fn message(message: &ChatMessage) -> Message<'_> {
     match message {
-        ChatMessage::User(text) => said("user", text),
-        ChatMessage::Assistant { text, tool_calls } if tool_calls.is_empty() => said("assistant", text),
-        ChatMessage::Assistant { text, tool_calls } => Message {
+        ChatMessage::User { text, images: _ } => said("user", text),
+        ChatMessage::Assistant { text, tool_calls, .. } if tool_calls.is_empty() => said("assistant", text),
+        ChatMessage::Assistant { text, tool_calls, .. } => Message {
             content: (!text.is_empty()).then_some(text),
             tool_calls: tool_calls.iter().map(call).collect(),
             ..said("assistant", text)
         },
-        ChatMessage::Tool { call_id, name: _, content } => Message { tool_call_id: Some(call_id), ..said("tool", content) },
+        ChatMessage::Tool { call_id, content, .. } => Message { tool_call_id: Some(call_id), ..said("tool", content) },
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_bare_request_holds_only_what_is_needed() {
-        let request = ModelRequest { messages: vec![ChatMessage::User("hi".into())], ..ModelRequest::default() };
+        let request = ModelRequest { messages: vec![ChatMessage::user("hi")], ..ModelRequest::default() };
         check(
             &request,
             Quirks { stream_options: false, ..Quirks::default() },
@@ -170,13 +170,15 @@ mod tests {
             model: "v/m".into(),
             system: "be brief".into(),
             messages: vec![
-                ChatMessage::User("读".into()),
+                ChatMessage::user("读"),
                 ChatMessage::Assistant {
                     text: "".into(),
+                    reasoning: "".into(),
+                    echo: None,
                     tool_calls: vec![call("a", "{\"path\":1}"), call("b", ""), call("c", "{\"pa")],
                 },
-                ChatMessage::Tool { call_id: "a".into(), name: "read_file".into(), content: "text".into() },
-                ChatMessage::Assistant { text: "done".into(), tool_calls: vec![] },
+                ChatMessage::Tool { call_id: "a".into(), name: "read_file".into(), content: "text".into(), is_error: false },
+                ChatMessage::assistant("done"),
             ],
             tools: Arc::new([ToolSpec {
                 name: "read_file".into(),
@@ -186,6 +188,7 @@ mod tests {
             }]),
             temperature: Some(0.2),
             max_tokens: Some(9),
+            ..ModelRequest::default()
         };
         let called = |id: &str, arguments: &str| json!({ "id": id, "type": "function", "function": { "name": "read_file", "arguments": arguments } });
         check(

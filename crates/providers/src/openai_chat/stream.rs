@@ -91,14 +91,17 @@ impl ReplyStream {
     fn take(&mut self, bytes: &Bytes) {
         self.received_bytes += bytes.len();
         if self.received_bytes > MAX_REPLY_BYTES {
-            return self.fail(ModelError::Failed { reason: format!("a reply of more than {MAX_REPLY_BYTES} bytes") });
+            return self.fail(ModelError::Failed {
+                reason: format!("a reply of more than {MAX_REPLY_BYTES} bytes"),
+                retry_after: None,
+            });
         }
         let mut framing = std::mem::replace(&mut self.framing, Framing::Whole(Vec::new()));
         match &mut framing {
             Framing::Events(sse) => {
                 let read = sse.push(bytes, |event| self.event(&event, Ending::Open));
                 if let Err(error) = read {
-                    self.fail(ModelError::Failed { reason: error.to_string() });
+                    self.fail(ModelError::Failed { reason: error.to_string(), retry_after: None });
                 }
             }
             Framing::Whole(text) => text.extend_from_slice(bytes),
@@ -114,11 +117,15 @@ impl ReplyStream {
             return self.done("it said that it was done, but not why it stopped");
         }
         match self.reader.read(&event.data, &mut self.ready) {
-            Ok(()) if event.name == "error" => self.fail(ModelError::Failed { reason: event.data.to_string() }),
+            Ok(()) if event.name == "error" => {
+                self.fail(ModelError::Failed { reason: event.data.to_string(), retry_after: None })
+            }
             Ok(()) => {}
             Err(ChunkError::Reported(error)) => self.fail(error),
             Err(ChunkError::Unreadable(error)) => match ending {
-                Ending::Open => self.fail(ModelError::Failed { reason: format!("a chunk cannot be read: {error}") }),
+                Ending::Open => {
+                    self.fail(ModelError::Failed { reason: format!("a chunk cannot be read: {error}"), retry_after: None })
+                }
                 // The stream was cut inside a chunk; whether that matters is judged by `done`.
                 Ending::Closed => {}
             },

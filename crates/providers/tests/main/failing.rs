@@ -49,7 +49,7 @@ async fn a_provider_that_throttles_says_for_how_long() {
     for (header, want) in [("retry-after: 7\r\n", Some(Duration::from_secs(7))), ("", None)] {
         let response = [&head(429, "application/json", header)[..], b"0\r\n\r\n"].concat();
         match answer_to(response).await {
-            Err(ModelError::Throttled { retry_after }) => assert_eq!(retry_after, want),
+            Err(ModelError::Throttled { retry_after, .. }) => assert_eq!(retry_after, want),
             other => panic!("{other:?}"),
         }
     }
@@ -79,8 +79,8 @@ async fn what_a_provider_says_is_found_shortened_and_freed_of_the_key() {
 #[tokio::test]
 async fn an_error_inside_a_stream_that_began_well_is_an_error() {
     let cases = [
-        (r#"{"error":{"message":"busy","code":429}}"#, "model_throttled: the provider asks us to slow down"),
-        (r#"{"error":{"message":"busy","type":"rate_limit_error"}}"#, "model_throttled: the provider asks us to slow down"),
+        (r#"{"error":{"message":"busy","code":429}}"#, "model_throttled: the provider asks us to slow down: busy"),
+        (r#"{"error":{"message":"busy","type":"rate_limit_error"}}"#, "model_throttled: the provider asks us to slow down: busy"),
         (
             r#"{"error":{"message":"over","code":"529"},"choices":[{"finish_reason":"error"}]}"#,
             "model_failed: the provider failed: over",

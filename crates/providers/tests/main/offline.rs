@@ -16,7 +16,7 @@ fn asking(text: &str, tools: &[&str]) -> ModelRequest {
         class: EffectClass::Read,
     };
     let tools: Arc<[ToolSpec]> = tools.iter().map(spec).collect();
-    ModelRequest { messages: vec![ChatMessage::User(text.into())], tools, ..ModelRequest::default() }
+    ModelRequest { messages: vec![ChatMessage::user(text)], tools, ..ModelRequest::default() }
 }
 
 async fn reply(request: ModelRequest) -> Reply {
@@ -34,8 +34,8 @@ async fn answer(text: &str, content: &str) -> String {
     let mut request = asking(text, &["read_file", "write_file"]);
     let asked = reply(request.clone()).await.tool_calls;
     let (call_id, name) = (asked[0].id.clone(), asked[0].name.clone());
-    request.messages.push(ChatMessage::Assistant { text: "".into(), tool_calls: asked });
-    request.messages.push(ChatMessage::Tool { call_id, name, content: content.into() });
+    request.messages.push(ChatMessage::Assistant { text: "".into(), reasoning: "".into(), tool_calls: asked, echo: None });
+    request.messages.push(ChatMessage::Tool { call_id, name, content: content.into(), is_error: false });
     reply(request).await.text
 }
 

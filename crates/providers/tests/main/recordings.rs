@@ -66,7 +66,9 @@ fn compare(item: &Value, got: Result<Reply, ModelError>) {
             output_tokens: tokens("output_tokens"),
             cached_tokens: tokens("cached_input_tokens"),
             reasoning_tokens: tokens("reasoning_tokens"),
+            ..Usage::default()
         },
+        ..Reply::default()
     };
     assert_eq!(got.unwrap_or_else(|error| panic!("{id}: {error}")), want, "{id}");
 }

@@ -139,7 +139,7 @@ pub(crate) fn events(data: &[&str]) -> String {
 }
 
 pub(crate) fn hello() -> ModelRequest {
-    ModelRequest { messages: vec![ChatMessage::User("hello".into())], ..ModelRequest::default() }
+    ModelRequest { messages: vec![ChatMessage::user("hello")], ..ModelRequest::default() }
 }
 
 /// Asks and collects; fails instead of hanging.

@@ -42,7 +42,8 @@ async fn a_reply_is_the_same_however_it_is_cut_and_however_its_lines_end() {
         reasoning: "想".to_owned(),
         tool_calls: vec![call("a", "f", "{\"x\":\"é\"}")],
         finish: Finish::ToolCalls,
-        usage: Usage { input_tokens: 9, output_tokens: 8, cached_tokens: 7, reasoning_tokens: 6 },
+        usage: Usage { input_tokens: 9, output_tokens: 8, cached_tokens: 7, reasoning_tokens: 6, ..Usage::default() },
+        ..Reply::default()
     };
     let with_comments = format!("\u{FEFF}{}", body.replace("\n\n", "\n\n: keep-alive\n\n"));
     for body in [body.replace('\n', "\r\n"), body.replace('\n', "\r"), body.trim_end().to_owned(), with_comments, body] {
@@ -101,7 +102,7 @@ async fn tool_calls_are_told_apart_in_every_dialect() {
 #[tokio::test]
 async fn small_deviations_are_survived() {
     let counted = |text_: &str, input_tokens, output_tokens, cached_tokens| Reply {
-        usage: Usage { input_tokens, output_tokens, cached_tokens, reasoning_tokens: 0 },
+        usage: Usage { input_tokens, output_tokens, cached_tokens, ..Usage::default() },
         ..text(text_)
     };
     let hi = r#"{"choices":[{"delta":{"content":"hi"}}]}"#;

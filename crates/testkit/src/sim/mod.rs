@@ -233,7 +233,7 @@ impl World {
             let mut dice = lock(&world.dice);
             let delay = Duration::from_millis(dice.below(world.plan.max_delay_ms + 1));
             if world.plan.model_fails && dice.chance(20) {
-                return Line::error(ModelError::Failed { reason: "the weather".to_owned() }).after(delay);
+                return Line::error(ModelError::Failed { reason: "the weather".to_owned(), retry_after: None }).after(delay);
             }
             Line::text(&world::thought(request)).after(delay)
         })
