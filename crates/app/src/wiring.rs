@@ -92,5 +92,5 @@ fn options() -> Result<Options, Trouble> {
         behaviour: CONVERSE.into(),
         model: None,
     };
-    Ok(Options::new(entropy, root))
+    Ok(Options { own_thread: true, ..Options::new(entropy, root) })
 }

@@ -166,7 +166,6 @@ impl Actor {
                 letters.push(Mail::Stop { grace: Duration::ZERO });
             }
             self.pass(&mut letters).await?;
-            self.bench.sweep();
             if self.may_end() {
                 self.bench.clear().await;
                 self.save().await;

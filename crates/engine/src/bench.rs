@@ -1,19 +1,17 @@
 //! The turns that are in memory: running, waiting a while, or queued for a seat.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use polis_domain::{Recorded, TurnId};
 use rustc_hash::FxHashMap;
-use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
-
-/// News that a seated turn may be behind with before it is simply run again.
-const NEWS: usize = 128;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 /// Owns the tasks of all turns in memory.
 pub(crate) struct Bench {
-    tasks: JoinSet<()>,
+    hall: Arc<Hall>,
     seats: FxHashMap<TurnId, Seat>,
     /// Turns that are owed but have no seat yet, with their first event when it is at hand.
     queue: VecDeque<(TurnId, Option<Arc<Recorded>>)>,
@@ -25,15 +23,64 @@ pub(crate) struct Bench {
 }
 
 struct Seat {
-    task: AbortHandle,
-    news: mpsc::Sender<Arc<Recorded>>,
+    task: JoinHandle<()>,
+    news: Arc<News>,
     waiting: bool,
+}
+
+/// What a seated turn waits for and has not taken in yet. A turn has few waits open, and each ends once.
+#[derive(Default)]
+pub(crate) struct News {
+    unread: Mutex<VecDeque<Arc<Recorded>>>,
+    more: Notify,
+}
+
+impl News {
+    /// The next piece, when it comes.
+    pub(crate) async fn next(&self) -> Arc<Recorded> {
+        loop {
+            if let Some(event) = self.unread.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {
+                return event;
+            }
+            self.more.notified().await;
+        }
+    }
+
+    fn tell(&self, event: Arc<Recorded>) {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
+        self.more.notify_one();
+    }
+}
+
+/// Counts the tasks that have not been dropped yet.
+#[derive(Default)]
+struct Hall {
+    present: AtomicUsize,
+    left: Notify,
+}
+
+/// Counts while it lives.
+struct Presence(Arc<Hall>);
+
+impl Presence {
+    fn new(hall: &Arc<Hall>) -> Self {
+        hall.present.fetch_add(1, Ordering::Relaxed);
+        Self(hall.clone())
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        if self.0.present.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.left.notify_one();
+        }
+    }
 }
 
 impl Bench {
     pub(crate) fn new(max_running: usize, max_lingering: usize) -> Self {
         Self {
-            tasks: JoinSet::new(),
+            hall: Arc::default(),
             seats: FxHashMap::default(),
             queue: VecDeque::new(),
             lingering: VecDeque::new(),
@@ -97,35 +144,45 @@ impl Bench {
         self.seats.contains_key(&id)
     }
 
-    /// Seats a turn; `run` makes its task from the receiving end of its news.
-    pub(crate) fn seat<F>(&mut self, id: TurnId, run: impl FnOnce(mpsc::Receiver<Arc<Recorded>>) -> F)
+    /// Seats a turn; `run` makes its task from where its news will be.
+    pub(crate) fn seat<F>(&mut self, id: TurnId, run: impl FnOnce(Arc<News>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (news, receiver) = mpsc::channel(NEWS);
-        let task = self.tasks.spawn(run(receiver));
+        let news = Arc::<News>::default();
+        let (turn, presence) = (run(news.clone()), Presence::new(&self.hall));
+        let task = tokio::spawn(async move {
+            let _presence = presence;
+            turn.await;
+        });
         self.seats.insert(id, Seat { task, news, waiting: false });
     }
 
-    /// Tells a seated turn what came of one of its waits. One that cannot take it in is run again later.
+    /// Tells a seated turn what came of one of its waits.
     pub(crate) fn tell(&mut self, id: TurnId, news: &Arc<Recorded>) {
-        let Some(seat) = self.seats.get(&id) else { return };
-        if seat.news.try_send(news.clone()).is_err() {
-            self.leave(id);
+        if let Some(seat) = self.seats.get(&id) {
+            seat.news.tell(news.clone());
         }
     }
 
-    /// Forgets tasks that have ended.
-    pub(crate) fn sweep(&mut self) {
-        while self.tasks.try_join_next().is_some() {}
-    }
-
-    /// Stops everything.
+    /// Stops everything, and comes back when nothing of it runs any more.
     pub(crate) async fn clear(&mut self) {
-        self.seats.clear();
+        self.stop();
         self.queue.clear();
         self.lingering.clear();
         self.waiting = 0;
-        self.tasks.shutdown().await;
+        while self.hall.present.load(Ordering::Acquire) > 0 {
+            self.hall.left.notified().await;
+        }
+    }
+
+    fn stop(&mut self) {
+        self.seats.drain().for_each(|(_, seat)| seat.task.abort());
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.stop();
     }
 }

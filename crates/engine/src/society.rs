@@ -10,8 +10,7 @@ use polis_domain::{
 };
 use polis_ports::{Clock, Live, Log, LogError, Model, ThreadRange, Toolbox};
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
 use crate::{Cast, Watch};
@@ -51,6 +50,9 @@ pub struct Options {
     pub mailbox: usize,
     /// How long to wait before a log that failed is tried again.
     pub retry_ms: u64,
+    /// Whether the society and its turns run on a thread of their own instead of the runtime that opens it. What passes
+    /// between its loop and its turns then never crosses threads, which is most of what a short turn costs.
+    pub own_thread: bool,
 }
 
 impl Options {
@@ -64,6 +66,7 @@ impl Options {
             max_lingering: 1_024,
             mailbox: 1_024,
             retry_ms: 1_000,
+            own_thread: false,
         }
     }
 }
@@ -126,7 +129,8 @@ struct Handle {
     /// Where ids of what comes from outside are drawn from, and how many were.
     entropy: u64,
     draws: AtomicU64,
-    task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+    /// Closed when the society has ended.
+    ended: watch::Receiver<()>,
 }
 
 /// When the last handle is gone, nobody can ask for anything any more: the society ends. What is cut is owed again.
@@ -144,20 +148,35 @@ impl Society {
         let (door, mail) = mpsc::channel(options.mailbox);
         let entropy = mix(options.entropy);
         let shared = Arc::new(Shared { society: id, ports, cast, door, abandoned: AtomicBool::new(false) });
-        let mut actor = Actor::new(shared.clone(), options, mail);
-        actor.recover().await?;
-        let task = tokio::sync::Mutex::new(Some(tokio::spawn(keep_running(actor))));
-        Ok(Self { handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), task }) })
+        let own_thread = options.own_thread;
+        let actor = Actor::new(shared.clone(), options, mail);
+        let (opened, open) = oneshot::channel();
+        let (living, ended) = watch::channel(());
+        let life = async move {
+            keep_running(actor, opened).await;
+            drop(living);
+        };
+        if own_thread {
+            house(life)?;
+        } else {
+            tokio::spawn(life);
+        }
+        open.await.unwrap_or_else(|_| Err(LogError::Failed("the society ended while it was opened".into())))?;
+        Ok(Self { handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }) })
     }
 
     /// Opens a society only to look at it: nothing is founded, no turn runs, no time passes, and every wish is refused.
     pub async fn open_to_look(id: SocietyId, ports: Ports) -> Result<Self, LogError> {
         let (spine, _) = fold(&ports, &id).await?;
         let (door, mail) = mpsc::channel(LOOKERS);
-        let task = tokio::sync::Mutex::new(Some(tokio::spawn(show(spine, mail))));
+        let (living, ended) = watch::channel(());
+        tokio::spawn(async move {
+            show(spine, mail).await;
+            drop(living);
+        });
         let abandoned = AtomicBool::new(false);
         let shared = Arc::new(Shared { society: id, ports, cast: Cast::new(), door, abandoned });
-        Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), task }) })
+        Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }) })
     }
 
     /// Its name.
@@ -304,9 +323,8 @@ impl Society {
     pub async fn stop(&self, grace: Duration) {
         // A closed door means that it has ended already.
         let _ = self.handle.shared.door.send(Mail::Stop { grace }).await;
-        if let Some(task) = self.handle.task.lock().await.take() {
-            let _ = task.await;
-        }
+        // Nothing is ever told there; it closes.
+        let _ = self.handle.ended.clone().changed().await;
     }
 
     fn ports(&self) -> &Ports {
@@ -337,8 +355,27 @@ async fn show(spine: Spine, mut mail: mpsc::Receiver<Mail>) {
     }
 }
 
+/// Gives a society a thread of its own, until it has ended.
+fn house(life: impl Future<Output = ()> + Send + 'static) -> Result<(), LogError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| LogError::Failed(error.into()))?;
+    let live = move || {
+        runtime.block_on(life);
+        // A tool that blocks is not waited for: what it does is in doubt, and settled at the next start.
+        runtime.shutdown_background();
+    };
+    let thread = std::thread::Builder::new().name("society".to_owned()).spawn(live);
+    thread.map(drop).map_err(|error| LogError::Failed(error.into()))
+}
+
 /// Runs the actor; when the log fails, stands by and takes the log's state again. An owner that was fenced off ends.
-async fn keep_running(mut actor: Actor) {
+async fn keep_running(mut actor: Actor, opened: oneshot::Sender<Result<(), LogError>>) {
+    let began = actor.recover().await;
+    let may_run = began.is_ok();
+    let is_wanted = opened.send(began).is_ok();
+    if !may_run || !is_wanted {
+        return;
+    }
     let mut failed = None;
     loop {
         let ended = match failed {

@@ -60,7 +60,7 @@ fn ask(what: &str, dir: &Path) -> Result<u64> {
 async fn open(dir: &Path) -> Result<Society> {
     let (model, tools) = (Arc::new(ScriptedModel::saying("yes")), Arc::new(ScriptedTools::new()));
     let ports = world::ports(Arc::new(LocalLog::open(dir)?), model, tools);
-    let options = Options { max_lingering: 0, ..Options::new(7, world::role("busy")) };
+    let options = Options { max_lingering: 0, ..world::options("busy") };
     Ok(Society::open("main".into(), ports, Cast::new().with("busy", Programmed), options).await?)
 }
 

@@ -14,7 +14,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use polis_agents::Converse;
 use polis_domain::{AgentId, CallResult, EffectClass, Failure, Response as Reply};
-use polis_engine::{Agent, Cast, Options, Society, Turn};
+use polis_engine::{Agent, Cast, Society, Turn};
 use polis_providers::{Http, OpenAiChat, OpenAiOptions};
 use polis_testkit::ScriptedTools;
 
@@ -127,7 +127,7 @@ async fn ours(url: &str, kind: Kind) -> Result<f64> {
     let ports = world::ports(log, Arc::new(model), Arc::new(tools));
     let (done, mut answers) = tokio::sync::mpsc::channel(AT_ONCE);
     let cast = Cast::new().with("converse", Counted { converse: Converse::default(), done });
-    let society = Society::open("main".into(), ports, cast, Options::new(7, world::role("converse"))).await?;
+    let society = Society::open("main".into(), ports, cast, world::options("converse")).await?;
     for n in 0..AT_ONCE * (EACH + 1) {
         society.spawn(format!("a{n}").into(), "bench".into(), AgentId::root()).await?;
     }

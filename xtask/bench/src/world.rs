@@ -47,7 +47,12 @@ pub(crate) fn ports(log: Arc<dyn Log>, model: Arc<dyn Model>, toolbox: Arc<dyn T
 /// A society that needs neither a model nor tools.
 pub(crate) async fn society(log: Arc<dyn Log>, cast: Cast, behaviour: &str) -> Result<Society> {
     let ports = ports(log, Arc::new(ScriptedModel::saying("yes")), Arc::new(ScriptedTools::new()));
-    Ok(Society::open("main".into(), ports, cast, Options::new(7, role(behaviour))).await?)
+    Ok(Society::open("main".into(), ports, cast, options(behaviour)).await?)
+}
+
+/// A society on a thread of its own, as the program runs it.
+pub(crate) fn options(behaviour: &str) -> Options {
+    Options { own_thread: true, ..Options::new(7, role(behaviour)) }
 }
 
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {

@@ -115,7 +115,7 @@ impl Turn {
         let entries = self.state(effects).await;
         let mut results: Vec<_> = entries.iter().map(|entry| self.result(entry)).collect();
         while results.iter().any(Option::is_none) {
-            let Some(event) = self.news.recv().await else { std::future::pending().await };
+            let event = self.news.next().await;
             let place = entries.iter().position(|entry| Some(entry.id) == event.event.effect());
             if let Some(place) = place {
                 results[place] = self.result(&Entry::new(entries[place].id, [event]));

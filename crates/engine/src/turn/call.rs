@@ -74,7 +74,7 @@ impl Turn {
             let (place, result) = tokio::select! {
                 biased;
                 Some(done) = running.next() => done,
-                Some(event) = self.news.recv(), if doubtful > 0 => {
+                event = self.news.next(), if doubtful > 0 => {
                     let Some(place) = entries.iter().position(|entry| Some(entry.id) == event.event.effect()) else { continue };
                     doubtful -= 1;
                     let id = entries[place].id;

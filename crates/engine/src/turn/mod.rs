@@ -19,9 +19,10 @@ use polis_domain::{
     Sender, Seq, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, mix, unique,
 };
 use polis_ports::{LogError, ToolSpec};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::actor::{Committed, Mail, Shared};
+use crate::bench::News;
 use journal::{Entry, Journal};
 pub use threads::BatchUpdate;
 
@@ -50,7 +51,7 @@ pub struct Turn {
     /// Messages in the thread when the turn began, its own user message included.
     length_at_start: u32,
     journal: Journal,
-    news: mpsc::Receiver<Arc<Recorded>>,
+    news: Arc<News>,
     /// The number of the next effect.
     n: u32,
     /// Ids drawn so far.
@@ -65,7 +66,7 @@ pub struct Turn {
 }
 
 /// Runs a turn to its end, or until it is dropped.
-pub(crate) async fn run(seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) {
+pub(crate) async fn run(seat: Seat, news: Arc<News>) {
     let (id, shared) = (seat.id, seat.shared.clone());
     let command = match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
         Ok(command) => command,
@@ -80,12 +81,13 @@ pub(crate) async fn run(seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) {
     let _ = shared.door.send(Mail::Command { command, reply: None }).await;
 }
 
-async fn work(mut seat: Seat, news: mpsc::Receiver<Arc<Recorded>>) -> Command {
+async fn work(mut seat: Seat, news: Arc<News>) -> Command {
     let id = seat.id;
     let park = |code: &'static str, message: String| Command::Park { turn: id, reason: Failure::new(code, message) };
     let (first, journal) = match seat.first.take() {
         Some(first) => (first, Journal::default()),
-        None => match Journal::read(&*seat.shared.ports.log, &seat.shared.society, &seat.thread, id).await {
+        // Boxed, as whatever few turns need: every turn pays for the room of the largest step in it.
+        None => match Box::pin(Journal::read(&*seat.shared.ports.log, &seat.shared.society, &seat.thread, id)).await {
             Ok(found) => found,
             Err(error) => return park(error.code(), error.to_string()),
         },
@@ -191,7 +193,7 @@ impl Turn {
             }
             None if self.reply_to == ReplyTo::Nobody => TurnResult::Done { message: None, answer: "".into(), next },
             // The handler has written into the thread itself: whoever waits is told what stands there last (D05).
-            None => match self.last_bot_text().await {
+            None => match Box::pin(self.last_bot_text()).await {
                 Ok(answer) => TurnResult::Done { message: None, answer, next },
                 Err(failure) => TurnResult::Failed(failure),
             },
