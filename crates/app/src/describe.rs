@@ -1,6 +1,6 @@
 //! An event of the log as one line for people.
 
-use polis_domain::{Cleared, Effect, Event, LetterKind, Outcome, Recorded, Settlement, Timestamp};
+use polis_domain::{Attempt, Cleared, Effect, Event, LetterKind, Outcome, Recorded, Settlement, Timestamp};
 use serde_json::Value;
 
 use crate::out::short;
@@ -32,6 +32,8 @@ fn name(event: &Event) -> String {
 fn about(event: &Event) -> String {
     match event {
         Event::SocietyFounded { .. } | Event::SuggestionDropped => String::new(),
+        Event::BudgetsSet { budgets } => serde_json::to_string(budgets).unwrap_or_default(),
+        Event::BudgetGranted { scope, more } => format!("{scope} {}", serde_json::to_string(more).unwrap_or_default()),
         Event::RoleCreated { role, .. } => format!("{} ({})", role.id, role.name),
         Event::AgentSpawned { agent, role, parent, .. } => match parent {
             Some(parent) => format!("{agent} as {role}, by {parent}"),
@@ -50,7 +52,8 @@ fn about(event: &Event) -> String {
             Cleared::AskedBy(turns) => format!("{agent}, of {} turns", turns.len()),
         },
         Event::TurnStarted { agent, phase, task, .. } => format!("{agent} in {phase}: {}", short(&task.message, CHARS)),
-        Event::EffectStarted { id, effect } => format!("{id} {} {}", effect.kind(), wanted(effect)),
+        Event::EffectStarted { id, effect, .. } => format!("{id} {} {}", effect.kind(), wanted(effect)),
+        Event::EffectRetried { id, attempt } => format!("{id} {}", vain(attempt)),
         Event::EffectEnded { id, outcome } => format!("{id} {}", came(outcome)),
         Event::EffectDoubted { id } | Event::EffectCleared { id } | Event::EffectRestarted { id } | Event::Acted { id } => {
             id.to_string()
@@ -83,9 +86,19 @@ fn wanted(effect: &Effect) -> String {
         Effect::Tool(call) => format!("{} {}", call.tool, short(&call.arguments, CHARS)),
         Effect::Ask { letter, .. } => format!("{}: {}", letter.to, short(&letter.payload.text, CHARS)),
         Effect::Approval { question, .. } => short(question, CHARS),
+        Effect::Grant { lacking } => lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         Effect::Sleep { until } => format!("until {}", time(*until)),
         Effect::Unit { thread, task, .. } => format!("in {thread}: {}", short(&task.message, CHARS)),
     }
+}
+
+/// An attempt at a model that came to nothing, and what follows.
+pub(crate) fn vain(attempt: &Attempt) -> String {
+    let Attempt { model, attempt, max_retries, failure, delay_ms, next } = attempt;
+    let named = |model: &str| if model.is_empty() { "the model".to_owned() } else { model.to_owned() };
+    let tries = max_retries + 1;
+    let then = if model == next { format!("again in {} s", *delay_ms as f64 / 1e3) } else { format!("now {}", named(next)) };
+    format!("{} did not answer ({attempt} of {tries}): {failure}; {then}", named(model))
 }
 
 fn came(outcome: &Outcome) -> String {

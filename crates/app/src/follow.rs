@@ -94,9 +94,12 @@ impl Follow<'_> {
         };
         if let Some(word) = word {
             let waiting = person::list(self.door).await?;
-            for own in
-                waiting.iter().filter(|waiting| waiting.task_id == self.task && matches!(waiting.what, What::Approval { .. }))
-            {
+            let concerns = |waiting: &&Waiting| {
+                // To agree to everything that agents do is not to pay without end.
+                let is_question = matches!(waiting.what, What::Approval { .. }) && !(word == Word::Yes && waiting.is_budget());
+                waiting.task_id == self.task && is_question
+            };
+            for own in waiting.iter().filter(concerns) {
                 settled_by_now(own.answer(self.door, &word).await)?;
             }
         }
@@ -236,6 +239,8 @@ async fn status(door: &Door, task: &TaskId) -> Result<String, Trouble> {
 fn asks_person(event: &Event) -> bool {
     matches!(
         event,
-        Event::EffectStarted { effect: Effect::Approval { .. }, .. } | Event::EffectDoubted { .. } | Event::TurnParked { .. }
+        Event::EffectStarted { effect: Effect::Approval { .. } | Effect::Grant { .. }, .. }
+            | Event::EffectDoubted { .. }
+            | Event::TurnParked { .. }
     )
 }

@@ -71,6 +71,11 @@ impl Waiting {
         }
     }
 
+    /// Whether it asks for more than a budget allows.
+    pub(crate) fn is_budget(&self) -> bool {
+        matches!(&self.what, What::Approval { details, .. } if details.get("budget").is_some())
+    }
+
     /// What to type.
     pub(crate) fn advice(&self, config: &Config) -> String {
         let Self { id, task_id: task, .. } = self;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, TaskId, TurnId};
 
+use crate::describe::vain;
 use crate::out::short;
 
 /// Longest piece of a text that is shown on a line.
@@ -48,7 +49,8 @@ impl Progress {
         }
         let agent = self.turns.get(&recorded.turn()?)?.clone();
         match &recorded.event {
-            Event::EffectStarted { id, effect } => self.stated(*id, &agent, effect),
+            Event::EffectStarted { id, effect, .. } => self.stated(*id, &agent, effect),
+            Event::EffectRetried { attempt, .. } => Some(vain(attempt)),
             Event::EffectEnded { id, outcome } => self.ended(*id, &agent, outcome),
             Event::EffectRefused { failure, .. } => Some(format!("{agent} may not: {failure}")),
             Event::EffectDoubted { id } => Some(format!("{}: nobody knows whether it was done", self.tool(*id))),
@@ -70,6 +72,10 @@ impl Progress {
             }
             Effect::Ask { letter, .. } => Some(format!("{agent} asks {}: {}", letter.to, short(&letter.payload.text, CHARS))),
             Effect::Approval { question, .. } => Some(format!("{agent} asks you: {}", short(question, CHARS))),
+            Effect::Grant { lacking } => {
+                let used_up = lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+                Some(format!("{agent} needs more: {used_up}"))
+            }
             Effect::Sleep { .. } => Some(format!("{agent} waits")),
             Effect::Unit { .. } => None,
         }

@@ -90,7 +90,7 @@ fn options() -> Result<Options, Trouble> {
         name: "Root".into(),
         prompt: ROOT_PROMPT.trim().into(),
         behaviour: CONVERSE.into(),
-        model: None,
+        models: Vec::new(),
     };
     Ok(Options { own_thread: true, ..Options::new(entropy, root) })
 }

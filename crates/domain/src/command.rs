@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentId, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome, Phase, Role, RoleId,
-    Settings, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Attempt, Budgets, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome, Phase,
+    Role, RoleId, Settings, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -20,6 +20,11 @@ pub enum Command {
         limits: Limits,
         /// The role of the root agent.
         role: Arc<Role>,
+    },
+    /// Set all budgets.
+    SetBudgets {
+        /// What may be spent from now on.
+        budgets: Arc<Budgets>,
     },
     /// Make a role, from outside any turn.
     CreateRole {
@@ -48,6 +53,13 @@ pub enum Command {
         n: u32,
         /// What it wants, all at once.
         effects: Vec<Effect>,
+    },
+    /// A turn has tried a model in vain and tries again.
+    Retry {
+        /// Which effect.
+        id: EffectId,
+        /// What was tried, and what is next.
+        attempt: Attempt,
     },
     /// A turn reports what came of a model call or tool call.
     End {

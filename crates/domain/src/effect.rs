@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Behaviour, Digest, Failure, Letter, Task, ThreadId, Timestamp};
+use crate::{Behaviour, Digest, Failure, Letter, Level, Spent, Task, ThreadId, Timestamp};
 
 /// Something that a turn asks for and waits for. Its intent is logged before it happens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,15 @@ pub enum Effect {
         model: Arc<str>,
         /// Tells this request from any other.
         request: Digest,
+        /// The most that it can cost.
+        #[serde(default)]
+        reserve: Spent,
+    },
+    /// A person is asked for more, because a budget is used up. Nobody asks for this: it stands where a model was to be asked.
+    #[serde(rename_all = "camelCase")]
+    Grant {
+        /// What is used up.
+        lacking: Vec<Level>,
     },
     /// A tool is called.
     Tool(Call),
@@ -223,7 +232,7 @@ impl Effect {
     pub fn is_wait(&self) -> bool {
         match self {
             Self::Model { .. } | Self::Tool(_) => false,
-            Self::Ask { .. } | Self::Approval { .. } | Self::Sleep { .. } | Self::Unit { .. } => true,
+            Self::Ask { .. } | Self::Approval { .. } | Self::Grant { .. } | Self::Sleep { .. } | Self::Unit { .. } => true,
         }
     }
 
@@ -232,7 +241,7 @@ impl Effect {
         match self {
             Self::Ask { deadline, .. } | Self::Approval { deadline, .. } => *deadline,
             Self::Sleep { until } => Some(*until),
-            Self::Model { .. } | Self::Tool(_) | Self::Unit { .. } => None,
+            Self::Model { .. } | Self::Grant { .. } | Self::Tool(_) | Self::Unit { .. } => None,
         }
     }
 
@@ -243,6 +252,7 @@ impl Effect {
             Self::Tool(_) => "tool",
             Self::Ask { .. } => "ask",
             Self::Approval { .. } => "approval",
+            Self::Grant { .. } => "grant",
             Self::Sleep { .. } => "sleep",
             Self::Unit { .. } => "unit",
         }

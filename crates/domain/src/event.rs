@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentId, Behaviour, Due, Effect, EffectId, Failure, Inbox, Letter, Message, MessageId, MessagePatch, MetaPath, Outcome,
-    Phase, ReplyTo, Role, RoleId, Seq, Settings, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Letter, Level, Message, MessageId, MessagePatch,
+    MetaPath, Outcome, Phase, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its place, its time and its thread.
@@ -38,6 +38,18 @@ pub enum Event {
         seed: u64,
         /// What holds in it.
         limits: Limits,
+    },
+    /// The budgets are now these.
+    BudgetsSet {
+        /// All of them.
+        budgets: Arc<Budgets>,
+    },
+    /// A person has granted more than the budget.
+    BudgetGranted {
+        /// To which account.
+        scope: Scope,
+        /// How much more.
+        more: Spent,
     },
     /// A role exists.
     RoleCreated {
@@ -102,6 +114,16 @@ pub enum Event {
         id: EffectId,
         /// What is wanted.
         effect: Effect,
+        /// What a model call is told of the budgets that it falls under; none where there are none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        leave: Option<Leave>,
+    },
+    /// An attempt at a model call came to nothing, and another one follows (D09).
+    EffectRetried {
+        /// Which effect.
+        id: EffectId,
+        /// What was tried, and what is next.
+        attempt: Attempt,
     },
     /// What was wanted has come, for good or ill.
     EffectEnded {
@@ -230,6 +252,36 @@ pub enum Event {
     },
 }
 
+/// An attempt at a model call that came to nothing (R193).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// The model that was asked.
+    pub model: Arc<str>,
+    /// Which attempt at this model it was, from 1.
+    pub attempt: u32,
+    /// How many may follow the first one at this model.
+    pub max_retries: u32,
+    /// What went wrong.
+    pub failure: Failure,
+    /// How long to wait before the next one.
+    pub delay_ms: u64,
+    /// The model that is asked next.
+    pub next: Arc<str>,
+}
+
+/// The terms on which a call may be made.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Leave {
+    /// The accounts that are nearly used up: the agent is told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<Level>,
+    /// The longest that the call may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+}
+
 /// Where a turn's task came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -287,6 +339,7 @@ impl Event {
     pub fn effect(&self) -> Option<EffectId> {
         match self {
             Self::EffectStarted { id, .. }
+            | Self::EffectRetried { id, .. }
             | Self::EffectEnded { id, .. }
             | Self::EffectDoubted { id }
             | Self::EffectCleared { id }
@@ -301,6 +354,8 @@ impl Event {
             | Self::ThreadLinked { by, .. } => Some(*by),
             Self::RoleCreated { by, .. } | Self::AgentSpawned { by, .. } | Self::LetterSent { by, .. } => *by,
             Self::SocietyFounded { .. }
+            | Self::BudgetsSet { .. }
+            | Self::BudgetGranted { .. }
             | Self::InboxCleared { .. }
             | Self::TurnStarted { .. }
             | Self::PhaseApplied { .. }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, Place, Spine, Stage, Turn};
-use crate::{Cleared, Effect, EffectId, Event, Origin, Recorded, ReplyTo, Task, TurnId};
+use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, Spine, Stage, Turn};
+use crate::{
+    Cleared, Effect, EffectId, Event, Letter, LetterKind, Origin, Recorded, ReplyTo, Scope, Spent, Task, Timestamp, TurnId,
+};
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -25,20 +27,35 @@ impl Spine {
                 let made = Agent { role, parent, created_at: recorded.at, turn: None, inbox: None };
                 self.agents.insert(agent.clone(), made);
             }
-            Event::LetterSent { letter, .. } => self.receive(Due::Letter(letter.clone())),
+            Event::LetterSent { letter, .. } => {
+                self.close_account(letter);
+                self.receive(Due::Letter(letter.clone()));
+            }
             Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
             Event::TurnStarted { .. } => self.start_turn(recorded),
-            Event::EffectStarted { id, effect } => self.start_effect(*id, effect),
-            Event::EffectEnded { id, .. } => self.end_effect(*id),
+            Event::BudgetsSet { budgets } => self.budgets = budgets.clone(),
+            Event::BudgetGranted { scope, more } => {
+                let account = self.ledger.entry(scope.clone()).or_default();
+                account.granted = account.granted.plus(*more);
+            }
+            Event::EffectStarted { id, effect, .. } => self.start_effect(*id, effect, recorded.at),
+            Event::EffectRetried { id, .. } => self.spend(*id, |_| Spent { requests: 1, ..Spent::default() }),
+            Event::EffectEnded { id, outcome } => {
+                self.spend(*id, |since| Spent::of(outcome, recorded.at.0.saturating_sub(since.0)));
+                self.end_effect(*id);
+            }
             Event::EffectDoubted { id } => self.move_to(*id, Stage::InDoubt),
             Event::EffectCleared { id } => self.move_to(*id, Stage::Cleared),
             Event::EffectRestarted { id } => self.move_to(*id, Stage::Working),
             Event::TurnParked { turn, reason } => {
+                // What stands still holds nothing up: its reservations come back with it.
+                self.reserve_all(*turn, Spent::minus);
                 if let Some(turn) = self.turns.get_mut(turn) {
                     turn.parked = Some(Box::new(reason.clone()));
                 }
             }
             Event::TurnResumed { turn } => {
+                self.reserve_all(*turn, Spent::plus);
                 if let Some(turn) = self.turns.get_mut(turn) {
                     turn.parked = None;
                 }
@@ -114,11 +131,17 @@ impl Spine {
         self.turns.insert(id, turn);
     }
 
-    fn start_effect(&mut self, id: EffectId, effect: &Effect) {
+    fn start_effect(&mut self, id: EffectId, effect: &Effect, at: Timestamp) {
+        let scopes = match (effect, self.turns.get(&id.turn)) {
+            (Effect::Model { .. }, Some(turn)) => self.accounts(&turn.agent, &turn.task),
+            _ => Vec::new(),
+        };
+        let open = OpenEffect::new(id.n, effect, scopes, at);
+        self.reserve(&open, Spent::plus);
         if let Some(turn) = self.turns.get_mut(&id.turn) {
             // Most turns have one effect open, and very many may wait.
             turn.open.reserve_exact(1);
-            turn.open.push(OpenEffect::new(id.n, effect));
+            turn.open.push(open);
         }
         if let Effect::Ask { letter, .. } = effect {
             self.receive(Due::Letter(letter.clone()));
@@ -126,8 +149,45 @@ impl Spine {
     }
 
     fn end_effect(&mut self, id: EffectId) {
-        if let Some(turn) = self.turns.get_mut(&id.turn) {
-            turn.open.retain(|open| open.n != id.n);
+        let Some(turn) = self.turns.get_mut(&id.turn) else { return };
+        let Some(place) = turn.open.iter().position(|open| open.n == id.n) else { return };
+        let ended = turn.open.remove(place);
+        if turn.parked.is_none() {
+            self.reserve(&ended, Spent::minus);
+        }
+    }
+
+    /// Books what an open model call has cost.
+    fn spend(&mut self, id: EffectId, spent: impl FnOnce(Timestamp) -> Spent) {
+        let Some(OpenKind::Model(reserved)) = self.open_effect(id).map(|open| &open.kind) else { return };
+        let (spent, scopes) = (spent(reserved.since), reserved.scopes.clone());
+        for scope in scopes {
+            let account = self.ledger.entry(scope).or_default();
+            account.spent = account.spent.plus(spent);
+        }
+    }
+
+    /// Reserves what an open call may cost, or gives it back.
+    fn reserve(&mut self, open: &OpenEffect, change: fn(Spent, Spent) -> Spent) {
+        let OpenKind::Model(reserved) = &open.kind else { return };
+        for scope in &reserved.scopes {
+            let account = self.ledger.entry(scope.clone()).or_default();
+            account.reserved = change(account.reserved, reserved.amount);
+        }
+    }
+
+    fn reserve_all(&mut self, turn: TurnId, change: fn(Spent, Spent) -> Spent) {
+        let open = self.turns.get(&turn).map(|turn| turn.open.clone()).unwrap_or_default();
+        open.iter().for_each(|open| self.reserve(open, change));
+    }
+
+    /// A request that is answered needs no account any more; what it cost stands in the answer.
+    fn close_account(&mut self, letter: &Letter) {
+        if letter.to.is_user() && letter.kind != LetterKind::Message {
+            let scope = Scope::Task(letter.task_id.clone());
+            if self.ledger.get(&scope).is_some_and(|account| account.reserved == Spent::default()) {
+                self.ledger.remove(&scope);
+            }
         }
     }
 
@@ -140,6 +200,9 @@ impl Spine {
 
     fn settle_turn(&mut self, id: TurnId, next: &[Task]) {
         let Some(turn) = self.turns.remove(&id) else { return };
+        if turn.parked.is_none() {
+            turn.open.iter().for_each(|open| self.reserve(open, Spent::minus));
+        }
         if let Some(head) = self.threads.get_mut(&turn.thread) {
             head.turn = None;
         }

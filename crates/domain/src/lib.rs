@@ -4,6 +4,7 @@
 //! decide(spine, command) -> events | refusal      evolve(spine, event)      outstanding(spine) -> owed work
 //! ```
 
+mod budget;
 mod command;
 mod decide;
 mod effect;
@@ -20,10 +21,11 @@ mod task;
 mod thread;
 mod upgrade;
 
+pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, Scope, Spent};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
 pub use decide::decide;
 pub use effect::{Call, CallResult, Effect, EffectClass, Finish, Outcome, Reply, ToolCall, Usage, Verdict};
-pub use event::{Cleared, Event, Limits, Origin, Recorded, Settlement};
+pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement};
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,
     mix, unique,

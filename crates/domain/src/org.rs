@@ -19,7 +19,54 @@ pub struct Role {
     pub prompt: Arc<str>,
     /// The code that runs its agents' turns.
     pub behaviour: Behaviour,
-    /// The model it uses, where it is not the society's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<Arc<str>>,
+    /// The models it uses, where they are not the society's: the first, and those to turn to when it fails.
+    #[serde(rename = "model", default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<Arc<str>>,
+}
+
+/// One name is written as such, several as a list.
+mod one_or_many {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(names: &[Arc<str>], serializer: S) -> Result<S::Ok, S::Error> {
+        match names {
+            [one] => one.serialize(serializer),
+            many => many.serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Arc<str>>, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Names {
+            One(Arc<str>),
+            Many(Vec<Arc<str>>),
+        }
+        Ok(match Names::deserialize(deserializer)? {
+            Names::One(name) => vec![name],
+            Names::Many(names) => names,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_role_names_one_model_or_several() {
+        let read = |model: serde_json::Value| {
+            let written = json!({ "id": "r", "name": "R", "rolePrompt": "p", "behaviour": "b", "model": model });
+            let role: Role = serde_json::from_value(written.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&role).unwrap(), written);
+            role.models.len()
+        };
+        assert_eq!((read(json!("a/x")), read(json!(["a/x", "b/y"]))), (1, 2));
+        let none = json!({ "id": "r", "name": "R", "rolePrompt": "p", "behaviour": "b" });
+        assert!(serde_json::from_value::<Role>(none).unwrap().models.is_empty());
+    }
 }

@@ -1,6 +1,6 @@
 //! Why a command changes nothing. Each refusal has a stable code and says what to do.
 
-use crate::{AgentId, EffectId, Failure, MessageId, RoleId, TaskId, ThreadId, TurnId};
+use crate::{AgentId, Counted, EffectId, Failure, MessageId, RoleId, TaskId, ThreadId, TurnId};
 
 /// Why a command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +54,22 @@ pub enum Refusal {
         got: EffectId,
         /// The number that is next.
         expected: u32,
+    },
+    /// Some effects are stated by the society itself.
+    #[error("a turn cannot ask for a grant; it asks a model, and the society asks the person when a budget is used up")]
+    NotYours,
+    /// Calls under way may use up what is left of a budget.
+    #[error("what is left of a budget is reserved for calls under way; this one has its turn when they have ended")]
+    BudgetBusy,
+    /// One call alone is larger than the budget of a call.
+    #[error("this call may take {wanted} {of:?}, and one call may take {limit}; send less, or raise budget.call")]
+    CallTooLarge {
+        /// What is counted.
+        of: Counted,
+        /// What it may take.
+        wanted: u64,
+        /// What it is allowed.
+        limit: u64,
     },
     /// Too much text.
     #[error("the text has {bytes} bytes; at most {limit} are allowed")]
@@ -134,6 +150,9 @@ impl Refusal {
             Self::TextTooLong { .. } => "text_too_long",
             Self::EmptyText => "empty_text",
             Self::Busy(_) => "busy",
+            Self::NotYours => "not_yours",
+            Self::BudgetBusy => "budget_busy",
+            Self::CallTooLarge { .. } => "call_too_large",
             Self::TooManyEffects { .. } => "too_many_effects",
             Self::WouldDeadlock(_) => "would_deadlock",
             Self::UnknownThread(_) => "unknown_thread",

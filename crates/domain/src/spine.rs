@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin, Phase, ReplyTo, Role, RoleId, Seq,
-    SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Account, AgentId, Budgets, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin, Phase, ReplyTo,
+    Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 1;
+pub const SPINE_VERSION: u32 = 2;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -25,6 +25,10 @@ pub struct Spine {
     pub seed: u64,
     /// What holds in it.
     pub limits: Limits,
+    /// What may be spent.
+    pub budgets: Arc<Budgets>,
+    /// What was spent, of everybody who spent anything; of requests, while they are not answered.
+    pub ledger: BTreeMap<Scope, Account>,
     /// All roles.
     pub roles: BTreeMap<RoleId, Arc<Role>>,
     /// All agents but the person's endpoint.
@@ -140,8 +144,10 @@ pub struct OpenEffect {
 /// What an open effect is, as far as others must know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpenKind {
-    /// A model is asked.
-    Model,
+    /// A model is asked, and this is reserved for it.
+    Model(Box<Reserved>),
+    /// A person is asked for more, for these accounts.
+    Grant(Box<[Scope]>),
     /// A tool runs.
     Tool(EffectClass),
     /// An agent is asked.
@@ -226,6 +232,15 @@ impl Spine {
         self.turns.get(&id.turn)?.open.iter().find(|open| open.n == id.n)
     }
 
+    /// The accounts that an agent's calls for a request fall under.
+    pub fn accounts(&self, agent: &AgentId, task: &TaskId) -> Vec<Scope> {
+        let mut scopes = vec![Scope::Society, Scope::Task(task.clone())];
+        scopes.extend(self.agents.get(agent).map(|agent| Scope::Role(agent.role.clone())));
+        let parent = |id: &AgentId| self.agents.get(id)?.parent.clone();
+        scopes.extend(std::iter::successors(Some(agent.clone()), parent).map(Scope::Agent));
+        scopes
+    }
+
     /// How many entries wait in all inboxes (`bus.getPendingCount`).
     pub fn pending(&self) -> usize {
         self.agents.values().filter_map(|agent| agent.inbox.as_ref()).map(|inbox| inbox.entries.len()).sum()
@@ -291,9 +306,10 @@ impl Due {
 
 impl OpenEffect {
     /// An effect that has just been stated.
-    pub(crate) fn new(n: u32, effect: &Effect) -> Self {
+    pub(crate) fn new(n: u32, effect: &Effect, scopes: Vec<Scope>, since: Timestamp) -> Self {
         let kind = match effect {
-            Effect::Model { .. } => OpenKind::Model,
+            Effect::Model { reserve, .. } => OpenKind::Model(Box::new(Reserved { amount: *reserve, scopes, since })),
+            Effect::Grant { lacking } => OpenKind::Grant(lacking.iter().map(|level| level.scope.clone()).collect()),
             Effect::Tool(call) => OpenKind::Tool(call.class),
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
             Effect::Approval { .. } => OpenKind::Approval,

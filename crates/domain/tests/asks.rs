@@ -9,7 +9,10 @@ fn an_answer_ends_the_ask_of_whoever_waits() {
     let id = effect(8, 0);
     let asking = letter_of(asking(id, "a", "b"));
     let stated = vec![
-        under("a", Event::EffectStarted { id, effect: Effect::Ask { letter: asking.clone().into(), deadline: None } }),
+        under(
+            "a",
+            Event::EffectStarted { id, effect: Effect::Ask { letter: asking.clone().into(), deadline: None }, leave: None },
+        ),
         started(&asking, 0),
     ];
     check(vec![submit("a", "go")], ask(id, "a", "b"), Ok(stated));

@@ -30,7 +30,7 @@ fn a_second_result_for_one_call_is_refused() {
 
 #[test]
 fn an_effect_takes_only_the_outcome_that_fits_it() {
-    let model = || Effect::Model { model: "m".into(), request: Digest::of(["r"]) };
+    let model = || Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: Spent::default() };
     let approval = || Effect::Approval { question: "may I?".to_owned(), details: ().into(), deadline: None };
     let sleep = || Effect::Sleep { until: Timestamp(2_000) };
     let reply = || Outcome::Reply(Reply::default());
@@ -133,7 +133,7 @@ fn a_turn_states_its_effects_in_order_and_only_while_it_is_open() {
 #[test]
 fn one_effect_too_many_is_refused_and_refused_ones_take_no_room() {
     let limits = Limits { open_effects: 2, ..Limits::default() };
-    let started = |n, effect_| under("a", Event::EffectStarted { id: effect(8, n), effect: effect_ });
+    let started = |n, effect_| under("a", Event::EffectStarted { id: effect(8, n), effect: effect_, leave: None });
     let stated = vec![
         under("a", refused(effect(8, 0), Refusal::UnknownThread("nowhere".into()))),
         started(1, TOOL()),

@@ -5,6 +5,7 @@ use std::mem::take;
 
 use polis_domain::*;
 
+use crate::budgets::Books;
 use crate::laws::*;
 
 /// A law that is broken says how.
@@ -24,6 +25,7 @@ pub(crate) struct Past {
     counts: HashMap<TurnId, u32>,
     /// The turn for which another one works: it asked, or it runs the unit.
     above: HashMap<TurnId, TurnId>,
+    books: Books,
 }
 
 /// Something that an agent is to turn to.
@@ -84,6 +86,7 @@ impl Past {
             ("a sub-thread hangs where its parent says, and its address leads to it", places(spine)),
             ("nobody waits in a circle", no_circle(spine)),
             ("an inbox weighs what its entries weigh, and letters stay within the limits", weights(spine)),
+            ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
         ];
         first_broken(laws)
     }
@@ -123,6 +126,7 @@ impl Past {
             (Event::EffectStarted { .. }, None) => Progress::Open,
             (Event::EffectRefused { .. }, None) | (Event::EffectEnded { .. }, Some(Progress::Open)) => Progress::Over,
             (Event::EffectDoubted { .. }, Some(Progress::Open))
+            | (Event::EffectRetried { .. }, Some(Progress::Open))
             | (Event::EffectCleared { .. }, Some(Progress::Open))
             | (Event::EffectRestarted { .. }, Some(Progress::Open)) => Progress::Open,
             (event, None | Some(Progress::Acting)) if is_act(event) => Progress::Acting,
@@ -340,6 +344,9 @@ fn is_act(event: &Event) -> bool {
         | Event::RoleCreated { .. }
         | Event::AgentSpawned { .. } => true,
         Event::SocietyFounded { .. }
+        | Event::BudgetsSet { .. }
+        | Event::BudgetGranted { .. }
+        | Event::EffectRetried { .. }
         | Event::InboxCleared { .. }
         | Event::TurnStarted { .. }
         | Event::EffectStarted { .. }

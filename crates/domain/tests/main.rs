@@ -3,6 +3,7 @@
 
 mod acts;
 mod asks;
+mod budgets;
 mod cancels;
 mod effects;
 mod follow_ups;

@@ -125,7 +125,7 @@ pub(crate) fn check_in(
 }
 
 pub(crate) fn role(id: &str) -> Arc<Role> {
-    Arc::new(Role { id: id.into(), name: id.into(), prompt: "work".into(), behaviour: "plain".into(), model: None })
+    Arc::new(Role { id: id.into(), name: id.into(), prompt: "work".into(), behaviour: "plain".into(), models: Vec::new() })
 }
 
 pub(crate) fn turn(seq: u64) -> TurnId {

@@ -27,6 +27,8 @@ pub(crate) enum Wish {
     CancelTurn,
     CreateRole,
     Spawn,
+    Retry,
+    Budgets,
     Nonsense,
 }
 
@@ -47,6 +49,8 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         3 => Just(Wish::CancelTurn),
         1 => Just(Wish::CreateRole),
         3 => Just(Wish::Spawn),
+        2 => Just(Wish::Retry),
+        1 => Just(Wish::Budgets),
         5 => Just(Wish::Nonsense),
     ]
 }
@@ -88,6 +92,8 @@ impl<'a> Chooser<'a> {
             Wish::CancelTurn => self.cancel_turn(),
             Wish::CreateRole => Some(Command::CreateRole { role: role(&self.name()) }),
             Wish::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
+            Wish::Retry => self.retry(),
+            Wish::Budgets => Some(Command::SetBudgets { budgets: Arc::new(self.budgets()) }),
             Wish::Nonsense => Some(self.nonsense()),
         };
         let command = command.unwrap_or_else(|| self.submit());
@@ -117,7 +123,7 @@ impl<'a> Chooser<'a> {
     fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
         match self.roll(8) {
-            0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]) },
+            0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent() },
             1 | 2 => call(*self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write])),
             3 | 4 => {
                 let to = self.agent();
@@ -144,10 +150,39 @@ impl<'a> Chooser<'a> {
         let outcome = match (&open.kind, self.roll(8)) {
             (_, 0) => Outcome::Slept,
             (_, 1) => Outcome::Failed(Failure::new("broken", "it broke")),
-            (OpenKind::Model, _) => Outcome::Reply(Reply { text: self.text(), ..Reply::default() }),
+            (OpenKind::Model(reserved), _) => {
+                let Spent { tokens, cost_nanos, .. } = reserved.amount;
+                let usage = Usage { output_tokens: self.roll(tokens as usize + 9) as u64, cost_nanos, ..Usage::default() };
+                Outcome::Reply(Reply { text: self.text(), usage, ..Reply::default() })
+            }
             _ => result("done"),
         };
         Some(Command::End { id, outcome, at: NOON })
+    }
+
+    fn retry(&mut self) -> Option<Command> {
+        let strays = self.one_in(6);
+        let (id, _) = self.open(|open| strays || matches!(open.kind, OpenKind::Model(_)))?;
+        let failure = Failure::new("model_failed", "down");
+        let (model, next) = ("m".into(), "m".into());
+        Some(Command::Retry { id, attempt: Attempt { model, attempt: 1, max_retries: 3, failure, delay_ms: 1_000, next } })
+    }
+
+    /// Budgets for everything or for little, so that calls are told, asked about, put off and refused.
+    fn budgets(&mut self) -> Budgets {
+        let mut budget = || Budget {
+            tokens: [None, Some(20), Some(60)][self.roll(3)],
+            cost_nanos: [None, None, Some(50)][self.roll(3)],
+            requests: [None, None, Some(3)][self.roll(3)],
+            time_ms: [None, None, Some(100)][self.roll(3)],
+        };
+        let (society, task, agent, call) = (budget(), budget(), budget(), budget());
+        let roles = BTreeMap::from([("worker".into(), budget())]);
+        if self.one_in(3) { Budgets::default() } else { Budgets { society, task, agent, call, roles } }
+    }
+
+    fn spent(&mut self) -> Spent {
+        Spent { tokens: self.roll(30) as u64, cost_nanos: self.roll(30) as u64, requests: 1, time_ms: 0 }
     }
 
     fn settle(&mut self) -> Option<Command> {
@@ -180,7 +215,8 @@ impl<'a> Chooser<'a> {
 
     fn resolve(&mut self) -> Option<Command> {
         let strays = self.one_in(6);
-        let (id, open) = self.open(|open| strays || open.kind == OpenKind::Approval || open.stage == Stage::InDoubt)?;
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval | OpenKind::Grant(_));
+        let (id, open) = self.open(|open| strays || asks(&open.kind) || open.stage == Stage::InDoubt)?;
         let resolution = match (open.stage, self.roll(6)) {
             (_, 0) | (Stage::InDoubt, 1 | 2) => Resolution::Again,
             (Stage::InDoubt, _) | (_, 1) => Resolution::Outcome(result("it was done")),
@@ -268,7 +304,7 @@ impl<'a> Chooser<'a> {
         let turn = TurnId(Seq(self.roll(self.spine.seq.0 as usize + 3) as u64));
         let id = EffectId { turn, n: *self.pick(&[0, 0, 1, 2, u32::MAX]) };
         let forged = Letter { reply_to: ReplyTo::Effect(id), ..self.letter(AgentId::user(), AgentId::root()) };
-        match self.roll(14) {
+        match self.roll(15) {
             0 => Command::Found { seed: 1, limits: Limits::default(), role: role("worker") },
             1 => Command::Send { letter: Arc::new(self.letter(AgentId::user(), AgentId::user())) },
             2 => Command::Send { letter: Arc::new(forged) },
@@ -282,6 +318,13 @@ impl<'a> Chooser<'a> {
             10 => Command::Expire { id },
             11 => Command::Resume { turn },
             12 => Command::Settle { turn, result: TurnResult::Failed(Failure::new("late", "late")) },
+            13 => match self.running() {
+                Some(turn) => {
+                    let n = self.spine.turns[&turn].next;
+                    Command::Begin { turn, n, effects: vec![Effect::Grant { lacking: Vec::new() }] }
+                }
+                None => Command::Resume { turn },
+            },
             _ => Command::CreateRole { role: role("no name") },
         }
     }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    Command, EffectId, Event, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, Timestamp, TurnId, decide,
-    outstanding,
+    Budgets, Command, EffectId, Event, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, Timestamp, TurnId,
+    decide, outstanding,
 };
 use polis_ports::{Frame, LogError, Snapshot};
 use tokio::sync::{mpsc, oneshot};
@@ -55,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) society: SocietyId,
     pub(crate) ports: Ports,
     pub(crate) cast: Cast,
+    pub(crate) models: Vec<Arc<str>>,
     pub(crate) door: mpsc::Sender<Mail>,
     /// Nobody holds a handle any more.
     pub(crate) abandoned: AtomicBool,
@@ -69,6 +70,8 @@ pub(crate) struct Actor {
     /// The waits that end by themselves. An entry whose wait has ended is refused when its time comes.
     timers: BTreeSet<(Timestamp, EffectId)>,
     alarm: Option<(Timestamp, Alarm)>,
+    /// Calls that wait until those under way have left them room in a budget; their turns stand still meanwhile.
+    deferred: Vec<(Command, Option<oneshot::Sender<Committed>>)>,
     saved: Seq,
     /// When the next snapshot is due.
     save_at: Seq,
@@ -113,6 +116,7 @@ impl Actor {
             bench,
             timers: BTreeSet::new(),
             alarm: None,
+            deferred: Vec::new(),
             saved: Seq(0),
             save_at: Seq(SNAPSHOT_EVERY),
             stopping: None,
@@ -126,12 +130,19 @@ impl Actor {
         self.saved = saved;
         self.save_at = Seq(saved.0 + SNAPSHOT_EVERY);
         self.timers.clear();
+        self.deferred.clear();
         self.alarm = None;
         if !self.spine.is_founded() {
             let Options { entropy, limits, role, .. } = &self.options;
             let found = Command::Found { seed: *entropy, limits: *limits, role: role.clone() };
             let mut pass = Pass::default();
             self.decide(&mut pass, found, None, self.shared.ports.clock.now());
+            self.commit(pass).await?;
+        }
+        if *self.spine.budgets != self.options.budgets {
+            let mut pass = Pass::default();
+            let budgets = Arc::new(self.options.budgets.clone());
+            self.decide(&mut pass, Command::SetBudgets { budgets }, None, self.shared.ports.clock.now());
             self.commit(pass).await?;
         }
         let all: Vec<_> = outstanding(&self.spine).collect();
@@ -213,11 +224,21 @@ impl Actor {
             self.timers.remove(&(due, id));
             self.decide(&mut pass, Command::Expire { id }, None, at);
         }
+        if pass.events.iter().any(|recorded| makes_room(&recorded.event)) {
+            for (command, reply) in std::mem::take(&mut self.deferred) {
+                // A turn that no longer waits is run again, and asks again.
+                if reply.as_ref().is_some_and(|reply| !reply.is_closed()) {
+                    self.decide(&mut pass, command, reply, at);
+                }
+            }
+        }
         self.commit(pass).await
     }
 
     fn decide(&mut self, pass: &mut Pass, command: Command, reply: Option<oneshot::Sender<Committed>>, at: Timestamp) {
         let own = turn_of(&command);
+        let may_wait = matches!(command, Command::Begin { .. }) && *self.spine.budgets != Budgets::default();
+        let kept = may_wait.then(|| command.clone());
         let committed = match decide(&self.spine, command, at) {
             Ok(recorded) => {
                 let recorded: Vec<_> = recorded.into_iter().map(Arc::new).collect();
@@ -231,6 +252,10 @@ impl Actor {
                 }
                 pass.events.extend(recorded.iter().cloned());
                 Ok(recorded)
+            }
+            Err(Refusal::BudgetBusy) if kept.is_some() => {
+                self.deferred.extend(kept.map(|command| (command, reply)));
+                return;
             }
             Err(refusal) => Err(Rejected::Refused(refusal)),
         };
@@ -379,12 +404,29 @@ fn answer(replies: impl IntoIterator<Item = (oneshot::Sender<Committed>, Committ
     }
 }
 
+/// Whether calls that wait for room in a budget may find some now.
+fn makes_room(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::EffectEnded { .. }
+            | Event::TurnSettled { .. }
+            | Event::TurnParked { .. }
+            | Event::BudgetGranted { .. }
+            | Event::BudgetsSet { .. }
+    )
+}
+
 /// The turn that wishes this; none when it comes from outside.
 fn turn_of(command: &Command) -> Option<TurnId> {
     match command {
         Command::Begin { turn, .. } | Command::Settle { turn, .. } | Command::Park { turn, .. } => Some(*turn),
-        Command::End { id, .. } | Command::Act { id, .. } | Command::Doubt { id } | Command::Restart { id } => Some(id.turn),
+        Command::Retry { id, .. }
+        | Command::End { id, .. }
+        | Command::Act { id, .. }
+        | Command::Doubt { id }
+        | Command::Restart { id } => Some(id.turn),
         Command::Found { .. }
+        | Command::SetBudgets { .. }
         | Command::CreateRole { .. }
         | Command::Spawn { .. }
         | Command::Send { .. }

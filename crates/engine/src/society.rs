@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Command, EffectId, Event, Failure, Letter, LetterKind, Limits, MessageId, Payload, Recorded, Refusal, ReplyTo,
-    Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix, place, unique,
+    AgentId, Budgets, Command, EffectId, Event, Failure, Letter, LetterKind, Limits, MessageId, Payload, Recorded, Refusal,
+    ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix, place,
+    unique,
 };
 use polis_ports::{Clock, Live, Log, LogError, Model, ThreadRange, Toolbox};
 use serde_json::{Map, Value};
@@ -42,6 +43,10 @@ pub struct Options {
     pub limits: Limits,
     /// The role of root, if the society is founded now.
     pub role: Arc<Role>,
+    /// The models of roles that name none: the first, and those to turn to when it fails. With none, the port's own choice.
+    pub models: Vec<Arc<str>>,
+    /// What may be spent on models from now on.
+    pub budgets: Budgets,
     /// Most turns that run at once; the others queue.
     pub max_running: usize,
     /// Most waiting turns that stay in memory; the others are run again when their answer comes.
@@ -62,6 +67,8 @@ impl Options {
             entropy,
             limits: Limits::default(),
             role: Arc::new(role),
+            models: Vec::new(),
+            budgets: Budgets::default(),
             max_running: 256,
             max_lingering: 1_024,
             mailbox: 1_024,
@@ -147,7 +154,14 @@ impl Society {
     pub async fn open(id: SocietyId, ports: Ports, cast: Cast, options: Options) -> Result<Self, LogError> {
         let (door, mail) = mpsc::channel(options.mailbox);
         let entropy = mix(options.entropy);
-        let shared = Arc::new(Shared { society: id, ports, cast, door, abandoned: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            society: id,
+            ports,
+            cast,
+            models: options.models.clone(),
+            door,
+            abandoned: AtomicBool::new(false),
+        });
         let own_thread = options.own_thread;
         let actor = Actor::new(shared.clone(), options, mail);
         let (opened, open) = oneshot::channel();
@@ -175,7 +189,7 @@ impl Society {
             drop(living);
         });
         let abandoned = AtomicBool::new(false);
-        let shared = Arc::new(Shared { society: id, ports, cast: Cast::new(), door, abandoned });
+        let shared = Arc::new(Shared { society: id, ports, cast: Cast::new(), models: Vec::new(), door, abandoned });
         Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }) })
     }
 

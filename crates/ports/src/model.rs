@@ -283,7 +283,7 @@ impl ModelError {
 }
 
 impl ModelRequest {
-    /// Tells this request from any other.
+    /// Tells what is asked from anything else. The tools are left out: they are what the node has, not what the log says.
     pub fn digest(&self) -> Digest {
         let numbers = format!("{:?} {:?} {:?}", self.temperature, self.max_tokens, self.effort);
         let format = self.format.as_ref().map(|format| format.schema.to_string());
@@ -309,7 +309,6 @@ impl ModelRequest {
                 }
             }
         }
-        parts.extend(self.tools.iter().map(|tool| &*tool.name));
         Digest::of(parts)
     }
 

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
-    AgentId, Call, CallResult, Effect, EffectId, Event, Failure, OpenKind, Outcome, Resolution, Seq, Spine, Stage, TaskId,
-    ThreadId, Timestamp, TurnId, Verdict,
+    AgentId, Call, CallResult, Effect, EffectId, Event, Failure, Level, OpenKind, Outcome, Resolution, Seq, Spine, Stage,
+    TaskId, ThreadId, Timestamp, TurnId, Verdict,
 };
 use polis_ports::ThreadRange;
 use serde::{Deserialize, Serialize};
@@ -143,7 +143,8 @@ fn open(spine: &Spine) -> Vec<Found> {
             address: address.clone(),
             parked,
         };
-        let asks = turn.open.iter().filter(|open| open.kind == OpenKind::Approval || open.stage == Stage::InDoubt);
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval | OpenKind::Grant(_));
+        let asks = turn.open.iter().filter(|open| asks(&open.kind) || open.stage == Stage::InDoubt);
         found.extend(asks.map(|open| one(Target::Effect(EffectId { turn: *turn_id, n: open.n }), None)));
         found.extend(turn.parked.iter().map(|failure| one(Target::Turn(*turn_id), Some((**failure).clone()))));
     }
@@ -155,13 +156,21 @@ async fn details(desk: &Desk, id: EffectId, thread: &ThreadId) -> Result<Option<
     let range = ThreadRange { after: id.turn.0, ..ThreadRange::ALL };
     let events = desk.society.log().read_thread(desk.society.id(), thread, range).await?;
     Ok(events.into_iter().find_map(|recorded| match recorded.event {
-        Event::EffectStarted { id: stated, effect } if stated == id => match effect {
+        Event::EffectStarted { id: stated, effect, .. } if stated == id => match effect {
             Effect::Approval { question, details, deadline } => Some(What::Approval { question, details, deadline }),
             Effect::Tool(call) => Some(What::InDoubt { call }),
+            Effect::Grant { lacking } => Some(for_more(&lacking)),
             _ => None,
         },
         _ => None,
     }))
+}
+
+/// A budget that is used up is a question like any other.
+fn for_more(lacking: &[Level]) -> What {
+    let used_up = lacking.iter().map(Level::to_string).collect::<Vec<_>>().join("; ");
+    let question = format!("{used_up}. May it go on, with as much again?");
+    What::Approval { question, details: serde_json::json!({ "budget": lacking }), deadline: None }
 }
 
 impl Target {

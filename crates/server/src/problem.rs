@@ -86,7 +86,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::UnknownThread(_)
         | Refusal::NoSuchMessage { .. } => StatusCode::NOT_FOUND,
         Refusal::TextTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Refusal::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::Busy(_) | Refusal::BudgetBusy => StatusCode::TOO_MANY_REQUESTS,
         Refusal::NotFounded => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::AlreadyFounded
         | Refusal::ForeignTask(_)
@@ -99,6 +99,8 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::NotWaiting(_)
         | Refusal::OutOfOrder { .. }
         | Refusal::TooManyEffects { .. }
+        | Refusal::NotYours
+        | Refusal::CallTooLarge { .. }
         | Refusal::WouldDeadlock(_)
         | Refusal::NotYourThread(_)
         | Refusal::ThreadBusy(_)

@@ -6,13 +6,20 @@ use polis_domain::{Event, Recorded, Spine, TurnId};
 use serde_json::Value;
 
 /// What happened, turn by turn: for each agent and depth, the sorted stories of its turns. What a person said about a write
-/// in doubt is left out: it is there only because something was interrupted.
+/// in doubt, and attempts in vain, are left out: they are there only because something went wrong in between.
 pub fn story(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
     let spine = Spine::from_iter(log);
     let mut turns: BTreeMap<TurnId, (String, Vec<(u32, String)>)> = BTreeMap::new();
     let mut rest = BTreeMap::<String, Vec<String>>::new();
     for recorded in log {
-        if matches!(recorded.event, Event::EffectDoubted { .. } | Event::EffectCleared { .. } | Event::EffectRestarted { .. }) {
+        let is_aside = matches!(
+            recorded.event,
+            Event::EffectDoubted { .. }
+                | Event::EffectCleared { .. }
+                | Event::EffectRestarted { .. }
+                | Event::EffectRetried { .. }
+        );
+        if is_aside {
             continue;
         }
         let line = plain(&recorded.event);
@@ -69,7 +76,8 @@ fn blank(value: &mut Value) {
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
                 match key.as_str() {
-                    "timestamp" | "until" | "deadline" | "seed" | "turn" | "index" | "subThreadPath" | "parentThreadPath" => {
+                    "timestamp" | "until" | "deadline" | "timeMs" | "requests" | "seed" | "turn" | "index"
+                    | "subThreadPath" | "parentThreadPath" => {
                         *value = Value::Null;
                     }
                     _ => blank(value),

@@ -22,6 +22,7 @@ pub struct ScriptedModel {
 pub struct Line {
     delay: Duration,
     deltas: Vec<Delta>,
+    usage: Option<Usage>,
     error: Option<ModelError>,
 }
 
@@ -67,6 +68,11 @@ impl Line {
         self
     }
 
+    /// The same reply, at this cost.
+    pub fn costing(self, usage: Usage) -> Self {
+        Self { usage: Some(usage), ..self }
+    }
+
     /// The same reply, later.
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
@@ -77,7 +83,7 @@ impl Line {
 impl Model for ScriptedModel {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let Line { delay, mut deltas, error } = (self.script)(&request);
+        let Line { delay, mut deltas, usage, error } = (self.script)(&request);
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
@@ -85,7 +91,8 @@ impl Model for ScriptedModel {
             return Err(error);
         }
         let called = deltas.iter().any(|delta| matches!(delta, Delta::ToolCall { .. }));
-        deltas.push(Delta::Usage(Usage { input_tokens: request.messages.len() as u64, output_tokens: 1, ..Usage::default() }));
+        let counted = || Usage { input_tokens: request.messages.len() as u64, output_tokens: 1, ..Usage::default() };
+        deltas.push(Delta::Usage(usage.unwrap_or_else(counted)));
         deltas.push(Delta::Done(if called { Finish::ToolCalls } else { Finish::Stop }));
         Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))))
     }

@@ -66,6 +66,9 @@ pub struct Programmed;
 impl Programmed {
     /// The name under which it is cast.
     pub const NAME: &'static str = "programmed";
+
+    /// The most tokens that it lets a model write.
+    pub const REPLY_TOKENS: u32 = 100;
 }
 
 /// The role of an agent that does what it is told.
@@ -75,7 +78,7 @@ pub fn worker_role() -> Role {
         name: "Worker".into(),
         prompt: "You do what you are told.".into(),
         behaviour: Programmed::NAME.into(),
-        model: None,
+        models: Vec::new(),
     }
 }
 
@@ -108,7 +111,8 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
         }
         Op::Think(prompt) => {
             let messages = vec![ChatMessage::user(prompt)];
-            let reply = turn.model(ModelRequest { messages, ..ModelRequest::default() }).await;
+            let request = ModelRequest { messages, max_tokens: Some(Programmed::REPLY_TOKENS), ..ModelRequest::default() };
+            let reply = turn.model(request).await;
             reply.map_or_else(failed, |reply| reply.text)
         }
         Op::Call(calls) => {

@@ -37,9 +37,10 @@ fn told(tool: &str, argument: &str) -> CallResult {
 /// Does what a careful person would: agrees to everything, and settles each doubtful write by looking whether it was done.
 /// What fails now is tried again at the next call.
 pub async fn attend(society: &Society, was_done: impl Fn(&str) -> bool) {
-    let waiting = society.look(|spine| {
+    let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval | OpenKind::Grant(_));
+    let waiting = society.look(move |spine| {
         let effects = spine.turns.iter().flat_map(|(turn, state)| {
-            state.open.iter().map(|open| (EffectId { turn: *turn, n: open.n }, open.kind == OpenKind::Approval, open.stage))
+            state.open.iter().map(move |open| (EffectId { turn: *turn, n: open.n }, asks(&open.kind), open.stage))
         });
         effects.filter(|(_, asks, stage)| *asks || *stage == Stage::InDoubt).collect::<Vec<_>>()
     });
@@ -63,7 +64,7 @@ async fn result_of(society: &Society, id: EffectId) -> Option<CallResult> {
         let page = society.log().read(society.id(), after, 256).await.ok()?;
         after = page.last().map(|recorded| recorded.seq).filter(|last| *last > Seq(0))?;
         let call = page.iter().find_map(|recorded| match &recorded.event {
-            Event::EffectStarted { id: started, effect: Effect::Tool(call) } if *started == id => Some(call.clone()),
+            Event::EffectStarted { id: started, effect: Effect::Tool(call), .. } if *started == id => Some(call.clone()),
             _ => None,
         });
         if let Some(call) = call {

@@ -37,7 +37,13 @@ pub(crate) fn folder() -> Result<tempfile::TempDir> {
 }
 
 pub(crate) fn role(behaviour: &str) -> Role {
-    Role { id: "bench".into(), name: "Bench".into(), prompt: "You answer.".into(), behaviour: behaviour.into(), model: None }
+    Role {
+        id: "bench".into(),
+        name: "Bench".into(),
+        prompt: "You answer.".into(),
+        behaviour: behaviour.into(),
+        models: Vec::new(),
+    }
 }
 
 pub(crate) fn ports(log: Arc<dyn Log>, model: Arc<dyn Model>, toolbox: Arc<dyn Toolbox>) -> Ports {

@@ -27,7 +27,7 @@ fn begun(data: &Path) -> (String, String) {
         let mut watch = society.watch(Seq(0));
         let id = loop {
             let recorded = watch.next_event().await.unwrap().unwrap();
-            if let Event::EffectStarted { id, effect: Effect::Approval { .. } } = recorded.event {
+            if let Event::EffectStarted { id, effect: Effect::Approval { .. }, .. } = recorded.event {
                 break id;
             }
         };

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{Draft, Start, message};
+use super::budget::Told;
+use super::{Draft, Start, budget, message};
 use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
-    AgentId, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo, Resolution, ThreadId, TurnId,
+    AgentId, Attempt, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo, Resolution, TurnId,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -15,7 +16,6 @@ pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effe
         return Err(Refusal::OutOfOrder { got: EffectId { turn: id, n }, expected: turn.next });
     }
     let limit = draft.spine.limits.open_effects;
-    let own = turn.thread.clone();
     let mut open = turn.open.len();
     for (i, effect) in effects.into_iter().enumerate() {
         let id = EffectId { turn: id, n: n + i as u32 };
@@ -23,9 +23,9 @@ pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effe
         match allowed {
             Ok(()) => {
                 open += 1;
-                state(draft, &turn.agent, &own, id, effect);
+                state(draft, turn, id, effect)?;
             }
-            Err(refusal) => draft.push(Some(&own), Event::EffectRefused { id, failure: refusal.into() }),
+            Err(refusal) => draft.push(Some(&turn.thread), Event::EffectRefused { id, failure: refusal.into() }),
         }
     }
     Ok(())
@@ -33,7 +33,9 @@ pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effe
 
 fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Result<(), Refusal> {
     match effect {
-        Effect::Model { .. } | Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } => Ok(()),
+        Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } => Ok(()),
+        Effect::Model { reserve, .. } => budget::check_call(draft, *reserve),
+        Effect::Grant { .. } => Err(Refusal::NotYours),
         Effect::Ask { letter, .. } => {
             if letter.to.is_user() {
                 return Err(Refusal::ToUser);
@@ -92,24 +94,45 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
             match &open.kind {
                 OpenKind::Ask(agent) => agents.push(agent.clone()),
                 OpenKind::Unit(thread) => turns.extend(draft.spine.threads.get(thread).and_then(|head| head.turn)),
-                OpenKind::Model | OpenKind::Tool(_) | OpenKind::Approval | OpenKind::Sleep => {}
+                OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Approval | OpenKind::Grant(_) | OpenKind::Sleep => {}
             }
         }
     }
     agents
 }
 
-fn state(draft: &mut Draft<'_>, agent: &AgentId, own: &ThreadId, id: EffectId, effect: Effect) {
-    draft.push(Some(own), Event::EffectStarted { id, effect: effect.clone() });
+fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Result<(), Refusal> {
+    let (effect, leave) = match effect {
+        Effect::Model { model, request, reserve } => match budget::leave(draft, turn, reserve) {
+            Told::May(leave) => (Effect::Model { model, request, reserve }, leave),
+            Told::Ask(lacking) => (Effect::Grant { lacking }, None),
+            Told::Later => return Err(Refusal::BudgetBusy),
+        },
+        effect => (effect, None),
+    };
+    draft.push(Some(&turn.thread), Event::EffectStarted { id, effect: effect.clone(), leave });
     match effect {
         Effect::Ask { letter, .. } => message::wake_receiver(draft, &letter),
         Effect::Unit { thread, behaviour, task } => {
             let reply_to = ReplyTo::Effect(id);
-            let agent = agent.clone();
+            let agent = turn.agent.clone();
             let origin = Origin::Unit(id);
             draft.start(Start { agent, thread, behaviour, task, origin, reply_to, message: None });
         }
-        Effect::Model { .. } | Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } => {}
+        Effect::Model { .. } | Effect::Tool(_) | Effect::Approval { .. } | Effect::Grant { .. } | Effect::Sleep { .. } => {}
+    }
+    Ok(())
+}
+
+/// A turn tries its model again.
+pub(super) fn retry(draft: &mut Draft<'_>, id: EffectId, attempt: Attempt) -> Result<(), Refusal> {
+    draft.turn(id.turn)?;
+    match open(draft, id)? {
+        OpenEffect { stage: Stage::Working, kind: OpenKind::Model(_), .. } => {
+            push(draft, id, Event::EffectRetried { id, attempt });
+            Ok(())
+        }
+        _ => Err(Refusal::NotWaiting(id)),
     }
 }
 
@@ -117,7 +140,7 @@ fn state(draft: &mut Draft<'_>, agent: &AgentId, own: &ThreadId, id: EffectId, e
 pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) -> Result<(), Refusal> {
     let fits = matches!(
         (open(draft, id)?, &outcome),
-        (OpenEffect { stage: Stage::Working, kind: OpenKind::Model, .. }, Outcome::Reply(_) | Outcome::Failed(_))
+        (OpenEffect { stage: Stage::Working, kind: OpenKind::Model(_), .. }, Outcome::Reply(_) | Outcome::Failed(_))
             | (OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(_), .. }, Outcome::Result(_) | Outcome::Failed(_))
     );
     if !fits {
@@ -152,6 +175,12 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
     match (open(draft, id)?, resolution) {
         (OpenEffect { kind: OpenKind::Approval, .. }, Resolution::Outcome(outcome @ Outcome::Verdict(_))) => {
             conclude(draft, id, outcome);
+        }
+        (OpenEffect { kind: OpenKind::Grant(scopes), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
+            if verdict.approved {
+                budget::grant(draft, scopes);
+            }
+            conclude(draft, id, Outcome::Verdict(verdict));
         }
         (OpenEffect { stage: Stage::InDoubt, .. }, Resolution::Outcome(outcome @ Outcome::Result(_))) => {
             conclude(draft, id, outcome);

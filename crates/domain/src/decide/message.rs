@@ -82,13 +82,18 @@ pub(super) fn wake_receiver(draft: &mut Draft<'_>, letter: &Arc<Letter>) {
 /// Tells the person what came of a task.
 pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: LetterKind, text: Arc<str>) {
     let draw = draft.spine.seq.0 + draft.events.len() as u64;
+    let mut payload = crate::Payload::text(text);
+    let spent = draft.spine.ledger.get(&crate::Scope::Task(task.clone())).map(|account| account.spent);
+    if let Some(usage) = spent.and_then(|spent| serde_json::to_value(spent).ok()) {
+        payload.meta.insert("usage".to_owned(), usage);
+    }
     let letter = Letter {
         id: format!("msg_{}", crate::unique(draft.spine.seed, draft.at, draw)).into(),
         from: from.clone(),
         to: AgentId::user(),
         task_id: task.clone(),
         kind,
-        payload: crate::Payload::text(text),
+        payload,
         reply_to: ReplyTo::Nobody,
     };
     deliver(draft, Arc::new(letter), None, None);

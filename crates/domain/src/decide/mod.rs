@@ -3,6 +3,7 @@
 //! One file per kind of wish. A [`Draft`] collects the events of one wish; they are appended together or not at all.
 
 mod act;
+mod budget;
 mod cancel;
 mod effect;
 mod message;
@@ -23,6 +24,8 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Reco
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
         (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
         (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
+        (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),
+        (true, Command::Retry { id, attempt }) => effect::retry(&mut draft, id, attempt)?,
         (true, Command::End { id, outcome, at }) => {
             draft.at = at;
             effect::end(&mut draft, id, outcome)?;

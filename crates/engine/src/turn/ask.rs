@@ -113,6 +113,11 @@ impl Turn {
 
     async fn wait_for_all(&mut self, effects: Vec<Effect>) -> Vec<Result<Outcome, Failure>> {
         let entries = self.state(effects).await;
+        self.hear(&entries).await
+    }
+
+    /// Waits until each of these has come to its end.
+    pub(super) async fn hear(&mut self, entries: &[Entry]) -> Vec<Result<Outcome, Failure>> {
         let mut results: Vec<_> = entries.iter().map(|entry| self.result(entry)).collect();
         while results.iter().any(Option::is_none) {
             let event = self.news.next().await;

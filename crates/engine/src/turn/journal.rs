@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Effect, EffectId, Event, Recorded, Seq, SocietyId, ThreadId, TurnId};
+use polis_domain::{Attempt, Effect, EffectId, Event, Leave, Recorded, Seq, SocietyId, ThreadId, TurnId};
 use polis_ports::{Log, LogError, ThreadRange};
 
 /// The effects of earlier runs that this run has not asked for yet.
@@ -70,6 +70,22 @@ impl Entry {
         Self { id, events: events.into_iter().collect(), fresh: true }
     }
 
+    /// What was stated, and on which terms.
+    pub(super) fn stated(&self) -> Option<(&Effect, Option<&Leave>)> {
+        match &self.events.first()?.event {
+            Event::EffectStarted { effect, leave, .. } => Some((effect, leave.as_ref())),
+            _ => None,
+        }
+    }
+
+    /// The attempts that came to nothing so far.
+    pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
+        self.events.iter().filter_map(|recorded| match &recorded.event {
+            Event::EffectRetried { attempt, .. } => Some(attempt),
+            _ => None,
+        })
+    }
+
     pub(super) fn last(&self) -> Option<&Arc<Recorded>> {
         self.events.last()
     }
@@ -77,7 +93,14 @@ impl Entry {
     /// Whether this is what the handler asks for now. A refusal says nothing of what was asked, so it agrees.
     pub(super) fn agrees_with(&self, effect: &Effect) -> bool {
         match self.events.first().map(|first| &first.event) {
-            Some(Event::EffectStarted { effect: logged, .. }) => logged == effect,
+            Some(Event::EffectStarted { effect: logged, .. }) => match (logged, effect) {
+                // What is reserved for a call depends on prices, which may change; a grant stands where a model was wanted.
+                (Effect::Model { model, request, .. }, Effect::Model { model: asked, request: now, .. }) => {
+                    (model, request) == (asked, now)
+                }
+                (Effect::Grant { .. }, Effect::Model { .. }) => true,
+                (logged, effect) => logged == effect,
+            },
             Some(Event::EffectRefused { .. }) => true,
             _ => false,
         }

@@ -8,6 +8,7 @@ mod ask;
 mod call;
 mod journal;
 mod model;
+mod retry;
 mod threads;
 
 use std::panic::AssertUnwindSafe;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use polis_domain::{
     AgentId, Command, Effect, EffectId, Event, Failure, Message, Origin, Outcome, Phase, Recorded, ReplyTo, Response, Role,
-    Sender, Seq, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, mix, unique,
+    Sender, Seq, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -62,6 +63,8 @@ pub struct Turn {
     /// the log, so nothing happens on account of an answer that is not there.
     reported: Vec<oneshot::Receiver<Committed>>,
     suggested: bool,
+    /// What its model calls have cost so far.
+    used: Usage,
     known: threads::Known,
 }
 
@@ -111,6 +114,7 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
         position: (first.seq, first.at),
         reported: Vec::new(),
         suggested: false,
+        used: Usage::default(),
         known: threads::Known::default(),
         seat,
     };
@@ -178,13 +182,16 @@ impl Turn {
 
     /// What a response comes to.
     async fn result_of(&mut self, response: Response) -> TurnResult {
-        let (text, meta, next) = response.into_parts();
+        let (text, mut meta, next) = response.into_parts();
         if !next.is_empty() && self.origin != Origin::Inbox {
             let message = "a unit cannot queue tasks; its sub-thread's agent chooses what is next";
             return TurnResult::Failed(Failure::new("next_tasks_in_unit", message));
         }
         match text {
             Some(text) => {
+                if let (true, Ok(usage)) = (self.used != Usage::default(), serde_json::to_value(self.used)) {
+                    meta.entry("usage").or_insert(usage);
+                }
                 let prefix = if self.path().is_main() { "bot" } else { "sub_bot" };
                 let id = self.new_id(prefix).into();
                 let answer = text.as_str().into();

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use polis_domain::{EffectClass, Event, LetterKind, MessageId, Origin, Recorded, Spine, TaskId};
+use polis_domain::{Account, EffectClass, Event, LetterKind, MessageId, Origin, Recorded, Spine, TaskId};
 
 use super::Plan;
-use crate::expected;
+use crate::{Programmed, expected};
 
 /// Checks a finished run against its plan and against what the world saw.
 pub fn check(
@@ -20,6 +20,7 @@ pub fn check(
     no_write_twice(ledger)?;
     one_answer_each(plan, log, accepted)?;
     first_come_first_served(log)?;
+    no_budget_is_exceeded(log)?;
     one_result_each(log)
 }
 
@@ -93,6 +94,25 @@ fn first_come_first_served(log: &[Recorded]) -> Result<(), String> {
                 // Those before it were taken out by a cancel.
                 Some(place) => waiting.drain(..=place).for_each(drop),
                 None => return Err(format!("`{agent}` took letter {id} out of turn")),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// P20: by no more than one reply.
+fn no_budget_is_exceeded(log: &[Recorded]) -> Result<(), String> {
+    let reply = u64::from(Programmed::REPLY_TOKENS) + 1;
+    let mut spine = Spine::default();
+    for recorded in log {
+        spine.evolve(recorded);
+        for (scope, account) in &spine.ledger {
+            let over = |spent: u64, limit: Option<u64>, granted: u64, one: u64| {
+                limit.is_some_and(|limit| spent > limit.saturating_add(granted).saturating_add(one))
+            };
+            let (budget, Account { spent, granted, .. }) = (spine.budgets.of(scope), account);
+            if over(spent.tokens, budget.tokens, granted.tokens, reply) {
+                return Err(format!("a budget is exceeded by more than one reply: {scope} at event {}", recorded.seq));
             }
         }
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use polis_domain::{AgentId, EffectClass, Event, MessageId, Recorded, SocietyId, Target, TaskId, Timestamp};
+use polis_domain::{AgentId, EffectClass, Event, MessageId, Recorded, SocietyId, Target, TaskId, Timestamp, Usage};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society};
 use polis_ports::{Clock, ModelError};
 
@@ -125,6 +125,7 @@ impl World {
         let entropy = polis_domain::mix(self.plan.seed ^ life);
         let mut options = Options { max_running: self.plan.max_running, ..Options::new(entropy, worker_role()) };
         options.max_lingering = self.plan.max_lingering;
+        options.budgets = self.plan.budgets.clone();
         let society = loop {
             match Society::open(self.society.clone(), ports.clone(), cast.clone(), options.clone()).await {
                 Ok(society) => break society,
@@ -235,7 +236,11 @@ impl World {
             if world.plan.model_fails && dice.chance(20) {
                 return Line::error(ModelError::Failed { reason: "the weather".to_owned(), retry_after: None }).after(delay);
             }
-            Line::text(&world::thought(request)).after(delay)
+            // The same request costs the same in every life, and each another sum.
+            let thought = world::thought(request);
+            let written = thought.bytes().map(u64::from).sum::<u64>() % u64::from(Programmed::REPLY_TOKENS) + 1;
+            let usage = Usage { input_tokens: 1, output_tokens: written, ..Usage::default() };
+            Line::text(&thought).after(delay).costing(usage)
         })
     }
 

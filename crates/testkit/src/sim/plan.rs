@@ -1,6 +1,6 @@
 //! What a run will be: drawn from the seed before anything happens.
 
-use polis_domain::AgentId;
+use polis_domain::{AgentId, Budget, Budgets};
 
 use super::Dice;
 use crate::{Op, Program};
@@ -22,6 +22,8 @@ pub struct Plan {
     pub max_delay_ms: u64,
     /// Whether the model fails now and then.
     pub model_fails: bool,
+    /// What may be spent.
+    pub budgets: Budgets,
     /// Turns that run at once.
     pub max_running: usize,
     /// Waiting turns that stay in memory.
@@ -66,6 +68,7 @@ impl Plan {
             failures_percent: [0, 0, 3, 10][dice.below(4) as usize],
             max_delay_ms: [0, 5, 60][dice.below(3) as usize],
             model_fails: dice.chance(20),
+            budgets: if dice.chance(25) { budgets(&mut dice) } else { Budgets::default() },
             max_running: [1, 2, 256][dice.below(3) as usize],
             max_lingering: [0, 1, 1_024][dice.below(3) as usize],
         }
@@ -76,10 +79,20 @@ impl Plan {
         Self { kills: Vec::new(), failures_percent: 0, max_delay_ms: 0, ..self.clone() }
     }
 
-    /// Whether the answers follow from the requests alone: nothing is called off and no model fails.
+    /// Whether the answers follow from the requests alone: nothing is called off, no model fails, and nobody runs out of money.
     pub fn is_comparable(&self) -> bool {
-        !self.model_fails && !self.submissions.iter().any(|submission| submission.cancel)
+        !self.model_fails && self.budgets == Budgets::default() && !self.submissions.iter().any(|submission| submission.cancel)
     }
+}
+
+/// Budgets of a few replies, so that calls wait for each other and the person is asked for more.
+fn budgets(dice: &mut Dice) -> Budgets {
+    let mut budget = || Budget {
+        tokens: [None, Some(150), Some(400)][dice.below(3) as usize],
+        requests: [None, None, Some(3)][dice.below(3) as usize],
+        ..Budget::default()
+    };
+    Budgets { society: budget(), task: budget(), agent: budget(), ..Budgets::default() }
 }
 
 /// The name of the n-th agent.

@@ -43,10 +43,13 @@ fn the_seeds_meet_every_kind_of_event_that_an_engine_can_cause() {
     for wanted in [
         "acted",
         "agentSpawned",
+        "budgetGranted",
+        "budgetsSet",
         "effectCleared",
         "effectDoubted",
         "effectEnded",
         "effectRestarted",
+        "effectRetried",
         "effectStarted",
         "letterSent",
         "messageAdded",

@@ -1,0 +1,369 @@
+//! What may be spent on models, and what was: one account for the society and one for each role, agent and task (P20).
+//!
+//! Before a call the most that it can cost is reserved in every account that it falls under; when it has ended, what it did
+//! cost takes the place of the reservation. An agent's account holds what everybody below it spends as well.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{AgentId, Outcome, RoleId, TaskId, Timestamp, Usage};
+
+/// Whose account.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Everything.
+    Society,
+    /// All agents of a role together.
+    Role(RoleId),
+    /// One agent and everybody below it.
+    Agent(AgentId),
+    /// Everything that is done for a person's request.
+    Task(TaskId),
+}
+
+/// An amount of everything that can be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spent {
+    /// Tokens, in and out.
+    pub tokens: u64,
+    /// Billionths of a US dollar.
+    pub cost_nanos: u64,
+    /// Requests to a vendor, failed ones included.
+    pub requests: u64,
+    /// Milliseconds of waiting for models.
+    pub time_ms: u64,
+}
+
+/// The most that may be spent; what is not set has no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Budget {
+    /// Tokens, in and out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Billionths of a US dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_nanos: Option<u64>,
+    /// Requests to a vendor, failed ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Milliseconds of waiting for models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+}
+
+/// All budgets of a society.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Budgets {
+    /// For everything together.
+    pub society: Budget,
+    /// For each request of a person.
+    pub task: Budget,
+    /// For each agent, with everybody below it.
+    pub agent: Budget,
+    /// For each call of a model.
+    pub call: Budget,
+    /// For all agents of a role together.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<RoleId, Budget>,
+}
+
+/// What was spent, what is under way, and what a person has granted on top of the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Account {
+    /// Gone.
+    pub spent: Spent,
+    /// The most that calls under way can still cost.
+    pub reserved: Spent,
+    /// On top of the budget.
+    pub granted: Spent,
+}
+
+/// How full one account is in one respect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Level {
+    /// Whose account.
+    pub scope: Scope,
+    /// What is counted.
+    pub of: Counted,
+    /// Spent and under way.
+    pub used: u64,
+    /// What may be spent, with what was granted.
+    pub limit: u64,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Counted {
+    /// Tokens.
+    Tokens,
+    /// Money.
+    Cost,
+    /// Requests.
+    Requests,
+    /// Time.
+    Time,
+}
+
+/// What an open call has reserved, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// How much.
+    pub amount: Spent,
+    /// In which accounts.
+    pub scopes: Vec<Scope>,
+    /// When the call began.
+    pub since: Timestamp,
+}
+
+/// An agent is told when this share of a budget is used, in percent.
+const NEAR_PERCENT: u128 = 80;
+
+const COUNTED: [Counted; 4] = [Counted::Tokens, Counted::Cost, Counted::Requests, Counted::Time];
+
+impl Spent {
+    /// What a call cost that took so long.
+    pub fn of(outcome: &Outcome, time_ms: u64) -> Self {
+        let usage = match outcome {
+            Outcome::Reply(reply) => reply.usage,
+            _ => Usage::default(),
+        };
+        Self { requests: 1, time_ms, ..usage.into() }
+    }
+
+    fn get(&self, of: Counted) -> u64 {
+        match of {
+            Counted::Tokens => self.tokens,
+            Counted::Cost => self.cost_nanos,
+            Counted::Requests => self.requests,
+            Counted::Time => self.time_ms,
+        }
+    }
+
+    fn zip(self, other: Self, join: fn(u64, u64) -> u64) -> Self {
+        Self {
+            tokens: join(self.tokens, other.tokens),
+            cost_nanos: join(self.cost_nanos, other.cost_nanos),
+            requests: join(self.requests, other.requests),
+            time_ms: join(self.time_ms, other.time_ms),
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_add)
+    }
+
+    /// What is left of it.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_sub)
+    }
+}
+
+impl From<Usage> for Spent {
+    fn from(usage: Usage) -> Self {
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        Self { tokens, cost_nanos: usage.cost_nanos, requests: 0, time_ms: 0 }
+    }
+}
+
+impl Budget {
+    /// The limit in one respect.
+    pub fn get(&self, of: Counted) -> Option<u64> {
+        match of {
+            Counted::Tokens => self.tokens,
+            Counted::Cost => self.cost_nanos,
+            Counted::Requests => self.requests,
+            Counted::Time => self.time_ms,
+        }
+    }
+
+    /// Whether nothing is limited.
+    pub fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Budgets {
+    /// The budget of an account.
+    pub fn of(&self, scope: &Scope) -> Budget {
+        match scope {
+            Scope::Society => self.society,
+            Scope::Role(role) => self.roles.get(role).copied().unwrap_or_default(),
+            Scope::Agent(_) => self.agent,
+            Scope::Task(_) => self.task,
+        }
+    }
+}
+
+impl Account {
+    /// How full it is in every respect that has a limit.
+    pub fn levels(&self, scope: &Scope, budget: Budget) -> impl Iterator<Item = Level> {
+        let (used, granted) = (self.spent.plus(self.reserved), self.granted);
+        let scope = scope.clone();
+        COUNTED.into_iter().filter_map(move |of| {
+            let limit = budget.get(of)?.saturating_add(granted.get(of));
+            Some(Level { scope: scope.clone(), of, used: used.get(of), limit })
+        })
+    }
+
+    /// In which respects nothing is left.
+    pub(crate) fn used_up(&self, scope: &Scope, budget: Budget) -> impl Iterator<Item = Level> {
+        let spent = self.spent;
+        self.levels(scope, budget).filter(move |level| spent.get(level.of) >= level.limit)
+    }
+
+    /// Whether one more call fits beside those under way. Alone, a call may run over the end of a budget that is not used up:
+    /// so a budget is exceeded by one reply at most, and never left unused.
+    pub(crate) fn has_room(&self, scope: &Scope, budget: Budget, call: Spent) -> bool {
+        let fits = |level: Level| level.used.saturating_add(call.get(level.of)) <= level.limit;
+        self.reserved == Spent::default() || self.levels(scope, budget).all(fits)
+    }
+
+    /// One more full measure of everything that is used up, on top of what is gone.
+    pub(crate) fn grant(&self, budget: Budget) -> Spent {
+        let more = |of| match budget.get(of) {
+            Some(limit) => {
+                let (spent, allowed) = (self.spent.get(of), limit.saturating_add(self.granted.get(of)));
+                if spent >= allowed { (spent - allowed).saturating_add(limit.max(1)) } else { 0 }
+            }
+            None => 0,
+        };
+        Spent {
+            tokens: more(Counted::Tokens),
+            cost_nanos: more(Counted::Cost),
+            requests: more(Counted::Requests),
+            time_ms: more(Counted::Time),
+        }
+    }
+}
+
+impl Level {
+    /// How much of it is used, in percent.
+    pub fn percent(&self) -> u64 {
+        let percent = u128::from(self.used) * 100 / u128::from(self.limit.max(1));
+        u64::try_from(percent).unwrap_or(u64::MAX)
+    }
+
+    /// Whether the agent is to be told.
+    pub(crate) fn is_near(&self) -> bool {
+        u128::from(self.used) * 100 >= u128::from(self.limit) * NEAR_PERCENT
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whose = match &self.scope {
+            Scope::Society => "the society".to_owned(),
+            Scope::Role(role) => format!("role `{role}`"),
+            Scope::Agent(agent) => format!("agent `{agent}`"),
+            Scope::Task(task) => format!("task `{task}`"),
+        };
+        let dollars = |nanos: u64| format!("${:.4}", nanos as f64 / 1e9);
+        let seconds = |ms: u64| format!("{} s", ms / 1_000);
+        let (used, limit) = (self.used, self.limit);
+        match self.of {
+            Counted::Tokens => write!(f, "{used} of {limit} tokens of {whose} are used"),
+            Counted::Requests => write!(f, "{used} of {limit} model requests of {whose} are used"),
+            Counted::Cost => write!(f, "{} of {} of {whose} are spent", dollars(used), dollars(limit)),
+            Counted::Time => write!(f, "{} of {} of model time of {whose} are used", seconds(used), seconds(limit)),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Society => f.write_str("society"),
+            Self::Role(role) => write!(f, "role:{role}"),
+            Self::Agent(agent) => write!(f, "agent:{agent}"),
+            Self::Task(task) => write!(f, "task:{task}"),
+        }
+    }
+}
+
+/// The text names no account.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no account; write society, role:NAME, agent:NAME or task:ID")]
+pub struct BadScope(String);
+
+impl FromStr for Scope {
+    type Err = BadScope;
+
+    fn from_str(text: &str) -> Result<Self, BadScope> {
+        match text.split_once(':') {
+            Some(("role", name)) => Ok(Self::Role(name.into())),
+            Some(("agent", name)) => Ok(Self::Agent(name.into())),
+            Some(("task", name)) => Ok(Self::Task(name.into())),
+            None if text == "society" => Ok(Self::Society),
+            _ => Err(BadScope(text.to_owned())),
+        }
+    }
+}
+
+impl Serialize for Scope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Scope {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(tokens: u64) -> Spent {
+        Spent { tokens, ..Spent::default() }
+    }
+
+    fn account(spent: u64, reserved: u64, granted: u64) -> Account {
+        Account { spent: tokens(spent), reserved: tokens(reserved), granted: tokens(granted) }
+    }
+
+    const HUNDRED: Budget = Budget { tokens: Some(100), cost_nanos: None, requests: None, time_ms: None };
+
+    #[test]
+    fn a_call_fits_beside_others_only_within_the_budget_and_alone_while_anything_is_left() {
+        let fits = |spent, reserved, call| account(spent, reserved, 0).has_room(&Scope::Society, HUNDRED, tokens(call));
+        assert!(fits(0, 50, 50) && !fits(0, 50, 51) && fits(99, 0, 1_000) && !fits(0, 200, 0));
+        assert!(account(5, 5, 0).has_room(&Scope::Society, Budget::default(), tokens(9)));
+        let is_used_up =
+            |spent, reserved, granted| account(spent, reserved, granted).used_up(&Scope::Society, HUNDRED).count() > 0;
+        assert!(is_used_up(100, 0, 0) && !is_used_up(99, 99, 0) && !is_used_up(100, 0, 1));
+    }
+
+    #[test]
+    fn a_grant_gives_one_more_measure_of_what_is_used_up_and_of_nothing_else() {
+        for used in [99, 100, 130] {
+            let mut account = account(used, 0, 0);
+            account.granted = account.granted.plus(account.grant(HUNDRED));
+            let level = account.levels(&Scope::Society, HUNDRED).next().unwrap();
+            assert_eq!(level.limit, if used < 100 { 100 } else { used + 100 });
+        }
+    }
+
+    #[test]
+    fn a_scope_is_written_as_it_is_read() {
+        let scopes = [Scope::Society, Scope::Role("r".into()), Scope::Agent("a:b".into()), Scope::Task("t".into())];
+        for scope in scopes {
+            assert_eq!(scope.to_string().parse(), Ok(scope));
+        }
+        assert!("nobody".parse::<Scope>().is_err() && "nobody:x".parse::<Scope>().is_err());
+    }
+}

@@ -1,0 +1,72 @@
+//! Money and its like: what is asked before a model is, and who says so when it is used up.
+
+use std::sync::Arc;
+
+use super::Draft;
+use crate::spine::Turn;
+use crate::{Budgets, Counted, Effect, Event, Leave, Level, Refusal, Scope, Spent};
+
+pub(super) fn set(draft: &mut Draft<'_>, budgets: Arc<Budgets>) {
+    draft.push(None, Event::BudgetsSet { budgets });
+}
+
+/// Whether one call alone is larger than a call may be.
+pub(super) fn check_call(draft: &Draft<'_>, call: Spent) -> Result<(), Refusal> {
+    let limit = draft.spine.budgets.call;
+    for (of, wanted) in [(Counted::Tokens, call.tokens), (Counted::Cost, call.cost_nanos)] {
+        if let Some(limit) = limit.get(of).filter(|limit| wanted > *limit) {
+            return Err(Refusal::CallTooLarge { of, wanted, limit });
+        }
+    }
+    Ok(())
+}
+
+/// What a turn that wants to ask a model is told.
+pub(super) enum Told {
+    /// It may, on these terms.
+    May(Option<Leave>),
+    /// A person must say so first: this is used up.
+    Ask(Vec<Level>),
+    /// It may when others have ended.
+    Later,
+}
+
+/// Whether a turn may ask a model now.
+pub(super) fn leave(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Told {
+    let budgets = &draft.spine.budgets;
+    if **budgets == Budgets::default() {
+        return Told::May(None);
+    }
+    let stated = draft.events.iter().filter_map(|recorded| match &recorded.event {
+        Event::EffectStarted { effect: Effect::Model { reserve, .. }, .. } => Some(*reserve),
+        _ => None,
+    });
+    let stated = stated.fold(Spent::default(), Spent::plus);
+    let (mut near, mut used_up, mut has_room) = (Vec::new(), Vec::new(), true);
+    for scope in draft.spine.accounts(&turn.agent, &turn.task) {
+        let budget = budgets.of(&scope);
+        if budget.is_open() {
+            continue;
+        }
+        let mut account = draft.spine.ledger.get(&scope).copied().unwrap_or_default();
+        account.reserved = account.reserved.plus(stated);
+        used_up.extend(account.used_up(&scope, budget));
+        has_room &= account.has_room(&scope, budget, call);
+        near.extend(account.levels(&scope, budget).filter(Level::is_near));
+    }
+    match (used_up.is_empty(), has_room) {
+        (false, _) => Told::Ask(used_up),
+        (true, true) => Told::May(Some(Leave { near, time_ms: budgets.call.time_ms })),
+        (true, false) => Told::Later,
+    }
+}
+
+/// A person grants more to each of these accounts that is used up.
+pub(super) fn grant(draft: &mut Draft<'_>, scopes: &[Scope]) {
+    for scope in scopes {
+        let more = draft.spine.ledger.get(scope).map(|account| account.grant(draft.spine.budgets.of(scope)));
+        if let Some(more) = more.filter(|more| *more != Spent::default()) {
+            draft.push(None, Event::BudgetGranted { scope: scope.clone(), more });
+        }
+    }
+}

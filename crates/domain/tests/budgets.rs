@@ -1,0 +1,274 @@
+//! Budgets: what a model call reserves and costs, kept a second time from the log alone; and cases for each rule.
+
+use std::collections::BTreeMap;
+
+use polis_domain::*;
+
+use crate::invariants::Law;
+use crate::laws::law;
+use crate::support::*;
+
+/// The books as an auditor keeps them.
+#[derive(Default)]
+pub(crate) struct Books {
+    budgets: Budgets,
+    members: BTreeMap<AgentId, (RoleId, Option<AgentId>)>,
+    turns: BTreeMap<TurnId, (AgentId, TaskId)>,
+    asleep: Vec<TurnId>,
+    calls: BTreeMap<EffectId, (Spent, Vec<Scope>, Timestamp)>,
+    spent: BTreeMap<Scope, Spent>,
+    granted: BTreeMap<Scope, Spent>,
+}
+
+impl Books {
+    /// The ledger is what the log says; no call begins beyond a budget; and whoever is near its end is told.
+    pub(crate) fn audit(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
+        match &recorded.event {
+            Event::BudgetsSet { budgets } => self.budgets = (**budgets).clone(),
+            Event::BudgetGranted { scope, more } => add(&mut self.granted, scope, *more),
+            Event::AgentSpawned { agent, role, parent, .. } => {
+                self.members.insert(agent.clone(), (role.clone(), parent.clone()));
+            }
+            Event::TurnStarted { agent, task, .. } => {
+                self.turns.insert(TurnId(recorded.seq), (agent.clone(), task.id.clone()));
+            }
+            Event::EffectStarted { id, effect: Effect::Model { reserve, .. }, leave } => {
+                let scopes = self.scopes(id.turn);
+                for scope in &scopes {
+                    self.may_begin(scope, *reserve)?;
+                }
+                let is_near = scopes.iter().any(|scope| self.is_near(scope));
+                let told = leave.as_ref().is_some_and(|leave| !leave.near.is_empty());
+                law!(is_near == told, "near the end: {is_near}, and told so: {told}");
+                self.calls.insert(*id, (*reserve, scopes, recorded.at));
+            }
+            Event::EffectStarted { id, effect: Effect::Grant { .. }, .. } => {
+                let used_up = self.scopes(id.turn).into_iter().any(|scope| self.is_used_up(&scope));
+                law!(used_up, "a person is asked although something is left everywhere");
+            }
+            Event::EffectRetried { id, .. } => self.book(*id, |_| Spent { requests: 1, ..Spent::default() }),
+            Event::EffectEnded { id, outcome } => {
+                self.book(*id, |since| Spent::of(outcome, recorded.at.0.saturating_sub(since.0)));
+                self.calls.remove(id);
+            }
+            Event::TurnParked { turn, .. } => self.asleep.push(*turn),
+            Event::TurnResumed { turn } => self.asleep.retain(|asleep| asleep != turn),
+            Event::TurnSettled { turn, .. } => {
+                self.asleep.retain(|asleep| asleep != turn);
+                self.calls.retain(|id, _| id.turn != *turn);
+            }
+            Event::LetterSent { letter, .. } if letter.to.is_user() && letter.kind != LetterKind::Message => {
+                let scope = Scope::Task(letter.task_id.clone());
+                if self.reserved(&scope) == Spent::default() {
+                    self.spent.remove(&scope);
+                    self.granted.remove(&scope);
+                }
+            }
+            _ => {}
+        }
+        self.agree(spine)
+    }
+
+    fn agree(&self, spine: &Spine) -> Law {
+        let scopes = self.spent.keys().chain(self.granted.keys()).chain(spine.ledger.keys());
+        for scope in scopes {
+            let account = spine.ledger.get(scope).copied().unwrap_or_default();
+            let kept =
+                Account { spent: get(&self.spent, scope), reserved: self.reserved(scope), granted: get(&self.granted, scope) };
+            law!(account == kept, "{scope}: the ledger has {account:?}, the log {kept:?}");
+        }
+        Ok(())
+    }
+
+    fn scopes(&self, turn: TurnId) -> Vec<Scope> {
+        let Some((agent, task)) = self.turns.get(&turn) else { return Vec::new() };
+        let mut scopes = vec![Scope::Society, Scope::Task(task.clone())];
+        scopes.extend(self.members.get(agent).map(|(role, _)| Scope::Role(role.clone())));
+        let mut next = Some(agent.clone());
+        while let Some(agent) = next {
+            next = self.members.get(&agent).and_then(|(_, parent)| parent.clone());
+            scopes.push(Scope::Agent(agent));
+        }
+        scopes
+    }
+
+    fn may_begin(&self, scope: &Scope, call: Spent) -> Law {
+        let (spent, reserved) = (get(&self.spent, scope), self.reserved(scope));
+        for (of, limit) in self.limits(scope) {
+            law!(amount(spent, of) < limit, "{scope} has used up its {limit} {of:?}");
+            let all = amount(spent, of) + amount(reserved, of) + amount(call, of);
+            law!(reserved == Spent::default() || all <= limit, "{scope}: {all} {of:?} under way beyond {limit}");
+        }
+        Ok(())
+    }
+
+    fn is_used_up(&self, scope: &Scope) -> bool {
+        self.limits(scope).iter().any(|(of, limit)| amount(get(&self.spent, scope), *of) >= *limit)
+    }
+
+    fn is_near(&self, scope: &Scope) -> bool {
+        let used = get(&self.spent, scope).plus(self.reserved(scope));
+        self.limits(scope).iter().any(|(of, limit)| amount(used, *of) * 100 >= *limit * 80)
+    }
+
+    fn limits(&self, scope: &Scope) -> Vec<(Counted, u64)> {
+        let (budget, granted) = (self.budgets.of(scope), get(&self.granted, scope));
+        let all = [Counted::Tokens, Counted::Cost, Counted::Requests, Counted::Time];
+        all.into_iter().filter_map(|of| Some((of, budget.get(of)? + amount(granted, of)))).collect()
+    }
+
+    fn reserved(&self, scope: &Scope) -> Spent {
+        let awake = self.calls.iter().filter(|(id, _)| !self.asleep.contains(&id.turn));
+        let here = awake.filter(|(_, (_, scopes, _))| scopes.contains(scope));
+        here.map(|(_, (amount, ..))| *amount).fold(Spent::default(), Spent::plus)
+    }
+
+    fn book(&mut self, id: EffectId, cost: impl FnOnce(Timestamp) -> Spent) {
+        let Some((_, scopes, since)) = self.calls.get(&id) else { return };
+        let cost = cost(*since);
+        scopes.iter().for_each(|scope| add(&mut self.spent, scope, cost));
+    }
+}
+
+fn amount(spent: Spent, of: Counted) -> u64 {
+    match of {
+        Counted::Tokens => spent.tokens,
+        Counted::Cost => spent.cost_nanos,
+        Counted::Requests => spent.requests,
+        Counted::Time => spent.time_ms,
+    }
+}
+
+fn get(accounts: &BTreeMap<Scope, Spent>, scope: &Scope) -> Spent {
+    accounts.get(scope).copied().unwrap_or_default()
+}
+
+fn add(accounts: &mut BTreeMap<Scope, Spent>, scope: &Scope, more: Spent) {
+    let account = accounts.entry(scope.clone()).or_default();
+    *account = account.plus(more);
+}
+
+fn tokens(tokens: u64) -> Budget {
+    Budget { tokens: Some(tokens), ..Budget::default() }
+}
+
+fn within(budgets: Budgets) -> Society {
+    let mut society = four_agents();
+    society.wish(Command::SetBudgets { budgets: budgets.into() }, NOON).unwrap();
+    society.wish(submit("a", "one"), NOON).unwrap();
+    society
+}
+
+fn asks(society: &Society, agent: &str, reserve: u64) -> Command {
+    let turn = society.spine.agents[&AgentId::from(agent)].turn.unwrap();
+    let reserve = Spent { tokens: reserve, requests: 1, ..Spent::default() };
+    let model = Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve };
+    Command::Begin { turn, n: society.spine.turns[&turn].next, effects: vec![model] }
+}
+
+fn replies(society: &Society, agent: &str, tokens: u64) -> Command {
+    let turn = society.spine.agents[&AgentId::from(agent)].turn.unwrap();
+    let usage = Usage { output_tokens: tokens, ..Usage::default() };
+    let id = EffectId { turn, n: society.spine.turns[&turn].open[0].n };
+    Command::End { id, outcome: Outcome::Reply(Reply { usage, ..Reply::default() }), at: Timestamp(NOON.0 + 5) }
+}
+
+fn is_grant(said: &[Said]) -> bool {
+    matches!(&said[0].1, Event::EffectStarted { effect: Effect::Grant { .. }, .. })
+}
+
+#[test]
+fn a_budget_that_is_used_up_asks_the_person_and_a_grant_is_one_more_measure() {
+    let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
+    for used in [70, 60] {
+        let began = society.wish(asks(&society, "a", 80), NOON).unwrap();
+        assert!(!is_grant(&began));
+        society.wish(replies(&society, "a", used), NOON).unwrap();
+    }
+    assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
+    let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
+    let verdict = |approved| Resolution::Outcome(Outcome::Verdict(Verdict { approved, reason: String::new() }));
+    let refused = Command::Resolve { id: EffectId { turn, n: 2 }, resolution: verdict(false) };
+    assert_eq!(society.wish(refused, NOON).unwrap().len(), 1, "no grant follows a no");
+    assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
+    let granted = society.wish(Command::Resolve { id: EffectId { turn, n: 3 }, resolution: verdict(true) }, NOON).unwrap();
+    let more = Spent { tokens: 130, ..Spent::default() };
+    assert_eq!(granted[0].1, Event::BudgetGranted { scope: Scope::Society, more });
+    assert!(!is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
+    society.assert_replays();
+}
+
+#[test]
+fn calls_beside_each_other_stay_within_a_budget_and_wait_for_room() {
+    let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
+    society.wish(submit("b", "two"), NOON).unwrap();
+    society.wish(asks(&society, "a", 60), NOON).unwrap();
+    assert_eq!(society.wish(asks(&society, "b", 41), NOON), Err(Refusal::BudgetBusy));
+    society.wish(replies(&society, "a", 59), NOON).unwrap();
+    society.wish(asks(&society, "b", 41), NOON).unwrap();
+}
+
+#[test]
+fn an_agent_spends_from_the_accounts_above_it_and_a_request_from_its_own() {
+    let budgets = Budgets { agent: tokens(100), task: tokens(50), ..Budgets::default() };
+    let mut society = within(budgets);
+    society.wish(asks(&society, "a", 10), NOON).unwrap();
+    society.wish(replies(&society, "a", 30), NOON).unwrap();
+    let spent = |scope: &str| society.spine.ledger[&scope.parse().unwrap()].spent.tokens;
+    assert_eq!(["society", "agent:root", "agent:a", "role:worker", "task:t"].map(spent), [30; 5]);
+    assert!(!society.spine.ledger.contains_key(&Scope::Agent("b".into())));
+    // Near its end, the agent is told.
+    let began = society.wish(asks(&society, "a", 10), NOON).unwrap();
+    assert!(matches!(&began[0].1, Event::EffectStarted { leave: Some(leave), .. } if leave.near.is_empty()));
+    society.wish(replies(&society, "a", 15), NOON).unwrap();
+    let began = society.wish(asks(&society, "a", 10), NOON).unwrap();
+    let Event::EffectStarted { leave: Some(leave), .. } = &began[0].1 else { panic!("{began:?}") };
+    assert_eq!(leave.near.iter().map(ToString::to_string).collect::<Vec<_>>(), ["45 of 50 tokens of task `t` are used"]);
+}
+
+#[test]
+fn an_answer_says_what_the_request_cost_and_closes_its_account() {
+    let mut society = within(Budgets::default());
+    society.wish(asks(&society, "a", 10), NOON).unwrap();
+    society.wish(replies(&society, "a", 30), NOON).unwrap();
+    let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
+    let result = TurnResult::Done { message: None, answer: "so".into(), next: Vec::new() };
+    let settled = society.wish(Command::Settle { turn, result }, NOON).unwrap();
+    let letter = settled.iter().find_map(|(_, event)| event.letter()).unwrap();
+    assert_eq!(letter.payload.meta["usage"], serde_json::json!({ "tokens": 30, "costNanos": 0, "requests": 1, "timeMs": 5 }));
+    assert!(!society.spine.ledger.contains_key(&Scope::Task("t".into())));
+    assert_eq!(society.spine.ledger[&Scope::Society].spent.tokens, 30);
+}
+
+#[test]
+fn one_call_alone_may_be_too_large() {
+    let mut society = within(Budgets { call: tokens(50), ..Budgets::default() });
+    let refused = society.wish(asks(&society, "a", 51), NOON).unwrap();
+    assert!(matches!(&refused[0].1, Event::EffectRefused { failure, .. } if &*failure.code == "call_too_large"));
+    society.wish(asks(&society, "a", 50), NOON).unwrap();
+}
+
+#[test]
+fn an_attempt_in_vain_counts_as_a_request_and_what_stands_still_reserves_nothing() {
+    let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
+    society.wish(asks(&society, "a", 60), NOON).unwrap();
+    let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
+    let attempt = Attempt {
+        model: "m".into(),
+        attempt: 1,
+        max_retries: 3,
+        failure: Failure::new("model_failed", "down"),
+        delay_ms: 1_000,
+        next: "m".into(),
+    };
+    society.wish(Command::Retry { id: EffectId { turn, n: 0 }, attempt }, NOON).unwrap();
+    let account = |society: &Society| society.spine.ledger[&Scope::Society];
+    assert_eq!((account(&society).spent.requests, account(&society).reserved.tokens), (1, 60));
+    society.wish(Command::Park { turn, reason: Failure::new("x", "x") }, NOON).unwrap();
+    assert_eq!(account(&society).reserved, Spent::default());
+    society.wish(Command::Resume { turn }, NOON).unwrap();
+    assert_eq!(account(&society).reserved.tokens, 60);
+    society.wish(replies(&society, "a", 10), NOON).unwrap();
+    let spent = Spent { tokens: 10, requests: 2, time_ms: 5, cost_nanos: 0 };
+    assert_eq!((account(&society).spent, account(&society).reserved), (spent, Spent::default()));
+}

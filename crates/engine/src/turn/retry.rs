@@ -1,0 +1,126 @@
+//! When a model is asked again, and which one (D09, P11).
+//!
+//! Each model of the list is asked once and at most three times more, after 1, 2 and 4 seconds or as long as the vendor says.
+//! What asking again cannot help goes to the next model at once; so does a vendor that is left alone for a while.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::{Attempt, Failure};
+use polis_ports::ModelError;
+
+/// How often a model is asked again after the first time.
+const MAX_RETRIES: u32 = 3;
+
+/// A vendor that wants more patience than this is treated as one that does not answer.
+const MAX_PATIENCE: Duration = Duration::from_secs(600);
+
+/// Where the attempts at one call stand.
+pub(super) struct Attempts {
+    models: Vec<Arc<str>>,
+    place: usize,
+    /// Attempts at the present model that came to nothing.
+    failed: u32,
+}
+
+impl Attempts {
+    /// Goes on after what the log knows of. `models` may have changed since; then the list is taken up where it can be.
+    pub(super) fn new<'a>(models: Vec<Arc<str>>, logged: impl Iterator<Item = &'a Attempt>) -> Self {
+        let mut attempts = Self { models, place: 0, failed: 0 };
+        for attempt in logged {
+            match attempts.models.iter().position(|model| *model == attempt.next) {
+                Some(place) if attempt.next == attempt.model => (attempts.place, attempts.failed) = (place, attempt.attempt),
+                Some(place) => (attempts.place, attempts.failed) = (place, 0),
+                None => {}
+            }
+        }
+        attempts
+    }
+
+    /// The model to ask now.
+    pub(super) fn model(&self) -> Arc<str> {
+        self.models.get(self.place).cloned().unwrap_or_default()
+    }
+
+    /// What follows a failure: another attempt, or nothing.
+    pub(super) fn after(&mut self, error: &ModelError) -> Option<Attempt> {
+        let (model, attempt) = (self.model(), self.failed + 1);
+        let is_last = self.place + 1 >= self.models.len();
+        let delay = match self.wait(error) {
+            Some(delay) if is_last || !matches!(error, ModelError::Resting { .. }) => {
+                self.failed += 1;
+                delay
+            }
+            _ if is_last => return None,
+            _ => {
+                (self.place, self.failed) = (self.place + 1, 0);
+                Duration::ZERO
+            }
+        };
+        Some(Attempt {
+            model,
+            attempt,
+            max_retries: MAX_RETRIES,
+            failure: Failure::new(error.code(), error.to_string()),
+            delay_ms: delay.as_millis() as u64,
+            next: self.model(),
+        })
+    }
+
+    /// How long to wait before the same model is asked again, if it is.
+    fn wait(&self, error: &ModelError) -> Option<Duration> {
+        let told = error.retry_after().unwrap_or_default();
+        let may = error.is_passing() && self.failed < MAX_RETRIES && told <= MAX_PATIENCE;
+        may.then(|| told.max(Duration::from_secs(1 << self.failed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(retry_after: u64) -> ModelError {
+        ModelError::Failed { reason: "down".to_owned(), retry_after: Some(Duration::from_secs(retry_after)) }
+    }
+
+    fn resting() -> ModelError {
+        ModelError::Resting { vendor: "v".into(), failures: 5, retry_after: Duration::from_secs(9) }
+    }
+
+    fn delays(models: &[&str], errors: impl Fn() -> ModelError) -> Vec<(String, u64)> {
+        let mut attempts = Attempts::new(models.iter().map(|model| (*model).into()).collect(), std::iter::empty());
+        let steps = std::iter::from_fn(|| attempts.after(&errors()));
+        steps.map(|attempt| (attempt.next.to_string(), attempt.delay_ms)).collect()
+    }
+
+    #[test]
+    fn a_model_is_asked_four_times_and_then_the_next_one() {
+        let own = |name: &str| [1_000, 2_000, 4_000].map(|delay| (name.to_owned(), delay)).to_vec();
+        assert_eq!(delays(&["a"], || failed(0)), own("a"));
+        assert_eq!(delays(&["a", "b"], || failed(0)), [own("a"), vec![("b".to_owned(), 0)], own("b")].concat());
+    }
+
+    #[test]
+    fn what_cannot_be_helped_goes_to_the_next_at_once() {
+        let rejected = || ModelError::Rejected { reason: "no".to_owned() };
+        assert_eq!(delays(&["a"], rejected), []);
+        assert_eq!(delays(&["a", "b", "c"], rejected), [("b".to_owned(), 0), ("c".to_owned(), 0)]);
+        assert_eq!(delays(&["a", "b"], resting)[0], ("b".to_owned(), 0));
+        assert_eq!(delays(&["a"], resting)[0], ("a".to_owned(), 9_000));
+        assert_eq!(delays(&["a", "b"], || failed(3_600)), [("b".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn a_second_run_goes_on_where_the_log_ends() {
+        let models = || vec!["a".into(), "b".into()];
+        let mut whole = Attempts::new(models(), std::iter::empty());
+        let mut logged: Vec<Attempt> = Vec::new();
+        while let Some(attempt) = whole.after(&failed(0)) {
+            let mut again = Attempts::new(models(), logged.iter());
+            assert_eq!(again.after(&failed(0)).as_ref(), Some(&attempt));
+            logged.push(attempt);
+        }
+        assert_eq!(logged.len(), 7);
+        assert_eq!(Attempts::new(models(), logged.iter()).after(&failed(0)), None);
+    }
+}
