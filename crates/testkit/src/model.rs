@@ -23,6 +23,7 @@ pub struct Line {
     delay: Duration,
     deltas: Vec<Delta>,
     usage: Option<Usage>,
+    finish: Option<Finish>,
     error: Option<ModelError>,
 }
 
@@ -73,6 +74,11 @@ impl Line {
         Self { usage: Some(usage), ..self }
     }
 
+    /// The same reply, ended for this reason.
+    pub fn ending(self, finish: Finish) -> Self {
+        Self { finish: Some(finish), ..self }
+    }
+
     /// The same reply, later.
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
@@ -83,7 +89,7 @@ impl Line {
 impl Model for ScriptedModel {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let Line { delay, mut deltas, usage, error } = (self.script)(&request);
+        let Line { delay, mut deltas, usage, finish, error } = (self.script)(&request);
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
@@ -93,7 +99,7 @@ impl Model for ScriptedModel {
         let called = deltas.iter().any(|delta| matches!(delta, Delta::ToolCall { .. }));
         let counted = || Usage { input_tokens: request.messages.len() as u64, output_tokens: 1, ..Usage::default() };
         deltas.push(Delta::Usage(usage.unwrap_or_else(counted)));
-        deltas.push(Delta::Done(if called { Finish::ToolCalls } else { Finish::Stop }));
+        deltas.push(Delta::Done(finish.unwrap_or(if called { Finish::ToolCalls } else { Finish::Stop })));
         Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))))
     }
 }

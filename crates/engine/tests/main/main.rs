@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bed;
+mod models;
 mod phases;
 mod society;
 mod threads;
