@@ -80,7 +80,10 @@ async fn what_a_provider_says_is_found_shortened_and_freed_of_the_key() {
 async fn an_error_inside_a_stream_that_began_well_is_an_error() {
     let cases = [
         (r#"{"error":{"message":"busy","code":429}}"#, "model_throttled: the provider asks us to slow down: busy"),
-        (r#"{"error":{"message":"busy","type":"rate_limit_error"}}"#, "model_throttled: the provider asks us to slow down: busy"),
+        (
+            r#"{"error":{"message":"busy","type":"rate_limit_error"}}"#,
+            "model_throttled: the provider asks us to slow down: busy",
+        ),
         (
             r#"{"error":{"message":"over","code":"529"},"choices":[{"finish_reason":"error"}]}"#,
             "model_failed: the provider failed: over",
@@ -114,7 +117,7 @@ async fn what_nobody_can_read_is_an_error() {
     let deep = "[".repeat(100_000);
     let deep = answer_to(response(200, SSE, events(&[&deep]).as_bytes(), 9999)).await.unwrap_err();
     assert_eq!(deep.code(), "model_failed");
-    let endless = "x".repeat(2 << 20);
+    let endless = "x".repeat(5 << 20);
     let endless = answer_to(response(200, SSE, endless.as_bytes(), 9999)).await.unwrap_err();
     assert_eq!(endless.code(), "model_failed");
 }
