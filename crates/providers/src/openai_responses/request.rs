@@ -58,7 +58,11 @@ fn items(message: &ChatMessage) -> Vec<Value> {
             vec![json!({ "role": "user", "content": parts })]
         }
         ChatMessage::Assistant { text, tool_calls, echo, .. } => match echoed(DIALECT, echo.as_ref()) {
-            Some(items) => items.iter().filter_map(|item| again(item, tool_calls)).collect(),
+            Some(items) => {
+                let is_new = |call: &&ToolCall| !items.iter().any(|item| item["call_id"] == *call.id);
+                let new = tool_calls.iter().filter(is_new).map(call);
+                items.iter().filter_map(|item| again(item, tool_calls)).chain(new).collect()
+            }
             None => said(text).into_iter().chain(tool_calls.iter().map(call)).collect(),
         },
         ChatMessage::Tool { call_id, content, is_error, .. } => {

@@ -38,9 +38,10 @@ impl Frames {
                     return if held.len() > MAX_BLANK_BYTES { Err(TooLong) } else { Ok(()) };
                 };
                 let frames = match first {
-                    b'{' | b'[' => Self::Values(ValueReader::default()),
+                    // A comment, or one of the fields `data`, `event`, `id` and `retry`.
+                    b':' | b'd' | b'e' | b'i' | b'r' => Self::Events(SseReader::default()),
                     b'<' => Self::Page,
-                    _ => Self::Events(SseReader::default()),
+                    _ => Self::Values(ValueReader::default()),
                 };
                 let held = std::mem::take(held);
                 *self = frames;
@@ -167,6 +168,8 @@ mod tests {
         check("[{\"a\":[1,2]}\n,\n{\"b\":{}}]\n", &["{\"a\":[1,2]}", "{\"b\":{}}"]);
         check("{\n  \"a\": {\n    \"b\": \"\\\\\"\n  }\n}\n", &["{\n  \"a\": {\n    \"b\": \"\\\\\"\n  }\n}"]);
         check("{\"a\":1}\nnonsense \"\n{\"b\":2}{\"c\":", &["{\"a\":1}", "nonsense \"\n", "{\"b\":2}", "{\"c\":"]);
+        check("null\n{\"a\":1}", &["null\n", "{\"a\":1}"]);
+        check("retry: 1\n\ndata: x\n\n", &["x"]);
         check("<html>data: x\n\n", &[]);
         check("  \r\n ", &[]);
     }

@@ -38,6 +38,8 @@ pub(super) struct ReplyStream {
     alarm: Option<Pin<Box<Sleep>>>,
     /// Whether something came since the alarm was set.
     alarm_is_old: bool,
+    /// When the reply last went on: what only keeps the connection alive is no reply.
+    went_on: Instant,
     key: Option<ApiKey>,
 }
 
@@ -75,6 +77,7 @@ impl ReplyStream {
             patience,
             alarm: None,
             alarm_is_old: false,
+            went_on: Instant::now(),
             key,
         }
     }
@@ -143,16 +146,31 @@ impl ReplyStream {
         }
     }
 
-    fn allowed_silence(&self) -> Duration {
+    /// Something came; if for a long time it has said nothing, nobody waits for it any longer.
+    fn check_progress(&mut self) {
+        let (now, limit) = (Instant::now(), self.allowed_delay());
+        if !self.ready.is_empty() {
+            self.went_on = now;
+        } else if now.duration_since(self.went_on) > limit {
+            self.end(&format!("nothing was said for {} s", limit.as_secs_f32()));
+        }
+    }
+
+    /// How long the reply may not go on, whatever else comes.
+    fn allowed_delay(&self) -> Duration {
         if let Stage::Draining = self.stage {
             AFTER_DONE
         } else if self.reader.finish().is_some() {
             AFTER_FINISH.min(self.patience.idle)
-        } else if self.received_bytes > 0 {
-            self.patience.idle
         } else {
             self.patience.first
         }
+    }
+
+    /// How long nothing at all may come.
+    fn allowed_silence(&self) -> Duration {
+        let has_begun = self.received_bytes > 0 && matches!(self.stage, Stage::Reading);
+        if has_begun { self.allowed_delay().min(self.patience.idle) } else { self.allowed_delay() }
     }
 
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -201,6 +219,7 @@ impl Stream for ReplyStream {
                     if let Ok(bytes) = frame.into_data() {
                         this.take(&bytes);
                     }
+                    this.check_progress();
                 }
                 Some(Err(error)) => this.end(&with_causes(&error)),
                 None => this.end("the provider closed the connection before the reply was whole"),

@@ -117,7 +117,7 @@ async fn what_nobody_can_read_is_an_error() {
     let deep = "[".repeat(100_000);
     let deep = answer_to(response(200, SSE, events(&[&deep]).as_bytes(), 9999)).await.unwrap_err();
     assert_eq!(deep.code(), "model_failed");
-    let endless = "x".repeat(5 << 20);
+    let endless = "x".repeat(9 << 20);
     let endless = answer_to(response(200, SSE, endless.as_bytes(), 9999)).await.unwrap_err();
     assert_eq!(endless.code(), "model_failed");
 }

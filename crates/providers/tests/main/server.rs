@@ -104,7 +104,7 @@ async fn request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<(String,
     loop {
         let text = String::from_utf8_lossy(bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse().unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0").parse().unwrap();
             if body.len() >= length {
                 bytes.clear();
                 return Some((head.to_owned(), body.to_owned()));
