@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 use crate::sse::{Event, MAX_EVENT_BYTES, SseReader, TooLong};
 
 /// Longest beginning without anything in it.
@@ -77,14 +79,20 @@ pub(super) struct ValueReader {
 
 impl ValueReader {
     fn push(&mut self, chunk: &[u8], mut take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
-        let mut begin = 0;
-        for (at, &byte) in chunk.iter().enumerate() {
+        let (mut begin, mut at) = (0, 0);
+        while at < chunk.len() {
+            if self.in_string && !self.escaped {
+                // Most of a stream is inside strings.
+                at += memchr2(b'"', b'\\', &chunk[at..]).unwrap_or(chunk.len() - at);
+            }
+            let Some(&byte) = chunk.get(at) else { break };
             let is_between = self.depth == 0 && self.value.is_empty() && begin == at;
+            at += 1;
             if is_between && (byte.is_ascii_whitespace() || b",[]\xEF\xBB\xBF".contains(&byte)) {
-                begin = at + 1;
+                begin = at;
             } else if self.closes(byte) {
-                self.keep(&chunk[begin..=at])?;
-                begin = at + 1;
+                self.keep(&chunk[begin..at])?;
+                begin = at;
                 self.give(&mut take);
             }
         }
