@@ -96,7 +96,7 @@ pub(crate) async fn answer(
         let body = send(http, request, key, patience).await?;
         let whole = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
         let bytes = whole.map_err(|error| ModelError::Cut { reason: error.to_string() })?.to_bytes();
-        serde_json::from_slice(&bytes).map_err(|_| trouble::not_a_model(&bytes))
+        serde_json::from_slice(&bytes).map_err(|_| hide(key, trouble::not_a_model(&bytes)))
     };
     let read = tokio::time::timeout(patience, read).await;
     read.map_err(|_| ModelError::Cut { reason: stream::silent(patience) })?

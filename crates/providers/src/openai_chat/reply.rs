@@ -7,6 +7,7 @@ use polis_domain::{Finish, Usage};
 use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::sse::Event;
 use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
@@ -36,8 +37,10 @@ struct OpenCall {
 
 /// One chunk of a stream, or a whole completion: they differ only in `delta` and `message`.
 #[derive(Debug, Deserialize)]
-struct Chunk {
-    id: Option<Loose>,
+struct Chunk<'a> {
+    /// Looked at once only, so it is not copied out of every chunk.
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
     choices: Option<Vec<Choice>>,
     usage: Option<WireUsage>,
     x_groq: Option<Box<GroqExtra>>,
@@ -121,7 +124,7 @@ impl Reader for ChatReader {
         if event.data.trim() == "[DONE]" {
             return Ok(Progress::Last);
         }
-        let chunk: Chunk = serde_json::from_str(&event.data)?;
+        let chunk: Chunk<'_> = serde_json::from_str(&event.data)?;
         if let Some(error) = chunk.error {
             return Err(ChunkError::Reported(reported(&error)));
         }
@@ -134,7 +137,8 @@ impl Reader for ChatReader {
             return Ok(Progress::More);
         };
         if self.reply_id.is_none() {
-            self.reply_id = chunk.id.map(Loose::into_text).filter(|id| !id.is_empty());
+            let id = chunk.id.and_then(|id| serde_json::from_str(id.get()).ok());
+            self.reply_id = id.map(Loose::into_text).filter(|id| !id.is_empty());
         }
         let mut counted = chunk.usage.or(chunk.x_groq.and_then(|extra| extra.usage));
         if let Some(choice) = choices.into_iter().next() {

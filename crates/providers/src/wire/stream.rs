@@ -26,6 +26,10 @@ const AFTER_FINISH: Duration = Duration::from_secs(5);
 /// How long we wait for the end of the body after the last event, so that its connection can serve again.
 const AFTER_DONE: Duration = Duration::from_millis(100);
 
+/// How much longer than for its beginning we wait for a reply while the provider says that it is still there: some think
+/// very long.
+const STILL_THERE: u32 = 4;
+
 /// Deltas as they come. Dropping it closes the connection unless the reply was read to its end.
 pub(super) struct ReplyStream {
     body: Incoming,
@@ -163,14 +167,14 @@ impl ReplyStream {
         } else if self.reader.finish().is_some() {
             AFTER_FINISH.min(self.patience.idle)
         } else {
-            self.patience.first
+            self.patience.first.saturating_mul(STILL_THERE)
         }
     }
 
     /// How long nothing at all may come.
     fn allowed_silence(&self) -> Duration {
-        let has_begun = self.received_bytes > 0 && matches!(self.stage, Stage::Reading);
-        if has_begun { self.allowed_delay().min(self.patience.idle) } else { self.allowed_delay() }
+        let silence = if self.received_bytes > 0 { self.patience.idle } else { self.patience.first };
+        self.allowed_delay().min(silence)
     }
 
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
