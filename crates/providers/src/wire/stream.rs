@@ -12,7 +12,7 @@ use polis_ports::{Delta, ModelError};
 use tokio::time::{Instant, Sleep};
 
 use super::frames::Frames;
-use super::trouble::WEB_PAGE;
+use super::trouble::{WEB_PAGE, shortened};
 use super::{ChunkError, Patience, Progress, Reader};
 use crate::ApiKey;
 use crate::api_key::hide;
@@ -112,7 +112,7 @@ impl ReplyStream {
             Ok(Progress::Last) => self.done("it said that it was done, but not why it stopped"),
             Err(ChunkError::Reported(error)) => self.fail(error),
             Err(ChunkError::Unreadable(error)) => match ending {
-                Ending::Open => self.fail(failed(format!("a chunk cannot be read: {error}"))),
+                Ending::Open => self.fail(failed(format!("a chunk cannot be read: {error}: {}", shortened(&event.data)))),
                 // The stream was cut inside a chunk; whether that matters is judged by `done`.
                 Ending::Closed => {}
             },
