@@ -29,7 +29,7 @@ const ROOT_PROMPT: &str = include_str!("prompts/root.md");
 pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) -> Result<Desk, Trouble> {
     let idle = || Thinking { model: Arc::new(Offline), about: About { model: vendors::OFFLINE.to_owned(), is_offline: true } };
     let (thinking, toolbox) = match purpose {
-        Purpose::Work => (thinking(config)?, tools(config)?),
+        Purpose::Work => (thinking(config).await?, tools(config)?),
         Purpose::Look | Purpose::Tell => (idle(), workbench(Vec::new())?),
     };
     if purpose == Purpose::Work && thinking.about.is_offline {
@@ -57,9 +57,9 @@ struct Thinking {
     about: About,
 }
 
-fn thinking(config: &Config) -> Result<Thinking, Trouble> {
+async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
     let opened = vendors::open(config.model.as_deref(), &|name| config.variable(name));
-    let models = opened.map_err(|error| Trouble::usage("bad_model", error.to_string()))?;
+    let models = opened.await.map_err(|error| Trouble::usage("bad_model", error.to_string()))?;
     let about = About { model: models.default_name().to_string(), is_offline: models.is_offline() };
     Ok(Thinking { model: Arc::new(models), about })
 }

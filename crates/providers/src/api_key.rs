@@ -30,6 +30,12 @@ impl ApiKey {
         Ok(Self { text: text.into(), bearer })
     }
 
+    pub(crate) fn plain(&self) -> HeaderValue {
+        let mut plain = HeaderValue::try_from(&*self.text).expect("it was checked when the key was taken");
+        plain.set_sensitive(true);
+        plain
+    }
+
     pub(crate) fn bearer(&self) -> HeaderValue {
         self.bearer.clone()
     }

@@ -1,18 +1,28 @@
-//! Models over HTTP, one file a dialect; and one that needs no key.
+//! Models over HTTP, one folder a dialect; and one that needs no key.
 //!
-//! [`vendors::open`] turns `vendor/name` and the environment into a [`polis_ports::Model`]. [`OpenAiChat`] speaks to any
-//! OpenAI-compatible address, [`Offline`] to nobody. Nothing here retries, counts money or knows of agents.
+//! [`vendors::open`] turns `vendor/name` and the environment into a [`polis_ports::Model`]. [`Remote`] speaks to one address
+//! in one [`Dialect`], [`Offline`] to nobody. Nothing here retries or knows of agents.
 
+mod anthropic;
 mod api_key;
+mod gemini;
 mod http;
 mod models;
 mod offline;
+mod ollama;
 mod openai_chat;
+mod openai_responses;
+mod parts;
+mod prices;
+mod remote;
 mod sse;
 pub mod vendors;
+mod wire;
 
 pub use api_key::{ApiKey, BadKey};
 pub use http::Http;
-pub use models::Models;
+pub use models::{Checked, Listed, Models};
 pub use offline::Offline;
-pub use openai_chat::{BadAddress, OpenAiChat, OpenAiOptions, Quirks, TokenLimit};
+pub use openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
+pub use prices::{BadPrices, Price, Prices};
+pub use remote::{BadAddress, Dialect, Remote, RemoteOptions};

@@ -1,17 +1,50 @@
-//! Several vendors behind one port: the `vendor/name` of a request says which one is asked.
+//! Several vendors behind one port: the `vendor/name` of a request says which one is asked, and what it costs is filled in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
+use futures_util::StreamExt;
+use polis_domain::Usage;
+use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, collect};
+use tokio::time::Instant;
 
+use crate::prices::window;
 use crate::vendors::{self, OpenError};
+use crate::{Price, Prices, Remote};
+
+/// What a check may write: some vendors refuse to be asked for less.
+const CHECK_TOKENS: u32 = 16;
 
 /// All models that can be asked, by vendor.
 pub struct Models {
     default: Arc<str>,
     vendors: BTreeMap<&'static str, Result<Arc<dyn Model>, OpenError>>,
+    remotes: BTreeMap<&'static str, Arc<Remote>>,
+    prices: Arc<Prices>,
+}
+
+/// A model that a vendor offers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// Its `vendor/name`.
+    pub model: String,
+    /// Tokens that it sees at once, if that is known.
+    pub window: Option<u64>,
+    /// What it costs, if that is known.
+    pub price: Option<Price>,
+}
+
+/// What came of asking a model for a word.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The model that answered, as `vendor/name`.
+    pub model: Arc<str>,
+    /// What it cost.
+    pub usage: Usage,
+    /// How long it took.
+    pub took: Duration,
 }
 
 impl Models {
@@ -19,8 +52,20 @@ impl Models {
     pub(crate) fn new(
         default: impl Into<Arc<str>>,
         vendors: BTreeMap<&'static str, Result<Arc<dyn Model>, OpenError>>,
+        remotes: BTreeMap<&'static str, Arc<Remote>>,
     ) -> Self {
-        Self { default: default.into(), vendors }
+        Self { default: default.into(), vendors, remotes, prices: Arc::default() }
+    }
+
+    /// The same models at other prices.
+    #[must_use]
+    pub fn with_prices(self, prices: Prices) -> Self {
+        Self { prices: Arc::new(prices), ..self }
+    }
+
+    /// What models cost.
+    pub fn prices(&self) -> &Prices {
+        &self.prices
     }
 
     /// The model for requests that name none, as `vendor/name`.
@@ -32,21 +77,81 @@ impl Models {
     pub fn is_offline(&self) -> bool {
         &*self.default == vendors::OFFLINE
     }
+
+    /// The vendors that are set up, by name.
+    pub fn vendors(&self) -> impl Iterator<Item = &'static str> {
+        self.vendors.iter().filter(|(_, opened)| opened.is_ok()).map(|(name, _)| *name)
+    }
+
+    /// Asks a vendor which models it has.
+    pub async fn list(&self, vendor: &str) -> Result<Vec<Listed>, ModelError> {
+        let name = vendors::vendor_name(vendor).map_err(|error| rejected(&error))?;
+        if name == vendors::OFFLINE {
+            return Ok(vec![self.listed(name.to_owned(), None)]);
+        }
+        let models = match (self.remotes.get(name), self.vendors.get(name)) {
+            (Some(remote), _) => remote.list().await?,
+            (None, Some(Err(error))) => return Err(rejected(error)),
+            (None, _) => Vec::new(),
+        };
+        Ok(models.into_iter().map(|(model, window)| self.listed(format!("{name}/{model}"), window)).collect())
+    }
+
+    /// Asks a model for a word, to see whether it answers. This costs a little.
+    pub async fn check(&self, model: &str) -> Result<Checked, ModelError> {
+        let request = ModelRequest {
+            model: model.into(),
+            messages: vec![ChatMessage::user("Say ok.")],
+            max_tokens: Some(CHECK_TOKENS),
+            ..ModelRequest::default()
+        };
+        let begun = Instant::now();
+        let reply = collect(self.stream(request).await?).await?;
+        Ok(Checked { model: reply.model, usage: reply.usage, took: begun.elapsed() })
+    }
+
+    fn listed(&self, model: String, said: Option<u64>) -> Listed {
+        Listed { window: said.or_else(|| window(&model)), price: self.prices.of(&model).copied(), model }
+    }
+
+    /// The vendor that a request means, and the whole name of its model.
+    fn resolve(&self, model: &str) -> Result<(&'static str, Arc<str>), OpenError> {
+        vendors::resolve(if model.is_empty() { &self.default } else { model })
+    }
+}
+
+fn rejected(error: &OpenError) -> ModelError {
+    ModelError::Rejected { reason: error.to_string() }
 }
 
 #[async_trait]
 impl Model for Models {
     async fn stream(&self, mut request: ModelRequest) -> Result<DeltaStream, ModelError> {
-        let rejected = |error: &OpenError| ModelError::Rejected { reason: error.to_string() };
-        if request.model.is_empty() {
-            request.model = self.default.clone();
+        let (vendor, full) = self.resolve(&request.model).map_err(|error| rejected(&error))?;
+        request.model = full.clone();
+        let deltas = match self.vendors.get(vendor) {
+            Some(Ok(model)) => model.stream(request).await?,
+            Some(Err(error)) => return Err(rejected(error)),
+            None => return Err(rejected(&OpenError::Unknown { model: request.model.to_string() })),
+        };
+        let prices = self.prices.clone();
+        Ok(Box::pin(deltas.map(move |delta| match delta {
+            Ok(Delta::Usage(usage)) => Ok(Delta::Usage(prices.priced(&full, usage))),
+            delta => delta,
+        })))
+    }
+
+    fn estimate(&self, request: &ModelRequest) -> Usage {
+        let usage = request.estimate();
+        match self.resolve(&request.model) {
+            Ok((_, model)) => self.prices.priced(&model, usage),
+            Err(_) => usage,
         }
-        let (vendor, full) = vendors::resolve(&request.model).map_err(|error| rejected(&error))?;
-        request.model = full;
-        match self.vendors.get(vendor) {
-            Some(Ok(model)) => model.stream(request).await,
-            Some(Err(error)) => Err(rejected(error)),
-            None => Err(rejected(&OpenError::Unknown { model: request.model.to_string() })),
-        }
+    }
+
+    fn window(&self, model: &str) -> Option<u64> {
+        let (vendor, model) = self.resolve(model).ok()?;
+        let opened = self.vendors.get(vendor).and_then(|opened| opened.as_ref().ok());
+        opened.and_then(|opened| opened.window(&model)).or_else(|| window(&model))
     }
 }

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use memchr::memchr2;
 
 /// Longest line that is taken, in bytes.
-pub(crate) const MAX_LINE_BYTES: usize = 1 << 20;
+pub(crate) const MAX_LINE_BYTES: usize = 4 << 20;
 
 /// Longest event that is taken, in bytes: its `data` may have several lines.
-const MAX_EVENT_BYTES: usize = 4 << 20;
+pub(crate) const MAX_EVENT_BYTES: usize = 8 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -191,6 +191,6 @@ mod tests {
     #[test]
     fn an_event_of_very_many_lines_is_refused() {
         let line = format!("data: {}\n", "x".repeat(1000));
-        assert_eq!(read(&vec![line.as_bytes(); 5000]), Err(TooLong));
+        assert_eq!(read(&vec![line.as_bytes(); 10_000]), Err(TooLong));
     }
 }

@@ -1,36 +1,46 @@
 //! The vendors that people use, by name: where they are, how their key is called, and how to open one.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use polis_ports::Model;
 
-use crate::openai_chat::{BadAddress, OpenAiChat, OpenAiOptions, Quirks, TokenLimit};
+use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
+use crate::remote::{BadAddress, Dialect, Remote, RemoteOptions};
 use crate::{ApiKey, BadKey, Http, Models, Offline};
 
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
 
-/// One vendor that speaks the OpenAI chat dialect.
+const OLLAMA: &str = "ollama";
+
+/// How long we look for an Ollama on this machine.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// One vendor.
 #[derive(Debug)]
 pub struct Vendor {
     /// What it is called in `vendor/name`.
     pub name: &'static str,
     /// Other names for it.
     pub aliases: &'static [&'static str],
+    /// The language of its interface.
+    pub dialect: Dialect,
     /// The variable that holds its key.
     pub key_variable: &'static str,
+    /// Other variables that may hold its key or its address.
+    pub more_variables: &'static [&'static str],
     /// Whether it answers without a key.
     pub keyless: bool,
     /// Its usual address.
     pub base_url: Option<&'static str>,
     /// The model that is used when only the vendor is known.
     pub default_model: Option<&'static str>,
-    /// Where its dialect differs.
+    /// Where its OpenAI chat differs.
     pub quirks: Quirks,
 }
-
-const PLAIN: Quirks = Quirks { stream_options: true, token_limit: TokenLimit::MaxTokens };
 
 const fn hosted(
     name: &'static str,
@@ -39,47 +49,120 @@ const fn hosted(
     base_url: &'static str,
     default_model: &'static str,
 ) -> Vendor {
-    let (base_url, default_model) = (Some(base_url), Some(default_model));
-    Vendor { name, aliases, key_variable, keyless: false, base_url, default_model, quirks: PLAIN }
+    Vendor {
+        name,
+        aliases,
+        dialect: Dialect::OpenAiChat,
+        key_variable,
+        more_variables: &[],
+        keyless: false,
+        base_url: Some(base_url),
+        default_model: Some(default_model),
+        quirks: Quirks::PLAIN,
+    }
 }
+
+/// A server of one's own: it needs no key, and only its owner knows its models.
+const fn local(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    key_variable: &'static str,
+    base_url: Option<&'static str>,
+) -> Vendor {
+    Vendor { base_url, default_model: None, keyless: true, quirks: OPEN, ..hosted(name, aliases, key_variable, "", "") }
+}
+
+const OPENAI: Quirks = Quirks {
+    // Its newer models refuse `max_tokens`.
+    token_limit: TokenLimit::MaxCompletionTokens,
+    effort: EffortField::OpenAi,
+    cache_key: true,
+    ..Quirks::PLAIN
+};
+
+const OPEN: Quirks = Quirks { effort: EffortField::GptOss, ..Quirks::PLAIN };
+
+const IN_WORDS: Quirks = Quirks { format: FormatField::JsonObject, ..Quirks::PLAIN };
 
 /// Every vendor; where no model is configured, the first one with a key is taken.
 #[rustfmt::skip]
 pub const VENDORS: &[Vendor] = &[
+    Vendor { quirks: OPENAI, ..hosted("openai", &[], "OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-4.1-mini") },
     Vendor {
-        // Its newer models refuse `max_tokens`.
-        quirks: Quirks { stream_options: true, token_limit: TokenLimit::MaxCompletionTokens },
-        ..hosted("openai", &[], "OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-4.1-mini")
+        dialect: Dialect::OpenAiResponses,
+        more_variables: &["OPENAI_BASE_URL"],
+        ..hosted("openai-responses", &[], "OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-5-mini")
     },
-    hosted("deepseek", &[], "DEEPSEEK_API_KEY", "https://api.deepseek.com/v1", "deepseek-flash"),
-    hosted("dashscope", &["qwen"], "DASHSCOPE_API_KEY", "https://dashscope.aliyuncs.com/compatible-mode/v1", "qwen-plus"),
-    hosted("moonshot", &["kimi"], "MOONSHOT_API_KEY", "https://api.moonshot.ai/v1", "kimi-k2.6"),
-    hosted("zhipu", &["zhipuai", "glm"], "ZHIPUAI_API_KEY", "https://open.bigmodel.cn/api/paas/v4", "glm-4.6"),
+    Vendor {
+        dialect: Dialect::Anthropic,
+        ..hosted("anthropic", &["claude"], "ANTHROPIC_API_KEY", "https://api.anthropic.com/v1", "claude-sonnet-4-6")
+    },
+    Vendor {
+        dialect: Dialect::Gemini,
+        more_variables: &["GOOGLE_API_KEY"],
+        ..hosted("gemini", &["google"], "GEMINI_API_KEY", "https://generativelanguage.googleapis.com/v1beta", "gemini-3.6-flash")
+    },
+    Vendor {
+        quirks: Quirks { effort: EffortField::ReasoningEffort, wants_reasoning: true, ..IN_WORDS },
+        ..hosted("deepseek", &[], "DEEPSEEK_API_KEY", "https://api.deepseek.com/v1", "deepseek-flash")
+    },
+    Vendor {
+        quirks: Quirks { effort: EffortField::EnableThinking, ..IN_WORDS },
+        ..hosted("dashscope", &["qwen"], "DASHSCOPE_API_KEY", "https://dashscope.aliyuncs.com/compatible-mode/v1", "qwen-plus")
+    },
+    Vendor {
+        quirks: Quirks { effort: EffortField::Thinking, wants_reasoning: true, ..IN_WORDS },
+        ..hosted("moonshot", &["kimi"], "MOONSHOT_API_KEY", "https://api.moonshot.ai/v1", "kimi-k2.6")
+    },
+    Vendor {
+        quirks: Quirks { effort: EffortField::Thinking, ..IN_WORDS },
+        more_variables: &["ZHIPU_API_KEY"],
+        ..hosted("zhipu", &["zhipuai", "glm"], "ZHIPUAI_API_KEY", "https://open.bigmodel.cn/api/paas/v4", "glm-4.6")
+    },
     Vendor {
         // It answers 422 to `stream_options`, and tells usage unasked.
-        quirks: Quirks { stream_options: false, token_limit: TokenLimit::MaxTokens },
+        quirks: Quirks { stream_options: false, ..Quirks::PLAIN },
         ..hosted("mistral", &[], "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-small-latest")
     },
-    hosted("openrouter", &[], "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto"),
-    hosted("groq", &[], "GROQ_API_KEY", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
     Vendor {
-        name: "ollama",
-        aliases: &[],
-        key_variable: "OLLAMA_API_KEY",
-        keyless: true,
-        base_url: Some("http://127.0.0.1:11434/v1"),
-        default_model: None,
-        quirks: PLAIN,
+        quirks: Quirks { effort: EffortField::Reasoning, ..Quirks::PLAIN },
+        ..hosted("openrouter", &[], "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto")
+    },
+    Vendor { quirks: OPEN, ..hosted("groq", &[], "GROQ_API_KEY", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b") },
+    hosted("xai", &["grok"], "XAI_API_KEY", "https://api.x.ai/v1", "grok-4.3"),
+    Vendor { quirks: OPEN, ..hosted("together", &[], "TOGETHER_API_KEY", "https://api.together.xyz/v1", "openai/gpt-oss-120b") },
+    Vendor {
+        quirks: OPEN,
+        ..hosted("fireworks", &[], "FIREWORKS_API_KEY", "https://api.fireworks.ai/inference/v1", "accounts/fireworks/models/gpt-oss-120b")
     },
     Vendor {
-        name: "openai-compatible",
-        aliases: &[],
-        key_variable: "OPENAI_COMPATIBLE_API_KEY",
-        keyless: true,
+        quirks: Quirks { effort: EffortField::EnableThinking, ..IN_WORDS },
+        ..hosted("siliconflow", &[], "SILICONFLOW_API_KEY", "https://api.siliconflow.cn/v1", "deepseek-ai/DeepSeek-V3.2")
+    },
+    hosted("minimax", &[], "MINIMAX_API_KEY", "https://api.minimax.io/v1", "MiniMax-M2.7"),
+    Vendor { quirks: OPEN, ..hosted("nvidia", &["nim"], "NVIDIA_API_KEY", "https://integrate.api.nvidia.com/v1", "openai/gpt-oss-120b") },
+    Vendor { quirks: OPEN, ..hosted("cerebras", &[], "CEREBRAS_API_KEY", "https://api.cerebras.ai/v1", "gpt-oss-120b") },
+    Vendor {
+        quirks: Quirks { stream_options: false, ..Quirks::PLAIN },
+        ..hosted("perplexity", &[], "PERPLEXITY_API_KEY", "https://api.perplexity.ai", "sonar")
+    },
+    Vendor {
+        // Everybody has an address of their own there, such as https://NAME.openai.azure.com/openai/v1.
         base_url: None,
         default_model: None,
-        quirks: PLAIN,
+        more_variables: &["AZURE_API_KEY", "AZURE_OPENAI_BASE_URL"],
+        quirks: OPENAI,
+        ..hosted("azure", &[], "AZURE_OPENAI_API_KEY", "", "")
     },
+    Vendor {
+        dialect: Dialect::Ollama,
+        more_variables: &["OLLAMA_HOST"],
+        ..local(OLLAMA, &[], "OLLAMA_API_KEY", Some("http://127.0.0.1:11434"))
+    },
+    local("lmstudio", &[], "LMSTUDIO_API_KEY", Some("http://127.0.0.1:1234/v1")),
+    local("vllm", &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1")),
+    local("llamacpp", &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1")),
+    local("openai-compatible", &[], "OPENAI_COMPATIBLE_API_KEY", None),
 ];
 
 /// Why a model cannot be asked, and what to set.
@@ -134,48 +217,112 @@ pub enum OpenError {
 impl Vendor {
     /// The variable that overrides its address.
     pub fn base_url_variable(&self) -> String {
-        format!("{}_BASE_URL", self.name.to_uppercase().replace('-', "_"))
+        base_url_variable(self.name)
     }
 
-    fn open(&self, http: &Http, variable: Lookup<'_>) -> Result<Arc<dyn Model>, OpenError> {
-        let address_variable = self.base_url_variable();
-        let own_address = filled(variable, &address_variable);
-        let key = filled(variable, self.key_variable);
+    fn key(&self, variable: Lookup<'_>) -> Option<(&'static str, String)> {
+        let more = self.more_variables.iter().copied().filter(|name| name.ends_with("_KEY"));
+        std::iter::once(self.key_variable).chain(more).find_map(|name| Some((name, filled(variable, name)?)))
+    }
+
+    /// The address that the user gave it, under its own name or another.
+    fn address(&self, variable: Lookup<'_>) -> Option<(String, String)> {
+        let named = std::iter::once(&self.name).chain(self.aliases).map(|name| base_url_variable(name));
+        let more = self.more_variables.iter().filter(|name| !name.ends_with("_KEY")).map(|name| (*name).to_owned());
+        let (name, value) =
+            named.chain(more).find_map(|name| Some((filled(variable, &name)?, name))).map(|(value, name)| (name, value))?;
+        let value = if name == "OLLAMA_HOST" { ollama_address(&value) } else { value };
+        Some((name, value))
+    }
+
+    fn open(&self, http: &Http, variable: Lookup<'_>) -> Result<Remote, OpenError> {
+        let (own_address, key) = (self.address(variable), self.key(variable));
         // An address of one's own is most often a local server, which wants no key.
         if key.is_none() && own_address.is_none() && !self.keyless {
             return Err(OpenError::NoKey { vendor: self.name, variable: self.key_variable });
         }
-        let key = key.map(|key| ApiKey::new(&key)).transpose();
-        let key = key.map_err(|bad| OpenError::BadKey { variable: self.key_variable, bad })?;
-        let Some(base_url) = own_address.or(self.base_url.map(str::to_owned)) else {
-            return Err(OpenError::NoAddress { vendor: self.name, variable: address_variable });
+        let key =
+            key.map(|(variable, key)| ApiKey::new(&key).map_err(|bad| OpenError::BadKey { variable, bad })).transpose()?;
+        let usual = || Some((self.base_url_variable(), self.base_url?.to_owned()));
+        let Some((variable, base_url)) = own_address.or_else(usual) else {
+            return Err(OpenError::NoAddress { vendor: self.name, variable: self.base_url_variable() });
         };
-        let options = OpenAiOptions { key, quirks: self.quirks, ..OpenAiOptions::new(self.name, base_url, "") };
-        match OpenAiChat::new(http.clone(), options) {
-            Ok(model) => Ok(Arc::new(model)),
-            Err(bad) => Err(OpenError::BadAddress { variable: address_variable, bad }),
-        }
+        let options =
+            RemoteOptions { dialect: self.dialect, key, quirks: self.quirks, ..RemoteOptions::new(self.name, base_url, "") };
+        Remote::new(http.clone(), options).map_err(|bad| OpenError::BadAddress { variable, bad })
     }
+}
+
+fn base_url_variable(name: &str) -> String {
+    let name: String =
+        name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }).collect();
+    format!("{name}_BASE_URL")
+}
+
+/// The address in `OLLAMA_HOST`, which Ollama itself takes in many forms.
+fn ollama_address(host: &str) -> String {
+    let host = host.trim().trim_end_matches('/');
+    if host.contains("://") {
+        return host.to_owned();
+    }
+    let host = host.replacen("0.0.0.0", "127.0.0.1", 1);
+    let host = if host.is_empty() || host.starts_with(':') { format!("127.0.0.1{host}") } else { host };
+    let has_port =
+        host.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
+    format!("http://{host}{}", if has_port { "" } else { ":11434" })
 }
 
 /// Looks up an environment variable, or what a configuration says in its place.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Opens `model` (`vendor/name`, or a vendor alone, or `offline`); with none, the first vendor whose key is set, else the
-/// offline model. The other vendors that are set up can be asked by name as well.
-pub fn open(model: Option<&str>, variable: Lookup<'_>) -> Result<Models, OpenError> {
-    let configured = model.map(str::trim).filter(|model| !model.is_empty());
-    let (vendor, default) = match configured {
-        Some(model) => resolve(model)?,
-        None => first_with_key(variable).unwrap_or((OFFLINE, OFFLINE.into())),
-    };
+/// Opens `model` (`vendor/name`, or a vendor alone, or `offline`); with none, the first vendor whose key is set, else an Ollama
+/// that runs on this machine, else the offline model. The other vendors that are set up can be asked by name as well.
+pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = Result<Models, OpenError>> + Send + use<> {
     let http = Http::new();
-    let mut vendors: BTreeMap<_, _> = VENDORS.iter().map(|vendor| (vendor.name, vendor.open(&http, variable))).collect();
-    vendors.insert(OFFLINE, Ok(Arc::new(Offline)));
-    match vendors.get(vendor) {
-        Some(Err(error)) => Err(error.clone()),
-        Some(Ok(_)) | None => Ok(Models::new(default, vendors)),
+    let opened: BTreeMap<_, _> =
+        VENDORS.iter().map(|vendor| (vendor.name, vendor.open(&http, variable).map(Arc::new))).collect();
+    let configured = model.map(str::trim).filter(|model| !model.is_empty()).map(resolve).or(first_with_key(variable).map(Ok));
+    let address = VENDORS.iter().find(|vendor| vendor.name == OLLAMA).and_then(|vendor| vendor.address(variable));
+    let is_near = address.is_none_or(|(_, address)| is_loopback(&address));
+    async move {
+        let near = opened.get(OLLAMA).and_then(|ollama| ollama.as_ref().ok()).filter(|_| is_near);
+        let (vendor, default) = match (configured, near) {
+            (Some(chosen), _) => chosen?,
+            (None, Some(ollama)) => first_local(ollama).await.unwrap_or((OFFLINE, OFFLINE.into())),
+            (None, None) => (OFFLINE, OFFLINE.into()),
+        };
+        if let Some(Err(error)) = opened.get(vendor) {
+            return Err(error.clone());
+        }
+        let remotes = opened.iter().filter_map(|(name, opened)| Some((*name, opened.as_ref().ok()?.clone()))).collect();
+        let as_model = |remote: Arc<Remote>| -> Arc<dyn Model> { remote };
+        let mut vendors: BTreeMap<_, _> = opened.into_iter().map(|(name, opened)| (name, opened.map(as_model))).collect();
+        vendors.insert(OFFLINE, Ok(Arc::new(Offline)));
+        Ok(Models::new(default, vendors, remotes))
     }
+}
+
+/// The first model of an Ollama that runs on this machine; most machines have none.
+async fn first_local(ollama: &Remote) -> Option<(&'static str, Arc<str>)> {
+    let listed = tokio::time::timeout(PROBE_TIMEOUT, ollama.list()).await.ok()?.ok()?;
+    let (name, _) = listed.into_iter().find(|(name, _)| !name.contains("embed"))?;
+    Some((OLLAMA, format!("{OLLAMA}/{name}").into()))
+}
+
+/// Nobody is asked over the network without having been chosen.
+fn is_loopback(address: &str) -> bool {
+    let uri: Option<hyper::Uri> = address.trim().parse().ok();
+    let host = uri.as_ref().and_then(|uri| uri.host()).unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// The vendor's own name.
+pub(crate) fn vendor_name(name: &str) -> Result<&'static str, OpenError> {
+    if name == OFFLINE {
+        return Ok(OFFLINE);
+    }
+    let vendor = VENDORS.iter().find(|vendor| vendor.name == name || vendor.aliases.contains(&name));
+    vendor.map(|vendor| vendor.name).ok_or_else(|| OpenError::Unknown { model: name.to_owned() })
 }
 
 /// The vendor that a model string means, and the string with the vendor's own name in front.
@@ -195,7 +342,7 @@ pub(crate) fn resolve(model: &str) -> Result<(&'static str, Arc<str>), OpenError
 }
 
 fn first_with_key(variable: Lookup<'_>) -> Option<(&'static str, Arc<str>)> {
-    let mut with_key = VENDORS.iter().filter(|vendor| filled(variable, vendor.key_variable).is_some());
+    let mut with_key = VENDORS.iter().filter(|vendor| vendor.key(variable).is_some());
     with_key.find_map(|vendor| Some((vendor.name, format!("{}/{}", vendor.name, vendor.default_model?).into())))
 }
 
@@ -213,8 +360,11 @@ mod tests {
     use super::*;
 
     fn check(model: Option<&str>, set: &[(&str, &str)], want: Result<&str, &str>) {
+        let nobody = ("OLLAMA_HOST", "127.0.0.1:9");
+        let set = [set, &[nobody]].concat();
         let lookup = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
-        let opened = open(model, &lookup);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let opened = runtime.block_on(open(model, &lookup));
         let got = opened.map(|models| models.default_name().to_string()).map_err(|error| error.to_string());
         assert_eq!(got.as_deref().map_err(|error| &**error), want, "{model:?} {set:?}");
     }
@@ -229,6 +379,12 @@ mod tests {
         check(Some("offline"), &[("OPENAI_API_KEY", "k")], Ok("offline"));
         check(Some("openai/m"), &[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")], Ok("openai/m"));
         check(Some("openai-compatible/m"), &[("OPENAI_COMPATIBLE_BASE_URL", "http://h/v1")], Ok("openai-compatible/m"));
+        check(Some("google/g"), &[("GOOGLE_API_KEY", "k")], Ok("gemini/g"));
+        check(Some("glm/g"), &[("ZHIPUAI_BASE_URL", "http://h/v1")], Ok("zhipu/g"));
+        check(Some("openai-responses"), &[("OPENAI_API_KEY", "k")], Ok("openai-responses/gpt-5-mini"));
+        check(Some("openai-responses/m"), &[("OPENAI_BASE_URL", "http://h/v1")], Ok("openai-responses/m"));
+        check(Some("llama.cpp/m"), &[("LLAMA_CPP_BASE_URL", "http://h/v1")], Ok("llamacpp/m"));
+        check(Some("anthropic"), &[("ANTHROPIC_API_KEY", "k")], Ok("anthropic/claude-sonnet-4-6"));
     }
 
     #[test]
@@ -237,6 +393,7 @@ mod tests {
         check(Some(" "), &[("OPENAI_API_KEY", " ")], Ok("offline"));
         check(None, &[("GROQ_API_KEY", "k"), ("DEEPSEEK_API_KEY", "k")], Ok("deepseek/deepseek-flash"));
         check(None, &[("OPENAI_COMPATIBLE_API_KEY", "k")], Ok("offline"));
+        check(None, &[("GOOGLE_API_KEY", "k"), ("OLLAMA_API_KEY", "k")], Ok("gemini/gemini-3.6-flash"));
     }
 
     #[test]
@@ -264,7 +421,7 @@ mod tests {
             Some("gpt-4o"),
             &[],
             Err(
-                "`gpt-4o` names no vendor that we know; write vendor/name with one of openai, deepseek, dashscope, moonshot, zhipu, mistral, openrouter, groq, ollama, openai-compatible, offline",
+                "`gpt-4o` names no vendor that we know; write vendor/name with one of openai, openai-responses, anthropic, gemini, deepseek, dashscope, moonshot, zhipu, mistral, openrouter, groq, xai, together, fireworks, siliconflow, minimax, nvidia, cerebras, perplexity, azure, ollama, lmstudio, vllm, llamacpp, openai-compatible, offline",
             ),
         );
     }
@@ -279,5 +436,28 @@ mod tests {
                 assert!(vendor.open(&Http::new(), &key).is_ok(), "{}", vendor.name);
             }
         }
+    }
+
+    #[test]
+    fn the_address_of_an_ollama_is_read_as_ollama_reads_it() {
+        let cases = [
+            ("", "http://127.0.0.1:11434"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            (":8000", "http://127.0.0.1:8000"),
+            ("box", "http://box:11434"),
+            ("box:8000/", "http://box:8000"),
+            ("https://box/ollama/", "https://box/ollama"),
+        ];
+        for (host, address) in cases {
+            assert_eq!(ollama_address(host), address);
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_asked_unasked() {
+        let near = ["http://127.0.0.1:11434", "http://localhost/v1", "http://[::1]:1"];
+        assert!(near.into_iter().all(is_loopback));
+        let far = ["http://box:11434", "http://10.0.0.1", "https://127.0.0.1.example.com", "nonsense"];
+        assert!(!far.into_iter().any(is_loopback));
     }
 }

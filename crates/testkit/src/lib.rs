@@ -1,10 +1,11 @@
 //! Everything that tests need and no program does: scripted model and tools, a log in memory, a clock that moves when told,
-//! a conformance suite for logs, and the simulator.
+//! a conformance suite for logs, a hostile HTTP server, and the simulator.
 
 pub mod alike;
 mod clock;
 pub mod conformance;
 mod gated_log;
+pub mod hostile;
 mod memory_log;
 mod model;
 mod program;

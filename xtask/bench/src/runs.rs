@@ -15,7 +15,7 @@ use hyper_util::rt::TokioExecutor;
 use polis_agents::Converse;
 use polis_domain::{AgentId, CallResult, EffectClass, Failure, Response as Reply};
 use polis_engine::{Agent, Cast, Society, Turn};
-use polis_providers::{Http, OpenAiChat, OpenAiOptions};
+use polis_providers::{Http, Remote, RemoteOptions};
 use polis_testkit::ScriptedTools;
 
 use crate::figures::{Figures, Goal};
@@ -123,7 +123,7 @@ async fn ours(url: &str, kind: Kind) -> Result<f64> {
     let (log, _guard) = world::log(kind)?;
     let tools =
         ScriptedTools::new().with("noop", EffectClass::Read, |_, _| CallResult { content: "ok".into(), is_error: false });
-    let model = OpenAiChat::new(Http::new(), OpenAiOptions::new("mock", format!("{url}/v1"), "mock"))?;
+    let model = Remote::new(Http::new(), RemoteOptions::new("mock", format!("{url}/v1"), "mock"))?;
     let ports = world::ports(log, Arc::new(model), Arc::new(tools));
     let (done, mut answers) = tokio::sync::mpsc::channel(AT_ONCE);
     let cast = Cast::new().with("converse", Counted { converse: Converse::default(), done });

@@ -49,6 +49,8 @@ impl Home {
                 command.env_remove(name);
             }
         }
+        // A model server of whoever runs the tests is not to answer.
+        command.env("OLLAMA_HOST", "127.0.0.1:9");
         command.args(args).current_dir(self.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

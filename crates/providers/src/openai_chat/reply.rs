@@ -3,25 +3,28 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hyper::StatusCode;
-use hyper::header::{HeaderMap, LOCATION};
 use polis_domain::{Finish, Usage};
 use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::loose::{self, Loose};
-use crate::http;
+use crate::sse::Event;
+use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
 
-/// Longest message of a provider that is passed on, in characters.
-const MAX_REASON_CHARS: usize = 500;
+/// Marks what this dialect wants back.
+pub(super) const DIALECT: &str = "openai_chat";
 
 /// Reads the chunks of one reply.
 #[derive(Debug, Default)]
-pub(super) struct ReplyReader {
+pub(crate) struct ChatReader {
     calls: Vec<OpenCall>,
-    /// Why the model stopped, once it has said so: only then is the reply whole.
+    /// The vendor's name for the reply, from which calls without an id get one.
+    reply_id: Option<String>,
     finish: Option<Finish>,
+    refused: bool,
+    /// Reasoning that OpenRouter wants back as it was, piece by piece.
+    details: Vec<Value>,
 }
 
 /// A tool call whose pieces are coming in; its place in the list is its index for us.
@@ -34,7 +37,10 @@ struct OpenCall {
 
 /// One chunk of a stream, or a whole completion: they differ only in `delta` and `message`.
 #[derive(Debug, Deserialize)]
-struct Chunk {
+struct Chunk<'a> {
+    /// Looked at once only, so it is not copied out of every chunk.
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
     choices: Option<Vec<Choice>>,
     usage: Option<WireUsage>,
     x_groq: Option<Box<GroqExtra>>,
@@ -63,6 +69,7 @@ struct Piece {
     refusal: Option<Loose>,
     reasoning_content: Option<Loose>,
     reasoning: Option<Loose>,
+    reasoning_details: Option<Vec<Value>>,
     tool_calls: Option<Vec<CallPiece>>,
 }
 
@@ -84,6 +91,9 @@ struct FunctionPiece {
 struct WireUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
+    total_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
     prompt_cache_hit_tokens: Option<u64>,
@@ -92,6 +102,7 @@ struct WireUsage {
 #[derive(Debug, Default, Deserialize)]
 struct PromptDetails {
     cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -99,23 +110,21 @@ struct CompletionDetails {
     reasoning_tokens: Option<u64>,
 }
 
-impl ReplyReader {
-    /// Whether the model has said why it stopped.
-    pub(super) fn is_finished(&self) -> bool {
-        self.finish.is_some()
+impl Reader for ChatReader {
+    fn finish(&self) -> Option<Finish> {
+        Some(match self.finish.clone()? {
+            // Some vendors say `stop` although they want tools used.
+            Finish::Stop if !self.calls.is_empty() => Finish::ToolCalls,
+            Finish::Stop if self.refused => Finish::Refusal,
+            finish => finish,
+        })
     }
 
-    /// How the reply ends; none if it never came to its end.
-    pub(super) fn finish(&mut self) -> Option<Finish> {
-        let finish = self.finish.take()?;
-        // Some vendors say `stop` although they want tools used.
-        let wants_tools = finish == Finish::Stop && !self.calls.is_empty();
-        Some(if wants_tools { Finish::ToolCalls } else { finish })
-    }
-
-    /// Reads one chunk; an error means that the provider reports one, or that nobody can read this.
-    pub(super) fn read(&mut self, json: &str, out: &mut VecDeque<Delta>) -> Result<(), ChunkError> {
-        let chunk: Chunk = serde_json::from_str(json).map_err(|error| ChunkError::Unreadable(error.to_string()))?;
+    fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
+        if event.data.trim() == "[DONE]" {
+            return Ok(Progress::Last);
+        }
+        let chunk: Chunk<'_> = serde_json::from_str(&event.data)?;
         if let Some(error) = chunk.error {
             return Err(ChunkError::Reported(reported(&error)));
         }
@@ -125,8 +134,12 @@ impl ReplyReader {
                 return Err(ChunkError::Reported(reported(&error)));
             }
             out.extend(chunk.usage.map(usage));
-            return Ok(());
+            return Ok(Progress::More);
         };
+        if self.reply_id.is_none() {
+            let id = chunk.id.and_then(|id| serde_json::from_str(id.get()).ok());
+            self.reply_id = id.map(Loose::into_text).filter(|id| !id.is_empty());
+        }
         let mut counted = chunk.usage.or(chunk.x_groq.and_then(|extra| extra.usage));
         if let Some(choice) = choices.into_iter().next() {
             if let Some(piece) = choice.delta.or(choice.message.map(|piece| *piece)) {
@@ -138,14 +151,21 @@ impl ReplyReader {
                     let reason = "it says that it ended in an error, and not in which".to_owned();
                     return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));
                 }
-                Some(word) => self.finish = Some(finish(word)),
+                Some(word) => {
+                    self.finish = Some(finish(word));
+                    if !self.details.is_empty() {
+                        out.push_back(echo(DIALECT, self.details.clone()));
+                    }
+                }
             }
             counted = counted.or(choice.usage.map(|usage| *usage));
         }
         out.extend(counted.map(usage));
-        Ok(())
+        Ok(Progress::More)
     }
+}
 
+impl ChatReader {
     fn piece(&mut self, piece: Piece, out: &mut VecDeque<Delta>) {
         let filled = |text: &String| !text.is_empty();
         // Some send the same reasoning under both names.
@@ -153,6 +173,10 @@ impl ReplyReader {
         if let Some(text) = reasoning.map(Loose::into_text).find(filled) {
             out.push_back(Delta::Reasoning(text));
         }
+        for detail in piece.reasoning_details.into_iter().flatten() {
+            self.detail(detail);
+        }
+        self.refused |= piece.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
         for said in [piece.content, piece.refusal].into_iter().flatten() {
             let (reasoning, text) = said.into_parts();
             out.extend(Some(reasoning).filter(filled).map(Delta::Reasoning));
@@ -169,12 +193,38 @@ impl ReplyReader {
         let (mut id, name): (Option<Arc<str>>, Option<Arc<str>>) = (word(piece.id), word(function.name));
         let arguments = function.arguments.map(Loose::into_text).unwrap_or_default();
         let place = self.place(piece.index, id.as_ref(), name.is_some()).unwrap_or_else(|| {
-            let made: Arc<str> = id.clone().unwrap_or_else(|| format!("call_{}", self.calls.len()).into());
+            let made: Arc<str> = id.clone().unwrap_or_else(|| self.made_id());
             id = Some(made.clone());
             self.calls.push(OpenCall { index: piece.index, id: Some(made) });
             self.calls.len() - 1
         });
         Delta::ToolCall { index: u32::try_from(place).unwrap_or(u32::MAX), id, name, arguments }
+    }
+
+    /// An id for a call that has none, unlike those of other replies.
+    fn made_id(&self) -> Arc<str> {
+        let place = self.calls.len();
+        match &self.reply_id {
+            Some(reply) => format!("call_{reply}_{place}").into(),
+            None => format!("call_{place}").into(),
+        }
+    }
+
+    /// Joins a piece of reasoning with the one that it goes on with.
+    fn detail(&mut self, mut piece: Value) {
+        let same = |other: &Value| ["index", "type"].iter().all(|key| other[key] == piece[key]) && piece.get("index").is_some();
+        let Some(open) = self.details.iter_mut().find(|other| same(other)) else {
+            return self.details.push(piece);
+        };
+        for (name, value) in piece.as_object_mut().into_iter().flatten() {
+            match (open.get_mut(name), value) {
+                (Some(Value::String(text)), Value::String(more)) if ["text", "summary", "data"].contains(&&**name) => {
+                    text.push_str(more);
+                }
+                (_, Value::Null) => {}
+                (_, value) => open[name.as_str()] = value.take(),
+            }
+        }
     }
 
     /// Which open call a piece goes on with; none if it begins a new one.
@@ -193,81 +243,34 @@ impl ReplyReader {
     }
 }
 
-/// Why a chunk gave no deltas.
-#[derive(Debug)]
-pub(super) enum ChunkError {
-    /// It is an error that the provider reports.
-    Reported(ModelError),
-    /// It is not what this dialect sends.
-    Unreadable(String),
-}
-
-/// What the provider said in the body of an unsuccessful response.
-pub(super) fn reason(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
-    if let Some(to) = headers.get(LOCATION).filter(|_| status.is_redirection()) {
-        return format!("{status}: it moved to {}; set the base URL to that", String::from_utf8_lossy(to.as_bytes()));
-    }
-    let text = String::from_utf8_lossy(body);
-    let said = match serde_json::from_str::<Value>(&text) {
-        Ok(json) => message(&json).unwrap_or_else(|| json.to_string()),
-        Err(_) => text.trim().to_owned(),
-    };
-    if said.is_empty() { status.to_string() } else { format!("{status}: {}", shortened(&said)) }
-}
-
-/// An error that came inside a stream that had begun well.
-fn reported(error: &Value) -> ModelError {
-    let said = message(error).unwrap_or_else(|| error.to_string());
-    let reason = shortened(&said);
-    let words = ["code", "type", "status"].map(|key| error.get(key).map(loose::text).unwrap_or_default().to_lowercase());
-    let status = words.iter().find_map(|word| StatusCode::from_bytes(word.as_bytes()).ok());
-    if let Some(status) = status.filter(|status| status.as_u16() >= 400) {
-        return http::refusal(status, &HeaderMap::new(), reason);
-    }
-    let has = |parts: &[&str]| words.iter().any(|word| parts.iter().any(|part| word.contains(part)));
-    if has(&["rate_limit", "too_many", "throttl"]) {
-        ModelError::Throttled { reason, retry_after: None }
-    } else if has(&["invalid", "auth", "permission", "not_found", "context_length", "quota", "policy", "filter"]) {
-        ModelError::Rejected { reason }
-    } else {
-        ModelError::Failed { reason, retry_after: None }
-    }
-}
-
-/// The words for people in the many shapes of an error.
-fn message(error: &Value) -> Option<String> {
-    if let Value::String(text) = error {
-        return Some(text.clone());
-    }
-    let inner = ["error", "message", "detail", "errors"].into_iter().find_map(|key| error.get(key))?;
-    Some(message(inner).unwrap_or_else(|| inner.to_string()))
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_REASON_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 fn finish(word: &str) -> Finish {
     match word {
         "stop" | "end_turn" | "eos" | "stop_sequence" => Finish::Stop,
         "tool_calls" | "tool_use" | "function_call" => Finish::ToolCalls,
         "length" | "max_tokens" => Finish::Length,
         "content_filter" | "sensitive" => Finish::ContentFilter,
+        "refusal" => Finish::Refusal,
         other => Finish::Other(shortened(other)),
     }
 }
 
 fn usage(usage: WireUsage) -> Delta {
-    let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
-    let reasoning = usage.completion_tokens_details.and_then(|details| details.reasoning_tokens);
+    let (prompt, reasoning) = (usage.prompt_tokens_details.unwrap_or_default(), usage.completion_tokens_details);
+    let reasoning_tokens = reasoning.and_then(|details| details.reasoning_tokens).unwrap_or_default();
+    let input_tokens = usage.prompt_tokens.unwrap_or_default();
+    let mut output_tokens = usage.completion_tokens.unwrap_or_default();
+    // xAI counts reasoning beside the output instead of in it.
+    if usage.total_tokens == Some(input_tokens.saturating_add(output_tokens).saturating_add(reasoning_tokens)) {
+        output_tokens = output_tokens.saturating_add(reasoning_tokens);
+    }
+    let cached = prompt.cached_tokens.or(usage.prompt_cache_hit_tokens).or(usage.cached_tokens);
+    let written = prompt.cache_write_tokens.or(usage.cache_creation_input_tokens);
     Delta::Usage(Usage {
-        input_tokens: usage.prompt_tokens.unwrap_or_default(),
-        output_tokens: usage.completion_tokens.unwrap_or_default(),
-        cached_tokens: cached.or(usage.prompt_cache_hit_tokens).unwrap_or_default(),
-        reasoning_tokens: reasoning.unwrap_or_default(),
+        input_tokens,
+        output_tokens,
+        cached_tokens: cached.unwrap_or_default(),
+        reasoning_tokens,
+        cache_write_tokens: written.unwrap_or_default(),
         ..Usage::default()
     })
 }

@@ -1,30 +1,40 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, ModelRequest, ToolSpec};
-use serde::de::IgnoredAny;
+use polis_ports::{ChatMessage, Effort, Format, Image, ModelRequest, ToolSpec};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Quirks, TokenLimit};
+use super::reply::DIALECT;
+use super::{EffortField, FormatField, Quirks, TokenLimit};
+use crate::parts::{cache_key, closed, effort_word, image_url, is_strict, openai_thinks, readable, system_with_schema, told};
+use crate::wire::echoed;
 
 /// Writes the body.
-pub(super) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u8> {
+pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u8> {
     let (max_tokens, max_completion_tokens) = match quirks.token_limit {
         TokenLimit::MaxTokens => (request.max_tokens, None),
         TokenLimit::MaxCompletionTokens => (None, request.max_tokens),
     };
+    let thinks = match quirks.effort {
+        EffortField::OpenAi => openai_thinks(model),
+        _ => model.contains("gpt-oss"),
+    };
     let body = Body {
         model,
-        messages: Messages(request),
+        messages: Messages(request, quirks),
         stream: true,
         stream_options: quirks.stream_options.then_some(StreamOptions { include_usage: true }),
         tools: request.tools.iter().map(tool).collect(),
-        temperature: request.temperature,
+        temperature: request.temperature.filter(|_| !(thinks && quirks.effort == EffortField::OpenAi)),
         max_tokens,
         max_completion_tokens,
+        response_format: request.format.as_deref().map(|format| response_format(format, quirks.format)),
+        effort: request.effort.map_or_else(Thought::default, |effort| thought(effort, quirks.effort, thinks)),
+        prompt_cache_key: quirks.cache_key.then(|| cache_key(request)),
     };
     serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
 }
@@ -44,6 +54,51 @@ struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
+    #[serde(flatten)]
+    effort: Thought,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<Value>,
+}
+
+#[derive(Default, Serialize)]
+struct Thought {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enable_thinking: Option<bool>,
+}
+
+fn thought(effort: Effort, field: EffortField, thinks: bool) -> Thought {
+    let word = effort_word(effort);
+    let on = effort != Effort::Low;
+    match field {
+        EffortField::Absent => Thought::default(),
+        EffortField::ReasoningEffort => Thought { reasoning_effort: Some(word), ..Thought::default() },
+        EffortField::OpenAi | EffortField::GptOss => Thought { reasoning_effort: thinks.then_some(word), ..Thought::default() },
+        EffortField::Reasoning => Thought { reasoning: Some(json!({ "effort": word })), ..Thought::default() },
+        EffortField::Thinking => {
+            let r#type = if on { "enabled" } else { "disabled" };
+            Thought { thinking: Some(json!({ "type": r#type })), ..Thought::default() }
+        }
+        EffortField::EnableThinking => Thought { enable_thinking: Some(on), ..Thought::default() },
+    }
+}
+
+fn response_format(format: &Format, field: FormatField) -> Value {
+    match field {
+        FormatField::JsonObject => json!({ "type": "json_object" }),
+        FormatField::JsonSchema => {
+            let schema = closed(&format.schema);
+            let strict = is_strict(&schema);
+            json!({ "type": "json_schema", "json_schema": { "name": format.name, "schema": schema, "strict": strict } })
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -51,23 +106,39 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-struct Messages<'a>(&'a ModelRequest);
+struct Messages<'a>(&'a ModelRequest, Quirks);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let system = (!self.0.system.is_empty()).then(|| said("system", &self.0.system));
-        serializer.collect_seq(system.into_iter().chain(self.0.messages.iter().map(message)))
+        let system = match self.1.format {
+            FormatField::JsonSchema => Cow::Borrowed(&*self.0.system),
+            FormatField::JsonObject => system_with_schema(self.0),
+        };
+        let system = (!system.is_empty()).then(|| said("system", system));
+        let messages = self.0.messages.iter().map(|each| message(each, self.1.wants_reasoning));
+        serializer.collect_seq(system.into_iter().chain(messages))
     }
 }
 
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
-    content: Option<&'a str>,
+    content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<&'a Vec<Value>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Value>),
 }
 
 #[derive(Serialize)]
@@ -96,21 +167,48 @@ struct Function<'a> {
     parameters: &'a Value,
 }
 
-fn said<'a>(role: &'static str, content: &'a str) -> Message<'a> {
-    Message { role, content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
+fn said<'a>(role: &'static str, content: impl Into<Cow<'a, str>>) -> Message<'a> {
+    Message {
+        role,
+        content: Some(Content::Text(content.into())),
+        reasoning_content: None,
+        reasoning_details: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+    }
 }
 
-fn message(message: &ChatMessage) -> Message<'_> {
+fn message(message: &ChatMessage, wants_reasoning: bool) -> Message<'_> {
     match message {
-        ChatMessage::User { text, images: _ } => said("user", text),
-        ChatMessage::Assistant { text, tool_calls, .. } if tool_calls.is_empty() => said("assistant", text),
-        ChatMessage::Assistant { text, tool_calls, .. } => Message {
-            content: (!text.is_empty()).then_some(text),
+        ChatMessage::User { text, images } if images.is_empty() => said("user", &**text),
+        ChatMessage::User { text, images } => {
+            Message { content: Some(Content::Parts(seen(text, images))), ..said("user", &**text) }
+        }
+        ChatMessage::Assistant { text, tool_calls, echo, .. } if tool_calls.is_empty() => {
+            Message { reasoning_details: details(echo.as_ref()), ..said("assistant", &**text) }
+        }
+        ChatMessage::Assistant { text, reasoning, tool_calls, echo } => Message {
+            content: (!text.is_empty()).then(|| Content::Text(Cow::Borrowed(&**text))),
+            // An empty one is sent too: some refuse a call without it.
+            reasoning_content: wants_reasoning.then_some(&**reasoning),
+            reasoning_details: details(echo.as_ref()),
             tool_calls: tool_calls.iter().map(call).collect(),
-            ..said("assistant", text)
+            ..said("assistant", "")
         },
-        ChatMessage::Tool { call_id, content, .. } => Message { tool_call_id: Some(call_id), ..said("tool", content) },
+        ChatMessage::Tool { call_id, content, is_error, .. } => {
+            Message { tool_call_id: Some(call_id), ..said("tool", told(content, *is_error)) }
+        }
     }
+}
+
+fn details(echo: Option<&Arc<Value>>) -> Option<&Vec<Value>> {
+    echoed(DIALECT, echo)
+}
+
+fn seen(text: &str, images: &[Image]) -> Vec<Value> {
+    let text = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+    let image = |image| json!({ "type": "image_url", "image_url": { "url": image_url(image) } });
+    text.into_iter().chain(images.iter().map(image)).collect()
 }
 
 fn call(call: &ToolCall) -> Call<'_> {
@@ -123,22 +221,8 @@ fn tool(tool: &ToolSpec) -> Tool<'_> {
     Tool { r#type: "function", function }
 }
 
-/// Arguments that vendors accept in a history. Many refuse the whole request when one earlier call of the model was no
-/// JSON, and the conversation would be stuck for ever.
-fn readable(arguments: &str) -> Cow<'_, str> {
-    if arguments.trim().is_empty() {
-        return "{}".into();
-    }
-    match serde_json::from_str::<IgnoredAny>(arguments) {
-        Ok(_) => arguments.into(),
-        Err(_) => serde_json::json!({ "unreadable": arguments }).to_string().into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use polis_domain::EffectClass;
     use serde_json::json;
 
@@ -193,7 +277,7 @@ mod tests {
         let called = |id: &str, arguments: &str| json!({ "id": id, "type": "function", "function": { "name": "read_file", "arguments": arguments } });
         check(
             &request,
-            Quirks { stream_options: true, token_limit: TokenLimit::MaxCompletionTokens },
+            Quirks { token_limit: TokenLimit::MaxCompletionTokens, ..Quirks::PLAIN },
             json!({
                 "model": "m",
                 "stream": true,
@@ -214,5 +298,107 @@ mod tests {
                 } }],
             }),
         );
+    }
+
+    fn asking(format: bool, effort: Option<Effort>) -> ModelRequest {
+        let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] });
+        let format = format.then(|| Arc::new(Format { name: "f".to_owned(), schema }));
+        ModelRequest {
+            messages: vec![ChatMessage::user("hi")],
+            temperature: Some(0.5),
+            format,
+            effort,
+            ..ModelRequest::default()
+        }
+    }
+
+    fn fields(request: &ModelRequest, model: &str, quirks: Quirks, names: &[&str]) -> Value {
+        let body: Value = serde_json::from_slice(&body(request, model, quirks)).unwrap();
+        names.iter().filter_map(|&name| Some((name.to_owned(), body.get(name)?.clone()))).collect()
+    }
+
+    #[test]
+    fn effort_is_said_as_each_vendor_wants_it() {
+        let names = &["reasoning_effort", "reasoning", "thinking", "enable_thinking", "temperature"];
+        let check = |model: &str, effort, field, want: Value| {
+            let got = fields(&asking(false, Some(effort)), model, Quirks { effort: field, ..Quirks::PLAIN }, names);
+            assert_eq!(got, want, "{model} {effort:?} {field:?}");
+        };
+        check("m", Effort::High, EffortField::Absent, json!({ "temperature": 0.5 }));
+        check("m", Effort::Medium, EffortField::ReasoningEffort, json!({ "reasoning_effort": "medium", "temperature": 0.5 }));
+        check("gpt-5", Effort::Low, EffortField::OpenAi, json!({ "reasoning_effort": "low" }));
+        check("gpt-4o", Effort::Low, EffortField::OpenAi, json!({ "temperature": 0.5 }));
+        check(
+            "openai/gpt-oss-20b",
+            Effort::High,
+            EffortField::GptOss,
+            json!({ "reasoning_effort": "high", "temperature": 0.5 }),
+        );
+        check("llama", Effort::High, EffortField::GptOss, json!({ "temperature": 0.5 }));
+        check("m", Effort::High, EffortField::Reasoning, json!({ "reasoning": { "effort": "high" }, "temperature": 0.5 }));
+        check("m", Effort::Low, EffortField::Thinking, json!({ "thinking": { "type": "disabled" }, "temperature": 0.5 }));
+        check("m", Effort::High, EffortField::EnableThinking, json!({ "enable_thinking": true, "temperature": 0.5 }));
+    }
+
+    #[test]
+    fn a_shape_is_asked_for_by_schema_or_else_in_words() {
+        let shut = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"],
+            "additionalProperties": false });
+        assert_eq!(
+            fields(&asking(true, None), "m", Quirks::PLAIN, &["response_format"]),
+            json!({ "response_format": { "type": "json_schema",
+                "json_schema": { "name": "f", "strict": true, "schema": shut } } })
+        );
+        let in_words = fields(
+            &asking(true, None),
+            "m",
+            Quirks { format: FormatField::JsonObject, ..Quirks::PLAIN },
+            &["response_format", "messages"],
+        );
+        assert_eq!(in_words["response_format"], json!({ "type": "json_object" }));
+        let system = in_words["messages"][0]["content"].as_str().unwrap();
+        assert!(system.contains("JSON") && system.contains("\"required\":[\"a\"]"), "{system}");
+    }
+
+    #[test]
+    fn pictures_failures_and_what_the_vendor_wants_back_are_sent() {
+        let image = Image::Inline { media_type: "image/png".into(), data: "QUJD".into() };
+        let request = ModelRequest {
+            messages: vec![
+                ChatMessage::User { text: "look".into(), images: vec![image, Image::Url("https://h/i.png".into())] },
+                ChatMessage::Assistant {
+                    text: "".into(),
+                    reasoning: "hm".into(),
+                    tool_calls: vec![call("a", "{}")],
+                    echo: Some(Arc::new(json!({ "dialect": DIALECT, "items": [{ "type": "reasoning.text" }] }))),
+                },
+                ChatMessage::Tool { call_id: "a".into(), name: "read_file".into(), content: "gone".into(), is_error: true },
+                ChatMessage::Assistant {
+                    text: "no".into(),
+                    reasoning: "hm".into(),
+                    tool_calls: vec![],
+                    echo: Some(Arc::new(json!({ "dialect": "another", "items": [1] }))),
+                },
+            ],
+            ..ModelRequest::default()
+        };
+        let quirks = Quirks { wants_reasoning: true, cache_key: true, ..Quirks::PLAIN };
+        let got = fields(&request, "m", quirks, &["messages", "prompt_cache_key"]);
+        assert_eq!(
+            got["messages"],
+            json!([
+                { "role": "user", "content": [
+                    { "type": "text", "text": "look" },
+                    { "type": "image_url", "image_url": { "url": "data:image/png;base64,QUJD" } },
+                    { "type": "image_url", "image_url": { "url": "https://h/i.png" } },
+                ] },
+                { "role": "assistant", "content": null, "reasoning_content": "hm",
+                  "reasoning_details": [{ "type": "reasoning.text" }],
+                  "tool_calls": [{ "id": "a", "type": "function", "function": { "name": "read_file", "arguments": "{}" } }] },
+                { "role": "tool", "tool_call_id": "a", "content": "error: gone" },
+                { "role": "assistant", "content": "no" },
+            ])
+        );
+        assert!(got["prompt_cache_key"].as_str().is_some_and(|key| key.len() == 16), "{got}");
     }
 }

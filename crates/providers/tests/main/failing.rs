@@ -114,10 +114,11 @@ async fn an_error_inside_a_stream_that_began_well_is_an_error() {
 async fn what_nobody_can_read_is_an_error() {
     let broken = answer_to(response(200, SSE, events(&[HI, "{broken", STOP]).as_bytes(), 99)).await.unwrap_err();
     assert!(told(&broken).starts_with("model_failed: the provider failed: a chunk cannot be read"), "{broken}");
+    assert!(told(&broken).ends_with(": {broken"), "what came is told: {broken}");
     let deep = "[".repeat(100_000);
     let deep = answer_to(response(200, SSE, events(&[&deep]).as_bytes(), 9999)).await.unwrap_err();
     assert_eq!(deep.code(), "model_failed");
-    let endless = "x".repeat(2 << 20);
+    let endless = "x".repeat(9 << 20);
     let endless = answer_to(response(200, SSE, endless.as_bytes(), 9999)).await.unwrap_err();
     assert_eq!(endless.code(), "model_failed");
 }

@@ -2,7 +2,10 @@
 #![cfg(test)]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod dialects;
 mod failing;
+mod fixtures;
+mod hostile;
 mod models;
 mod offline;
 mod recordings;

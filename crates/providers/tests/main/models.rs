@@ -1,14 +1,17 @@
 //! Several vendors behind one port.
 
+use polis_domain::Usage;
 use polis_ports::{Model, ModelError, ModelRequest, collect};
-use polis_providers::{Models, vendors};
+use polis_providers::{Listed, Models, Price, Prices, vendors};
 use serde_json::Value;
 
 use crate::server::{SSE, Seen, Server, Step, events, hello, response};
 
-fn open(model: Option<&str>, set: &[(&str, &str)]) -> Models {
+async fn open(model: Option<&str>, set: &[(&str, &str)]) -> Models {
+    let nobody = ("OLLAMA_HOST", "127.0.0.1:9");
+    let set = [set, &[nobody]].concat();
     let lookup = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
-    vendors::open(model, &lookup).unwrap()
+    vendors::open(model, &lookup).await.unwrap()
 }
 
 async fn ask(models: &Models, model: &str) -> Result<String, ModelError> {
@@ -21,7 +24,7 @@ async fn the_name_in_the_request_says_which_vendor_is_asked_for_which_model() {
     let hi = events(&[r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#, "[DONE]"]);
     let mut server = Server::start(vec![Step::Send(response(200, SSE, hi.as_bytes(), 999))]).await;
     let url = server.base_url.clone();
-    let models = open(Some("openrouter/a/b"), &[("OPENROUTER_BASE_URL", &url), ("DASHSCOPE_BASE_URL", &url)]);
+    let models = open(Some("openrouter/a/b"), &[("OPENROUTER_BASE_URL", &url), ("DASHSCOPE_BASE_URL", &url)]).await;
     let mut sent = Vec::new();
     for model in ["", "openrouter/c/d", "qwen/max", "qwen"] {
         assert_eq!(ask(&models, model).await.unwrap(), "hi");
@@ -37,10 +40,110 @@ async fn the_name_in_the_request_says_which_vendor_is_asked_for_which_model() {
 
 #[tokio::test]
 async fn a_vendor_that_is_not_set_up_is_refused_with_what_to_set() {
-    let models = open(None, &[]);
+    let models = open(None, &[]).await;
     assert!(models.is_offline());
     assert!(ask(&models, "").await.unwrap().contains("offline model"));
     let refused = ask(&models, "mistral/m").await.unwrap_err().to_string();
     assert_eq!(refused, "the provider rejects the request: mistral needs a key; set MISTRAL_API_KEY");
     assert!(ask(&models, "nobody/m").await.unwrap_err().to_string().contains("`nobody/m` names no vendor"));
+}
+
+/// A server that answers everything with one JSON value.
+async fn answering(json: &str) -> Server {
+    Server::start(vec![Step::Send(response(200, "application/json", json.as_bytes(), 999))]).await
+}
+
+/// Its address without a path.
+fn host(server: &Server) -> String {
+    server.base_url.trim_end_matches("/v1").to_owned()
+}
+
+#[tokio::test]
+async fn without_a_model_and_a_key_an_ollama_on_this_machine_answers() {
+    let server = answering(r#"{"models":[{"name":"nomic-embed-text"},{"name":"qwen3:4b"},{"name":"other"}]}"#).await;
+    let (host, base_url) = (host(&server), server.base_url.clone());
+    for set in [("OLLAMA_HOST", host.trim_start_matches("http://")), ("OLLAMA_HOST", &host), ("OLLAMA_BASE_URL", &base_url)] {
+        assert_eq!(&**open(None, &[set]).await.default_name(), "ollama/qwen3:4b", "{set:?}");
+    }
+    assert_eq!(
+        &**open(None, &[("OLLAMA_HOST", &host), ("GROQ_API_KEY", "k")]).await.default_name(),
+        "groq/openai/gpt-oss-120b"
+    );
+    assert_eq!(&**open(Some("offline"), &[("OLLAMA_HOST", &host)]).await.default_name(), "offline");
+    let empty = answering(r#"{"models":[]}"#).await;
+    assert!(open(None, &[("OLLAMA_BASE_URL", &empty.base_url)]).await.is_offline());
+    let silent = Server::start(vec![Step::Hang]).await;
+    assert!(open(None, &[("OLLAMA_BASE_URL", &silent.base_url)]).await.is_offline());
+}
+
+#[tokio::test]
+async fn a_vendor_lists_its_models_with_what_is_known_of_them() {
+    let mut server = answering(r#"{"data":[{"id":"gpt-4o-mini"},{"id":"new","context_length":77}]}"#).await;
+    let models = open(Some("openai/m"), &[("OPENAI_BASE_URL", &server.base_url), ("OPENAI_API_KEY", "sk-secret")]).await;
+    let price = Price { input: 0.15, cached: Some(0.075), cache_write: None, output: 0.6 };
+    let want = [
+        Listed { model: "openai/gpt-4o-mini".to_owned(), window: Some(128_000), price: Some(price) },
+        Listed { model: "openai/new".to_owned(), window: Some(77), price: None },
+    ];
+    assert_eq!(models.list("openai").await.unwrap(), want);
+    assert_eq!(server.seen().await, Seen::Connected);
+    let Seen::Request { head, .. } = server.seen().await else { panic!("no request") };
+    assert!(head.starts_with("GET /v1/models HTTP/1.1") && head.contains("authorization: Bearer sk-secret"), "{head}");
+    assert_eq!(models.list("offline").await.unwrap()[0].model, "offline");
+    assert!(models.list("nobody").await.unwrap_err().to_string().contains("names no vendor"));
+    assert!(models.list("mistral").await.unwrap_err().to_string().contains("MISTRAL_API_KEY"));
+    let page = Server::start(vec![Step::Send(response(200, "text/html", b"<html>", 9))]).await;
+    let models = open(Some("openai/m"), &[("OPENAI_BASE_URL", &page.base_url)]).await;
+    assert!(models.list("openai").await.unwrap_err().to_string().contains("is the base URL right?"));
+}
+
+#[tokio::test]
+async fn every_dialect_asks_for_its_list_where_the_vendor_has_it() {
+    let cases = [
+        ("openai-responses", "OPENAI_RESPONSES_BASE_URL", "GET /v1/models "),
+        ("anthropic", "ANTHROPIC_BASE_URL", "GET /v1/models?limit=1000 "),
+        ("gemini", "GOOGLE_BASE_URL", "GET /v1/models?pageSize=1000 "),
+        ("ollama", "OLLAMA_BASE_URL", "GET /api/tags "),
+    ];
+    for (vendor, variable, line) in cases {
+        let mut server = answering(r#"{"models":[{"name":"models/x"}]}"#).await;
+        let models = open(Some("offline"), &[(variable, &server.base_url)]).await;
+        assert_eq!(models.list(vendor).await.unwrap()[0].model, format!("{vendor}/x"));
+        server.seen().await;
+        let Seen::Request { head, .. } = server.seen().await else { panic!("no request") };
+        assert!(head.starts_with(line), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_asks_for_a_word_and_says_what_it_cost() {
+    let said = events(&[
+        r#"{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":10}}"#,
+        "[DONE]",
+    ]);
+    let mut server = Server::start(vec![Step::Send(response(200, SSE, said.as_bytes(), 999))]).await;
+    let models = open(Some("openai/gpt-4o"), &[("OPENAI_BASE_URL", &server.base_url)]).await;
+    let checked = models.check("").await.unwrap();
+    let usage = Usage { input_tokens: 1000, output_tokens: 10, cost_nanos: 1000 * 2500 + 10 * 10_000, ..Usage::default() };
+    assert_eq!((&*checked.model, checked.usage), ("openai/gpt-4o", usage));
+    server.seen().await;
+    let Seen::Request { body, .. } = server.seen().await else { panic!("no request") };
+    assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["max_completion_tokens"], 16);
+    let own = Prices::read("\"openai/\" = { input = 1, output = 1 }\n\"openai/gpt-4o\" = { input = 1, output = 1 }").unwrap();
+    let cheap = models.with_prices(own);
+    assert_eq!(cheap.check("openai/gpt-4o").await.unwrap().usage.cost_nanos, 1_010_000);
+    assert!(cheap.check("mistral/m").await.is_err());
+}
+
+#[tokio::test]
+async fn a_request_is_priced_before_it_is_sent_and_a_window_is_known_by_name() {
+    let models = open(Some("anthropic/claude-opus-4-8"), &[("ANTHROPIC_API_KEY", "k")]).await;
+    let request = ModelRequest { max_tokens: Some(1000), ..hello() };
+    let guess = models.estimate(&request);
+    assert_eq!(guess.cost_nanos, guess.input_tokens * 5000 + 1000 * 25_000);
+    let unknown = models.estimate(&ModelRequest { model: "openai-compatible/m".into(), ..request });
+    assert_eq!((unknown.cost_nanos, unknown.output_tokens), (0, 1000));
+    assert_eq!(models.window(""), Some(1_000_000));
+    assert_eq!(models.window("qwen/qwen-max"), Some(32_768));
+    assert_eq!(models.window("nobody/m"), None);
 }

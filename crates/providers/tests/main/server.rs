@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_domain::Reply;
 use polis_ports::{ChatMessage, Model, ModelError, ModelRequest, collect};
-use polis_providers::{ApiKey, Http, OpenAiChat, OpenAiOptions};
+use polis_providers::{ApiKey, Dialect, Http, Remote, RemoteOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
@@ -68,14 +68,14 @@ impl Server {
     }
 
     /// A model behind this server, with the settings changed by `change`.
-    pub(crate) fn model_with(&self, change: impl FnOnce(&mut OpenAiOptions)) -> OpenAiChat {
-        let mut options = OpenAiOptions::new("test", self.base_url.as_str(), "small");
+    pub(crate) fn model_with(&self, change: impl FnOnce(&mut RemoteOptions)) -> Remote {
+        let mut options = RemoteOptions::new("test", self.base_url.as_str(), "small");
         options.key = Some(ApiKey::new("sk-secret").unwrap());
         change(&mut options);
-        OpenAiChat::new(Http::new(), options).unwrap()
+        Remote::new(Http::new(), options).unwrap()
     }
 
-    pub(crate) fn model(&self) -> OpenAiChat {
+    pub(crate) fn model(&self) -> Remote {
         self.model_with(|_| ())
     }
 }
@@ -104,7 +104,7 @@ async fn request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<(String,
     loop {
         let text = String::from_utf8_lossy(bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse().unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0").parse().unwrap();
             if body.len() >= length {
                 bytes.clear();
                 return Some((head.to_owned(), body.to_owned()));
@@ -148,8 +148,15 @@ pub(crate) async fn ask(model: &dyn Model) -> Result<Reply, ModelError> {
     tokio::time::timeout(Duration::from_secs(20), whole).await.expect("the model should have answered by now")
 }
 
-/// What a model makes of one response.
+/// What a model makes of one response, in OpenAI's chat dialect.
 pub(crate) async fn answer_to(response: Vec<u8>) -> Result<Reply, ModelError> {
+    answer_in(Dialect::OpenAiChat, response).await
+}
+
+/// What a model makes of one response, in some dialect.
+pub(crate) async fn answer_in(dialect: Dialect, response: Vec<u8>) -> Result<Reply, ModelError> {
     let server = Server::start(vec![Step::Send(response), Step::Close]).await;
-    ask(&server.model()).await
+    let mut reply = ask(&server.model_with(|options| options.dialect = dialect)).await?;
+    assert_eq!(&*std::mem::take(&mut reply.model), "test/small");
+    Ok(reply)
 }

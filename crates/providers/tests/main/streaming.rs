@@ -155,7 +155,12 @@ async fn small_deviations_are_survived() {
         Reply { reasoning: "so".to_owned(), ..text("hi") },
     )
     .await;
-    check("a refusal", &[r#"{"choices":[{"delta":{"refusal":"I will not"}}]}"#, STOP], text("I will not")).await;
+    check(
+        "a refusal",
+        &[r#"{"choices":[{"delta":{"refusal":"I will not"}}]}"#, STOP],
+        Reply { finish: Finish::Refusal, ..text("I will not") },
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -198,6 +203,7 @@ async fn the_first_delta_is_given_before_the_provider_has_sent_the_second() {
     ])
     .await;
     let mut stream = server.model().stream(hello()).await.unwrap();
+    assert_eq!(stream.next().await.unwrap().unwrap(), Delta::Model("test/small".into()));
     assert_eq!(stream.next().await.unwrap().unwrap(), Delta::Content("a".to_owned()));
     go_on.notify_one();
     assert_eq!(stream.next().await.unwrap().unwrap(), Delta::Done(Finish::Stop));
@@ -238,7 +244,7 @@ async fn dropping_the_stream_closes_the_connection() {
     let first = chunks(events(&[r#"{"choices":[{"delta":{"content":"a"}}]}"#]).as_bytes(), 99);
     let mut server = Server::start(vec![Step::Send([head(200, SSE, ""), first].concat()), Step::Hang, Step::Close]).await;
     let mut stream = server.model().stream(hello()).await.unwrap();
-    stream.next().await.unwrap().unwrap();
+    while stream.next().await.unwrap().unwrap() != Delta::Content("a".to_owned()) {}
     assert_eq!(server.seen().await, Seen::Connected);
     assert!(matches!(server.seen().await, Seen::Request { .. }));
     drop(stream);

@@ -2,40 +2,39 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::Stream;
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderMap};
 use polis_ports::{Delta, ModelError};
 use tokio::time::{Instant, Sleep};
 
-use super::reply::{ChunkError, ReplyReader};
+use super::frames::Frames;
+use super::trouble::{WEB_PAGE, shortened};
+use super::{ChunkError, Patience, Progress, Reader};
 use crate::ApiKey;
 use crate::api_key::hide;
 use crate::http::with_causes;
-use crate::sse::{Event, SseReader};
+use crate::sse::Event;
 
 /// Largest reply that is taken, in bytes on the wire.
 const MAX_REPLY_BYTES: usize = 64 << 20;
-/// How long we wait for usage and `[DONE]` once the model has said why it stopped.
+/// How long we wait for usage and the last event once the model has said why it stopped.
 const AFTER_FINISH: Duration = Duration::from_secs(5);
-/// How long we wait for the end of the body after `[DONE]`, so that its connection can serve again.
+/// How long we wait for the end of the body after the last event, so that its connection can serve again.
 const AFTER_DONE: Duration = Duration::from_millis(100);
 
-/// How long a provider may keep silent.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    pub(super) first: Duration,
-    pub(super) idle: Duration,
-}
+/// How much longer than for its beginning we wait for a reply while the provider says that it is still there: some think
+/// very long.
+const STILL_THERE: u32 = 4;
 
 /// Deltas as they come. Dropping it closes the connection unless the reply was read to its end.
 pub(super) struct ReplyStream {
     body: Incoming,
-    framing: Framing,
-    reader: ReplyReader,
+    frames: Frames,
+    reader: Box<dyn Reader>,
     ready: VecDeque<Delta>,
     stage: Stage,
     received_bytes: usize,
@@ -43,15 +42,9 @@ pub(super) struct ReplyStream {
     alarm: Option<Pin<Box<Sleep>>>,
     /// Whether something came since the alarm was set.
     alarm_is_old: bool,
+    /// When the reply last went on: what only keeps the connection alive is no reply.
+    went_on: Instant,
     key: Option<ApiKey>,
-}
-
-/// How the body is divided.
-enum Framing {
-    /// A stream of events.
-    Events(SseReader),
-    /// One JSON text: the server does not stream.
-    Whole(Vec<u8>),
 }
 
 enum Stage {
@@ -71,19 +64,24 @@ pub(super) fn silent(waited: Duration) -> String {
 }
 
 impl ReplyStream {
-    pub(super) fn new(body: Incoming, headers: &HeaderMap, patience: Patience, key: Option<ApiKey>) -> Self {
-        let media = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()).unwrap_or_default();
-        let is_whole = media.to_ascii_lowercase().starts_with(b"application/json");
+    pub(super) fn new(
+        body: Incoming,
+        model: Arc<str>,
+        reader: Box<dyn Reader>,
+        patience: Patience,
+        key: Option<ApiKey>,
+    ) -> Self {
         Self {
             body,
-            framing: if is_whole { Framing::Whole(Vec::new()) } else { Framing::Events(SseReader::default()) },
-            reader: ReplyReader::default(),
-            ready: VecDeque::new(),
+            frames: Frames::default(),
+            reader,
+            ready: VecDeque::from([Delta::Model(model)]),
             stage: Stage::Reading,
             received_bytes: 0,
             patience,
             alarm: None,
             alarm_is_old: false,
+            went_on: Instant::now(),
             key,
         }
     }
@@ -91,41 +89,30 @@ impl ReplyStream {
     fn take(&mut self, bytes: &Bytes) {
         self.received_bytes += bytes.len();
         if self.received_bytes > MAX_REPLY_BYTES {
-            return self.fail(ModelError::Failed {
-                reason: format!("a reply of more than {MAX_REPLY_BYTES} bytes"),
-                retry_after: None,
-            });
+            return self.fail(failed(format!("a reply of more than {MAX_REPLY_BYTES} bytes")));
         }
-        let mut framing = std::mem::replace(&mut self.framing, Framing::Whole(Vec::new()));
-        match &mut framing {
-            Framing::Events(sse) => {
-                let read = sse.push(bytes, |event| self.event(&event, Ending::Open));
-                if let Err(error) = read {
-                    self.fail(ModelError::Failed { reason: error.to_string(), retry_after: None });
-                }
-            }
-            Framing::Whole(text) => text.extend_from_slice(bytes),
+        let mut frames = std::mem::take(&mut self.frames);
+        if let Err(error) = frames.push(bytes, |event| self.event(&event, Ending::Open)) {
+            self.fail(failed(error.to_string()));
         }
-        self.framing = framing;
+        if let Frames::Page = frames {
+            self.fail(ModelError::Rejected { reason: WEB_PAGE.to_owned() });
+        }
+        self.frames = frames;
     }
 
     fn event(&mut self, event: &Event<'_>, ending: Ending) {
-        if !matches!(self.stage, Stage::Reading) {
+        // Some send an empty event to keep the connection alive.
+        if !matches!(self.stage, Stage::Reading) || matches!(event.data.trim(), "" | "null") {
             return;
         }
-        if event.data.trim() == "[DONE]" {
-            return self.done("it said that it was done, but not why it stopped");
-        }
-        match self.reader.read(&event.data, &mut self.ready) {
-            Ok(()) if event.name == "error" => {
-                self.fail(ModelError::Failed { reason: event.data.to_string(), retry_after: None })
-            }
-            Ok(()) => {}
+        match self.reader.read(event, &mut self.ready) {
+            Ok(_) if event.name == "error" => self.fail(failed(event.data.to_string())),
+            Ok(Progress::More) => {}
+            Ok(Progress::Last) => self.done("it said that it was done, but not why it stopped"),
             Err(ChunkError::Reported(error)) => self.fail(error),
             Err(ChunkError::Unreadable(error)) => match ending {
-                Ending::Open => {
-                    self.fail(ModelError::Failed { reason: format!("a chunk cannot be read: {error}"), retry_after: None })
-                }
+                Ending::Open => self.fail(failed(format!("a chunk cannot be read: {error}: {}", shortened(&event.data)))),
                 // The stream was cut inside a chunk; whether that matters is judged by `done`.
                 Ending::Closed => {}
             },
@@ -134,17 +121,8 @@ impl ReplyStream {
 
     /// No more bytes come.
     fn end(&mut self, why: &str) {
-        let ending = Ending::Closed;
-        match std::mem::replace(&mut self.framing, Framing::Whole(Vec::new())) {
-            Framing::Events(sse) => {
-                if sse.end(|event| self.event(&event, ending)).is_err() {
-                    self.fail(ModelError::Cut { reason: why.to_owned() });
-                }
-            }
-            Framing::Whole(text) => {
-                let data = String::from_utf8_lossy(&text);
-                self.event(&Event { name: "".into(), data }, ending);
-            }
+        if std::mem::take(&mut self.frames).end(|event| self.event(&event, Ending::Closed)).is_err() {
+            self.fail(ModelError::Cut { reason: why.to_owned() });
         }
         self.done(why);
         if let Stage::Draining = self.stage {
@@ -172,16 +150,31 @@ impl ReplyStream {
         }
     }
 
-    fn allowed_silence(&self) -> Duration {
+    /// Something came; if for a long time it has said nothing, nobody waits for it any longer.
+    fn check_progress(&mut self) {
+        let (now, limit) = (Instant::now(), self.allowed_delay());
+        if !self.ready.is_empty() {
+            self.went_on = now;
+        } else if now.duration_since(self.went_on) > limit {
+            self.end(&format!("nothing was said for {} s", limit.as_secs_f32()));
+        }
+    }
+
+    /// How long the reply may not go on, whatever else comes.
+    fn allowed_delay(&self) -> Duration {
         if let Stage::Draining = self.stage {
             AFTER_DONE
-        } else if self.reader.is_finished() {
+        } else if self.reader.finish().is_some() {
             AFTER_FINISH.min(self.patience.idle)
-        } else if self.received_bytes > 0 {
-            self.patience.idle
         } else {
-            self.patience.first
+            self.patience.first.saturating_mul(STILL_THERE)
         }
+    }
+
+    /// How long nothing at all may come.
+    fn allowed_silence(&self) -> Duration {
+        let silence = if self.received_bytes > 0 { self.patience.idle } else { self.patience.first };
+        self.allowed_delay().min(silence)
     }
 
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -192,6 +185,10 @@ impl ReplyStream {
         }
         alarm.as_mut().poll(cx)
     }
+}
+
+fn failed(reason: String) -> ModelError {
+    ModelError::Failed { reason, retry_after: None }
 }
 
 /// Whether more may follow an event.
@@ -226,6 +223,7 @@ impl Stream for ReplyStream {
                     if let Ok(bytes) = frame.into_data() {
                         this.take(&bytes);
                     }
+                    this.check_progress();
                 }
                 Some(Err(error)) => this.end(&with_causes(&error)),
                 None => this.end("the provider closed the connection before the reply was whole"),

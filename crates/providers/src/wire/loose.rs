@@ -8,14 +8,22 @@ use serde_json::Value;
 
 /// A string, read without detour; or whatever else was there.
 #[derive(Debug)]
-pub(super) enum Loose {
+pub(crate) enum Loose {
     Text(String),
     Other(Value),
 }
 
 impl Loose {
+    /// Whether there are no words in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Other(value) => value.is_null(),
+        }
+    }
+
     /// The text; of anything else its JSON, and of `null` nothing.
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         match self {
             Self::Text(text) => text,
             Self::Other(value) => text(&value),
@@ -23,7 +31,7 @@ impl Loose {
     }
 
     /// Reasoning and text of a content that may be a list of typed parts.
-    pub(super) fn into_parts(self) -> (String, String) {
+    pub(crate) fn into_parts(self) -> (String, String) {
         let parts = match self {
             Self::Text(text) => return (String::new(), text),
             Self::Other(Value::Array(parts)) => parts,

@@ -1,0 +1,281 @@
+//! What Anthropic sends, event by event or as one message, as deltas.
+
+use std::collections::VecDeque;
+
+use polis_domain::{Finish, Usage};
+use polis_ports::Delta;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::parts::object;
+use crate::sse::Event;
+use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
+
+/// Marks what this dialect wants back.
+pub(super) const DIALECT: &str = "anthropic";
+
+/// Reads the events of one message.
+#[derive(Debug, Default)]
+pub(crate) struct MessageReader {
+    blocks: Vec<Block>,
+    calls: u32,
+    usage: WireUsage,
+    finish: Option<Finish>,
+}
+
+/// A part of the reply that is coming in, as it may have to be sent back.
+#[derive(Debug)]
+struct Block {
+    /// The vendor's index.
+    index: u64,
+    kind: Kind,
+    text: String,
+    /// The signature of a thought.
+    seal: String,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Text,
+    Thinking,
+    Redacted,
+    Call {
+        index: u32,
+        id: String,
+        name: String,
+        input: Value,
+    },
+    /// Something of the vendor's own that we did not ask for.
+    Other,
+}
+
+/// One event, or a whole message: both have their fields at the top.
+#[derive(Debug, Deserialize)]
+struct Piece {
+    r#type: Option<String>,
+    index: Option<u64>,
+    message: Option<Box<Piece>>,
+    content_block: Option<Start>,
+    delta: Option<More>,
+    content: Option<Vec<Start>>,
+    stop_reason: Option<Loose>,
+    usage: Option<WireUsage>,
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Start {
+    r#type: Option<String>,
+    text: Option<Loose>,
+    thinking: Option<Loose>,
+    signature: Option<Loose>,
+    data: Option<Loose>,
+    id: Option<Loose>,
+    name: Option<Loose>,
+    input: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct More {
+    r#type: Option<String>,
+    text: Option<Loose>,
+    thinking: Option<Loose>,
+    signature: Option<Loose>,
+    partial_json: Option<Loose>,
+    stop_reason: Option<Loose>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct OutputDetails {
+    thinking_tokens: Option<u64>,
+}
+
+impl Reader for MessageReader {
+    fn finish(&self) -> Option<Finish> {
+        self.finish.clone()
+    }
+
+    fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
+        let piece: Piece = serde_json::from_str(&event.data)?;
+        if let Some(error) = piece.error {
+            return Err(ChunkError::Reported(reported(&error)));
+        }
+        match piece.r#type.as_deref() {
+            Some("message_start") => self.count(piece.message.and_then(|message| message.usage), out),
+            Some("content_block_start") => {
+                if let Some(start) = piece.content_block {
+                    self.start(piece.index.unwrap_or(self.blocks.len() as u64), start, out);
+                }
+            }
+            Some("content_block_delta") => {
+                if let (Some(index), Some(more)) = (piece.index, piece.delta) {
+                    self.more(index, more, out);
+                }
+            }
+            Some("content_block_stop") => self.stop(piece.index, out),
+            Some("message_delta") => {
+                self.count(piece.usage, out);
+                self.stopped(piece.delta.and_then(|delta| delta.stop_reason), out);
+            }
+            Some("message_stop") => return Ok(Progress::Last),
+            Some("message") => {
+                for (index, start) in piece.content.into_iter().flatten().enumerate() {
+                    self.start(index as u64, start, out);
+                    self.stop(Some(index as u64), out);
+                }
+                self.count(piece.usage, out);
+                self.stopped(piece.stop_reason, out);
+            }
+            _ => {}
+        }
+        Ok(Progress::More)
+    }
+}
+
+impl MessageReader {
+    fn start(&mut self, index: u64, start: Start, out: &mut VecDeque<Delta>) {
+        let text = |loose: Option<Loose>| loose.map(Loose::into_text).unwrap_or_default();
+        let (mut said, mut seal) = (String::new(), String::new());
+        let kind = match start.r#type.as_deref() {
+            Some("text") => {
+                said = text(start.text);
+                out.extend(Some(said.clone()).filter(|text| !text.is_empty()).map(Delta::Content));
+                Kind::Text
+            }
+            Some("thinking") => {
+                (said, seal) = (text(start.thinking), text(start.signature));
+                out.extend(Some(said.clone()).filter(|text| !text.is_empty()).map(Delta::Reasoning));
+                Kind::Thinking
+            }
+            Some("redacted_thinking") => {
+                said = text(start.data);
+                Kind::Redacted
+            }
+            Some("tool_use") => {
+                let (id, name) = (text(start.id), text(start.name));
+                let call = self.calls;
+                self.calls += 1;
+                out.push_back(Delta::ToolCall {
+                    index: call,
+                    id: Some(id.as_str().into()),
+                    name: Some(name.as_str().into()),
+                    arguments: String::new(),
+                });
+                Kind::Call { index: call, id, name, input: start.input.unwrap_or_default() }
+            }
+            _ => Kind::Other,
+        };
+        self.blocks.push(Block { index, kind, text: said, seal });
+    }
+
+    fn more(&mut self, index: u64, more: More, out: &mut VecDeque<Delta>) {
+        let Some(block) = self.blocks.iter_mut().rfind(|block| block.index == index) else { return };
+        let text = |loose: Option<Loose>| loose.map(Loose::into_text).filter(|text| !text.is_empty());
+        let (piece, delta): (_, fn(String) -> Delta) = match (more.r#type.as_deref(), &block.kind) {
+            (Some("text_delta"), Kind::Text) => (text(more.text), Delta::Content),
+            (Some("thinking_delta"), Kind::Thinking) => (text(more.thinking), Delta::Reasoning),
+            (Some("signature_delta"), Kind::Thinking) => {
+                block.seal.push_str(&text(more.signature).unwrap_or_default());
+                return;
+            }
+            (Some("input_json_delta"), &Kind::Call { index, .. }) => {
+                if let Some(arguments) = text(more.partial_json) {
+                    block.text.push_str(&arguments);
+                    out.push_back(Delta::ToolCall { index, id: None, name: None, arguments });
+                }
+                return;
+            }
+            _ => return,
+        };
+        if let Some(piece) = piece {
+            block.text.push_str(&piece);
+            out.push_back(delta(piece));
+        }
+    }
+
+    /// A call whose arguments did not come in pieces has them in its beginning.
+    fn stop(&mut self, index: Option<u64>, out: &mut VecDeque<Delta>) {
+        let open = self.blocks.iter_mut().rfind(|block| Some(block.index) == index);
+        if let Some(Block { kind: Kind::Call { index, input, .. }, text, .. }) = open
+            && text.is_empty()
+        {
+            let arguments = if input.is_null() { "{}".to_owned() } else { input.to_string() };
+            text.push_str(&arguments);
+            out.push_back(Delta::ToolCall { index: *index, id: None, name: None, arguments });
+        }
+    }
+
+    fn stopped(&mut self, reason: Option<Loose>, out: &mut VecDeque<Delta>) {
+        let Some(word) = reason.map(Loose::into_text).filter(|word| !word.is_empty()) else { return };
+        self.finish = Some(finish(&word));
+        if self.blocks.iter().any(|block| matches!(block.kind, Kind::Thinking | Kind::Redacted)) {
+            out.push_back(echo(DIALECT, self.blocks.iter().filter_map(Block::to_send).collect()));
+        }
+    }
+
+    /// Later counts replace earlier ones, field by field.
+    fn count(&mut self, counted: Option<WireUsage>, out: &mut VecDeque<Delta>) {
+        let Some(new) = counted else { return };
+        let old = self.usage;
+        self.usage = WireUsage {
+            input_tokens: new.input_tokens.or(old.input_tokens),
+            output_tokens: new.output_tokens.or(old.output_tokens),
+            cache_read_input_tokens: new.cache_read_input_tokens.or(old.cache_read_input_tokens),
+            cache_creation_input_tokens: new.cache_creation_input_tokens.or(old.cache_creation_input_tokens),
+            output_tokens_details: new.output_tokens_details.or(old.output_tokens_details),
+        };
+        out.push_back(Delta::Usage(self.usage.total()));
+    }
+}
+
+impl Block {
+    fn to_send(&self) -> Option<Value> {
+        match &self.kind {
+            Kind::Text if self.text.is_empty() => None,
+            Kind::Text => Some(json!({ "type": "text", "text": self.text })),
+            Kind::Thinking => Some(json!({ "type": "thinking", "thinking": self.text, "signature": self.seal })),
+            Kind::Redacted => Some(json!({ "type": "redacted_thinking", "data": self.text })),
+            Kind::Call { id, name, .. } => {
+                Some(json!({ "type": "tool_use", "id": id, "name": name, "input": object(&self.text) }))
+            }
+            Kind::Other => None,
+        }
+    }
+}
+
+impl WireUsage {
+    /// Anthropic counts the cached part of the input beside the rest.
+    fn total(self) -> Usage {
+        let tokens = Option::unwrap_or_default;
+        let (cached_tokens, cache_write_tokens) =
+            (tokens(self.cache_read_input_tokens), tokens(self.cache_creation_input_tokens));
+        Usage {
+            input_tokens: tokens(self.input_tokens).saturating_add(cached_tokens).saturating_add(cache_write_tokens),
+            output_tokens: tokens(self.output_tokens),
+            cached_tokens,
+            cache_write_tokens,
+            reasoning_tokens: tokens(self.output_tokens_details.and_then(|details| details.thinking_tokens)),
+            ..Usage::default()
+        }
+    }
+}
+
+fn finish(word: &str) -> Finish {
+    match word {
+        "end_turn" | "stop_sequence" => Finish::Stop,
+        "tool_use" => Finish::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
+        "refusal" => Finish::Refusal,
+        other => Finish::Other(shortened(other)),
+    }
+}

@@ -1,0 +1,320 @@
+//! A [`ModelRequest`] as the JSON body of this dialect.
+
+use polis_domain::ToolCall;
+use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use super::reply::DIALECT;
+use crate::parts::{closed, effort_word, object};
+use crate::wire::echoed;
+
+/// Smallest and usual thinking budgets, in tokens, where the model does not choose for itself.
+const LEAST_BUDGET: u32 = 1024;
+const MEDIUM_BUDGET: u32 = 4096;
+const HIGH_BUDGET: u32 = 16_384;
+
+/// Writes the body.
+pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
+    let version = Version::of(model);
+    let max_tokens = request.max_tokens.unwrap_or_else(|| version.usual_max_tokens());
+    let mut body = Map::new();
+    body.insert("model".to_owned(), model.into());
+    body.insert("max_tokens".to_owned(), max_tokens.into());
+    body.insert("stream".to_owned(), true.into());
+    if !request.system.is_empty() {
+        body.insert("system".to_owned(), json!([marked(json!({ "type": "text", "text": &*request.system }))]));
+    }
+    if let Some((last, others)) = request.tools.split_last() {
+        let tools: Vec<_> = others.iter().map(tool).chain([marked(tool(last))]).collect();
+        body.insert("tools".to_owned(), tools.into());
+    }
+    body.insert("messages".to_owned(), messages(request).into());
+    let mut output = Map::new();
+    let thinking = request.effort.and_then(|effort| version.thinking(effort, max_tokens));
+    if let (Some(effort), true) = (request.effort, version.is_adaptive()) {
+        output.insert("effort".to_owned(), effort_word(effort).into());
+    }
+    if let Some(format) = &request.format {
+        output.insert("format".to_owned(), json!({ "type": "json_schema", "schema": closed(&format.schema) }));
+    }
+    if !output.is_empty() {
+        body.insert("output_config".to_owned(), output.into());
+    }
+    match thinking {
+        Some(thinking) => {
+            body.insert("thinking".to_owned(), thinking);
+        }
+        None => {
+            // Who thinks takes no temperature, and neither do the newest.
+            if let Some(temperature) = request.temperature.filter(|_| version < Version(4, 7)) {
+                body.insert("temperature".to_owned(), temperature.into());
+            }
+        }
+    }
+    serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
+}
+
+/// The generation of a model, as in `claude-opus-4-6` or `claude-3-5-haiku-20241022`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Version(u32, u32);
+
+impl Version {
+    /// A name that does not tell is taken for a new one.
+    fn of(model: &str) -> Self {
+        let numbers = model.split(['-', '.', '@', ':']).filter(|part| part.len() <= 2);
+        let mut numbers = numbers.filter_map(|part| part.parse().ok());
+        match numbers.next() {
+            Some(major) => Self(major, numbers.next().unwrap_or_default()),
+            None => Self(u32::MAX, 0),
+        }
+    }
+
+    fn is_adaptive(self) -> bool {
+        self >= Self(4, 6)
+    }
+
+    fn usual_max_tokens(self) -> u32 {
+        if self >= Self(4, 0) { 16_384 } else { 4096 }
+    }
+
+    fn thinking(self, effort: Effort, max_tokens: u32) -> Option<Value> {
+        if self >= Self(4, 7) {
+            // Without the last word it would think in secret.
+            return Some(json!({ "type": "adaptive", "display": "summarized" }));
+        }
+        if self.is_adaptive() {
+            return Some(json!({ "type": "adaptive" }));
+        }
+        let budget = match effort {
+            _ if self < Self(3, 7) => return None,
+            Effort::Low => return None,
+            Effort::Medium => MEDIUM_BUDGET,
+            Effort::High => HIGH_BUDGET,
+        };
+        // The budget is part of the limit and must leave room for the answer.
+        let budget = budget.min(max_tokens.saturating_sub(LEAST_BUDGET));
+        (budget >= LEAST_BUDGET).then(|| json!({ "type": "enabled", "budget_tokens": budget }))
+    }
+}
+
+/// Asks for everything up to this block to be cached.
+fn marked(mut block: Value) -> Value {
+    block["cache_control"] = json!({ "type": "ephemeral" });
+    block
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({ "name": &*tool.name, "description": tool.description, "input_schema": tool.parameters })
+}
+
+/// The conversation in turns: what follows on the same side is one message.
+fn messages(request: &ModelRequest) -> Vec<Value> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in &request.messages {
+        let (role, blocks) = match message {
+            ChatMessage::User { text, images } => ("user", images.iter().map(image).chain(said(text)).collect()),
+            ChatMessage::Assistant { text, tool_calls, echo, .. } => {
+                let blocks = match echoed(DIALECT, echo.as_ref()) {
+                    Some(blocks) => again(blocks, tool_calls),
+                    None => said(text).into_iter().chain(tool_calls.iter().map(call)).collect(),
+                };
+                ("assistant", blocks)
+            }
+            ChatMessage::Tool { call_id, content, is_error, .. } => {
+                let result =
+                    json!({ "type": "tool_result", "tool_use_id": id(call_id), "content": &**content, "is_error": is_error });
+                ("user", vec![result])
+            }
+        };
+        match turns.last_mut() {
+            Some((last, open)) if *last == role => open.extend(blocks),
+            _ if blocks.is_empty() => {}
+            _ => turns.push((role, blocks)),
+        }
+    }
+    if let Some(block) = turns.last_mut().and_then(|(_, blocks)| blocks.last_mut())
+        && !is_thought(block)
+    {
+        *block = marked(block.take());
+    }
+    turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
+}
+
+fn is_thought(block: &Value) -> bool {
+    ["thinking", "redacted_thinking"].iter().any(|kind| block["type"] == *kind)
+}
+
+/// The blocks of a reply as they were, without the calls that were dropped.
+fn again(blocks: &[Value], calls: &[ToolCall]) -> Vec<Value> {
+    let is_kept = |block: &&Value| block["type"] != "tool_use" || calls.iter().any(|call| block["id"] == *call.id);
+    blocks.iter().filter(is_kept).cloned().collect()
+}
+
+/// Empty text is refused.
+fn said(text: &str) -> Option<Value> {
+    (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+fn image(image: &Image) -> Value {
+    let source = match image {
+        Image::Inline { media_type, data } => json!({ "type": "base64", "media_type": &**media_type, "data": &**data }),
+        Image::Url(url) => json!({ "type": "url", "url": &**url }),
+    };
+    json!({ "type": "image", "source": source })
+}
+
+fn call(call: &ToolCall) -> Value {
+    json!({ "type": "tool_use", "id": id(&call.id), "name": &*call.name, "input": object(&call.arguments) })
+}
+
+/// Other vendors' ids hold characters that are refused here.
+fn id(id: &str) -> String {
+    id.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use polis_ports::Format;
+
+    use super::*;
+
+    fn check(request: &ModelRequest, model: &str, want: Value) {
+        let body: Value = serde_json::from_slice(&body(request, model)).unwrap();
+        assert_eq!(body, want);
+    }
+
+    fn call(id: &str, arguments: &str) -> ToolCall {
+        ToolCall { id: id.into(), name: "read_file".into(), arguments: arguments.into() }
+    }
+
+    fn result(id: &str, content: &str, is_error: bool) -> ChatMessage {
+        ChatMessage::Tool { call_id: id.into(), name: "read_file".into(), content: content.into(), is_error }
+    }
+
+    #[test]
+    fn a_bare_request_has_the_limit_that_must_be_there() {
+        let request =
+            ModelRequest { messages: vec![ChatMessage::user("hi")], temperature: Some(0.5), ..ModelRequest::default() };
+        let said = json!([{ "role": "user", "content": [
+            { "type": "text", "text": "hi", "cache_control": { "type": "ephemeral" } }] }]);
+        check(
+            &request,
+            "claude-sonnet-4-5-20250929",
+            json!({ "model": "claude-sonnet-4-5-20250929", "max_tokens": 16384, "stream": true, "temperature": 0.5, "messages": said }),
+        );
+        check(
+            &request,
+            "claude-opus-4-8",
+            json!({ "model": "claude-opus-4-8", "max_tokens": 16384, "stream": true, "messages": said }),
+        );
+    }
+
+    #[test]
+    fn a_full_request_holds_marks_pictures_results_and_signed_thoughts() {
+        let thought = json!({ "type": "thinking", "thinking": "hm", "signature": "s" });
+        let used = json!({ "type": "tool_use", "id": "a", "name": "read_file", "input": { "x": 1 } });
+        let torn = json!({ "type": "tool_use", "id": "torn", "name": "read_file", "input": {} });
+        let request = ModelRequest {
+            system: "be brief".into(),
+            messages: vec![
+                ChatMessage::User {
+                    text: "look".into(),
+                    images: vec![
+                        Image::Inline { media_type: "image/png".into(), data: "QUJD".into() },
+                        Image::Url("https://h/i.png".into()),
+                    ],
+                },
+                ChatMessage::Assistant {
+                    text: "".into(),
+                    reasoning: "hm".into(),
+                    tool_calls: vec![call("a", "{\"x\":1}")],
+                    echo: Some(Arc::new(json!({ "dialect": DIALECT, "items": [thought, used, torn] }))),
+                },
+                result("a", "text", false),
+                ChatMessage::Assistant {
+                    text: "again".into(),
+                    reasoning: "from elsewhere".into(),
+                    tool_calls: vec![call("functions.f:0", "{\"pa"), call("c", "")],
+                    echo: Some(Arc::new(json!({ "dialect": "gemini", "items": [{ "text": "x" }] }))),
+                },
+                result("functions.f:0", "gone", true),
+                result("c", "", false),
+                ChatMessage::user("and?"),
+            ],
+            tools: Arc::new([ToolSpec {
+                name: "read_file".into(),
+                description: "Reads.".into(),
+                parameters: json!({ "type": "object" }),
+                class: polis_domain::EffectClass::Read,
+            }]),
+            max_tokens: Some(9000),
+            ..ModelRequest::default()
+        };
+        let mark = json!({ "type": "ephemeral" });
+        check(
+            &request,
+            "claude-sonnet-4-6",
+            json!({
+                "model": "claude-sonnet-4-6", "max_tokens": 9000, "stream": true,
+                "system": [{ "type": "text", "text": "be brief", "cache_control": mark }],
+                "tools": [{ "name": "read_file", "description": "Reads.", "input_schema": { "type": "object" }, "cache_control": mark }],
+                "messages": [
+                    { "role": "user", "content": [
+                        { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "QUJD" } },
+                        { "type": "image", "source": { "type": "url", "url": "https://h/i.png" } },
+                        { "type": "text", "text": "look" },
+                    ] },
+                    { "role": "assistant", "content": [thought, used] },
+                    { "role": "user", "content": [
+                        { "type": "tool_result", "tool_use_id": "a", "content": "text", "is_error": false },
+                    ] },
+                    { "role": "assistant", "content": [
+                        { "type": "text", "text": "again" },
+                        { "type": "tool_use", "id": "functions_f_0", "name": "read_file", "input": { "unreadable": "{\"pa" } },
+                        { "type": "tool_use", "id": "c", "name": "read_file", "input": {} },
+                    ] },
+                    { "role": "user", "content": [
+                        { "type": "tool_result", "tool_use_id": "functions_f_0", "content": "gone", "is_error": true },
+                        { "type": "tool_result", "tool_use_id": "c", "content": "", "is_error": false },
+                        { "type": "text", "text": "and?", "cache_control": mark },
+                    ] },
+                ],
+            }),
+        );
+    }
+
+    #[test]
+    fn effort_and_shape_are_said_as_the_generation_wants_it() {
+        let ask = |model: &str, effort, max_tokens| {
+            let schema = json!({ "type": "object", "properties": {} });
+            let request = ModelRequest {
+                effort: Some(effort),
+                max_tokens,
+                temperature: Some(0.5),
+                format: Some(Arc::new(Format { name: "f".to_owned(), schema })),
+                ..ModelRequest::default()
+            };
+            let mut body: Value = serde_json::from_slice(&body(&request, model)).unwrap();
+            assert_eq!(
+                body["output_config"]["format"],
+                json!({ "type": "json_schema",
+                "schema": { "type": "object", "properties": {}, "additionalProperties": false } })
+            );
+            (body["thinking"].take(), body["output_config"]["effort"].take(), body["temperature"].take())
+        };
+        let (null, half) = (Value::Null, json!(0.5));
+        let adaptive = json!({ "type": "adaptive" });
+        let enabled = |budget: u32| json!({ "type": "enabled", "budget_tokens": budget });
+        assert_eq!(ask("claude-opus-4-6", Effort::Low, None), (adaptive, json!("low"), null.clone()));
+        let shown = json!({ "type": "adaptive", "display": "summarized" });
+        assert_eq!(ask("claude-opus-4-8", Effort::High, None), (shown.clone(), json!("high"), null.clone()));
+        assert_eq!(ask("claude-sonnet-5", Effort::Medium, None).0, shown);
+        assert_eq!(ask("claude-sonnet-4-5", Effort::Low, None), (null.clone(), null.clone(), half.clone()));
+        assert_eq!(ask("claude-sonnet-4-5", Effort::Medium, None), (enabled(4096), null.clone(), null.clone()));
+        assert_eq!(ask("claude-opus-4-20250514", Effort::High, Some(4000)), (enabled(2976), null.clone(), null.clone()));
+        assert_eq!(ask("claude-opus-4-1", Effort::High, Some(2000)), (null.clone(), null.clone(), half.clone()));
+        assert_eq!(ask("claude-3-5-haiku-20241022", Effort::High, None), (null.clone(), null, half));
+    }
+}

@@ -1,0 +1,168 @@
+//! What Gemini sends, chunk by chunk or as one response, as deltas.
+
+use std::collections::VecDeque;
+
+use polis_domain::{Finish, Usage};
+use polis_ports::{Delta, ModelError};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::sse::Event;
+use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
+
+/// Marks what this dialect wants back.
+pub(super) const DIALECT: &str = "gemini";
+
+/// Reads the chunks of one reply.
+#[derive(Debug, Default)]
+pub(crate) struct ContentReader {
+    calls: u32,
+    finish: Option<Finish>,
+    /// The parts so far, as they may have to be sent back.
+    parts: Vec<Value>,
+    is_signed: bool,
+}
+
+/// One chunk, or the whole response.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk {
+    candidates: Option<Vec<Candidate>>,
+    prompt_feedback: Option<Feedback>,
+    usage_metadata: Option<WireUsage>,
+    response_id: Option<String>,
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate {
+    content: Option<Content>,
+    finish_reason: Option<Loose>,
+    finish_message: Option<Loose>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Content {
+    parts: Option<Vec<Map<String, Value>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback {
+    block_reason: Option<Loose>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireUsage {
+    prompt_token_count: Option<u64>,
+    tool_use_prompt_token_count: Option<u64>,
+    candidates_token_count: Option<u64>,
+    thoughts_token_count: Option<u64>,
+    cached_content_token_count: Option<u64>,
+}
+
+impl Reader for ContentReader {
+    fn finish(&self) -> Option<Finish> {
+        match self.finish.clone()? {
+            Finish::Stop if self.calls > 0 => Some(Finish::ToolCalls),
+            finish => Some(finish),
+        }
+    }
+
+    fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
+        let chunk: Chunk = serde_json::from_str(&event.data)?;
+        if let Some(error) = chunk.error {
+            return Err(ChunkError::Reported(reported(&error)));
+        }
+        if let Some(candidate) = chunk.candidates.into_iter().flatten().next() {
+            for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
+                self.part(part, chunk.response_id.as_deref(), out);
+            }
+            let word = candidate.finish_reason.map(Loose::into_text).unwrap_or_default();
+            if word == "MALFORMED_FUNCTION_CALL" {
+                let said = candidate.finish_message.map(Loose::into_text).unwrap_or_default();
+                let reason = shortened(format!("it could not write its tool call: {said}").trim_end_matches([':', ' ']));
+                return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));
+            }
+            if !word.is_empty() {
+                self.finish = Some(finish(&word));
+                if self.is_signed {
+                    out.push_back(echo(DIALECT, self.parts.clone()));
+                }
+            }
+        }
+        if chunk.prompt_feedback.and_then(|feedback| feedback.block_reason).is_some_and(|reason| !reason.is_empty()) {
+            self.finish = Some(Finish::ContentFilter);
+        }
+        out.extend(chunk.usage_metadata.map(usage));
+        Ok(Progress::More)
+    }
+}
+
+impl ContentReader {
+    fn part(&mut self, part: Map<String, Value>, reply: Option<&str>, out: &mut VecDeque<Delta>) {
+        let text = part.get("text").and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        if part.get("thought") == Some(&Value::Bool(true)) {
+            out.extend(text.map(Delta::Reasoning));
+            return;
+        }
+        let signed = part.contains_key("thoughtSignature");
+        self.is_signed |= signed;
+        if let Some(call) = part.get("functionCall") {
+            out.push_back(called(call, self.calls, reply));
+            self.calls += 1;
+            self.parts.push(part.into());
+        } else if let Some(text) = text {
+            // Pieces of one text are sent back as one.
+            match self.parts.last_mut() {
+                Some(Value::Object(open)) if !signed && open.len() == 1 && open.contains_key("text") => {
+                    if let Some(Value::String(open)) = open.get_mut("text") {
+                        open.push_str(&text);
+                    }
+                }
+                _ => self.parts.push(part.into()),
+            }
+            out.push_back(Delta::Content(text));
+        } else if signed && part.contains_key("text") {
+            self.parts.push(part.into());
+        }
+    }
+}
+
+/// Calls come whole and mostly without an id, so they get one unlike those of other replies.
+fn called(call: &Value, index: u32, reply: Option<&str>) -> Delta {
+    let own = call["id"].as_str().filter(|id| !id.is_empty()).map(str::to_owned);
+    let id = own.unwrap_or_else(|| match reply {
+        Some(reply) => format!("call_{reply}_{index}"),
+        None => format!("call_{index}"),
+    });
+    let arguments = match &call["args"] {
+        Value::Null => "{}".to_owned(),
+        args => args.to_string(),
+    };
+    Delta::ToolCall { index, id: Some(id.into()), name: Some(call["name"].as_str().unwrap_or_default().into()), arguments }
+}
+
+fn finish(word: &str) -> Finish {
+    match word {
+        "STOP" => Finish::Stop,
+        "MAX_TOKENS" => Finish::Length,
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => Finish::ContentFilter,
+        other => Finish::Other(shortened(other)),
+    }
+}
+
+/// Gemini counts thoughts beside the output, and what its own tools read beside the input.
+fn usage(usage: WireUsage) -> Delta {
+    let tokens = Option::unwrap_or_default;
+    let reasoning_tokens = tokens(usage.thoughts_token_count);
+    Delta::Usage(Usage {
+        input_tokens: tokens(usage.prompt_token_count).saturating_add(tokens(usage.tool_use_prompt_token_count)),
+        output_tokens: tokens(usage.candidates_token_count).saturating_add(reasoning_tokens),
+        cached_tokens: tokens(usage.cached_content_token_count),
+        reasoning_tokens,
+        ..Usage::default()
+    })
+}

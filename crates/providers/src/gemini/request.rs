@@ -1,0 +1,277 @@
+//! A [`ModelRequest`] as the JSON body of this dialect.
+
+use std::borrow::Cow;
+
+use polis_domain::ToolCall;
+use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use super::reply::DIALECT;
+use crate::parts::{effort_word, object, system_with_schema};
+use crate::wire::echoed;
+
+/// Stands for the signature of a call that another model made; newer models refuse a call without one.
+const FOREIGN: &str = "skip_thought_signature_validator";
+
+/// Writes the body.
+pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
+    let mut body = Map::new();
+    let mut config = Map::new();
+    // Before the third generation, tools and a shape exclude each other.
+    let in_words = !request.tools.is_empty() && !is_third(model);
+    let system = if in_words { system_with_schema(request) } else { Cow::Borrowed(&*request.system) };
+    if !system.is_empty() {
+        body.insert("systemInstruction".to_owned(), json!({ "parts": [{ "text": system }] }));
+    }
+    body.insert("contents".to_owned(), contents(request, model).into());
+    if !request.tools.is_empty() {
+        let tools: Vec<_> = request.tools.iter().map(tool).collect();
+        body.insert("tools".to_owned(), json!([{ "functionDeclarations": tools }]));
+    }
+    config.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
+    config.extend(request.max_tokens.map(|limit| ("maxOutputTokens".to_owned(), limit.into())));
+    if let Some(format) = request.format.as_ref().filter(|_| !in_words) {
+        config.insert("responseMimeType".to_owned(), "application/json".into());
+        config.insert("responseJsonSchema".to_owned(), format.schema.clone());
+    }
+    config.extend(thinking(model, request.effort).map(|thinking| ("thinkingConfig".to_owned(), thinking)));
+    if !config.is_empty() {
+        body.insert("generationConfig".to_owned(), config.into());
+    }
+    serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
+}
+
+/// How much to think, and that we want to see it; nothing for models that do not think.
+fn thinking(model: &str, effort: Option<Effort>) -> Option<Value> {
+    let never = ["gemini-1", "gemini-2.0"].iter().any(|start| model.starts_with(start));
+    let made_for_else = ["image", "tts", "audio", "embedding", "live"].iter().any(|part| model.contains(part));
+    if !model.starts_with("gemini") || never || made_for_else {
+        return None;
+    }
+    let mut thinking = json!({ "includeThoughts": true });
+    if let Some(effort) = effort {
+        if model.starts_with("gemini-2.5") {
+            thinking["thinkingBudget"] = match effort {
+                Effort::Low if model.contains("pro") => 128.into(),
+                Effort::Low => 0.into(),
+                Effort::Medium => 8192.into(),
+                Effort::High => 24_576.into(),
+            };
+        } else {
+            // The first of the third generation knows only two degrees.
+            let effort = if model.starts_with("gemini-3-pro") && effort == Effort::Medium { Effort::High } else { effort };
+            thinking["thinkingLevel"] = effort_word(effort).into();
+        }
+    }
+    Some(thinking)
+}
+
+fn is_third(model: &str) -> bool {
+    !["gemini-1", "gemini-2", "gemma"].iter().any(|start| model.starts_with(start))
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({ "name": &*tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters })
+}
+
+/// The conversation in turns: what follows on the same side is one content.
+fn contents(request: &ModelRequest, model: &str) -> Vec<Value> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in &request.messages {
+        let (role, parts): (_, Vec<Value>) = match message {
+            ChatMessage::User { text, images } => ("user", images.iter().map(image).chain(said(text)).collect()),
+            ChatMessage::Assistant { text, tool_calls, echo, .. } => {
+                let parts = match echoed(DIALECT, echo.as_ref()) {
+                    Some(parts) => again(parts, tool_calls.len()),
+                    None => said(text).into_iter().chain(calls(tool_calls, model)).collect(),
+                };
+                ("model", parts)
+            }
+            ChatMessage::Tool { call_id, name, content, is_error } => {
+                let key = if *is_error { "error" } else { "result" };
+                let mut response = json!({ "name": &**name, "response": { key: &**content } });
+                if has_own_id(&turns, call_id) {
+                    response["id"] = (&**call_id).into();
+                }
+                ("user", vec![json!({ "functionResponse": response })])
+            }
+        };
+        match turns.last_mut() {
+            Some((last, open)) if *last == role => open.extend(parts),
+            _ if parts.is_empty() => {}
+            _ => turns.push((role, parts)),
+        }
+    }
+    turns.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
+}
+
+/// Whether the vendor itself gave a call this id.
+fn has_own_id(turns: &[(&str, Vec<Value>)], id: &str) -> bool {
+    turns.iter().rev().any(|(_, parts)| parts.iter().any(|part| part["functionCall"]["id"] == *id))
+}
+
+/// The parts of a reply as they were, without the calls that were dropped.
+fn again(parts: &[Value], calls: usize) -> Vec<Value> {
+    let mut left = calls;
+    let mut is_kept = |part: &&Value| {
+        let is_call = part.get("functionCall").is_some();
+        let kept = !is_call || left > 0;
+        left = left.saturating_sub(usize::from(is_call));
+        kept
+    };
+    parts.iter().filter(|part| is_kept(part)).cloned().collect()
+}
+
+fn said(text: &str) -> Option<Value> {
+    (!text.is_empty()).then(|| json!({ "text": text }))
+}
+
+fn image(image: &Image) -> Value {
+    match image {
+        Image::Inline { media_type, data } => json!({ "inlineData": { "mimeType": &**media_type, "data": &**data } }),
+        Image::Url(url) => json!({ "fileData": { "fileUri": &**url } }),
+    }
+}
+
+/// Calls that another model made.
+fn calls(calls: &[ToolCall], model: &str) -> impl Iterator<Item = Value> {
+    let is_third = is_third(model);
+    calls.iter().enumerate().map(move |(place, call)| {
+        let mut part = json!({ "functionCall": { "name": &*call.name, "args": object(&call.arguments) } });
+        if is_third && place == 0 {
+            part["thoughtSignature"] = FOREIGN.into();
+        }
+        part
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use polis_domain::EffectClass;
+    use polis_ports::Format;
+
+    use super::*;
+
+    fn wire(request: &ModelRequest, model: &str) -> Value {
+        serde_json::from_slice(&body(request, model)).unwrap()
+    }
+
+    fn call(id: &str, arguments: &str) -> ToolCall {
+        ToolCall { id: id.into(), name: "f".into(), arguments: arguments.into() }
+    }
+
+    fn result(id: &str, content: &str, is_error: bool) -> ChatMessage {
+        ChatMessage::Tool { call_id: id.into(), name: "f".into(), content: content.into(), is_error }
+    }
+
+    fn asking() -> ModelRequest {
+        let schema = json!({ "type": "object" });
+        let signed = json!({ "functionCall": { "name": "f", "args": {}, "id": "own" }, "thoughtSignature": "s" });
+        let torn = json!({ "functionCall": { "name": "f", "args": {} } });
+        ModelRequest {
+            system: "be brief".into(),
+            messages: vec![
+                ChatMessage::User {
+                    text: "look".into(),
+                    images: vec![
+                        Image::Inline { media_type: "image/png".into(), data: "QUJD".into() },
+                        Image::Url("https://h/i.png".into()),
+                    ],
+                },
+                ChatMessage::Assistant {
+                    text: "".into(),
+                    reasoning: "hm".into(),
+                    tool_calls: vec![call("own", "{}")],
+                    echo: Some(Arc::new(json!({ "dialect": DIALECT, "items": [signed, torn] }))),
+                },
+                result("own", "text", false),
+                ChatMessage::Assistant {
+                    text: "again".into(),
+                    reasoning: "".into(),
+                    tool_calls: vec![call("b", "{\"x\":1}"), call("c", "")],
+                    echo: Some(Arc::new(json!({ "dialect": "anthropic", "items": [1] }))),
+                },
+                result("b", "gone", true),
+                result("c", "", false),
+            ],
+            tools: Arc::new([ToolSpec {
+                name: "f".into(),
+                description: "Does.".into(),
+                parameters: schema.clone(),
+                class: EffectClass::Read,
+            }]),
+            temperature: Some(0.5),
+            max_tokens: Some(9),
+            format: Some(Arc::new(Format { name: "n".to_owned(), schema })),
+            ..ModelRequest::default()
+        }
+    }
+
+    #[test]
+    fn the_body_is_as_documented() {
+        let want = json!({
+            "systemInstruction": { "parts": [{ "text": "be brief" }] },
+            "contents": [
+                { "role": "user", "parts": [
+                    { "inlineData": { "mimeType": "image/png", "data": "QUJD" } },
+                    { "fileData": { "fileUri": "https://h/i.png" } },
+                    { "text": "look" },
+                ] },
+                { "role": "model", "parts": [
+                    { "functionCall": { "name": "f", "args": {}, "id": "own" }, "thoughtSignature": "s" },
+                ] },
+                { "role": "user", "parts": [
+                    { "functionResponse": { "name": "f", "response": { "result": "text" }, "id": "own" } },
+                ] },
+                { "role": "model", "parts": [
+                    { "text": "again" },
+                    { "functionCall": { "name": "f", "args": { "x": 1 } }, "thoughtSignature": FOREIGN },
+                    { "functionCall": { "name": "f", "args": {} } },
+                ] },
+                { "role": "user", "parts": [
+                    { "functionResponse": { "name": "f", "response": { "error": "gone" } } },
+                    { "functionResponse": { "name": "f", "response": { "result": "" } } },
+                ] },
+            ],
+            "tools": [{ "functionDeclarations": [
+                { "name": "f", "description": "Does.", "parametersJsonSchema": { "type": "object" } },
+            ] }],
+            "generationConfig": {
+                "temperature": 0.5, "maxOutputTokens": 9,
+                "responseMimeType": "application/json", "responseJsonSchema": { "type": "object" },
+                "thinkingConfig": { "includeThoughts": true },
+            },
+        });
+        assert_eq!(wire(&asking(), "gemini-3-flash-preview"), want);
+    }
+
+    #[test]
+    fn a_shape_beside_tools_is_said_in_words_to_those_who_cannot_have_both() {
+        let got = wire(&asking(), "gemini-2.5-flash");
+        assert_eq!(got["generationConfig"].get("responseMimeType"), None);
+        let system = got["systemInstruction"]["parts"][0]["text"].as_str().unwrap();
+        assert!(system.starts_with("be brief\n\nAnswer with JSON alone"), "{system}");
+        let alone = ModelRequest { tools: Arc::new([]), ..asking() };
+        assert_eq!(wire(&alone, "gemini-2.5-flash")["generationConfig"]["responseMimeType"], "application/json");
+    }
+
+    #[test]
+    fn effort_is_a_budget_or_a_level() {
+        let cases = [
+            ("gemini-2.5-flash", Some(Effort::Low), Some(json!({ "includeThoughts": true, "thinkingBudget": 0 }))),
+            ("gemini-2.5-pro", Some(Effort::Low), Some(json!({ "includeThoughts": true, "thinkingBudget": 128 }))),
+            ("gemini-2.5-pro", Some(Effort::High), Some(json!({ "includeThoughts": true, "thinkingBudget": 24576 }))),
+            ("gemini-3-pro-preview", Some(Effort::Medium), Some(json!({ "includeThoughts": true, "thinkingLevel": "high" }))),
+            ("gemini-3.8-flash", Some(Effort::Medium), Some(json!({ "includeThoughts": true, "thinkingLevel": "medium" }))),
+            ("gemini-flash-latest", None, Some(json!({ "includeThoughts": true }))),
+            ("gemini-2.0-flash", Some(Effort::High), None),
+            ("gemini-2.5-flash-image", Some(Effort::High), None),
+            ("gemma-3-27b-it", Some(Effort::High), None),
+        ];
+        for (model, effort, want) in cases {
+            assert_eq!(thinking(model, effort), want, "{model}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What Ollama sends, line by line or as one object, as deltas.
+
+use std::collections::VecDeque;
+
+use polis_domain::{Finish, Usage};
+use polis_ports::Delta;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::sse::Event;
+use crate::wire::{ChunkError, Loose, Progress, Reader, reported, shortened};
+
+/// Reads the lines of one reply.
+#[derive(Debug, Default)]
+pub(crate) struct OllamaReader {
+    calls: u32,
+    finish: Option<Finish>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Line {
+    created_at: Option<String>,
+    message: Option<Message>,
+    done: Option<bool>,
+    done_reason: Option<Loose>,
+    prompt_eval_count: Option<u64>,
+    eval_count: Option<u64>,
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Message {
+    content: Option<Loose>,
+    thinking: Option<Loose>,
+    tool_calls: Option<Vec<Call>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Call {
+    id: Option<Loose>,
+    function: Option<Function>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Function {
+    name: Option<Loose>,
+    arguments: Option<Loose>,
+}
+
+impl Reader for OllamaReader {
+    fn finish(&self) -> Option<Finish> {
+        self.finish.clone()
+    }
+
+    fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
+        let line: Line = serde_json::from_str(&event.data)?;
+        if let Some(error) = line.error {
+            return Err(ChunkError::Reported(reported(&error)));
+        }
+        if let Some(message) = line.message {
+            let text = |loose: Option<Loose>| loose.map(Loose::into_text).filter(|text| !text.is_empty());
+            out.extend(text(message.thinking).map(Delta::Reasoning));
+            out.extend(text(message.content).map(Delta::Content));
+            for call in message.tool_calls.into_iter().flatten() {
+                out.push_back(self.call(call, line.created_at.as_deref()));
+            }
+        }
+        if line.done != Some(true) {
+            return Ok(Progress::More);
+        }
+        out.push_back(Delta::Usage(Usage {
+            input_tokens: line.prompt_eval_count.unwrap_or_default(),
+            output_tokens: line.eval_count.unwrap_or_default(),
+            ..Usage::default()
+        }));
+        let word = line.done_reason.map(Loose::into_text).unwrap_or_default();
+        self.finish = Some(match word.as_str() {
+            "length" => Finish::Length,
+            "stop" | "" if self.calls > 0 => Finish::ToolCalls,
+            // Older servers give no reason.
+            "stop" | "" => Finish::Stop,
+            other => Finish::Other(shortened(other)),
+        });
+        Ok(Progress::Last)
+    }
+}
+
+impl OllamaReader {
+    /// Calls come whole; older servers give them no id, so they get one unlike those of other replies.
+    fn call(&mut self, call: Call, time: Option<&str>) -> Delta {
+        let text = |loose: Option<Loose>| loose.map(Loose::into_text).unwrap_or_default();
+        let function = call.function.unwrap_or_default();
+        let index = self.calls;
+        self.calls += 1;
+        let mut id = text(call.id);
+        if id.is_empty() {
+            let time: String = time.unwrap_or_default().chars().filter(char::is_ascii_digit).collect();
+            id = format!("call_{time}_{index}");
+        }
+        let arguments = Some(text(function.arguments)).filter(|text| !text.is_empty()).unwrap_or_else(|| "{}".to_owned());
+        Delta::ToolCall { index, id: Some(id.into()), name: Some(text(function.name).into()), arguments }
+    }
+}

@@ -1,0 +1,141 @@
+//! A [`ModelRequest`] as the JSON body of this dialect.
+
+use polis_domain::ToolCall;
+use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use crate::parts::{effort_word, object, told};
+
+/// Writes the body.
+pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), model.into());
+    body.insert("stream".to_owned(), true.into());
+    let system = (!request.system.is_empty()).then(|| json!({ "role": "system", "content": &*request.system }));
+    let messages: Vec<_> = system.into_iter().chain(request.messages.iter().map(message)).collect();
+    body.insert("messages".to_owned(), messages.into());
+    if !request.tools.is_empty() {
+        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    }
+    if let Some(format) = &request.format {
+        body.insert("format".to_owned(), format.schema.clone());
+    }
+    if let Some(effort) = request.effort {
+        // Only this family knows degrees; the others think or do not.
+        let think = if model.contains("gpt-oss") { effort_word(effort).into() } else { Value::Bool(effort != Effort::Low) };
+        body.insert("think".to_owned(), think);
+    }
+    let mut options = Map::new();
+    options.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
+    options.extend(request.max_tokens.map(|limit| ("num_predict".to_owned(), limit.into())));
+    if !options.is_empty() {
+        body.insert("options".to_owned(), options.into());
+    }
+    serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
+}
+
+fn message(message: &ChatMessage) -> Value {
+    match message {
+        ChatMessage::User { text, images } => {
+            let (mut text, mut inline) = (text.to_string(), Vec::new());
+            for image in images {
+                match image {
+                    Image::Inline { data, .. } => inline.push(&**data),
+                    // It fetches nothing; the model is told at least where the picture is.
+                    Image::Url(url) => text.push_str(&format!("\n(image: {url})")),
+                }
+            }
+            let mut said = json!({ "role": "user", "content": text });
+            if !inline.is_empty() {
+                said["images"] = inline.into();
+            }
+            said
+        }
+        ChatMessage::Assistant { text, reasoning, tool_calls, .. } => {
+            let mut said = json!({ "role": "assistant", "content": &**text });
+            if !tool_calls.is_empty() {
+                said["tool_calls"] = tool_calls.iter().map(call).collect();
+                if !reasoning.is_empty() {
+                    said["thinking"] = (&**reasoning).into();
+                }
+            }
+            said
+        }
+        ChatMessage::Tool { name, content, is_error, call_id } => {
+            json!({ "role": "tool", "tool_name": &**name, "tool_call_id": &**call_id, "content": told(content, *is_error) })
+        }
+    }
+}
+
+fn call(call: &ToolCall) -> Value {
+    json!({ "id": &*call.id, "function": { "name": &*call.name, "arguments": object(&call.arguments) } })
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({ "type": "function", "function": {
+        "name": &*tool.name, "description": tool.description, "parameters": tool.parameters } })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use polis_domain::EffectClass;
+    use polis_ports::Format;
+
+    use super::*;
+
+    #[test]
+    fn the_body_is_as_documented() {
+        let schema = json!({ "type": "object", "properties": { "a": {} } });
+        let call = ToolCall { id: "x".into(), name: "f".into(), arguments: "{\"a\":1}".into() };
+        let request = ModelRequest {
+            system: "be brief".into(),
+            messages: vec![
+                ChatMessage::User {
+                    text: "look".into(),
+                    images: vec![
+                        Image::Inline { media_type: "image/png".into(), data: "QUJD".into() },
+                        Image::Url("https://h/i.png".into()),
+                    ],
+                },
+                ChatMessage::Assistant { text: "".into(), reasoning: "hm".into(), tool_calls: vec![call], echo: None },
+                ChatMessage::Tool { call_id: "x".into(), name: "f".into(), content: "gone".into(), is_error: true },
+                ChatMessage::assistant("so"),
+            ],
+            tools: Arc::new([ToolSpec {
+                name: "f".into(),
+                description: "Does.".into(),
+                parameters: schema.clone(),
+                class: EffectClass::Read,
+            }]),
+            temperature: Some(0.5),
+            max_tokens: Some(9),
+            format: Some(Arc::new(Format { name: "n".to_owned(), schema: schema.clone() })),
+            effort: Some(Effort::High),
+            ..ModelRequest::default()
+        };
+        let got: Value = serde_json::from_slice(&body(&request, "qwen3:4b")).unwrap();
+        let want = json!({
+            "model": "qwen3:4b", "stream": true, "think": true, "format": schema,
+            "options": { "temperature": 0.5, "num_predict": 9 },
+            "tools": [{ "type": "function", "function": { "name": "f", "description": "Does.", "parameters": schema } }],
+            "messages": [
+                { "role": "system", "content": "be brief" },
+                { "role": "user", "content": "look\n(image: https://h/i.png)", "images": ["QUJD"] },
+                { "role": "assistant", "content": "", "thinking": "hm",
+                  "tool_calls": [{ "id": "x", "function": { "name": "f", "arguments": { "a": 1 } } }] },
+                { "role": "tool", "tool_name": "f", "tool_call_id": "x", "content": "error: gone" },
+                { "role": "assistant", "content": "so" },
+            ],
+        });
+        assert_eq!(got, want);
+        let think = |model: &str, effort| {
+            let request = ModelRequest { effort, ..ModelRequest::default() };
+            serde_json::from_slice::<Value>(&body(&request, model)).unwrap().get("think").cloned()
+        };
+        assert_eq!(think("gpt-oss:20b", Some(Effort::Low)), Some(json!("low")));
+        assert_eq!(think("qwen3", Some(Effort::Low)), Some(json!(false)));
+        assert_eq!(think("qwen3", None), None);
+    }
+}

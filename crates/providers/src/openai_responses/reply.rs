@@ -1,0 +1,276 @@
+//! What OpenAI's responses send, event by event or as one response, as deltas.
+
+use std::collections::VecDeque;
+
+use polis_domain::{Finish, Usage};
+use polis_ports::{Delta, ModelError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::sse::Event;
+use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
+
+/// Marks what this dialect wants back.
+pub(super) const DIALECT: &str = "openai_responses";
+
+/// Reads the events of one response.
+#[derive(Debug, Default)]
+pub(crate) struct ResponseReader {
+    calls: Vec<OpenCall>,
+    refused: bool,
+    /// Whether text or reasoning came in pieces; then the items at the end only repeat it.
+    streamed: bool,
+    finish: Option<Finish>,
+    /// Finished items, as they may have to be sent back.
+    items: Vec<Value>,
+}
+
+/// A tool call whose pieces are coming in; its place in the list is its index for us.
+#[derive(Debug)]
+struct OpenCall {
+    output_index: Option<u64>,
+    call_id: String,
+    has_arguments: bool,
+}
+
+/// One event; a whole response has its fields at the top.
+#[derive(Debug, Deserialize)]
+struct Piece {
+    r#type: Option<String>,
+    output_index: Option<u64>,
+    delta: Option<Loose>,
+    arguments: Option<Loose>,
+    item: Option<Value>,
+    response: Option<Response>,
+    error: Option<Value>,
+    code: Option<Value>,
+    message: Option<Loose>,
+    object: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Response {
+    status: Option<String>,
+    output: Option<Vec<Value>>,
+    incomplete_details: Option<Incomplete>,
+    error: Option<Value>,
+    usage: Option<WireUsage>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Incomplete {
+    reason: Option<Loose>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    input_tokens_details: Option<InputDetails>,
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct InputDetails {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct OutputDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+impl Reader for ResponseReader {
+    fn finish(&self) -> Option<Finish> {
+        self.finish.clone()
+    }
+
+    fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
+        let piece: Piece = serde_json::from_str(&event.data)?;
+        let kind = piece.r#type.as_deref().unwrap_or(&event.name);
+        match kind {
+            "response.output_text.delta" => self.said(piece.delta, Delta::Content, out),
+            "response.refusal.delta" => {
+                self.refused = true;
+                self.said(piece.delta, Delta::Content, out);
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.said(piece.delta, Delta::Reasoning, out);
+            }
+            "response.output_item.added" => {
+                if let Some(item) = piece.item.filter(is_call) {
+                    self.begin(piece.output_index, &item, out);
+                }
+            }
+            "response.function_call_arguments.delta" => {
+                self.more(piece.output_index, piece.delta.map(Loose::into_text).unwrap_or_default(), out);
+            }
+            "response.function_call_arguments.done" => {
+                self.settle(piece.output_index, piece.arguments.map(Loose::into_text).unwrap_or_default(), out);
+            }
+            "response.output_item.done" => {
+                if let Some(item) = piece.item {
+                    self.item(piece.output_index, item, out);
+                }
+            }
+            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "response.done" => {
+                if let Some(response) = piece.response {
+                    return self.end(response, out);
+                }
+            }
+            "error" => {
+                let error = piece
+                    .error
+                    .unwrap_or_else(|| json!({ "message": piece.message.map(Loose::into_text), "code": piece.code }));
+                return Err(ChunkError::Reported(reported(&error)));
+            }
+            // A whole response, or a bare error.
+            "" => {
+                if piece.object.as_deref() == Some("response") {
+                    return self.end(serde_json::from_str(&event.data)?, out);
+                }
+                if let Some(error) = piece.error {
+                    return Err(ChunkError::Reported(reported(&error)));
+                }
+            }
+            _ => {}
+        }
+        Ok(Progress::More)
+    }
+}
+
+impl ResponseReader {
+    fn said(&mut self, text: Option<Loose>, delta: fn(String) -> Delta, out: &mut VecDeque<Delta>) {
+        if let Some(text) = text.map(Loose::into_text).filter(|text| !text.is_empty()) {
+            self.streamed = true;
+            out.push_back(delta(text));
+        }
+    }
+
+    fn begin(&mut self, output_index: Option<u64>, item: &Value, out: &mut VecDeque<Delta>) {
+        let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
+        let (id, arguments) = (text("call_id"), text("arguments"));
+        let index = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
+        self.calls.push(OpenCall { output_index, call_id: id.clone(), has_arguments: !arguments.is_empty() });
+        out.push_back(Delta::ToolCall { index, id: Some(id.into()), name: Some(text("name").into()), arguments });
+    }
+
+    fn more(&mut self, output_index: Option<u64>, arguments: String, out: &mut VecDeque<Delta>) {
+        let place = self.calls.iter().rposition(|call| call.output_index == output_index);
+        if let Some(place) = place.filter(|_| !arguments.is_empty()) {
+            self.calls[place].has_arguments = true;
+            let index = u32::try_from(place).unwrap_or(u32::MAX);
+            out.push_back(Delta::ToolCall { index, id: None, name: None, arguments });
+        }
+    }
+
+    /// Takes the whole arguments of a call, unless they came in pieces.
+    fn settle(&mut self, output_index: Option<u64>, arguments: String, out: &mut VecDeque<Delta>) {
+        let open = self.calls.iter().rfind(|call| call.output_index == output_index);
+        if open.is_some_and(|call| !call.has_arguments) {
+            self.more(output_index, arguments, out);
+        }
+    }
+
+    /// Takes a finished item.
+    fn item(&mut self, output_index: Option<u64>, item: Value, out: &mut VecDeque<Delta>) {
+        if is_call(&item) {
+            if !self.calls.iter().any(|call| item["call_id"] == *call.call_id) {
+                self.begin(output_index, &item, out);
+            }
+            self.settle(output_index, item["arguments"].as_str().unwrap_or_default().to_owned(), out);
+        }
+        self.items.extend(to_send(&item));
+    }
+
+    /// Takes the response at its end.
+    fn end(&mut self, response: Response, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
+        if let Some(error) = response.error {
+            return Err(ChunkError::Reported(reported(&error)));
+        }
+        let output = response.output.unwrap_or_default();
+        if !self.streamed {
+            output.iter().for_each(|item| self.words(item, out));
+        }
+        if self.items.is_empty() {
+            for (place, item) in output.into_iter().enumerate() {
+                self.item(Some(place as u64), item, out);
+            }
+        }
+        if self.items.iter().any(|item| item["encrypted_content"].is_string()) {
+            out.push_back(echo(DIALECT, std::mem::take(&mut self.items)));
+        }
+        out.extend(response.usage.map(usage));
+        let cut = response.incomplete_details.and_then(|details| details.reason).map(Loose::into_text);
+        self.finish = Some(match (response.status.as_deref(), cut.as_deref()) {
+            (Some("incomplete"), Some("max_output_tokens")) => Finish::Length,
+            (Some("incomplete"), Some("content_filter")) => Finish::ContentFilter,
+            (Some("incomplete"), other) => Finish::Other(shortened(other.unwrap_or("incomplete"))),
+            (Some("completed") | None, _) if self.refused => Finish::Refusal,
+            (Some("completed") | None, _) if !self.calls.is_empty() => Finish::ToolCalls,
+            (Some("completed") | None, _) => Finish::Stop,
+            (Some(status), _) => {
+                let reason = format!("the response is {}", shortened(status));
+                return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));
+            }
+        });
+        Ok(Progress::Last)
+    }
+
+    /// The words of an item that did not come in pieces.
+    fn words(&mut self, item: &Value, out: &mut VecDeque<Delta>) {
+        let parts = ["summary", "content"].into_iter().filter_map(|key| item[key].as_array()).flatten();
+        for part in parts {
+            let text = |key: &str| part[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+            match part["type"].as_str() {
+                Some("output_text") => out.extend(text("text").map(Delta::Content)),
+                Some("summary_text" | "reasoning_text") => out.extend(text("text").map(Delta::Reasoning)),
+                Some("refusal") => {
+                    self.refused = true;
+                    out.extend(text("refusal").map(Delta::Content));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_call(item: &Value) -> bool {
+    item["type"] == "function_call"
+}
+
+/// What of an item is sent back: reasoning as it was, the rest in its place among it.
+fn to_send(item: &Value) -> Option<Value> {
+    match item["type"].as_str()? {
+        "reasoning" => {
+            let mut item = item.clone();
+            item.as_object_mut()?.remove("status");
+            Some(item)
+        }
+        "function_call" => Some(json!({ "type": "function_call", "call_id": item["call_id"] })),
+        "message" => {
+            let mut message = json!({ "type": "message", "role": "assistant", "content": item["content"] });
+            // Newer models tell their notes from their answers by it.
+            if let Some(phase) = item.get("phase") {
+                message["phase"] = phase.clone();
+            }
+            Some(message)
+        }
+        _ => None,
+    }
+}
+
+fn usage(usage: WireUsage) -> Delta {
+    let input = usage.input_tokens_details.unwrap_or_default();
+    let output = usage.output_tokens_details.unwrap_or_default();
+    Delta::Usage(Usage {
+        input_tokens: usage.input_tokens.unwrap_or_default(),
+        output_tokens: usage.output_tokens.unwrap_or_default(),
+        cached_tokens: input.cached_tokens.unwrap_or_default(),
+        cache_write_tokens: input.cache_write_tokens.unwrap_or_default(),
+        reasoning_tokens: output.reasoning_tokens.unwrap_or_default(),
+        ..Usage::default()
+    })
+}

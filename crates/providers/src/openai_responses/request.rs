@@ -1,0 +1,181 @@
+//! A [`ModelRequest`] as the JSON body of this dialect.
+
+use polis_domain::ToolCall;
+use polis_ports::{ChatMessage, Image, ModelRequest, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use super::reply::DIALECT;
+use crate::parts::{cache_key, closed, effort_word, image_url, is_strict, openai_thinks, readable, told};
+use crate::wire::echoed;
+
+/// The least limit of output tokens that is taken.
+const LEAST_TOKENS: u32 = 16;
+
+/// Writes the body.
+pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
+    let thinks = openai_thinks(model);
+    let mut body = Map::new();
+    body.insert("model".to_owned(), model.into());
+    body.insert("stream".to_owned(), true.into());
+    body.insert("store".to_owned(), false.into());
+    body.insert("prompt_cache_key".to_owned(), cache_key(request));
+    if !request.system.is_empty() {
+        body.insert("instructions".to_owned(), (&*request.system).into());
+    }
+    body.insert("input".to_owned(), request.messages.iter().flat_map(items).collect());
+    if !request.tools.is_empty() {
+        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    }
+    if let Some(limit) = request.max_tokens {
+        body.insert("max_output_tokens".to_owned(), limit.max(LEAST_TOKENS).into());
+    }
+    if thinks {
+        body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
+        body.extend(request.effort.map(|effort| ("reasoning".to_owned(), json!({ "effort": effort_word(effort) }))));
+    } else {
+        body.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
+    }
+    if let Some(format) = &request.format {
+        let schema = closed(&format.schema);
+        let strict = is_strict(&schema);
+        let format = json!({ "type": "json_schema", "name": format.name, "schema": schema, "strict": strict });
+        body.insert("text".to_owned(), json!({ "format": format }));
+    }
+    serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    // Without the last word the schema would have to be a strict one.
+    json!({ "type": "function", "name": &*tool.name, "description": tool.description, "parameters": tool.parameters, "strict": false })
+}
+
+fn items(message: &ChatMessage) -> Vec<Value> {
+    match message {
+        ChatMessage::User { text, images } if images.is_empty() => vec![json!({ "role": "user", "content": &**text })],
+        ChatMessage::User { text, images } => {
+            let text = (!text.is_empty()).then(|| json!({ "type": "input_text", "text": &**text }));
+            let parts: Vec<_> = text.into_iter().chain(images.iter().map(image)).collect();
+            vec![json!({ "role": "user", "content": parts })]
+        }
+        ChatMessage::Assistant { text, tool_calls, echo, .. } => match echoed(DIALECT, echo.as_ref()) {
+            Some(items) => {
+                let is_new = |call: &&ToolCall| !items.iter().any(|item| item["call_id"] == *call.id);
+                let new = tool_calls.iter().filter(is_new).map(call);
+                items.iter().filter_map(|item| again(item, tool_calls)).chain(new).collect()
+            }
+            None => said(text).into_iter().chain(tool_calls.iter().map(call)).collect(),
+        },
+        ChatMessage::Tool { call_id, content, is_error, .. } => {
+            vec![json!({ "type": "function_call_output", "call_id": &**call_id, "output": told(content, *is_error) })]
+        }
+    }
+}
+
+/// An item of a reply as it was; calls that were dropped are left out.
+fn again(item: &Value, calls: &[ToolCall]) -> Option<Value> {
+    if item["type"] != "function_call" {
+        return Some(item.clone());
+    }
+    calls.iter().find(|other| item["call_id"] == *other.id).map(call)
+}
+
+fn said(text: &str) -> Option<Value> {
+    (!text.is_empty()).then(|| json!({ "role": "assistant", "content": text }))
+}
+
+fn image(image: &Image) -> Value {
+    json!({ "type": "input_image", "image_url": image_url(image) })
+}
+
+fn call(call: &ToolCall) -> Value {
+    json!({ "type": "function_call", "call_id": &*call.id, "name": &*call.name, "arguments": readable(&call.arguments) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use polis_domain::EffectClass;
+    use polis_ports::{Effort, Format};
+
+    use super::*;
+
+    fn called(id: &str, arguments: &str) -> ToolCall {
+        ToolCall { id: id.into(), name: "f".into(), arguments: arguments.into() }
+    }
+
+    #[test]
+    fn the_body_is_as_documented() {
+        let thought = json!({ "type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "e" });
+        let request = ModelRequest {
+            system: "be brief".into(),
+            messages: vec![
+                ChatMessage::User {
+                    text: "look".into(),
+                    images: vec![Image::Inline { media_type: "image/png".into(), data: "QUJD".into() }],
+                },
+                ChatMessage::Assistant {
+                    text: "".into(),
+                    reasoning: "".into(),
+                    tool_calls: vec![called("a", "{\"x\":1}")],
+                    echo: Some(Arc::new(json!({ "dialect": DIALECT, "items": [
+                        thought,
+                        { "type": "function_call", "call_id": "a" },
+                        { "type": "function_call", "call_id": "torn" },
+                    ] }))),
+                },
+                ChatMessage::Tool { call_id: "a".into(), name: "f".into(), content: "gone".into(), is_error: true },
+                ChatMessage::Assistant {
+                    text: "again".into(),
+                    reasoning: "".into(),
+                    tool_calls: vec![called("b", "")],
+                    echo: Some(Arc::new(json!({ "dialect": "gemini", "items": [1] }))),
+                },
+                ChatMessage::Tool { call_id: "b".into(), name: "f".into(), content: "ok".into(), is_error: false },
+                ChatMessage::user("and?"),
+            ],
+            tools: Arc::new([ToolSpec {
+                name: "f".into(),
+                description: "Does.".into(),
+                parameters: json!({ "type": "object" }),
+                class: EffectClass::Read,
+            }]),
+            temperature: Some(0.5),
+            max_tokens: Some(9),
+            effort: Some(Effort::High),
+            format: Some(Arc::new(Format {
+                name: "n".to_owned(),
+                schema: json!({ "type": "object", "properties": { "a": {} } }),
+            })),
+            ..ModelRequest::default()
+        };
+        let wire = |model: &str| serde_json::from_slice::<Value>(&body(&request, model)).unwrap();
+        let mut got = wire("gpt-5.6-sol");
+        assert!(got["prompt_cache_key"].take().is_string());
+        let want = json!({
+            "model": "gpt-5.6-sol", "stream": true, "store": false, "prompt_cache_key": null,
+            "instructions": "be brief", "max_output_tokens": 16,
+            "include": ["reasoning.encrypted_content"], "reasoning": { "effort": "high" },
+            "input": [
+                { "role": "user", "content": [
+                    { "type": "input_text", "text": "look" },
+                    { "type": "input_image", "image_url": "data:image/png;base64,QUJD" },
+                ] },
+                thought,
+                { "type": "function_call", "call_id": "a", "name": "f", "arguments": "{\"x\":1}" },
+                { "type": "function_call_output", "call_id": "a", "output": "error: gone" },
+                { "role": "assistant", "content": "again" },
+                { "type": "function_call", "call_id": "b", "name": "f", "arguments": "{}" },
+                { "type": "function_call_output", "call_id": "b", "output": "ok" },
+                { "role": "user", "content": "and?" },
+            ],
+            "tools": [{ "type": "function", "name": "f", "description": "Does.", "parameters": { "type": "object" }, "strict": false }],
+            "text": { "format": { "type": "json_schema", "name": "n", "strict": false,
+                "schema": { "type": "object", "properties": { "a": {} }, "additionalProperties": false } } },
+        });
+        assert_eq!(got, want);
+        let plain = wire("gpt-4o");
+        assert_eq!(plain["temperature"], 0.5);
+        assert_eq!((plain.get("include"), plain.get("reasoning")), (None, None));
+    }
+}

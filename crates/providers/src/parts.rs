@@ -1,0 +1,175 @@
+//! What every dialect does alike with the parts of a request: schemas, arguments, ids, results.
+
+use std::borrow::Cow;
+
+use polis_domain::Digest;
+use polis_ports::{Effort, Image, ModelRequest};
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
+
+/// The schema with every object closed: vendors that promise a shape want it so.
+pub(crate) fn closed(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    close(&mut schema, MAX_DEPTH);
+    schema
+}
+
+/// How deep a schema is looked into.
+const MAX_DEPTH: usize = 64;
+
+fn close(schema: &mut Value, depth: usize) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("properties").is_some_and(Value::is_object) && !fields.contains_key("additionalProperties") {
+                fields.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            fields.values_mut().for_each(|field| close(field, depth));
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(|part| close(part, depth)),
+        _ => {}
+    }
+}
+
+/// Whether OpenAI's strict mode takes the schema: every object closed, every property required.
+pub(crate) fn is_strict(schema: &Value) -> bool {
+    fn check(schema: &Value, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        match schema {
+            Value::Object(fields) => {
+                let whole = fields.get("properties").and_then(Value::as_object).is_none_or(|properties| {
+                    let required = fields.get("required").and_then(Value::as_array);
+                    let is_required = |name: &String| required.is_some_and(|names| names.iter().any(|other| other == name));
+                    fields.get("additionalProperties") == Some(&Value::Bool(false)) && properties.keys().all(is_required)
+                });
+                whole && fields.values().all(|field| check(field, depth))
+            }
+            Value::Array(parts) => parts.iter().all(|part| check(part, depth)),
+            _ => true,
+        }
+    }
+    schema.get("type") == Some(&json!("object")) && check(schema, MAX_DEPTH)
+}
+
+/// The words that ask for a shape where the vendor has no field for it.
+pub(crate) fn in_words(schema: &Value) -> String {
+    format!("Answer with JSON alone, without any words around it, that fits this JSON schema:\n{schema}")
+}
+
+/// The system prompt, with the shape of the reply in words.
+pub(crate) fn system_with_schema(request: &ModelRequest) -> Cow<'_, str> {
+    match &request.format {
+        Some(format) if request.system.is_empty() => in_words(&format.schema).into(),
+        Some(format) => format!("{}\n\n{}", request.system, in_words(&format.schema)).into(),
+        None => Cow::Borrowed(&*request.system),
+    }
+}
+
+/// Arguments that vendors accept in a history. Many refuse the whole request when one earlier call of the model was no
+/// JSON, and the conversation would be stuck for ever.
+pub(crate) fn readable(arguments: &str) -> Cow<'_, str> {
+    if arguments.trim().is_empty() {
+        return "{}".into();
+    }
+    match serde_json::from_str::<IgnoredAny>(arguments) {
+        Ok(_) => arguments.into(),
+        Err(_) => json!({ "unreadable": arguments }).to_string().into(),
+    }
+}
+
+/// Arguments as the object that some dialects want.
+pub(crate) fn object(arguments: &str) -> Value {
+    match serde_json::from_str(&readable(arguments)) {
+        Ok(Value::Object(fields)) => Value::Object(fields),
+        Ok(Value::Null) | Err(_) => Value::Object(Map::new()),
+        Ok(other) => json!({ "value": other }),
+    }
+}
+
+/// A result for dialects that cannot mark it as a failure otherwise.
+pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
+    let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    if is_error && !says_so { format!("error: {content}").into() } else { content.into() }
+}
+
+/// A picture as the address that OpenAI's dialects want.
+pub(crate) fn image_url(image: &Image) -> Cow<'_, str> {
+    match image {
+        Image::Inline { media_type, data } => format!("data:{media_type};base64,{data}").into(),
+        Image::Url(url) => Cow::Borrowed(url),
+    }
+}
+
+/// The same for all requests that begin alike, so that OpenAI sends them to where their beginning is cached.
+pub(crate) fn cache_key(request: &ModelRequest) -> Value {
+    let names = request.tools.iter().map(|tool| &*tool.name);
+    let digest = Digest::of(std::iter::once(&*request.system).chain(names));
+    serde_json::to_value(digest).unwrap_or_default()
+}
+
+/// The word for an effort that most vendors use.
+pub(crate) fn effort_word(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+    }
+}
+
+/// Whether a model of OpenAI thinks before it speaks: those refuse `temperature`, the others `reasoning_effort`.
+pub(crate) fn openai_thinks(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let speaks = ["gpt-3", "gpt-4", "chatgpt", "davinci", "babbage"].iter().any(|start| name.starts_with(start));
+    !speaks && !name.contains("-chat")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_closed_at_every_depth_and_then_strict_if_all_is_required() {
+        let open = json!({ "type": "object", "required": ["a"], "properties": {
+            "a": { "type": "array", "items": { "type": "object", "properties": { "b": {} } } } } });
+        assert!(!is_strict(&open));
+        let shut = closed(&open);
+        assert_eq!(shut["additionalProperties"], false);
+        assert_eq!(shut["properties"]["a"]["items"]["additionalProperties"], false);
+        assert!(!is_strict(&shut), "b is not required");
+        let mut strict = shut;
+        strict["properties"]["a"]["items"]["required"] = json!(["b"]);
+        assert!(is_strict(&strict));
+        assert!(!is_strict(&json!({ "type": "string" })));
+        let free = json!({ "type": "object", "properties": {}, "additionalProperties": true });
+        assert_eq!(closed(&free), free);
+    }
+
+    #[test]
+    fn a_schema_without_bottom_is_no_trouble() {
+        let deep = (0..100).fold(json!({}), |inner, _| json!({ "properties": { "a": inner } }));
+        assert!(!is_strict(&closed(&deep)));
+    }
+
+    #[test]
+    fn arguments_become_what_vendors_take_back() {
+        assert_eq!(object(""), json!({}));
+        assert_eq!(object("{\"a\":1}"), json!({ "a": 1 }));
+        assert_eq!(object("[1]"), json!({ "value": [1] }));
+        assert_eq!(object("{\"a"), json!({ "unreadable": "{\"a" }));
+    }
+
+    #[test]
+    fn a_failure_says_so_once() {
+        assert_eq!(told("gone", true), "error: gone");
+        assert_eq!(told("Error: gone", true), "Error: gone");
+        assert_eq!(told("gone", false), "gone");
+        assert_eq!(told("坏了坏了", true), "error: 坏了坏了");
+    }
+
+    #[test]
+    fn the_models_that_think_are_known_by_name() {
+        let names =
+            ["gpt-5.6-sol", "o3-mini", "openai/gpt-5", "gpt-4.1-mini", "gpt-4o", "gpt-5-chat-latest", "chatgpt-4o-latest"];
+        assert_eq!(names.map(openai_thinks), [true, true, true, false, false, false, false]);
+    }
+}
