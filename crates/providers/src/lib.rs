@@ -5,7 +5,9 @@
 
 mod anthropic;
 mod api_key;
+mod circuit;
 mod gemini;
+mod guarded;
 mod http;
 mod models;
 mod offline;
@@ -14,15 +16,18 @@ mod openai_chat;
 mod openai_responses;
 mod parts;
 mod prices;
+mod rate;
 mod remote;
 mod sse;
 pub mod vendors;
 mod wire;
 
 pub use api_key::{ApiKey, BadKey};
+pub use guarded::Guarded;
 pub use http::Http;
 pub use models::{Checked, Listed, Models};
 pub use offline::Offline;
 pub use openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
 pub use prices::{BadPrices, Price, Prices};
+pub use rate::Rate;
 pub use remote::{BadAddress, Dialect, Remote, RemoteOptions};

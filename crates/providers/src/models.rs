@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::prices::window;
 use crate::vendors::{self, OpenError};
-use crate::{Price, Prices, Remote};
+use crate::{Guarded, Price, Prices, Rate, Remote};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -61,6 +61,17 @@ impl Models {
     #[must_use]
     pub fn with_prices(self, prices: Prices) -> Self {
         Self { prices: Arc::new(prices), ..self }
+    }
+
+    /// The same models, each of these vendors asked no faster than this.
+    pub fn with_rates(mut self, rates: impl IntoIterator<Item = (String, Rate)>) -> Result<Self, OpenError> {
+        for (vendor, rate) in rates {
+            let name = vendors::vendor_name(&vendor)?;
+            if let Some(remote) = self.remotes.get(name) {
+                self.vendors.insert(name, Ok(Arc::new(Guarded::new(name, remote.clone(), rate))));
+            }
+        }
+        Ok(self)
     }
 
     /// What models cost.

@@ -9,7 +9,7 @@ use polis_ports::Model;
 
 use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
 use crate::remote::{BadAddress, Dialect, Remote, RemoteOptions};
-use crate::{ApiKey, BadKey, Http, Models, Offline};
+use crate::{ApiKey, BadKey, Guarded, Http, Models, Offline, Rate};
 
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
@@ -295,8 +295,9 @@ pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = R
             return Err(error.clone());
         }
         let remotes = opened.iter().filter_map(|(name, opened)| Some((*name, opened.as_ref().ok()?.clone()))).collect();
-        let as_model = |remote: Arc<Remote>| -> Arc<dyn Model> { remote };
-        let mut vendors: BTreeMap<_, _> = opened.into_iter().map(|(name, opened)| (name, opened.map(as_model))).collect();
+        let guarded = |name, remote| -> Arc<dyn Model> { Arc::new(Guarded::new(name, remote, Rate::default())) };
+        let mut vendors: BTreeMap<_, _> =
+            opened.into_iter().map(|(name, opened)| (name, opened.map(|remote| guarded(name, remote)))).collect();
         vendors.insert(OFFLINE, Ok(Arc::new(Offline)));
         Ok(Models::new(default, vendors, remotes))
     }
