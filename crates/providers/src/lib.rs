@@ -4,6 +4,7 @@
 //! OpenAI-compatible address, [`Offline`] to nobody. Nothing here retries, counts money or knows of agents.
 
 mod api_key;
+pub mod cassette;
 mod http;
 mod models;
 mod offline;
@@ -12,6 +13,7 @@ mod sse;
 pub mod vendors;
 
 pub use api_key::{ApiKey, BadKey};
+pub use cassette::{CassetteError, Recorder, Replayer};
 pub use http::Http;
 pub use models::Models;
 pub use offline::Offline;

@@ -2,9 +2,11 @@
 #![cfg(test)]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod cassette;
 mod failing;
 mod models;
 mod offline;
 mod recordings;
+mod script;
 mod server;
 mod streaming;
