@@ -8,3 +8,4 @@ mod person;
 mod run;
 mod serve;
 mod support;
+mod tape;
