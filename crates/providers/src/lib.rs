@@ -5,6 +5,7 @@
 
 mod api_key;
 pub mod cassette;
+mod emulate;
 mod http;
 mod models;
 mod offline;
@@ -14,6 +15,7 @@ pub mod vendors;
 
 pub use api_key::{ApiKey, BadKey};
 pub use cassette::{CassetteError, Recorder, Replayer};
+pub use emulate::Emulated;
 pub use http::Http;
 pub use models::Models;
 pub use offline::Offline;

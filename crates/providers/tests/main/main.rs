@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod cassette;
+mod emulate;
 mod failing;
 mod models;
 mod offline;
