@@ -6,7 +6,7 @@ use polis_domain::ToolCall;
 use polis_ports::{ChatMessage, ModelRequest, ToolSpec};
 use serde::de::IgnoredAny;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Quirks, TokenLimit};
 
@@ -25,6 +25,9 @@ pub(super) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         temperature: request.temperature,
         max_tokens,
         max_completion_tokens,
+        response_format: request.format.as_deref().map(|format| {
+            json!({ "type": "json_schema", "json_schema": { "name": format.name, "schema": format.schema, "strict": true } })
+        }),
     };
     serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
 }
@@ -44,6 +47,8 @@ struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -140,7 +145,6 @@ mod tests {
     use std::sync::Arc;
 
     use polis_domain::EffectClass;
-    use serde_json::json;
 
     use super::*;
 
