@@ -26,6 +26,8 @@ pub(crate) struct Config {
     pub(crate) model: Option<String>,
     pub(crate) workspace: PathBuf,
     pub(crate) listen: SocketAddr,
+    /// Models that have no tools of their own.
+    pub(crate) emulated_tools: Vec<String>,
     /// The cassette, if there is one.
     pub(crate) tape: Option<Tape>,
     /// The files that a later start may read its configuration from.
@@ -48,6 +50,8 @@ struct Written {
     model: Option<String>,
     listen: Option<String>,
     workspace: Option<PathBuf>,
+    #[serde(default)]
+    emulated_tools: Vec<String>,
     #[serde(default)]
     providers: BTreeMap<Spanned<String>, Provider>,
 }
@@ -83,6 +87,7 @@ impl Config {
             model: flag(|with| with.model.clone()).or(written.model),
             workspace: path(|with| &with.workspace).or(written.workspace).unwrap_or_else(|| ".".into()),
             listen,
+            emulated_tools: written.emulated_tools,
             base_urls: written
                 .providers
                 .into_iter()

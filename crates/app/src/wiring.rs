@@ -87,6 +87,7 @@ fn thinking(config: &Config) -> Result<Thinking, Trouble> {
         return Ok(Thinking { model: replayer.clone(), about, replayer: Some(replayer) });
     }
     let opened = vendors::open(config.model.as_deref(), &|name| config.variable(name));
+    let opened = opened.and_then(|models| models.with_emulated_tools(&config.emulated_tools));
     let models = opened.map_err(|error| Trouble::usage("bad_model", error.to_string()))?;
     let about = About { model: models.default_name().to_string(), is_offline: models.is_offline() };
     let mut model: Arc<dyn Model> = Arc::new(models);

@@ -53,7 +53,7 @@ impl Model for Emulated {
         }
         let id = call_id(&request.messages);
         let deltas = self.model.stream(rewritten).await?;
-        Ok(Box::pin(Reading { deltas, reader: Reader::default(), ready: VecDeque::new(), id, ended: false }))
+        Ok(Box::pin(Reading { deltas, reader: Reader::default(), ready: VecDeque::new(), id }))
     }
 
     fn estimate(&self, request: &ModelRequest) -> Usage {
@@ -98,7 +98,6 @@ struct Reading {
     reader: Reader,
     ready: VecDeque<Result<Delta, ModelError>>,
     id: Arc<str>,
-    ended: bool,
 }
 
 impl Reading {
@@ -107,31 +106,26 @@ impl Reading {
             Delta::Content(text) => match self.reader.push(&text) {
                 Ok(said) if said.is_empty() => {}
                 Ok(said) => self.ready.push_back(Ok(Delta::Content(said))),
-                Err(reason) => self.end(Err(ModelError::Cut { reason })),
+                Err(reason) => self.stop(ModelError::Cut { reason }),
             },
-            Delta::Done(finish) => {
-                let last = std::mem::take(&mut self.reader).finish(finish);
-                self.end(last.map(|end| match end {
-                    End::Said(finish) => vec![Delta::Done(finish)],
-                    End::Raw(text, finish) => vec![Delta::Content(text), Delta::Done(finish)],
-                    End::Called(ToolCall { name, arguments, .. }) => {
-                        let (id, name, arguments) = (Some(self.id.clone()), Some(name), arguments.to_string());
-                        vec![Delta::ToolCall { index: 0, id, name, arguments }, Delta::Done(Finish::ToolCalls)]
-                    }
-                }));
-            }
+            Delta::Done(finish) => match std::mem::take(&mut self.reader).finish(finish) {
+                Ok(End::Said(finish)) => self.ready.push_back(Ok(Delta::Done(finish))),
+                Ok(End::Raw(text, finish)) => self.ready.extend([Ok(Delta::Content(text)), Ok(Delta::Done(finish))]),
+                Ok(End::Called(ToolCall { name, arguments, .. })) => {
+                    let (id, name, arguments) = (Some(self.id.clone()), Some(name), arguments.to_string());
+                    let call = Delta::ToolCall { index: 0, id, name, arguments };
+                    self.ready.extend([Ok(call), Ok(Delta::Done(Finish::ToolCalls))]);
+                }
+                Err(error) => self.stop(error),
+            },
             other => self.ready.push_back(Ok(other)),
         }
     }
 
     /// Whatever still comes from the model is not wanted.
-    fn end(&mut self, last: Result<Vec<Delta>, ModelError>) {
-        match last {
-            Ok(deltas) => self.ready.extend(deltas.into_iter().map(Ok)),
-            Err(error) => self.ready.push_back(Err(error)),
-        }
+    fn stop(&mut self, error: ModelError) {
+        self.ready.push_back(Err(error));
         self.deltas = Box::pin(stream::empty());
-        self.ended = true;
     }
 }
 
@@ -143,13 +137,10 @@ impl Stream for Reading {
             if let Some(ready) = self.ready.pop_front() {
                 return Poll::Ready(Some(ready));
             }
-            if self.ended {
-                return Poll::Ready(None);
-            }
             match self.deltas.poll_next_unpin(context) {
                 Poll::Ready(Some(Ok(delta))) => self.read(delta),
-                Poll::Ready(Some(Err(error))) => self.end(Err(error)),
-                Poll::Ready(None) => self.end(Ok(Vec::new())),
+                Poll::Ready(Some(Err(error))) => self.stop(error),
+                Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
             }
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
 
+use crate::Emulated;
 use crate::vendors::{self, OpenError};
 
 /// All models that can be asked, by vendor.
@@ -21,6 +22,19 @@ impl Models {
         vendors: BTreeMap<&'static str, Result<Arc<dyn Model>, OpenError>>,
     ) -> Self {
         Self { default: default.into(), vendors }
+    }
+
+    /// The same models, of which those that are like one of these have no tools of their own and are lent ours; `*` stands
+    /// for anything after the vendor's name, as in `ollama/smollm2*`.
+    pub fn with_emulated_tools(mut self, patterns: &[String]) -> Result<Self, OpenError> {
+        for pattern in patterns {
+            let (vendor, pattern) = vendors::resolve(pattern)?;
+            if let Some(opened) = self.vendors.get_mut(vendor) {
+                let lent = |model: Arc<dyn Model>| Arc::new(Emulated::only(model, [&*pattern])) as Arc<dyn Model>;
+                *opened = opened.clone().map(lent);
+            }
+        }
+        Ok(self)
     }
 
     /// The model for requests that name none, as `vendor/name`.

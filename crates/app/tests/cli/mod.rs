@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod chat;
+mod emulated;
 mod look;
 mod model;
 mod person;

@@ -1,8 +1,11 @@
 //! Several vendors behind one port.
 
-use polis_ports::{Model, ModelError, ModelRequest, collect};
+use std::sync::Arc;
+
+use polis_domain::EffectClass;
+use polis_ports::{Model, ModelError, ModelRequest, ToolSpec, collect};
 use polis_providers::{Models, vendors};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::server::{SSE, Seen, Server, Step, events, hello, response};
 
@@ -33,6 +36,29 @@ async fn the_name_in_the_request_says_which_vendor_is_asked_for_which_model() {
         sent.push(serde_json::from_str::<Value>(&body).unwrap()["model"].as_str().unwrap().to_owned());
     }
     assert_eq!(sent, ["a/b", "c/d", "max", "qwen-plus"]);
+}
+
+#[tokio::test]
+async fn models_without_tools_are_lent_ours_by_name() {
+    let answer = events(&[r#"{"choices":[{"delta":{"content":"{\"answer\": \"hi\"}"},"finish_reason":"stop"}]}"#, "[DONE]"]);
+    let server = Server::start(vec![Step::Send(response(200, SSE, answer.as_bytes(), 999))]).await;
+    let set = [("OLLAMA_BASE_URL", &*server.base_url), ("DASHSCOPE_BASE_URL", &*server.base_url)];
+    let patterns = ["ollama/smollm2*".to_owned(), "ollama/gemma".to_owned(), "qwen/*".to_owned()];
+    let models = open(Some("ollama/smollm2:135m"), &set).with_emulated_tools(&patterns).unwrap();
+    let tool = ToolSpec { name: "t".into(), description: String::new(), parameters: json!({}), class: EffectClass::Read };
+    for (model, want) in [
+        ("", "hi"),
+        ("ollama/gemma", "hi"),
+        ("dashscope/qwen-max", "hi"),
+        ("qwen", "hi"),
+        ("ollama/qwen3", "{\"answer\": \"hi\"}"),
+        ("ollama/gemma2", "{\"answer\": \"hi\"}"),
+    ] {
+        let request = ModelRequest { model: model.into(), tools: Arc::new([tool.clone()]), ..hello() };
+        assert_eq!(collect(models.stream(request).await.unwrap()).await.unwrap().text, want, "{model}");
+    }
+    let unknown = open(None, &[]).with_emulated_tools(&["nobody/*".to_owned()]).err().map(|error| error.to_string());
+    assert!(unknown.is_some_and(|why| why.starts_with("`nobody/*` names no vendor that we know")));
 }
 
 #[tokio::test]
