@@ -5,6 +5,7 @@
 mod cassette;
 mod emulate;
 mod failing;
+mod kept;
 mod models;
 mod offline;
 mod recordings;
