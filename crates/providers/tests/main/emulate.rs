@@ -1,6 +1,7 @@
 //! Tool calls for models that have none, against a model that writes what the test wants, cut anywhere.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use polis_domain::{EffectClass, Finish, Reply, ToolCall, Usage};
 use polis_ports::{ChatMessage, Delta, Model, ModelError, ModelRequest, ToolSpec, collect};
@@ -123,7 +124,8 @@ async fn a_reply_that_runs_into_the_token_limit_is_a_short_answer_but_no_call() 
 async fn a_model_that_writes_blanks_for_ever_is_stopped() {
     let blanks = " \n".repeat(50);
     let endless = ["{\"name\": \"read\", \"parameters\": {", &blanks, &blanks].map(|text| Delta::Content(text.to_owned()));
-    let error = reply_to(Part::Hang(endless.to_vec())).await.unwrap_err();
+    let reply = tokio::time::timeout(Duration::from_secs(10), reply_to(Part::Hang(endless.to_vec()))).await;
+    let error = reply.expect("it should have been stopped by now").unwrap_err();
     assert!(matches!(&error, ModelError::Cut { reason } if reason.contains("nothing but blanks")), "{error}");
     // In a text they are part of it.
     check(&format!("{{\"answer\": \"a{}b\"}}", " ".repeat(500)), Ok(said(&format!("a{}b", " ".repeat(500))))).await;
