@@ -1,6 +1,7 @@
 //! The chore `test`: everything that must hold before a change goes in, step by step, up to the first that does not.
 //! The steps live in the files below this one or are chores of their own; here is their order.
 
+mod local_model;
 mod plants;
 mod style;
 mod suite;
@@ -32,6 +33,7 @@ const STEPS: &[Step] = &[
     Step { name: "lints", run: style::lints },
     Step { name: "tidy", run: |workspace| tidy::run(workspace).map(passed) },
     Step { name: "tests", run: suite::run },
+    Step { name: "a small model on this machine", run: local_model::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },

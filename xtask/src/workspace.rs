@@ -81,6 +81,11 @@ impl Workspace {
         command
     }
 
+    /// Where steps leave what is gone after them.
+    pub(crate) fn temp_dir(&self) -> PathBuf {
+        self.temp_dir.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
     /// Where chores leave files for each other.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.target_dir.join("xtask")

@@ -62,6 +62,14 @@ pub(crate) struct With {
     /// The folder that file tools may touch [default: the working directory]
     #[arg(long, value_name = "DIR", env = "POLIS_WORKSPACE")]
     pub(crate) workspace: Option<PathBuf>,
+
+    /// Record what the model is asked and answers to this cassette
+    #[arg(long, value_name = "FILE", env = "POLIS_RECORD", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Answer from this cassette instead of a model; no key and no network is needed
+    #[arg(long, value_name = "FILE", env = "POLIS_REPLAY")]
+    pub(crate) replay: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

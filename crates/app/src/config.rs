@@ -26,10 +26,21 @@ pub(crate) struct Config {
     pub(crate) model: Option<String>,
     pub(crate) workspace: PathBuf,
     pub(crate) listen: SocketAddr,
+    /// Models that have no tools of their own.
+    pub(crate) emulated_tools: Vec<String>,
+    /// The cassette, if there is one.
+    pub(crate) tape: Option<Tape>,
     /// The files that a later start may read its configuration from.
     pub(crate) files: Vec<PathBuf>,
     /// Addresses of vendors, by the variable that would set them.
     base_urls: BTreeMap<String, String>,
+}
+
+/// What a cassette is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Tape {
+    Record(PathBuf),
+    Replay(PathBuf),
 }
 
 /// What `polis.toml` may say.
@@ -39,6 +50,8 @@ struct Written {
     model: Option<String>,
     listen: Option<String>,
     workspace: Option<PathBuf>,
+    #[serde(default)]
+    emulated_tools: Vec<String>,
     #[serde(default)]
     providers: BTreeMap<Spanned<String>, Provider>,
 }
@@ -61,15 +74,20 @@ impl Config {
             _ => None,
         };
         let listen = listen.or(written.listen).map_or(Ok(LISTEN), |text| parse_listen(&text))?;
-        let workspace = with.and_then(|with| with.workspace.clone()).filter(|dir| !dir.as_os_str().is_empty());
-        let files = typed.config.iter().cloned().chain([PathBuf::from(FILE)]).collect();
+        let path = |pick: fn(&With) -> &Option<PathBuf>| {
+            with.and_then(|with| pick(with).clone()).filter(|path| !path.as_os_str().is_empty())
+        };
+        let (record, replay) = (path(|with| &with.record), path(|with| &with.replay));
+        let files = typed.config.iter().chain(&record).chain(&replay).cloned().chain([PathBuf::from(FILE)]).collect();
         Ok(Self {
             data,
+            tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),
             files,
             url: typed.url.clone().filter(|url| !url.trim().is_empty()),
             model: flag(|with| with.model.clone()).or(written.model),
-            workspace: workspace.or(written.workspace).unwrap_or_else(|| ".".into()),
+            workspace: path(|with| &with.workspace).or(written.workspace).unwrap_or_else(|| ".".into()),
             listen,
+            emulated_tools: written.emulated_tools,
             base_urls: written
                 .providers
                 .into_iter()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use polis_domain::{EffectId, Recorded, Seq, ThreadId};
 use polis_ports::LogError;
-use polis_server::{Answer, Desk};
+use polis_server::Answer;
 use polis_store_local::LocalLog;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::sse::Sse;
 use crate::trouble::Trouble;
+use crate::wiring::Opened;
 use crate::{out, token, wiring};
 
 /// How long turns may take to reach a safe point when we stop (D13).
@@ -41,7 +42,7 @@ pub(crate) enum Door {
     /// A polis runs there.
     There(Client),
     /// Nobody else has the store, so it is open in this process.
-    Here(Desk),
+    Here(Opened),
 }
 
 /// What a watcher is told.
@@ -88,13 +89,17 @@ impl Door {
         if config.model.is_some() {
             out::note("polis: it has a model of its own; the one that you chose is not used");
         }
+        if config.tape.is_some() {
+            out::note("polis: it does the work, so nothing is recorded or replayed here; give it the cassette instead");
+        }
     }
 
     /// Lets go: a society in this process comes to a safe point first, within a moment when a person has stopped it.
     pub(crate) async fn close(self, stopped: bool) {
-        if let Self::Here(desk) = self {
-            desk.society().stop(if stopped { MOMENT } else { GRACE }).await;
-            desk.close();
+        if let Self::Here(opened) = self {
+            opened.desk.society().stop(if stopped { MOMENT } else { GRACE }).await;
+            opened.desk.close();
+            opened.tell_unused();
         }
     }
 
@@ -130,7 +135,9 @@ impl Door {
     async fn ask(&self, target: &str, body: Option<String>) -> Result<Answer, Trouble> {
         match self {
             Self::There(client) => client.ask(target, body).await,
-            Self::Here(desk) => desk.ask(target, body).await.map_err(|error| Trouble::usage("bad_url", error.to_string())),
+            Self::Here(opened) => {
+                opened.desk.ask(target, body).await.map_err(|error| Trouble::usage("bad_url", error.to_string()))
+            }
         }
     }
 }

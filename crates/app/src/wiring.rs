@@ -6,12 +6,12 @@ use polis_agents::Converse;
 use polis_domain::{AgentId, Role, SocietyId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
-use polis_providers::{Offline, vendors};
+use polis_providers::{CassetteError, Offline, Recorder, Replayer, vendors};
 use polis_server::{About, Desk};
 use polis_store_local::LocalLog;
 use polis_tools::{Workbench, Workspace, built_ins};
 
-use crate::config::Config;
+use crate::config::{Config, Tape};
 use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::out;
@@ -25,9 +25,29 @@ const CONVERSE: &str = "converse";
 
 const ROOT_PROMPT: &str = include_str!("prompts/root.md");
 
+/// A society that is open in this process.
+pub(crate) struct Opened {
+    pub(crate) desk: Desk,
+    replayer: Option<Arc<Replayer>>,
+}
+
+impl Opened {
+    /// Says which recorded interactions nobody asked for.
+    pub(crate) fn tell_unused(&self) {
+        let unused = self.replayer.as_ref().map(|replayer| replayer.unused()).unwrap_or_default();
+        if !unused.is_empty() {
+            out::note(&format!("polis: {} recorded interactions were not used:\n  {}", unused.len(), unused.join("\n  ")));
+        }
+    }
+}
+
 /// Opens the society of a store for a purpose.
-pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) -> Result<Desk, Trouble> {
-    let idle = || Thinking { model: Arc::new(Offline), about: About { model: vendors::OFFLINE.to_owned(), is_offline: true } };
+pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) -> Result<Opened, Trouble> {
+    let idle = || Thinking {
+        model: Arc::new(Offline),
+        about: About { model: vendors::OFFLINE.to_owned(), is_offline: true },
+        replayer: None,
+    };
     let (thinking, toolbox) = match purpose {
         Purpose::Work => (thinking(config).await?, tools(config)?),
         Purpose::Look | Purpose::Tell => (idle(), workbench(Vec::new())?),
@@ -43,7 +63,7 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options()? }).await?,
         Purpose::Work => Society::open(id, ports, cast(), options()?).await?,
     };
-    Ok(Desk::new(society, thinking.about))
+    Ok(Opened { desk: Desk::new(society, thinking.about), replayer: thinking.replayer })
 }
 
 const OFFLINE_CHOSEN: &str =
@@ -55,13 +75,27 @@ polis: for real answers set a vendor's key, for example OPENAI_API_KEY, or choos
 struct Thinking {
     model: Arc<dyn Model>,
     about: About,
+    replayer: Option<Arc<Replayer>>,
 }
 
 async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
+    let bad = |error: CassetteError| Trouble::usage("bad_cassette", error.to_string());
+    if let Some(Tape::Replay(file)) = &config.tape {
+        let replayer = Arc::new(Replayer::open(file).map_err(bad)?);
+        out::note(&format!("polis: the cassette {} answers; no key is needed and no model is asked.", file.display()));
+        let about = About { model: "cassette".to_owned(), is_offline: false };
+        return Ok(Thinking { model: replayer.clone(), about, replayer: Some(replayer) });
+    }
     let opened = vendors::open(config.model.as_deref(), &|name| config.variable(name));
-    let models = opened.await.map_err(|error| Trouble::usage("bad_model", error.to_string()))?;
+    let opened = opened.await.and_then(|models| models.with_emulated_tools(&config.emulated_tools));
+    let models = opened.map_err(|error| Trouble::usage("bad_model", error.to_string()))?;
     let about = About { model: models.default_name().to_string(), is_offline: models.is_offline() };
-    Ok(Thinking { model: Arc::new(models), about })
+    let mut model: Arc<dyn Model> = Arc::new(models);
+    if let Some(Tape::Record(file)) = &config.tape {
+        model = Arc::new(Recorder::open(model, file).map_err(bad)?);
+        out::note(&format!("polis: what the model is asked and answers is recorded in {}.", file.display()));
+    }
+    Ok(Thinking { model, about, replayer: None })
 }
 
 fn tools(config: &Config) -> Result<Arc<dyn Toolbox>, Trouble> {

@@ -3,3 +3,4 @@
 
 mod cli;
 mod kill;
+mod local;

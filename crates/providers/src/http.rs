@@ -1,6 +1,7 @@
 //! The wire under every vendor: one pooled HTTP client with TLS, and what a status means. Knows no dialect, retries nothing.
 
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -49,8 +50,15 @@ impl Http {
     }
 
     /// Sends a request and waits for the head of the response.
+    ///
+    /// A connection that was kept open can end just when it is used again: llama.cpp ends it after each stream although it
+    /// promises not to. Nothing has come back then, so the request goes out once more on another one.
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ModelError> {
-        self.client.request(request).await.map_err(|error| {
+        let mut sent = self.client.request(request.clone()).await;
+        if sent.as_ref().is_err_and(was_closed) {
+            sent = self.client.request(request).await;
+        }
+        sent.map_err(|error| {
             let reason = with_causes(&error);
             if error.is_connect() { ModelError::Unreachable(reason.into()) } else { ModelError::Cut { reason } }
         })
@@ -61,6 +69,13 @@ impl Default for Http {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Whether the connection ended before anything came back.
+fn was_closed(error: &hyper_util::client::legacy::Error) -> bool {
+    let Some(cause) = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>()) else { return false };
+    let io = cause.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    cause.is_incomplete_message() || matches!(io, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
 }
 
 /// What an unsuccessful status means to the caller (D09).

@@ -5,7 +5,9 @@
 
 mod anthropic;
 mod api_key;
+pub mod cassette;
 mod circuit;
+mod emulate;
 mod gemini;
 mod guarded;
 mod http;
@@ -23,6 +25,8 @@ pub mod vendors;
 mod wire;
 
 pub use api_key::{ApiKey, BadKey};
+pub use cassette::{CassetteError, Recorder, Replayer};
+pub use emulate::Emulated;
 pub use guarded::Guarded;
 pub use http::Http;
 pub use models::{Checked, Listed, Models};

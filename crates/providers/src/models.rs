@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::prices::window;
 use crate::vendors::{self, OpenError};
-use crate::{Guarded, Price, Prices, Rate, Remote};
+use crate::{Emulated, Guarded, Price, Prices, Rate, Remote};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -77,6 +77,19 @@ impl Models {
     /// What models cost.
     pub fn prices(&self) -> &Prices {
         &self.prices
+    }
+
+    /// The same models, of which those that are like one of these have no tools of their own and are lent ours; `*` stands
+    /// for anything after the vendor's name, as in `ollama/smollm2*`.
+    pub fn with_emulated_tools(mut self, patterns: &[String]) -> Result<Self, OpenError> {
+        for pattern in patterns {
+            let (vendor, pattern) = vendors::resolve(pattern)?;
+            if let Some(opened) = self.vendors.get_mut(vendor) {
+                let lent = |model: Arc<dyn Model>| Arc::new(Emulated::only(model, [&*pattern])) as Arc<dyn Model>;
+                *opened = opened.clone().map(lent);
+            }
+        }
+        Ok(self)
     }
 
     /// The model for requests that name none, as `vendor/name`.

@@ -35,7 +35,7 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
             return Err(Trouble::new(error.code(), error.to_string()));
         }
     };
-    let desk = wiring::open(config, log.clone(), Purpose::Work).await?;
+    let opened = wiring::open(config, log.clone(), Purpose::Work).await?;
     // It only tells others who has the store; without it they must be given the address.
     let _ = log.write_note(&owner_note(&format!("http://{}", reachable(listener.address()))));
     let address = listener.address();
@@ -49,8 +49,9 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
             out::line(&format!("http://{address}/"))?;
         }
     }
-    listener.serve(desk.clone(), stop, GRACE).await;
-    sum_up(&desk).await;
+    listener.serve(opened.desk.clone(), stop, GRACE).await;
+    sum_up(&opened.desk).await;
+    opened.tell_unused();
     Ok(Exit::Done)
 }
 

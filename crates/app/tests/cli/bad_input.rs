@@ -24,6 +24,8 @@ fn bad_input_gets_a_clear_error_with_a_code_and_nothing_changes() {
         (&["run", "--model", "nobody/x", "y"], 2, "bad_model"),
         (&["run", "--model", "openai/x", "y"], 2, "bad_model"),
         (&["run", "--workspace", "missing", "y"], 2, "bad_workspace"),
+        (&["run", "--replay", "missing.jsonl", "y"], 2, "bad_cassette"),
+        (&["run", "--record", "missing/tape.jsonl", "y"], 2, "bad_cassette"),
         (&["agents", "--url", "ftp://x"], 2, "bad_url"),
         (&["agents", "--url", "http://127.0.0.1:1"], 1, "server_unreachable"),
         (&["agents", "--config", "missing.toml"], 2, "bad_config"),

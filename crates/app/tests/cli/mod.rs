@@ -2,9 +2,11 @@
 
 mod bad_input;
 mod chat;
+mod emulated;
 mod look;
 mod model;
 mod person;
 mod run;
 mod serve;
 mod support;
+mod tape;

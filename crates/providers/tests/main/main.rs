@@ -2,12 +2,16 @@
 #![cfg(test)]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod cassette;
 mod dialects;
+mod emulate;
 mod failing;
 mod fixtures;
 mod hostile;
+mod kept;
 mod models;
 mod offline;
 mod recordings;
+mod script;
 mod server;
 mod streaming;

