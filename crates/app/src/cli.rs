@@ -40,6 +40,12 @@ pub(crate) enum Command {
     Show(Show),
     /// List the agents
     Agents(Look),
+    /// List the vendors that can be asked, or the models of one
+    Models(Models),
+    /// Show what was spent on models, and what is left
+    Usage(Look),
+    /// Look whether everything is there, and say what to do
+    Doctor(Doctor),
     /// List what waits for a person
     Approvals(Look),
     /// Agree to what waits for a person
@@ -55,7 +61,8 @@ pub(crate) enum Command {
 /// What the society works with, for commands that let it work.
 #[derive(Debug, Args, Default)]
 pub(crate) struct With {
-    /// The model, as vendor/name [default: the first vendor whose key is set, else the offline model]
+    /// The model as vendor/name, or several with commas: the next one answers when one fails [default: the first vendor
+    /// whose key is set, else an Ollama on this machine, else the offline model]
     #[arg(long, value_name = "MODEL", env = "POLIS_MODEL")]
     pub(crate) model: Option<String>,
 
@@ -174,6 +181,33 @@ pub(crate) struct Look {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Models {
+    /// Ask this vendor which models it has
+    pub(crate) vendor: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Ask the model for a word, which costs a little
+    #[arg(long)]
+    pub(crate) call: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Approve {
     /// As `polis approvals` lists it
     pub(crate) id: String,
@@ -236,9 +270,17 @@ impl Command {
             Self::Serve(Serve { with, .. })
             | Self::Run(Run { with, .. })
             | Self::Chat(Chat { with })
+            | Self::Models(Models { with, .. })
+            | Self::Doctor(Doctor { with, .. })
             | Self::Approve(Approve { with, .. })
             | Self::Deny(Deny { with, .. }) => Some(with),
-            Self::Log(_) | Self::Show(_) | Self::Agents(_) | Self::Approvals(_) | Self::Send(_) | Self::Cancel(_) => None,
+            Self::Log(_)
+            | Self::Show(_)
+            | Self::Agents(_)
+            | Self::Usage(_)
+            | Self::Approvals(_)
+            | Self::Send(_)
+            | Self::Cancel(_) => None,
         }
     }
 }

@@ -1,18 +1,17 @@
 //! What the program means to do: flags, then `POLIS_*`, then `polis.toml`, then defaults. Keys never come from the file.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use polis_providers::vendors::VENDORS;
-use serde::Deserialize;
-use toml::Spanned;
+use polis_domain::Budgets;
+use polis_providers::Rate;
 
 use crate::cli::{Command, Typed, With};
 use crate::trouble::Trouble;
+use crate::written::{self, Written};
 
-const FILE: &str = "polis.toml";
+pub(crate) const FILE: &str = "polis.toml";
 const DATA: &str = ".polis";
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 3000);
 
@@ -22,8 +21,14 @@ pub(crate) struct Config {
     pub(crate) data: PathBuf,
     /// A running polis to talk to.
     pub(crate) url: Option<String>,
-    /// `vendor/name`; none takes the first vendor with a key.
-    pub(crate) model: Option<String>,
+    /// `vendor/name`, and those to turn to when it fails; none takes the first vendor with a key.
+    pub(crate) models: Vec<String>,
+    /// What may be spent on models.
+    pub(crate) budgets: Budgets,
+    /// How fast vendors may be asked.
+    pub(crate) rates: Vec<(String, Rate)>,
+    /// A table of prices of one's own.
+    pub(crate) prices: Option<PathBuf>,
     pub(crate) workspace: PathBuf,
     pub(crate) listen: SocketAddr,
     /// Models that have no tools of their own.
@@ -43,30 +48,11 @@ pub(crate) enum Tape {
     Replay(PathBuf),
 }
 
-/// What `polis.toml` may say.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    model: Option<String>,
-    listen: Option<String>,
-    workspace: Option<PathBuf>,
-    #[serde(default)]
-    emulated_tools: Vec<String>,
-    #[serde(default)]
-    providers: BTreeMap<Spanned<String>, Provider>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Provider {
-    base_url: Option<String>,
-}
-
 impl Config {
     /// Puts together what was typed, the environment and the file.
     pub(crate) fn resolve(typed: &Typed) -> Result<Self, Trouble> {
         let data = typed.data.clone().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| DATA.into());
-        let written = read_file(typed.config.as_deref(), &data)?;
+        let written = Written::read(typed.config.as_deref(), &data)?;
         let with = typed.command.with();
         let flag = |pick: fn(&With) -> Option<String>| with.and_then(pick).filter(|value| !value.trim().is_empty());
         let listen = match &typed.command {
@@ -84,14 +70,17 @@ impl Config {
             tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),
             files,
             url: typed.url.clone().filter(|url| !url.trim().is_empty()),
-            model: flag(|with| with.model.clone()).or(written.model),
+            models: flag(|with| with.model.clone()).map_or(written.model, |names| listed(&names)),
+            budgets: written.budget.try_into()?,
+            rates: written.providers.iter().filter_map(|(name, it)| Some((name.get_ref().clone(), it.rate()?))).collect(),
+            prices: written.prices,
             workspace: path(|with| &with.workspace).or(written.workspace).unwrap_or_else(|| ".".into()),
             listen,
             emulated_tools: written.emulated_tools,
             base_urls: written
                 .providers
                 .into_iter()
-                .filter_map(|(name, it)| Some((variable(name.get_ref())?, it.base_url?)))
+                .filter_map(|(name, it)| Some((written::address_variable(name.get_ref())?, it.base_url?)))
                 .collect(),
         })
     }
@@ -111,49 +100,9 @@ impl Config {
     }
 }
 
-fn read_file(named: Option<&Path>, data: &Path) -> Result<Written, Trouble> {
-    let in_data = data.join(FILE);
-    let candidates = match named.filter(|path| !path.as_os_str().is_empty()) {
-        Some(path) => vec![path],
-        None => vec![Path::new(FILE), &in_data],
-    };
-    for path in &candidates {
-        match std::fs::read_to_string(path) {
-            Ok(text) => return parse(&text, path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {}
-            Err(error) => {
-                let message = format!("the configuration {} cannot be read: {error}", path.display());
-                return Err(Trouble::usage("bad_config", message));
-            }
-        }
-    }
-    Ok(Written::default())
-}
-
-/// The error names the place and never quotes the line: somebody may have written a key there.
-fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
-    let bad = |at: usize, what: String| {
-        let before = &text[..at.min(text.len())];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Trouble::usage("bad_config", format!("{} line {line}, column {column}: {what}", path.display()))
-    };
-    let written: Written =
-        toml::from_str(text).map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
-    for name in written.providers.keys() {
-        if variable(name.get_ref()).is_none() {
-            let known: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
-            let what = format!("unknown provider `{}`, expected one of {}", name.get_ref(), known.join(", "));
-            return Err(bad(name.span().start, what));
-        }
-    }
-    Ok(written)
-}
-
-/// The variable that sets a vendor's address.
-fn variable(name: &str) -> Option<String> {
-    let vendor = VENDORS.iter().find(|vendor| vendor.name == name || vendor.aliases.contains(&name));
-    vendor.map(polis_providers::vendors::Vendor::base_url_variable)
+/// One name, or several with commas between.
+fn listed(names: &str) -> Vec<String> {
+    names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 fn parse_listen(text: &str) -> Result<SocketAddr, Trouble> {
@@ -169,28 +118,6 @@ fn parse_listen(text: &str) -> Result<SocketAddr, Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn error(text: &str) -> String {
-        parse(text, Path::new("polis.toml")).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn an_unknown_key_is_an_error_with_its_place_and_without_its_line() {
-        let said = error("model = \"offline\"\n\n[providers.openai]\n  api_key = \"sk-secret\"\n");
-        assert!(said.contains("polis.toml line 4, column 3: unknown field `api_key`"), "{said}");
-        assert!(!said.contains("sk-secret"), "{said}");
-        assert!(error("modle = 1\n").contains("line 1, column 1: unknown field `modle`"));
-        assert!(error("a = \n").contains("line 1, column"));
-        let said = error("[providers.opnai]\nbase_url = \"http://127.0.0.1\"\n");
-        assert!(said.contains("line 1, column 12: unknown provider `opnai`, expected one of openai"), "{said}");
-    }
-
-    #[test]
-    fn an_address_of_a_vendor_stands_in_for_its_variable() {
-        let written = parse("[providers.qwen]\nbase_url = \"http://h/v1\"\n", Path::new("x")).unwrap();
-        let named: Vec<_> = written.providers.keys().map(|name| variable(name.get_ref())).collect();
-        assert_eq!(named, [Some("DASHSCOPE_BASE_URL".to_owned())]);
-    }
 
     #[test]
     fn an_address_to_listen_on_is_read() {

@@ -86,7 +86,7 @@ impl Door {
     pub(crate) fn announce(&self, config: &Config) {
         let Self::There(client) = self else { return };
         out::note(&format!("polis: asking the one that runs at {}", client.url()));
-        if config.model.is_some() {
+        if !config.models.is_empty() {
             out::note("polis: it has a model of its own; the one that you chose is not used");
         }
         if config.tape.is_some() {

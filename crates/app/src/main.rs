@@ -18,13 +18,14 @@ mod sse;
 mod token;
 mod trouble;
 mod wiring;
+mod written;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::cli::{Command, Typed};
-use crate::commands::{act, agents, approvals, approve, chat, log, run, serve, show};
+use crate::commands::{act, agents, approvals, approve, chat, doctor, log, models, run, serve, show, usage};
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
 
@@ -48,6 +49,9 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Log(wish) => log::log(&config, &wish).await,
         Command::Show(wish) => show::show(&config, &wish).await,
         Command::Agents(wish) => agents::agents(&config, wish.json).await,
+        Command::Models(wish) => models::models(&config, &wish).await,
+        Command::Usage(wish) => usage::usage(&config, wish.json).await,
+        Command::Doctor(wish) => doctor::doctor(&config, &wish).await,
         Command::Approvals(wish) => approvals::approvals(&config, wish.json).await,
         Command::Approve(wish) => approve::approve(&config, &wish).await,
         Command::Deny(wish) => approve::deny(&config, &wish).await,

@@ -62,6 +62,7 @@ impl Waiting {
     pub(crate) fn in_words(&self) -> String {
         let Self { id, agent_id: agent, .. } = self;
         match &self.what {
+            What::Approval { question, .. } if self.is_budget() => format!("{id}  {agent} asks: {question}"),
             What::Approval { question, details: Value::Null } => format!("{id}  {agent} asks: {question}"),
             What::Approval { question, details } => format!("{id}  {agent} asks: {question} {details}"),
             What::InDoubt { call } => {

@@ -1,13 +1,14 @@
 //! Puts a society together: the store, a model, the tools, the agents.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use polis_agents::Converse;
 use polis_domain::{AgentId, Role, SocietyId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
-use polis_providers::{CassetteError, Offline, Recorder, Replayer, vendors};
-use polis_server::{About, Desk};
+use polis_providers::{CassetteError, Models, Offline, Prices, Recorder, Replayer, vendors};
+use polis_server::{About, Desk, Vendor};
 use polis_store_local::LocalLog;
 use polis_tools::{Workbench, Workspace, built_ins};
 
@@ -45,7 +46,7 @@ impl Opened {
 pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) -> Result<Opened, Trouble> {
     let idle = || Thinking {
         model: Arc::new(Offline),
-        about: About { model: vendors::OFFLINE.to_owned(), is_offline: true },
+        about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, vendors: Vec::new() },
         replayer: None,
     };
     let (thinking, toolbox) = match purpose {
@@ -53,15 +54,15 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         Purpose::Look | Purpose::Tell => (idle(), workbench(Vec::new())?),
     };
     if purpose == Purpose::Work && thinking.about.is_offline {
-        out::note(if config.model.is_some() { OFFLINE_CHOSEN } else { OFFLINE_NOTE });
+        out::note(if config.models.is_empty() { OFFLINE_NOTE } else { OFFLINE_CHOSEN });
     }
     let ports =
         Ports { log, model: thinking.model, toolbox, live: Arc::new(LocalLive::default()), clock: Arc::new(SystemClock) };
     let id = SocietyId::from(SOCIETY);
     let society = match purpose {
         Purpose::Look => Society::open_to_look(id, ports).await?,
-        Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options()? }).await?,
-        Purpose::Work => Society::open(id, ports, cast(), options()?).await?,
+        Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options(config)? }).await?,
+        Purpose::Work => Society::open(id, ports, cast(), options(config)?).await?,
     };
     Ok(Opened { desk: Desk::new(society, thinking.about), replayer: thinking.replayer })
 }
@@ -78,18 +79,45 @@ struct Thinking {
     replayer: Option<Arc<Replayer>>,
 }
 
+/// The models as they are set up.
+pub(crate) async fn models(config: &Config) -> Result<Models, Trouble> {
+    let bad = |error: vendors::OpenError| Trouble::usage("bad_model", error.to_string());
+    let opened = vendors::open(config.models.first().map(String::as_str), &|name| config.variable(name)).await.map_err(bad)?;
+    let opened = opened.with_rates(config.rates.iter().cloned()).map_err(bad)?;
+    let opened = opened.with_emulated_tools(&config.emulated_tools).map_err(bad)?;
+    config.models.iter().try_for_each(|model| opened.find(model).map(drop)).map_err(bad)?;
+    match &config.prices {
+        Some(path) => Ok(opened.with_prices(prices(path)?)),
+        None => Ok(opened),
+    }
+}
+
+/// What is said about them.
+pub(crate) fn about(models: &Models) -> About {
+    let vendor = |(name, needs): (&str, Option<&vendors::OpenError>)| Vendor {
+        name: name.to_owned(),
+        needs: needs.map(ToString::to_string),
+    };
+    let vendors = models.all().map(vendor).collect();
+    About { model: models.default_name().to_string(), is_offline: models.is_offline(), vendors }
+}
+
+fn prices(path: &Path) -> Result<Prices, Trouble> {
+    let bad = |what: String| Trouble::usage("bad_prices", format!("the prices {}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+    Prices::read(&text).map_err(|error| bad(error.to_string()))
+}
+
 async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
     let bad = |error: CassetteError| Trouble::usage("bad_cassette", error.to_string());
     if let Some(Tape::Replay(file)) = &config.tape {
         let replayer = Arc::new(Replayer::open(file).map_err(bad)?);
         out::note(&format!("polis: the cassette {} answers; no key is needed and no model is asked.", file.display()));
-        let about = About { model: "cassette".to_owned(), is_offline: false };
+        let about = About { model: "cassette".to_owned(), is_offline: false, vendors: Vec::new() };
         return Ok(Thinking { model: replayer.clone(), about, replayer: Some(replayer) });
     }
-    let opened = vendors::open(config.model.as_deref(), &|name| config.variable(name));
-    let opened = opened.await.and_then(|models| models.with_emulated_tools(&config.emulated_tools));
-    let models = opened.map_err(|error| Trouble::usage("bad_model", error.to_string()))?;
-    let about = About { model: models.default_name().to_string(), is_offline: models.is_offline() };
+    let models = models(config).await?;
+    let about = about(&models);
     let mut model: Arc<dyn Model> = Arc::new(models);
     if let Some(Tape::Record(file)) = &config.tape {
         model = Arc::new(Recorder::open(model, file).map_err(bad)?);
@@ -116,7 +144,7 @@ fn cast() -> Cast {
     Cast::new().with(CONVERSE, Converse::default())
 }
 
-fn options() -> Result<Options, Trouble> {
+fn options(config: &Config) -> Result<Options, Trouble> {
     let entropy = getrandom::u64()
         .map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))?;
     let root = Role {
@@ -126,5 +154,6 @@ fn options() -> Result<Options, Trouble> {
         behaviour: CONVERSE.into(),
         models: Vec::new(),
     };
-    Ok(Options { own_thread: true, ..Options::new(entropy, root) })
+    let models = config.models.iter().map(|model| model.as_str().into()).collect();
+    Ok(Options { own_thread: true, models, budgets: config.budgets.clone(), ..Options::new(entropy, root) })
 }

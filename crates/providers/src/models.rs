@@ -102,9 +102,18 @@ impl Models {
         &*self.default == vendors::OFFLINE
     }
 
-    /// The vendors that are set up, by name.
-    pub fn vendors(&self) -> impl Iterator<Item = &'static str> {
-        self.vendors.iter().filter(|(_, opened)| opened.is_ok()).map(|(name, _)| *name)
+    /// The vendor of a model, if it can be asked; else what to set.
+    pub fn find(&self, model: &str) -> Result<&'static str, OpenError> {
+        let (vendor, _) = self.resolve(model)?;
+        match self.vendors.get(vendor) {
+            Some(Err(error)) => Err(error.clone()),
+            Some(Ok(_)) | None => Ok(vendor),
+        }
+    }
+
+    /// All vendors by name: set up, or what to set.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, Option<&OpenError>)> {
+        self.vendors.iter().map(|(name, opened)| (*name, opened.as_ref().err()))
     }
 
     /// Asks a vendor which models it has.

@@ -38,6 +38,17 @@ pub struct About {
     pub model: String,
     /// Whether that is the offline model.
     pub is_offline: bool,
+    /// Whose models can be asked.
+    pub vendors: Vec<Vendor>,
+}
+
+/// A vendor of models.
+#[derive(Debug, Clone)]
+pub struct Vendor {
+    /// Its name.
+    pub name: String,
+    /// What must be set before it can be asked, if anything.
+    pub needs: Option<String>,
 }
 
 /// An answer that was got in the same process.

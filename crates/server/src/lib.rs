@@ -17,6 +17,7 @@ mod health;
 mod history;
 mod listener;
 mod messages;
+mod models;
 mod problem;
 mod routes;
 mod submit;
@@ -25,6 +26,6 @@ mod threads;
 mod wanted;
 
 pub use access::Token;
-pub use desk::{About, Answer, Desk};
+pub use desk::{About, Answer, Desk, Vendor};
 pub use listener::{Access, BindError, Listener};
 pub use routes::{Listed, listed};

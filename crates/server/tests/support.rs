@@ -60,7 +60,8 @@ impl Rig {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), access).await.unwrap();
         let address = listener.address();
         let stop = CancellationToken::new();
-        let desk = Desk::new(society.clone(), About { model: "scripted/one".to_owned(), is_offline: false });
+        let desk =
+            Desk::new(society.clone(), About { model: "scripted/one".to_owned(), is_offline: false, vendors: Vec::new() });
         let serving = tokio::spawn(listener.serve(desk, stop.clone(), Duration::from_secs(30)));
         Self { log, society, address, stop, serving }
     }

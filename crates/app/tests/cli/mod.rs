@@ -5,6 +5,7 @@ mod chat;
 mod emulated;
 mod look;
 mod model;
+mod models;
 mod person;
 mod run;
 mod serve;

@@ -1,0 +1,98 @@
+//! `polis doctor`: is everything there that the society needs, and what to do where it is not.
+
+use polis_providers::vendors::VENDORS;
+use serde_json::{Value, json};
+
+use crate::cli::Doctor;
+use crate::config::Config;
+use crate::door::{Door, Purpose};
+use crate::trouble::{Exit, Trouble};
+use crate::{out, wiring};
+
+/// What was looked at, and what was found.
+struct Finding {
+    what: &'static str,
+    found: Result<String, String>,
+}
+
+pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Trouble> {
+    let mut findings = vec![Finding { what: "store", found: store(config).await }];
+    findings.push(Finding { what: "workspace", found: workspace(config) });
+    findings.extend(models(config, wish.call).await);
+    let is_well = findings.iter().all(|finding| finding.found.is_ok());
+    for Finding { what, found } in &findings {
+        if wish.json {
+            continue;
+        }
+        match found {
+            Ok(text) => out::line(&format!("ok   {what:<10} {text}"))?,
+            Err(text) => out::line(&format!("BAD  {what:<10} {text}"))?,
+        }
+    }
+    if wish.json {
+        let one = |Finding { what, found }: &Finding| match found {
+            Ok(text) => json!({ "what": what, "ok": true, "found": text }),
+            Err(text) => json!({ "what": what, "ok": false, "found": text }),
+        };
+        let all: Vec<Value> = findings.iter().map(one).collect();
+        out::line(&format!("{:#}", json!({ "ok": is_well, "findings": all })))?;
+    }
+    Ok(if is_well { Exit::Done } else { Exit::Failed })
+}
+
+async fn store(config: &Config) -> Result<String, String> {
+    let data = config.data.display();
+    match Door::open(config, Purpose::Look).await {
+        Err(trouble) if trouble.code == "no_data" => Ok(format!("{data} is new; the first run makes it")),
+        Err(trouble) => Err(trouble.to_string()),
+        Ok(door) => {
+            let health: Value = door.get("/api/health").await.map_err(|trouble| trouble.to_string())?;
+            let place = match &door {
+                Door::There(client) => format!("served at {}", client.url()),
+                Door::Here(_) => format!("in {data}"),
+            };
+            Ok(format!("{place}, {} events", health["store"]["seq"]))
+        }
+    }
+}
+
+fn workspace(config: &Config) -> Result<String, String> {
+    let folder = config.workspace.display();
+    match std::fs::read_dir(&config.workspace) {
+        Ok(_) => Ok(format!("file tools work in {folder}")),
+        Err(error) => Err(format!("{folder}: {error}; choose another with --workspace or in polis.toml")),
+    }
+}
+
+/// The models in the order in which they are asked; each is really asked for a word only when somebody says so.
+async fn models(config: &Config, call: bool) -> Vec<Finding> {
+    let finding = |found| Finding { what: "model", found };
+    let models = match wiring::models(config).await {
+        Ok(models) => models,
+        Err(trouble) => return vec![finding(Err(trouble.to_string()))],
+    };
+    if models.is_offline() && config.models.is_empty() {
+        let mut keys: Vec<_> = VENDORS.iter().filter(|vendor| !vendor.keyless).map(|vendor| vendor.key_variable).collect();
+        keys.dedup();
+        keys.truncate(4);
+        let advice = format!("set one of {} …, start Ollama, or choose with --model vendor/name", keys.join(", "));
+        return vec![finding(Ok(format!("offline: it needs no key and understands little; for real answers {advice}")))];
+    }
+    let default = [models.default_name().to_string()];
+    let names = if config.models.is_empty() { &default[..] } else { &config.models };
+    let mut findings = Vec::new();
+    for name in names {
+        let found = match call {
+            false => Ok(format!("{name} is set up; `polis doctor --call` asks it for a word")),
+            true => match models.check(name).await {
+                Ok(checked) => {
+                    let cost = checked.usage.cost_nanos as f64 / 1e9;
+                    Ok(format!("{name} answered in {:.1} s, for ${cost:.6}", checked.took.as_secs_f64()))
+                }
+                Err(error) => Err(format!("{name}: {error} ({})", error.code())),
+            },
+        };
+        findings.push(finding(found));
+    }
+    findings
+}

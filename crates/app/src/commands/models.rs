@@ -1,0 +1,57 @@
+//! `polis models`: which vendors can be asked, and which models one of them has.
+
+use polis_providers::{Listed, Price};
+use serde_json::{Value, json};
+
+use crate::cli::Models;
+use crate::config::Config;
+use crate::door::{Door, Purpose};
+use crate::trouble::{Exit, Trouble};
+use crate::{out, wiring};
+
+pub(crate) async fn models(config: &Config, wish: &Models) -> Result<Exit, Trouble> {
+    match &wish.vendor {
+        Some(vendor) => of_vendor(config, vendor, wish.json).await,
+        None => all(config, wish.json).await,
+    }
+}
+
+async fn all(config: &Config, json: bool) -> Result<Exit, Trouble> {
+    let listed = match &config.url {
+        Some(_) => Door::open(config, Purpose::Look).await?.get("/api/models").await?,
+        None => wiring::about(&wiring::models(config).await?).models(),
+    };
+    if json {
+        return out::line(&format!("{listed:#}")).map(|()| Exit::Done);
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let offline = if listed["offline"] == true { "  (no real model: see polis doctor)" } else { "" };
+    out::line(&format!("default  {}{offline}", text(&listed["default"])))?;
+    for vendor in listed["vendors"].as_array().into_iter().flatten() {
+        let state = if vendor["ready"] == true { "ready".to_owned() } else { text(&vendor["needs"]) };
+        out::line(&format!("{:<18} {state}", text(&vendor["name"])))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, Trouble> {
+    let models = wiring::models(config).await?;
+    let listed = models.list(vendor).await.map_err(|error| Trouble::new(error.code(), error.to_string()))?;
+    if json {
+        let one = |Listed { model, window, price }: &Listed| {
+            let price = price.map(|price| json!({ "input": price.input, "output": price.output }));
+            json!({ "model": model, "window": window, "usdPerMillionTokens": price })
+        };
+        let listed: Vec<Value> = listed.iter().map(one).collect();
+        return out::line(&format!("{:#}", json!({ "models": listed }))).map(|()| Exit::Done);
+    }
+    for Listed { model, window, price } in &listed {
+        let window = window.map_or_else(String::new, |window| format!("  {window} tokens"));
+        out::line(&format!("{model}{window}{}", price.map_or_else(|| "  price unknown".to_owned(), in_words)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn in_words(Price { input, output, .. }: Price) -> String {
+    if input == 0.0 && output == 0.0 { "  free".to_owned() } else { format!("  ${input} in, ${output} out a million tokens") }
+}

@@ -1,0 +1,211 @@
+//! What `polis.toml` says. Its errors name the place and never quote the line: somebody may have written a key there.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use polis_domain::{Budget, Budgets, RoleId};
+use polis_providers::Rate;
+use polis_providers::vendors::{VENDORS, Vendor};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+use crate::config::FILE;
+use crate::trouble::Trouble;
+
+/// What the file may say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Written {
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub(crate) model: Vec<String>,
+    pub(crate) listen: Option<String>,
+    pub(crate) workspace: Option<PathBuf>,
+    #[serde(default)]
+    pub(crate) emulated_tools: Vec<String>,
+    pub(crate) prices: Option<PathBuf>,
+    #[serde(default)]
+    pub(crate) budget: WrittenBudgets,
+    #[serde(default)]
+    pub(crate) providers: BTreeMap<Spanned<String>, Provider>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Provider {
+    pub(crate) base_url: Option<String>,
+    requests_per_minute: Option<u32>,
+    tokens_per_minute: Option<u64>,
+}
+
+/// `[budget]` is the society's own; below it stand those of each task, agent and call, and of roles.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenBudgets {
+    tokens: Option<u64>,
+    usd: Option<f64>,
+    requests: Option<u64>,
+    minutes: Option<f64>,
+    #[serde(default)]
+    task: WrittenBudget,
+    #[serde(default)]
+    agent: WrittenBudget,
+    #[serde(default)]
+    call: WrittenBudget,
+    #[serde(default)]
+    roles: BTreeMap<RoleId, WrittenBudget>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenBudget {
+    tokens: Option<u64>,
+    usd: Option<f64>,
+    requests: Option<u64>,
+    minutes: Option<f64>,
+}
+
+impl Written {
+    /// Reads the file that was named, else the one here, else the one in the data directory.
+    pub(crate) fn read(named: Option<&Path>, data: &Path) -> Result<Self, Trouble> {
+        let in_data = data.join(FILE);
+        let candidates = match named.filter(|path| !path.as_os_str().is_empty()) {
+            Some(path) => vec![path],
+            None => vec![Path::new(FILE), &in_data],
+        };
+        for path in &candidates {
+            match std::fs::read_to_string(path) {
+                Ok(text) => return parse(&text, path),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {}
+                Err(error) => {
+                    let message = format!("the configuration {} cannot be read: {error}", path.display());
+                    return Err(Trouble::usage("bad_config", message));
+                }
+            }
+        }
+        Ok(Self::default())
+    }
+}
+
+fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
+    let bad = |at: usize, what: String| {
+        let before = &text[..at.min(text.len())];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Trouble::usage("bad_config", format!("{} line {line}, column {column}: {what}", path.display()))
+    };
+    let written: Written =
+        toml::from_str(text).map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
+    for name in written.providers.keys() {
+        if address_variable(name.get_ref()).is_none() {
+            let known: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
+            let what = format!("unknown provider `{}`, expected one of {}", name.get_ref(), known.join(", "));
+            return Err(bad(name.span().start, what));
+        }
+    }
+    Ok(written)
+}
+
+/// The variable that sets a vendor's address.
+pub(crate) fn address_variable(name: &str) -> Option<String> {
+    let vendor = VENDORS.iter().find(|vendor| vendor.name == name || vendor.aliases.contains(&name));
+    vendor.map(Vendor::base_url_variable)
+}
+
+impl Provider {
+    /// How fast it may be asked, if the file says so.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        let rate = Rate { requests_per_minute: self.requests_per_minute, tokens_per_minute: self.tokens_per_minute };
+        Some(rate).filter(|rate| *rate != Rate::default())
+    }
+}
+
+impl TryFrom<WrittenBudgets> for Budgets {
+    type Error = Trouble;
+
+    fn try_from(written: WrittenBudgets) -> Result<Self, Trouble> {
+        let WrittenBudgets { tokens, usd, requests, minutes, task, agent, call, roles } = written;
+        let roles = roles.into_iter().map(|(role, budget)| Ok((role, budget.try_into()?)));
+        Ok(Self {
+            society: WrittenBudget { tokens, usd, requests, minutes }.try_into()?,
+            task: task.try_into()?,
+            agent: agent.try_into()?,
+            call: call.try_into()?,
+            roles: roles.collect::<Result<_, Trouble>>()?,
+        })
+    }
+}
+
+impl TryFrom<WrittenBudget> for Budget {
+    type Error = Trouble;
+
+    fn try_from(written: WrittenBudget) -> Result<Self, Trouble> {
+        let whole = |number: Option<f64>, unit: f64| match number {
+            Some(number) if !(number.is_finite() && (0.0..=1e9).contains(&number)) => {
+                let message = format!("a budget of {number} cannot be kept; write a number from 0 to 1,000,000,000");
+                Err(Trouble::usage("bad_config", message))
+            }
+            number => Ok(number.map(|number| (number * unit).round() as u64)),
+        };
+        let (cost_nanos, time_ms) = (whole(written.usd, 1e9)?, whole(written.minutes, 60_000.0)?);
+        Ok(Self { tokens: written.tokens, cost_nanos, requests: written.requests, time_ms })
+    }
+}
+
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a model is vendor/name, or a list of such names")]
+    enum Names {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Names::deserialize(deserializer)? {
+        Names::One(name) => vec![name],
+        Names::Many(names) => names,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse(text, Path::new("polis.toml")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_with_its_place_and_without_its_line() {
+        let said = error("model = \"offline\"\n\n[providers.openai]\n  api_key = \"sk-secret\"\n");
+        assert!(said.contains("polis.toml line 4, column 3: unknown field `api_key`"), "{said}");
+        assert!(!said.contains("sk-secret"), "{said}");
+        assert!(error("modle = 1\n").contains("line 1, column 1: unknown field `modle`"));
+        assert!(error("a = \n").contains("line 1, column"));
+        let said = error("[providers.opnai]\nbase_url = \"http://127.0.0.1\"\n");
+        assert!(said.contains("line 1, column 12: unknown provider `opnai`, expected one of openai"), "{said}");
+    }
+
+    #[test]
+    fn an_address_of_a_vendor_stands_in_for_its_variable() {
+        let written = parse("[providers.qwen]\nbase_url = \"http://h/v1\"\n", Path::new("x")).unwrap();
+        let named: Vec<_> = written.providers.keys().map(|name| address_variable(name.get_ref())).collect();
+        assert_eq!(named, [Some("DASHSCOPE_BASE_URL".to_owned())]);
+    }
+
+    #[test]
+    fn models_and_budgets_are_read() {
+        let text = "model = [\"a/x\", \"b/y\"]\n[budget]\nusd = 1.5\n[budget.task]\ntokens = 9\nminutes = 0.5\n[budget.roles.writer]\nrequests = 3\n[providers.groq]\nrequests_per_minute = 30\n";
+        let written = parse(text, Path::new("x")).unwrap();
+        assert_eq!(written.model, ["a/x", "b/y"]);
+        let rates: Vec<_> = written.providers.values().map(Provider::rate).collect();
+        assert_eq!(rates, [Some(Rate { requests_per_minute: Some(30), tokens_per_minute: None })]);
+        let budgets = Budgets::try_from(written.budget).unwrap();
+        assert_eq!(budgets.society, Budget { cost_nanos: Some(1_500_000_000), ..Budget::default() });
+        assert_eq!(budgets.task, Budget { tokens: Some(9), time_ms: Some(30_000), ..Budget::default() });
+        assert_eq!(budgets.roles[&"writer".into()].requests, Some(3));
+        assert_eq!(parse("model = \"a/x\"\n", Path::new("x")).unwrap().model, ["a/x"]);
+        assert!(error("model = 3\n").contains("a model is vendor/name, or a list of such names"));
+        assert!(error("[budget]\nmoney = 3\n").contains("unknown field `money`"));
+        let bad = parse("[budget.call]\nusd = -1.0\n", Path::new("x")).unwrap();
+        assert!(Budgets::try_from(bad.budget).unwrap_err().to_string().contains("a budget of -1 cannot be kept"));
+    }
+}
