@@ -70,7 +70,7 @@ fn tools(config: &Config) -> Result<Arc<dyn Toolbox>, Trouble> {
     };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
-    workbench(fence.around(built_ins(&workspace)))
+    workbench(built_ins(&fence.around(workspace), Arc::new(SystemClock)))
 }
 
 fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, Trouble> {

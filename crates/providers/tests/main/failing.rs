@@ -80,7 +80,10 @@ async fn what_a_provider_says_is_found_shortened_and_freed_of_the_key() {
 async fn an_error_inside_a_stream_that_began_well_is_an_error() {
     let cases = [
         (r#"{"error":{"message":"busy","code":429}}"#, "model_throttled: the provider asks us to slow down: busy"),
-        (r#"{"error":{"message":"busy","type":"rate_limit_error"}}"#, "model_throttled: the provider asks us to slow down: busy"),
+        (
+            r#"{"error":{"message":"busy","type":"rate_limit_error"}}"#,
+            "model_throttled: the provider asks us to slow down: busy",
+        ),
         (
             r#"{"error":{"message":"over","code":"529"},"choices":[{"finish_reason":"error"}]}"#,
             "model_failed: the provider failed: over",
