@@ -1,12 +1,13 @@
 //! Puts a society together: the store, a model, the tools, the agents.
 
+use std::io::{IsTerminal, stderr, stdout};
 use std::sync::Arc;
 
 use polis_agents::Converse;
 use polis_domain::{AgentId, Role, SocietyId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
-use polis_providers::{Offline, vendors};
+use polis_providers::{Offline, Pace, vendors};
 use polis_server::{About, Desk};
 use polis_store_local::LocalLog;
 use polis_tools::{Workbench, Workspace, built_ins};
@@ -27,7 +28,10 @@ const ROOT_PROMPT: &str = include_str!("prompts/root.md");
 
 /// Opens the society of a store for a purpose.
 pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) -> Result<Desk, Trouble> {
-    let idle = || Thinking { model: Arc::new(Offline), about: About { model: vendors::OFFLINE.to_owned(), is_offline: true } };
+    let idle = || Thinking {
+        model: Arc::new(Offline::default()),
+        about: About { model: vendors::OFFLINE.to_owned(), is_offline: true },
+    };
     let (thinking, toolbox) = match purpose {
         Purpose::Work => (thinking(config)?, tools(config)?),
         Purpose::Look | Purpose::Tell => (idle(), workbench(Vec::new())?),
@@ -46,10 +50,10 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
     Ok(Desk::new(society, thinking.about))
 }
 
-const OFFLINE_CHOSEN: &str =
-    "polis: the offline model answers, as chosen: it understands only `read FILE` and `write FILE: text`.";
+const OFFLINE_CHOSEN: &str = "polis: the offline model answers, as chosen: CSV files, counts, summaries, arithmetic, the time, reading and writing files.";
 
-const OFFLINE_NOTE: &str = "polis: no model is set, so the offline model answers: it understands only `read FILE` and `write FILE: text`.
+const OFFLINE_NOTE: &str =
+    "polis: no model is set, so the offline model answers: CSV files, counts, summaries, arithmetic, the time, reading and writing files.
 polis: for real answers set a vendor's key, for example OPENAI_API_KEY, or choose a model with --model vendor/name or in polis.toml.";
 
 struct Thinking {
@@ -61,6 +65,9 @@ fn thinking(config: &Config) -> Result<Thinking, Trouble> {
     let opened = vendors::open(config.model.as_deref(), &|name| config.variable(name));
     let models = opened.map_err(|error| Trouble::usage("bad_model", error.to_string()))?;
     let about = About { model: models.default_name().to_string(), is_offline: models.is_offline() };
+    // Whoever reads along wants to; a program does not.
+    let is_watched = stdout().is_terminal() || stderr().is_terminal();
+    let models = models.with_pace(if is_watched { Pace::HUMAN } else { Pace::Instant });
     Ok(Thinking { model: Arc::new(models), about })
 }
 

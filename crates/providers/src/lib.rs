@@ -14,5 +14,5 @@ pub mod vendors;
 pub use api_key::{ApiKey, BadKey};
 pub use http::Http;
 pub use models::Models;
-pub use offline::Offline;
+pub use offline::{Offline, Pace};
 pub use openai_chat::{BadAddress, OpenAiChat, OpenAiOptions, Quirks, TokenLimit};

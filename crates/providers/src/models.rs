@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
 
 use crate::vendors::{self, OpenError};
+use crate::{Offline, Pace};
 
 /// All models that can be asked, by vendor.
 pub struct Models {
@@ -26,6 +27,12 @@ impl Models {
     /// The model for requests that name none, as `vendor/name`.
     pub fn default_name(&self) -> &Arc<str> {
         &self.default
+    }
+
+    /// The same models, with the offline one at this pace.
+    pub fn with_pace(mut self, pace: Pace) -> Self {
+        self.vendors.insert(vendors::OFFLINE, Ok(Arc::new(Offline { pace })));
+        self
     }
 
     /// Whether nobody but the offline model answers where no model is named.

@@ -171,7 +171,7 @@ pub fn open(model: Option<&str>, variable: Lookup<'_>) -> Result<Models, OpenErr
     };
     let http = Http::new();
     let mut vendors: BTreeMap<_, _> = VENDORS.iter().map(|vendor| (vendor.name, vendor.open(&http, variable))).collect();
-    vendors.insert(OFFLINE, Ok(Arc::new(Offline)));
+    vendors.insert(OFFLINE, Ok(Arc::new(Offline::default())));
     match vendors.get(vendor) {
         Some(Err(error)) => Err(error.clone()),
         Some(Ok(_)) | None => Ok(Models::new(default, vendors)),

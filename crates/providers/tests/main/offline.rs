@@ -20,7 +20,7 @@ fn asking(text: &str, tools: &[&str]) -> ModelRequest {
 }
 
 async fn reply(request: ModelRequest) -> Reply {
-    collect(Offline.stream(request).await.unwrap()).await.unwrap()
+    collect(Offline::default().stream(request).await.unwrap()).await.unwrap()
 }
 
 async fn check_call(text: &str, tool: &str, arguments: serde_json::Value) {
@@ -94,10 +94,10 @@ async fn a_tool_that_is_not_offered_is_not_asked_for() {
 #[tokio::test]
 async fn it_streams_in_several_deltas_counts_tokens_and_repeats_itself_exactly() {
     let request = asking("hello", &[]);
-    let deltas: Vec<_> = Offline.stream(request.clone()).await.unwrap().map(Result::unwrap).collect().await;
+    let deltas: Vec<_> = Offline::default().stream(request.clone()).await.unwrap().map(Result::unwrap).collect().await;
     assert!(deltas.len() > 5, "{deltas:?}");
     let reply = reply(request.clone()).await;
     assert!(reply.usage.input_tokens == 2 && reply.usage.output_tokens > 20, "{:?}", reply.usage);
-    let again: Vec<_> = Offline.stream(request).await.unwrap().map(Result::unwrap).collect().await;
+    let again: Vec<_> = Offline::default().stream(request).await.unwrap().map(Result::unwrap).collect().await;
     assert_eq!(again, deltas);
 }
