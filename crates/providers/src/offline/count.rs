@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::files::{self, Counts, Entry};
 use super::folder::{called, capital, kinds, listed};
-use super::language::{Language, is_han, tell};
+use super::language::{Language, few, is_han, tell};
 use super::talk::{Step, Stop, Talk};
 
 /// What is to be counted.
@@ -72,11 +72,19 @@ fn entries(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&st
     if more > 0 {
         rows.push_str(&tell!(language, "and {more} more kinds\n", "还有 {more} 种\n"));
     }
-    let head = tell!(
-        language,
-        "{name} holds {files} files{fitting} in {folders} folders, {bytes} bytes in all.",
-        "{name}里共有 {files} 个文件{fitting}、{folders} 个文件夹，合计 {bytes} 字节。"
-    );
+    let (many_files, many_folders) = (few(files, "file"), few(folders, "folder"));
+    let head = match pattern {
+        Some(_) => tell!(
+            language,
+            "{name} holds {many_files}{fitting}, {bytes} bytes in all.",
+            "{name}里共有 {files} 个文件{fitting}，合计 {bytes} 字节。"
+        ),
+        None => tell!(
+            language,
+            "{name} holds {many_files} and {many_folders}, {bytes} bytes in all.",
+            "{name}里共有 {files} 个文件、{folders} 个文件夹，合计 {bytes} 字节。"
+        ),
+    };
     if files == 0 {
         return Ok(head);
     }
@@ -168,6 +176,7 @@ fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>)
     };
     let others = match others {
         0 => String::new(),
+        1 => tell!(language, " One other file is no text.", "另有 1 个文件不是文本。"),
         others => tell!(language, " {others} other files are no text.", "另有 {others} 个文件不是文本。"),
     };
     Ok(format!("{head}\n{check}{others}{}", cut_note(language, listing.is_cut())))
@@ -211,13 +220,12 @@ fn occurrences(talk: &mut Talk<'_>, word: &str, place: &str, pattern: Option<&st
         "用 search_files 在{name}里查找“{word}”并计数。"
     ));
     let found = searched(talk, word, place, pattern, true)?;
+    let Found { times, lines, files, .. } = found;
+    let (many_times, many_lines, many_files) = (few(times, "time"), few(lines, "line"), few(files, "file"));
     let mut answer = tell!(
         language,
-        "“{word}” occurs {} times as a word in {name}, on {} lines of {} files; capitals do not matter.",
-        "“{word}”在{name}里出现了 {} 次，分布在 {} 行、{} 个文件中（不分大小写）。",
-        found.times,
-        found.lines,
-        found.files
+        "“{word}” occurs {many_times} as a word in {name}, on {many_lines} of {many_files}; capitals do not matter.",
+        "“{word}”在{name}里出现了 {times} 次，分布在 {lines} 行、{files} 个文件中（不分大小写）。"
     );
     if found.times == 0 {
         let inside = searched(talk, word, place, pattern, false)?;
@@ -286,13 +294,12 @@ pub(super) fn search(talk: &mut Talk<'_>, word: &str, place: &str) -> Step<Strin
     let name = called(language, place);
     talk.think(tell!(language, "search_files looks for “{word}” in {name}.", "用 search_files 在{name}里查找“{word}”。"));
     let found = searched(talk, word, place, None, false)?;
+    let Found { times, lines, files, .. } = found;
+    let (many_times, many_lines, many_files) = (few(times, "time"), few(lines, "line"), few(files, "file"));
     let head = tell!(
         language,
-        "“{word}” stands on {} lines of {} files in {name}, {} times in all",
-        "“{word}”在{name}的 {1} 个文件、{0} 行中出现，共 {2} 次",
-        found.lines,
-        found.files,
-        found.times
+        "“{word}” stands on {many_lines} of {many_files} in {name}, {many_times} in all",
+        "“{word}”在{name}的 {files} 个文件、{lines} 行中出现，共 {times} 次"
     );
     if found.hits.is_empty() {
         return Ok(tell!(language, "I find “{word}” nowhere in {name}.", "在{name}里没有找到“{word}”。"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::files::{self, Entry, Listing};
-use super::language::{Language, tell};
+use super::language::{Language, few, tell};
 use super::talk::{Step, Stop, Talk};
 
 /// Most entries that are named.
@@ -33,9 +33,10 @@ pub(super) fn list(talk: &mut Talk<'_>, place: &str, pattern: Option<&str>) -> S
     let names: String = names.collect();
     let more = listing.entries.len().saturating_sub(MAX_SHOWN);
     let more = if more == 0 { String::new() } else { tell!(language, "and {more} more", "还有 {more} 个") };
+    let (many_files, many_folders) = (few(files, "file"), few(folders, "folder"));
     let head = tell!(
         language,
-        "{} holds {files} files and {folders} folders:",
+        "{} holds {many_files} and {many_folders}:",
         "{}里有 {files} 个文件、{folders} 个文件夹：",
         capital(&place_called)
     );

@@ -93,6 +93,12 @@ pub(super) fn signed(language: Language, answer: &str) -> String {
     tell!(language, "(offline model) {answer}", "（离线模型）{answer}")
 }
 
+/// `1 file`, `2 files`.
+pub(super) fn few<N: PartialEq + From<u8> + std::fmt::Display>(count: N, what: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
 /// How many words a text has for somebody who reads along; two Chinese characters count as one.
 pub(super) fn words(text: &str) -> u32 {
     let others = text.split(|c: char| c.is_whitespace() || is_han(c)).filter(|word| !word.is_empty()).count();

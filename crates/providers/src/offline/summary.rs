@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::count::plan as counting_plan;
 use super::files::{self, Counts, Text};
 use super::folder::{called, capital, kinds, listed};
-use super::language::{Language, is_han, tell};
+use super::language::{Language, few, is_han, tell};
 use super::talk::{Step, Talk};
 
 const MAX_HEADINGS: usize = 8;
@@ -61,12 +61,14 @@ fn file(talk: &mut Talk<'_>, wanted: &str) -> Step<String> {
         Err(refusal) => return Ok(tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。")),
     };
     let Counts { lines, words, chars } = Counts::of(&text.text);
+    let (many_lines, many_words) = (few(lines, "line"), few(words, "word"));
     let mut answer = tell!(
         language,
-        "`{path}` has {lines} lines, {words} words and {chars} characters.",
+        "`{path}` has {many_lines}, {many_words} and {chars} characters.",
         "`{path}` 有 {lines} 行、{words} 个词、{chars} 个字符。"
     );
     answer.push_str(&gist(language, &text.text));
+    answer.push('\n');
     answer.push_str(&check(language, &text, entry.bytes));
     Ok(answer)
 }
@@ -77,19 +79,19 @@ pub(super) fn check(language: Language, text: &Text, listed: Option<u64>) -> Str
     match (text.of_lines, listed) {
         (Some(total), _) => tell!(
             language,
-            "\n\nCareful: I read only {} of its {total} lines; what I say is about those.",
-            "\n\n注意：我只读了 {} 行（全文 {total} 行），以上只针对这些行。",
+            "\nCareful: I read only {} of its {total} lines; what I say is about those.",
+            "\n注意：我只读了 {} 行（全文 {total} 行），以上只针对这些行。",
             text.text.lines().count()
         ),
         (None, Some(listed)) if listed == read => tell!(
             language,
-            "\n\nChecked: I read {read} bytes, as many as list_files says that it has.",
-            "\n\n核对：读到 {read} 字节，与 list_files 给出的大小一致。"
+            "\nChecked: I read {read} bytes, as many as list_files says that it has.",
+            "\n核对：读到 {read} 字节，与 list_files 给出的大小一致。"
         ),
         (None, Some(listed)) => tell!(
             language,
-            "\n\nCareful: I read {read} bytes, but list_files says {listed}; it may have changed meanwhile.",
-            "\n\n注意：读到 {read} 字节，但 list_files 说是 {listed} 字节，它可能刚被改过。"
+            "\nCareful: I read {read} bytes, but list_files says {listed}; it may have changed meanwhile.",
+            "\n注意：读到 {read} 字节，但 list_files 说是 {listed} 字节，它可能刚被改过。"
         ),
         (None, None) => String::new(),
     }
@@ -219,12 +221,13 @@ fn folder(talk: &mut Talk<'_>, place: &str) -> Step<String> {
     let folders = listing.entries.iter().filter(|entry| entry.path.ends_with('/')).count();
     let bytes: u64 = files.iter().filter_map(|entry| entry.bytes).sum();
     let sum = files.iter().filter_map(|entry| entry.counts).fold(Counts::default(), Counts::plus);
+    let count = files.len();
+    let (many_files, many_folders) = (few(count, "file"), few(folders, "folder"));
     let mut answer = tell!(
         language,
-        "{} holds {} files in {folders} folders: {bytes} bytes, {} lines of text, {} words.",
-        "{}里有 {} 个文件、{folders} 个文件夹：{bytes} 字节，文本共 {} 行、{} 个词。",
+        "{} holds {many_files} and {many_folders}: {bytes} bytes, {} lines of text, {} words.",
+        "{}里有 {count} 个文件、{folders} 个文件夹：{bytes} 字节，文本共 {} 行、{} 个词。",
         capital(&name),
-        files.len(),
         sum.lines,
         sum.words
     );

@@ -38,43 +38,12 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Wish {
         return Wish::Arithmetic { expression };
     }
     let lower = mentions::without_names(asked).to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| contains_word(&lower, word));
-    let counts = has(&[
-        "how many",
-        "count",
-        "number of",
-        "how often",
-        "how long is",
-        "多少",
-        "几个",
-        "几次",
-        "几行",
-        "统计",
-        "数一数",
-        "数一下",
-        "字数",
-        "行数",
-    ]);
-    let summarises = has(&[
-        "summarise",
-        "summarize",
-        "summary",
-        "overview",
-        "tl;dr",
-        "what is in",
-        "what's in",
-        "describe",
-        "总结",
-        "概括",
-        "概述",
-        "摘要",
-        "概要",
-        "主要内容",
-        "讲了什么",
-        "说了什么",
-    ]);
+    let has = |words: &str| words.split('|').any(|word| contains_word(&lower, word));
+    let counts = has("how many|count|number of|how often|how long is|多少|几个|几次|几行|统计|数一数|数一下|字数|行数");
+    let summarises = has("summarise|summarize|summary|overview|tl;dr|describe|总结|概括|概述|摘要|概要|主要内容\
+        |讲了什么|说了什么");
     if let Some(table) = table {
-        let lines = has(&["lines", "words", "characters", "字符", "times", "how often", "occur", "出现"]);
+        let lines = has("lines|words|characters|字符|times|how often|occur|出现");
         if !(counts && lines) {
             return Wish::Table { path: Some(table.name.clone()), question: question(asked, table) };
         }
@@ -87,25 +56,8 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Wish {
     if let Some(word) = occurrences(asked, &lower, &paths) {
         return Wish::Count { what: Counted::Occurrences(word), place: place(), pattern: pattern(asked, &lower) };
     }
-    let is_about_files = has(&[
-        "file",
-        "files",
-        "folder",
-        "folders",
-        "directory",
-        "directories",
-        "lines",
-        "words",
-        "characters",
-        "文件",
-        "文件夹",
-        "目录",
-        "行",
-        "字",
-        "单词",
-        "字符",
-        "图片",
-    ]);
+    let is_about_files =
+        has("file|files|folder|folders|directory|directories|lines|words|characters|文件|文件夹|目录|行|字|单词|字符|图片");
     if counts && (is_about_files || file.is_some()) {
         let what = counted(&lower, file);
         return Wish::Count { what, place: place(), pattern: pattern(asked, &lower) };
@@ -113,19 +65,19 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Wish {
     if summarises && (file.is_some() || mentions::folder(asked).is_some() || is_about_files) {
         return Wish::Summarise { place: place() };
     }
-    let lists = has(&["list", "ls", "show", "which files", "what files", "are there", "列出", "有哪些", "有什么", "看看"]);
+    let lists = has("list|ls|show|what is in|what's in|which files|what files|are there|列出|有哪些|有什么|看看");
     if lists && file.is_none() && (is_about_files || mentions::folder(asked).is_some()) {
         return Wish::List { place: folder(asked, &paths), pattern: pattern(asked, &lower) };
     }
     if let Some(text) = searched(asked, &lower, &paths) {
         return Wish::Search { text, place: place() };
     }
-    if has(&["analyse", "analyze", "analysis", "explain", "about", "分析", "解释", "介绍"])
+    if has("analyse|analyze|analysis|explain|about|分析|解释|介绍")
         && let Some(file) = file
     {
         return Wish::Summarise { place: file.name.clone() };
     }
-    if has(&["read", "open", "cat", "print", "display", "show", "content", "读", "打开", "显示", "内容", "查看"])
+    if has("read|open|cat|print|display|show|content|what is in|what's in|读|打开|显示|内容|查看")
         && let Some(file) = file
     {
         return Wish::Read { path: file.name.clone() };
@@ -186,15 +138,15 @@ fn folder(asked: &str, paths: &[Mention]) -> String {
 }
 
 fn counted(lower: &str, file: Option<&Mention>) -> Counted {
-    let has = |words: &[&str]| words.iter().any(|word| contains_word(lower, word));
-    if has(&["words", "word", "单词", "词"]) {
+    let has = |words: &str| words.split('|').any(|word| contains_word(lower, word));
+    if has("words|word|单词|词") {
         Counted::Words
-    } else if has(&["characters", "chars", "字符", "字数", "个字", "多少字"]) {
+    } else if has("characters|chars|字符|字数|个字|多少字") {
         Counted::Chars
-    } else if has(&["lines", "line", "行"]) {
+    } else if has("lines|line|行") {
         Counted::Lines
-    } else if has(&["folders", "directories", "子目录", "多少文件夹", "多少个文件夹", "几个文件夹", "多少个目录", "多少目录"])
-        && !has(&["files", "个文件，", "文件和"])
+    } else if has("folders|directories|子目录|多少文件夹|多少个文件夹|几个文件夹|多少个目录|多少目录")
+        && !has("files|个文件，|文件和")
     {
         Counted::Folders
     } else if file.is_some() {

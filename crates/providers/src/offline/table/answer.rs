@@ -205,7 +205,8 @@ impl Report<'_> {
                 }
             });
         }
-        let shown = question.top.map_or(MAX_ROWS, |top| top.count);
+        // A winner is shown with those behind it.
+        let shown = question.top.map_or(MAX_ROWS, |top| if top.count == 1 { MAX_VALUES } else { top.count });
         let mut header: Vec<String> = question.keys.iter().map(|key| key_name(language, table, *key)).collect();
         let tells_rows = !figures.iter().any(|(aggregate, _)| *aggregate == Aggregate::Count);
         if tells_rows {
@@ -403,7 +404,7 @@ impl Report<'_> {
                     self.values(column),
                 ]
             });
-            body.push_str(&format!("\n{}", markdown(&header, rows)));
+            body.push_str(&format!("{}{}", if body.is_empty() { "\n\n" } else { "\n" }, markdown(&header, rows)));
         }
         let odd: Vec<String> = numbers
             .iter()
@@ -429,7 +430,7 @@ impl Report<'_> {
             .first()
             .and_then(|first| columns.iter().find(|column| self.table.columns[**column].name == first.name))
             .map_or_else(String::new, |column| self.check_column(*column));
-        format!("{body}{}{commas}{check}", odd.concat())
+        format!("{}{}{commas}{check}", body.trim_end(), odd.concat())
     }
 
     fn gaps(&self, column: &Column) -> usize {

@@ -83,7 +83,7 @@ impl Column {
         let dates = cells.iter().filter(|cell| month_of(cell).is_some()).count();
         let kind = if given == 0 {
             Kind::Empty
-        } else if known * 10 >= given * 8 {
+        } else if known * 10 >= given * 8 && !(names_rows(&name) && are_different(&cells)) {
             Kind::Number
         } else if dates == given {
             Kind::Date
@@ -156,6 +156,18 @@ impl std::fmt::Display for Figure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.over == 1 { write!(f, "{}", self.sum) } else { f.write_str(&self.sum.over(self.over)) }
     }
+}
+
+/// Whether a column is called as if it numbered the rows; nobody wants the sum of that.
+fn names_rows(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    words.contains(&"id") || ["编号", "序号", "单号"].iter().any(|word| name.contains(word))
+}
+
+fn are_different(cells: &[String]) -> bool {
+    let different: std::collections::BTreeSet<&str> = cells.iter().map(String::as_str).collect();
+    cells.len() > 1 && different.len() == cells.len()
 }
 
 fn is_gap(cell: &str) -> bool {

@@ -163,6 +163,7 @@ impl Reader<'_> {
             for cell in cells {
                 let value = cell.to_ascii_lowercase();
                 let is_telling = value.chars().count() >= 2
+                    && value.contains(char::is_alphabetic)
                     && !FILLERS.contains(&value.as_str())
                     && !AGGREGATES.iter().any(|(word, _)| *word == value);
                 if is_telling
@@ -336,6 +337,16 @@ impl Reader<'_> {
             } else if !self.question.targets.contains(&column) {
                 self.question.targets.push(column);
             }
+        }
+        let is_text = |target: &usize| self.table.columns[*target].kind == Kind::Text;
+        let texts: Vec<usize> = self.question.targets.iter().copied().filter(is_text).collect();
+        // 总销售额最高的城市是哪个
+        if let [text] = texts[..]
+            && self.question.keys.is_empty()
+            && words::has(&self.lower, &["which", "who", "哪", "谁", "什么"])
+        {
+            self.question.targets.retain(|target| *target != text);
+            self.which(text);
         }
         if ["从低到高", "从小到大", "升序", "ascending"].iter().any(|word| self.lower.contains(word))
             && let Some(top) = &mut self.question.top
