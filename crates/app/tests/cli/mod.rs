@@ -4,6 +4,7 @@ mod bad_input;
 mod chat;
 mod look;
 mod model;
+mod offline;
 mod person;
 mod run;
 mod serve;

@@ -70,7 +70,7 @@ fn entries(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&st
     }
     let more = kinds.len().saturating_sub(MAX_ROWS);
     if more > 0 {
-        rows.push_str(&tell!(language, "and {more} more kinds\n", "还有 {more} 种\n"));
+        rows.push_str(&tell!(language, "\nand {more} more kinds\n", "\n还有 {more} 种\n"));
     }
     let (many_files, many_folders) = (few(files, "file"), few(folders, "folder"));
     let head = match pattern {
@@ -161,8 +161,11 @@ fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>)
                 .map(|(entry, counts)| format!("| {} | {} |\n", entry.path, pick(*counts)))
                 .collect();
             let more = counted.len().saturating_sub(MAX_ROWS);
-            let more =
-                if more == 0 { String::new() } else { tell!(language, "and {more} more files\n", "还有 {more} 个文件\n") };
+            let more = if more == 0 {
+                String::new()
+            } else {
+                tell!(language, "\nand {more} more files\n", "\n还有 {more} 个文件\n")
+            };
             let head = tell!(
                 language,
                 "The {} text files of {name} have {total} {unit} ({lines} lines, {words} words, {chars} characters).",

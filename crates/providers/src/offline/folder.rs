@@ -23,7 +23,8 @@ pub(super) fn list(talk: &mut Talk<'_>, place: &str, pattern: Option<&str>) -> S
         "I am to say what is in {place_called}: that is a call of list_files.",
         "要看{place_called}里有什么：调用 list_files。"
     ));
-    let listing = listed(talk, place, false, pattern, false)?;
+    // What fits a pattern may lie anywhere below.
+    let listing = listed(talk, place, pattern.is_some(), pattern, false)?;
     let folders = listing.entries.iter().filter(|entry| entry.path.ends_with('/')).count();
     let files = listing.files().count();
     let names = listing.entries.iter().take(MAX_SHOWN).map(|entry| match entry.bytes {

@@ -69,6 +69,12 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Wish {
     if lists && file.is_none() && (is_about_files || mentions::folder(asked).is_some()) {
         return Wish::List { place: folder(asked, &paths), pattern: pattern(asked, &lower) };
     }
+    if has("is there|are there|where is|exist|exists|有没有|在哪|存在")
+        && let Some(file) = file
+    {
+        let name = file.name.rsplit('/').next().unwrap_or(&file.name);
+        return Wish::List { place: ".".to_owned(), pattern: Some(name.to_owned()) };
+    }
     if let Some(text) = searched(asked, &lower, &paths) {
         return Wish::Search { text, place: place() };
     }
@@ -346,6 +352,9 @@ mod tests {
             ("list the files in docs", list("docs", None)),
             ("列出当前目录的文件", list(".", None)),
             ("what files are here?", list(".", None)),
+            ("is there a file called plan.md?", list(".", Some("plan.md"))),
+            ("what is in docs", list("docs", None)),
+            ("what's in docs/a.txt", read("docs/a.txt")),
             ("search for milk in notes", find("milk", "notes")),
             ("查找“牛奶”", find("牛奶", ".")),
             ("what time is it", Wish::Time { places: Vec::new() }),

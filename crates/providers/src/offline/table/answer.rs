@@ -227,7 +227,8 @@ impl Report<'_> {
             cells
         });
         let rest = ordered.len().saturating_sub(shown);
-        let rest = if rest == 0 { String::new() } else { tell!(language, "and {rest} more groups\n", "还有 {rest} 组\n") };
+        let rest =
+            if rest == 0 { String::new() } else { tell!(language, "\nand {rest} more groups\n", "\n还有 {rest} 组\n") };
         let best = ordered.first().filter(|_| question.top.is_some_and(|top| top.count == 1)).map_or_else(
             String::new,
             |(key, rows)| {
@@ -341,7 +342,7 @@ impl Report<'_> {
         let more = if left == 0 || question.top.is_some() {
             String::new()
         } else {
-            tell!(language, "and {left} more rows\n", "还有 {left} 行\n")
+            tell!(language, "\nand {left} more rows\n", "\n还有 {left} 行\n")
         };
         let check = match (question.top, order) {
             (Some(top), Some(order)) => {
@@ -456,6 +457,9 @@ impl Report<'_> {
             return tell!(self.language, "{first} to {last}", "{first} 至 {last}");
         }
         let total = counts.len();
+        if total == self.rows.len() && total > MAX_VALUES {
+            return tell!(self.language, "all different", "各不相同");
+        }
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         let mut shown: Vec<_> = counts.iter().take(MAX_VALUES).map(|(value, count)| format!("{value} ({count})")).collect();

@@ -90,7 +90,9 @@ pub(super) fn analyse(talk: &mut Talk<'_>, path: Option<&str>, asked: &str) -> S
     };
     talk.think(answer::understood(language, &table, &question));
     let answer = answer::answer(language, path, &table, &question);
-    Ok(format!("{answer}{notes}{}", check(language, &text, entry.bytes)))
+    // A line right under a table would become one of its rows.
+    let gap = if answer.ends_with('|') { "\n" } else { "" };
+    Ok(format!("{answer}{gap}{notes}{}", check(language, &text, entry.bytes)))
 }
 
 /// The one table that there is; a person must say which where there are several.
