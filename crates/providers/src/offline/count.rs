@@ -345,7 +345,7 @@ fn searched(talk: &mut Talk<'_>, word: &str, place: &str, pattern: Option<&str>,
             }
         } else if let Some((path, times)) = line.strip_suffix(" times").and_then(|line| line.rsplit_once(": "))
             && let Ok(times) = times.parse()
-            && !path.rsplit_once(':').is_some_and(|(_, number)| number.parse::<usize>().is_ok())
+            && path.rsplit_once(':').is_none_or(|(_, number)| number.parse::<usize>().is_err())
         {
             found.per_file.push((path.to_owned(), times));
         } else if !line.starts_with("[cut: ") {

@@ -107,12 +107,12 @@ fn path_in(token: &str) -> Option<(usize, &str)> {
         return looks_like_path(trimmed).then_some((0, trimmed));
     }
     // Behind a file's ending no letter or digit follows.
-    let ends = trimmed.match_indices('.').filter_map(|(dot, _)| {
+    let mut ends = trimmed.match_indices('.').filter_map(|(dot, _)| {
         let rest = &trimmed[dot + 1..];
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
         has_ending(&trimmed[..dot + 1 + end]).then_some(dot + 1 + end)
     });
-    if let Some(end) = ends.last() {
+    if let Some(end) = ends.next_back() {
         let left = &trimmed[..end];
         let dot = left.rfind('.')?;
         let ascii = left[..dot]
