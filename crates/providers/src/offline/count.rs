@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::files::{self, Counts, Entry};
-use super::folder::{called, capital, kinds, listed};
+use super::folder::{called, capital, is_missing_file, kinds, listed};
 use super::language::{Language, few, is_han, tell};
 use super::talk::{Step, Stop, Talk};
 
@@ -166,11 +166,13 @@ fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>)
             } else {
                 tell!(language, "\nand {more} more files\n", "\n还有 {more} 个文件\n")
             };
+            let files = counted.len();
+            let many_files = few(files, "text file");
             let head = tell!(
                 language,
-                "The {} text files of {name} have {total} {unit} ({lines} lines, {words} words, {chars} characters).",
-                "{name}的 {} 个文本文件共有 {total} {unit}（{lines} 行、{words} 个词、{chars} 个字符）。",
-                counted.len()
+                "{} has {total} {unit} in {many_files} ({lines} lines, {words} words, {chars} characters).",
+                "{}的 {files} 个文本文件共有 {total} {unit}（{lines} 行、{words} 个词、{chars} 个字符）。",
+                capital(&name)
             );
             let table =
                 tell!(language, "| file | {unit} |\n|---|---|\n{rows}{more}", "| 文件 | {unit} |\n|---|---|\n{rows}{more}");
@@ -333,6 +335,12 @@ fn searched(talk: &mut Talk<'_>, word: &str, place: &str, pattern: Option<&str>,
     }
     let given = talk.call("search_files", arguments)?;
     let refusal = files::reason(given.content);
+    if given.is_error && is_missing_file(place, refusal) {
+        let found = files::find(talk, place)?.path;
+        if found != place {
+            return searched(talk, word, &found, pattern, whole_word);
+        }
+    }
     if given.is_error {
         return Err(Stop::Say(tell!(language, "I cannot search `{place}`: {refusal}.", "无法搜索 `{place}`：{refusal}。")));
     }

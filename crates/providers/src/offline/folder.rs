@@ -34,11 +34,12 @@ pub(super) fn list(talk: &mut Talk<'_>, place: &str, pattern: Option<&str>) -> S
     let names: String = names.collect();
     let more = listing.entries.len().saturating_sub(MAX_SHOWN);
     let more = if more == 0 { String::new() } else { tell!(language, "and {more} more", "还有 {more} 个") };
+    let fitting = pattern.map_or_else(String::new, |pattern| tell!(language, " that fit `{pattern}`", "符合 `{pattern}`"));
     let (many_files, many_folders) = (few(files, "file"), few(folders, "folder"));
     let head = tell!(
         language,
-        "{} holds {many_files} and {many_folders}:",
-        "{}里有 {files} 个文件、{folders} 个文件夹：",
+        "{} holds {many_files} and {many_folders}{fitting}:",
+        "{}里有 {files} 个文件、{folders} 个文件夹{fitting}：",
         capital(&place_called)
     );
     Ok(format!("{head}\n{names}{more}").trim_end().trim_end_matches([':', '：']).to_owned())
@@ -59,6 +60,17 @@ pub(super) fn listed(talk: &mut Talk<'_>, place: &str, recursive: bool, pattern:
     }
     match files::list(talk, &arguments)? {
         Ok(listing) => Ok(listing),
+        Err(refusal) if is_missing_file(place, &refusal) => {
+            let found = files::find(talk, place)?.path;
+            if found == place {
+                return Err(Stop::Say(tell!(
+                    language,
+                    "I cannot use `{place}`: {refusal}.",
+                    "无法使用 `{place}`：{refusal}。"
+                )));
+            }
+            listed(talk, &found, recursive, pattern, counts)
+        }
         Err(refusal) if place != "." && refusal.contains("does not exist") => {
             talk.think(tell!(language, "There is no `{place}`, so I see what there is.", "没有 `{place}`，我看看有什么。"));
             let all = files::list(talk, &json!({ "recursive": true }))?.unwrap_or_default();
@@ -86,6 +98,12 @@ pub(super) fn listed(talk: &mut Talk<'_>, place: &str, recursive: bool, pattern:
             Err(Stop::Say(tell!(language, "I cannot list `{place}`: {refusal}.", "无法列出 `{place}`：{refusal}。")))
         }
     }
+}
+
+/// Whether a file was meant, by its name, and is not there.
+pub(super) fn is_missing_file(place: &str, refusal: &str) -> bool {
+    let name = place.rsplit('/').next().unwrap_or(place);
+    name.contains('.') && name != "." && refusal.contains("does not exist")
 }
 
 /// Files by the ending of their names, most first.

@@ -198,7 +198,7 @@ fn chinese_folder(text: &str) -> Option<String> {
         Some(at) => text[..at].trim_end(),
         // 在 docs 里
         None => {
-            let at = text.match_indices(['里', '下', '中']).map(|(at, _)| at).find(|&at| {
+            let at = text.match_indices(['里', '下', '中', '有', '一']).map(|(at, _)| at).find(|&at| {
                 let before = text[..at].trim_end();
                 before.ends_with(is_path_char) && !has_ending(last_run(before, is_path_char))
             })?;
@@ -314,6 +314,9 @@ mod tests {
             ("这个文件夹里有多少文件", Some(".")),
             ("当前目录有哪些文件", Some(".")),
             ("在 src 里有多少行", Some("src")),
+            ("src 有多少行", Some("src")),
+            ("src一共有多少行", Some("src")),
+            ("notes.txt 有多少行", None),
             ("有多少个文件", None),
         ] {
             assert_eq!(folder(text).as_deref(), want, "{text}");

@@ -99,6 +99,14 @@ impl Report<'_> {
         if named.is_empty() && self.question.targets.is_empty() { self.table.of_kind(Kind::Number) } else { named }
     }
 
+    /// The column of an order that was not named: one that is asked for, or compared, or else any.
+    fn order(&self) -> Option<usize> {
+        let is_number = |column: &usize| self.table.columns[*column].kind == Kind::Number;
+        let targets = self.question.targets.iter().copied();
+        let named = targets.chain(self.question.filters.iter().map(|filter| filter.column)).find(is_number);
+        named.or_else(|| self.table.of_kind(Kind::Number).first().copied())
+    }
+
     fn figures(&self) -> String {
         let (language, table) = (self.language, self.table);
         let mut lines = Vec::new();
@@ -283,7 +291,7 @@ impl Report<'_> {
 
     fn rows(&self) -> String {
         let (language, table, question) = (self.language, self.table, self.question);
-        let order = question.top.and_then(|top| top.by).or_else(|| self.numbers().first().copied());
+        let order = question.top.and_then(|top| top.by).or_else(|| self.order());
         let mut rows = self.rows.to_vec();
         if let (Some(Top { is_descending, .. }), Some(order)) = (question.top, order) {
             let numbers = &table.columns[order].numbers;
