@@ -167,6 +167,13 @@ pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<Result<Text, String>
             }
         }
         parts = left;
+        if !parts.is_empty() {
+            talk.think(tell!(
+                language,
+                "Some parts were cut again, so I ask for the rest of them.",
+                "有几段又被截断了，我把剩下的补读完。"
+            ));
+        }
     }
     texts.sort_unstable_by_key(|(start, _)| *start);
     let text = texts.iter().map(|(_, text)| *text).collect();

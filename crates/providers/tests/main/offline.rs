@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 const TOOLS: &[&str] = &["read_file", "write_file", "list_files", "search_files", "now"];
 
-/// Lines that the folder's `read_file` gives at once.
-const PAGE: usize = 40;
+/// Bytes that the folder's `read_file` gives at once.
+const PAGE: usize = 400;
 
 fn asking(text: &str, tools: &[&str]) -> ModelRequest {
     let spec = |name: &&str| ToolSpec {
@@ -82,12 +82,18 @@ impl Folder {
         let end = arguments["end_line"].as_u64().unwrap_or(u64::MAX) as usize;
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let wanted = &lines[start - 1..end.min(lines.len())];
-        if wanted.len() <= PAGE {
+        let mut bytes = 0;
+        let fitting = wanted.iter().take_while(|line| {
+            bytes += line.len();
+            bytes <= PAGE
+        });
+        let count = fitting.count();
+        if wanted.len() == count {
             return Ok(wanted.concat());
         }
-        let last = start + PAGE - 1;
+        let last = start + count - 1;
         let note = format!("[cut: these are lines {start} to {last} of {}; go on with start_line {}]", lines.len(), last + 1);
-        Ok(format!("{}{note}", wanted[..PAGE].concat()))
+        Ok(format!("{}{note}", wanted[..count].concat()))
     }
 
     /// Talks until there is an answer: every reply on the way, the answer last.
@@ -177,8 +183,9 @@ async fn what_was_written_is_read_again() {
 
 #[tokio::test]
 async fn a_table_is_planned_read_in_parts_reckoned_and_checked() {
-    // More lines than come at once, so that it must read on.
-    let rows: String = (1..=500).map(|n| format!("{},{}.25\n", if n % 3 == 0 { "Rome" } else { "Oslo" }, n)).collect();
+    // More lines than come at once, and longer ones further down, so that it must read on, and again.
+    let row = |n: usize| format!("{}{},{n}.25\n", if n % 3 == 0 { "Rome" } else { "Oslo" }, " ".repeat(n / 25));
+    let rows: String = (1..=500).map(row).collect();
     let text = format!("city,price\n{rows}");
     let mut folder = Folder::of([("data/sales.csv", &text)]);
     let replies = folder.converse(&mut asking("average price by city in sales.csv", TOOLS)).await;

@@ -57,7 +57,7 @@ async fn a_long_list_goes_on_where_it_was_cut_and_loses_nothing() {
         bench.put(name, "");
     }
     let (mut offset, mut listed) = (0, Vec::new());
-    loop {
+    for _ in 0..10 {
         let page = bench.good("list_files", json!({ "offset": offset })).await;
         assert!(page.len() < 50_000 && page.ends_with("[total: 1500 files with 0 bytes, 0 folders]"));
         listed.extend(page.lines().filter_map(|line| Some(line.strip_suffix(" (0 bytes)")?.to_owned())));
