@@ -184,7 +184,7 @@ async fn what_was_written_is_read_again() {
 #[tokio::test]
 async fn a_table_is_planned_read_in_parts_reckoned_and_checked() {
     // More lines than come at once, and longer ones further down, so that it must read on, and again.
-    let row = |n: usize| format!("{}{},{n}.25\n", if n % 3 == 0 { "Rome" } else { "Oslo" }, " ".repeat(n / 25));
+    let row = |n: usize| format!("{}{},{n}.25\n", if n.is_multiple_of(3) { "Rome" } else { "Oslo" }, " ".repeat(n / 25));
     let rows: String = (1..=500).map(row).collect();
     let text = format!("city,price\n{rows}");
     let mut folder = Folder::of([("data/sales.csv", &text)]);
