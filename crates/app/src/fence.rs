@@ -6,10 +6,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use async_trait::async_trait;
-use polis_domain::CallResult;
-use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
-use serde_json::Value;
+use polis_tools::Workspace;
+
+/// What tools are told that want to go there.
+const CLOSED: &str = "the data directory or the configuration of polis, which no agent may touch";
 
 /// Where tools work, and where they may not go.
 #[derive(Debug, Clone)]
@@ -27,10 +27,9 @@ impl Fence {
         Ok(Self { workspace: workspace.canonicalize()?, data: data.canonicalize()?, settings })
     }
 
-    /// The same tools, kept out.
-    pub(crate) fn around(&self, tools: Vec<Box<dyn Tool>>) -> Vec<Box<dyn Tool>> {
-        let fenced = |tool| Box::new(Fenced { tool, fence: self.clone() }) as Box<dyn Tool>;
-        tools.into_iter().map(fenced).collect()
+    /// The workspace, with what lies behind the fence closed to every tool.
+    pub(crate) fn around(self, workspace: Workspace) -> Workspace {
+        workspace.with_closed(move |path| self.is_crossed_by(path).then_some(CLOSED))
     }
 
     /// Whether a path of the workspace leads there, also over links. What does not exist counts where it would be.
@@ -49,28 +48,6 @@ fn resolved(file: &Path) -> io::Result<PathBuf> {
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok(folder.canonicalize()?.join(file.file_name().unwrap_or_default()))
-}
-
-struct Fenced {
-    tool: Box<dyn Tool>,
-    fence: Fence,
-}
-
-#[async_trait]
-impl Tool for Fenced {
-    fn spec(&self) -> ToolSpec {
-        self.tool.spec()
-    }
-
-    async fn call(&self, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
-        let given: Option<Value> = serde_json::from_str(arguments).ok();
-        let path = given.as_ref().and_then(|given| given.get("path")?.as_str());
-        if path.is_some_and(|path| self.fence.is_crossed_by(path)) {
-            let content = "error: that is the data directory or the configuration of polis, which no agent may touch".into();
-            return Ok(CallResult { content, is_error: true });
-        }
-        self.tool.call(arguments, context).await
-    }
 }
 
 #[cfg(test)]

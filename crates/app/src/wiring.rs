@@ -1,5 +1,6 @@
 //! Puts a society together: the store, a model, the tools, the agents.
 
+use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use polis_agents::Converse;
 use polis_domain::{AgentId, Role, SocietyId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
-use polis_providers::{CassetteError, Models, Offline, Prices, Recorder, Replayer, vendors};
+use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
 use polis_server::{About, Desk, Vendor};
 use polis_store_local::LocalLog;
 use polis_tools::{Workbench, Workspace, built_ins};
@@ -45,7 +46,7 @@ impl Opened {
 /// Opens the society of a store for a purpose.
 pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) -> Result<Opened, Trouble> {
     let idle = || Thinking {
-        model: Arc::new(Offline),
+        model: Arc::new(Offline::default()),
         about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, vendors: Vec::new() },
         replayer: None,
     };
@@ -53,8 +54,8 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         Purpose::Work => (thinking(config).await?, tools(config)?),
         Purpose::Look | Purpose::Tell => (idle(), workbench(Vec::new())?),
     };
-    if purpose == Purpose::Work && thinking.about.is_offline {
-        out::note(if config.models.is_empty() { OFFLINE_NOTE } else { OFFLINE_CHOSEN });
+    if purpose == Purpose::Work {
+        announce(config, &thinking.about);
     }
     let ports =
         Ports { log, model: thinking.model, toolbox, live: Arc::new(LocalLive::default()), clock: Arc::new(SystemClock) };
@@ -67,10 +68,25 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
     Ok(Opened { desk: Desk::new(society, thinking.about), replayer: thinking.replayer })
 }
 
-const OFFLINE_CHOSEN: &str =
-    "polis: the offline model answers, as chosen: it understands only `read FILE` and `write FILE: text`.";
+/// Says who answers, where nobody has chosen it or where it is not a real model.
+fn announce(config: &Config, about: &About) {
+    match (about.is_offline, config.models.is_empty()) {
+        (true, true) => out::note(OFFLINE_NOTE),
+        (true, false) => out::note(OFFLINE_CHOSEN),
+        (false, true) if about.model.starts_with("ollama/") => {
+            out::note(&format!(
+                "polis: no model is set; {} on this machine answers. Choose with --model vendor/name.",
+                about.model
+            ));
+        }
+        (false, _) => {}
+    }
+}
 
-const OFFLINE_NOTE: &str = "polis: no model is set, so the offline model answers: it understands only `read FILE` and `write FILE: text`.
+const OFFLINE_CHOSEN: &str = "polis: the offline model answers, as chosen: CSV files, counts, summaries, arithmetic, the time, reading and writing files.";
+
+const OFFLINE_NOTE: &str =
+    "polis: no model is set, so the offline model answers: CSV files, counts, summaries, arithmetic, the time, reading and writing files.
 polis: for real answers set a vendor's key, for example OPENAI_API_KEY, or choose a model with --model vendor/name or in polis.toml.";
 
 struct Thinking {
@@ -116,7 +132,9 @@ async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
         let about = About { model: "cassette".to_owned(), is_offline: false, vendors: Vec::new() };
         return Ok(Thinking { model: replayer.clone(), about, replayer: Some(replayer) });
     }
-    let models = models(config).await?;
+    // Whoever reads along wants to; a program does not.
+    let is_watched = stdout().is_terminal() || stderr().is_terminal();
+    let models = models(config).await?.with_pace(if is_watched { Pace::HUMAN } else { Pace::Instant });
     let about = about(&models);
     let mut model: Arc<dyn Model> = Arc::new(models);
     if let Some(Tape::Record(file)) = &config.tape {
@@ -132,7 +150,7 @@ fn tools(config: &Config) -> Result<Arc<dyn Toolbox>, Trouble> {
     };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
-    workbench(fence.around(built_ins(&workspace)))
+    workbench(built_ins(&fence.around(workspace), Arc::new(SystemClock)))
 }
 
 fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, Trouble> {
@@ -154,6 +172,8 @@ fn options(config: &Config) -> Result<Options, Trouble> {
         behaviour: CONVERSE.into(),
         models: Vec::new(),
     };
-    let models = config.models.iter().map(|model| model.as_str().into()).collect();
+    // One alone is the port's own choice, and nothing that a request needs to say.
+    let several = Some(&config.models).filter(|models| models.len() > 1);
+    let models = several.into_iter().flatten().map(|model| model.as_str().into()).collect();
     Ok(Options { own_thread: true, models, budgets: config.budgets.clone(), ..Options::new(entropy, root) })
 }

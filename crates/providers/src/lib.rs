@@ -30,7 +30,7 @@ pub use emulate::Emulated;
 pub use guarded::Guarded;
 pub use http::Http;
 pub use models::{Checked, Listed, Models};
-pub use offline::Offline;
+pub use offline::{Offline, Pace};
 pub use openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
 pub use prices::{BadPrices, Price, Prices};
 pub use rate::Rate;

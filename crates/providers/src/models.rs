@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::prices::window;
 use crate::vendors::{self, OpenError};
-use crate::{Emulated, Guarded, Price, Prices, Rate, Remote};
+use crate::{Emulated, Guarded, Offline, Pace, Price, Prices, Rate, Remote};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -95,6 +95,12 @@ impl Models {
     /// The model for requests that name none, as `vendor/name`.
     pub fn default_name(&self) -> &Arc<str> {
         &self.default
+    }
+
+    /// The same models, with the offline one at this pace.
+    pub fn with_pace(mut self, pace: Pace) -> Self {
+        self.vendors.insert(vendors::OFFLINE, Ok(Arc::new(Offline { pace })));
+        self
     }
 
     /// Whether nobody but the offline model answers where no model is named.

@@ -298,7 +298,7 @@ pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = R
         let guarded = |name, remote| -> Arc<dyn Model> { Arc::new(Guarded::new(name, remote, Rate::default())) };
         let mut vendors: BTreeMap<_, _> =
             opened.into_iter().map(|(name, opened)| (name, opened.map(|remote| guarded(name, remote)))).collect();
-        vendors.insert(OFFLINE, Ok(Arc::new(Offline)));
+        vendors.insert(OFFLINE, Ok(Arc::new(Offline::default())));
         Ok(Models::new(default, vendors, remotes))
     }
 }

@@ -3,20 +3,37 @@
 //! A [`Workbench`] holds tools and runs them; [`built_ins`] are those that come with Polis, confined to a [`Workspace`].
 //! To add one: one file, one line in [`built_ins`]. Nothing here decides who may use which tool.
 
+mod glob;
+mod list_files;
+mod now;
 mod read_file;
 mod results;
+mod search_files;
+mod text;
+mod walk;
 mod workbench;
 mod workspace;
 mod write_file;
 
-use polis_ports::Tool;
+use std::sync::Arc;
 
+use polis_ports::{Clock, Tool};
+
+pub use list_files::ListFiles;
+pub use now::Now;
 pub use read_file::ReadFile;
+pub use search_files::SearchFiles;
 pub use workbench::{DuplicateTool, Workbench};
 pub use workspace::{Workspace, WorkspaceError};
 pub use write_file::WriteFile;
 
 /// The tools that come with Polis.
-pub fn built_ins(workspace: &Workspace) -> Vec<Box<dyn Tool>> {
-    vec![Box::new(ReadFile::new(workspace.clone())), Box::new(WriteFile::new(workspace.clone()))]
+pub fn built_ins(workspace: &Workspace, clock: Arc<dyn Clock>) -> Vec<Box<dyn Tool>> {
+    vec![
+        Box::new(ReadFile::new(workspace.clone())),
+        Box::new(WriteFile::new(workspace.clone())),
+        Box::new(ListFiles::new(workspace.clone())),
+        Box::new(SearchFiles::new(workspace.clone())),
+        Box::new(Now::new(clock)),
+    ]
 }

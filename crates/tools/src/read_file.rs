@@ -1,20 +1,14 @@
 //! `read_file`: a text file of the workspace, whole or some of its lines.
 
-use std::io::Read;
-
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::results::{arguments, failed, good};
+use crate::results::{MAX_RESULT_BYTES, arguments, failed, good};
+use crate::text::text_of;
 use crate::workspace::{RelativePath, Workspace};
-
-/// Largest file that is read, in bytes.
-const MAX_FILE_BYTES: u64 = 16 << 20;
-/// Longest result, in bytes; about as much as a model can use at once.
-const MAX_RESULT_BYTES: usize = 48 << 10;
 
 /// Reads text files.
 #[derive(Debug)]
@@ -67,7 +61,7 @@ impl Tool for ReadFile {
         }
         let workspace = self.workspace.clone();
         let read = tokio::task::spawn_blocking(move || {
-            let text = read(&workspace, &path)?;
+            let text = text_of(&workspace, &path).map_err(failed)?;
             lines(&text, start, end).ok_or_else(|| failed(format_args!("`{path}` has {} lines", text.lines().count())))
         });
         Ok(match read.await {
@@ -75,19 +69,6 @@ impl Tool for ReadFile {
             Ok(Err(failure)) => failure,
             Err(stopped) => failed(stopped),
         })
-    }
-}
-
-fn read(workspace: &Workspace, path: &RelativePath) -> Result<String, CallResult> {
-    let file = workspace.read(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(path.refused(error)))?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(failed(format_args!("`{path}` is larger than {MAX_FILE_BYTES} bytes")));
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Ok(text),
-        Ok(_) | Err(_) => Err(failed(format_args!("`{path}` is not a text file (no UTF-8)"))),
     }
 }
 

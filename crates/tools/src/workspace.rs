@@ -14,10 +14,14 @@ use rustix::fs::OFlags;
 const MAX_PATH_BYTES: usize = 4096;
 
 /// A folder, held open; cloning it is cheap.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Workspace {
     root: Arc<Dir>,
+    closed: Option<Arc<Closed>>,
 }
+
+/// Says why a path from the root is closed to tools, if it is.
+type Closed = dyn Fn(&str) -> Option<&'static str> + Send + Sync;
 
 /// Why a file of the workspace cannot be used, in words for the model.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +40,17 @@ pub enum WorkspaceError {
     /// What should be a folder on the way to it is none.
     #[error("`{0}` leads through something that is no folder")]
     NoFolder(String),
+    /// It is a file where a folder is needed.
+    #[error("`{0}` is not a folder")]
+    NotAFolder(String),
+    /// No tool may go there.
+    #[error("`{path}` is {why}")]
+    Closed {
+        /// The path as it was asked for.
+        path: String,
+        /// What it is.
+        why: &'static str,
+    },
     /// It lies outside.
     #[error("`{0}` leads out of the workspace")]
     Outside(String),
@@ -53,11 +68,41 @@ impl Workspace {
     /// Opens the folder at `root`.
     pub fn open(root: impl AsRef<Path>) -> io::Result<Self> {
         let root = Dir::open_ambient_dir(root, ambient_authority())?;
-        Ok(Self { root: Arc::new(root) })
+        Ok(Self { root: Arc::new(root), closed: None })
+    }
+
+    /// The same folder, some of it closed to every tool: `closed` says for a path from the root what it is, if so.
+    pub fn with_closed(self, closed: impl Fn(&str) -> Option<&'static str> + Send + Sync + 'static) -> Self {
+        Self { closed: Some(Arc::new(closed)), ..self }
+    }
+
+    /// Refuses a path that is closed to tools.
+    pub(crate) fn must_be_open(&self, path: &RelativePath) -> Result<(), WorkspaceError> {
+        match self.closed.as_ref().and_then(|closed| closed(path.as_str())) {
+            Some(why) => Err(WorkspaceError::Closed { path: path.to_string(), why }),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens a folder to see what is in it.
+    pub(crate) fn folder(&self, path: &RelativePath) -> Result<Dir, WorkspaceError> {
+        self.must_be_open(path)?;
+        self.root.open_dir(path.as_str()).map_err(|error| match error.kind() {
+            io::ErrorKind::NotADirectory => WorkspaceError::NotAFolder(path.to_string()),
+            _ => path.refused(error),
+        })
+    }
+
+    /// How large a plain file is; none for anything else that is there.
+    pub(crate) fn size_of(&self, path: &RelativePath) -> Result<Option<u64>, WorkspaceError> {
+        self.must_be_open(path)?;
+        let found = self.root.metadata(path.as_str()).map_err(|error| path.refused(error))?;
+        Ok(found.is_file().then_some(found.len()))
     }
 
     /// Opens a plain file for reading.
     pub(crate) fn read(&self, path: &RelativePath) -> Result<File, WorkspaceError> {
+        self.must_be_open(path)?;
         // A pipe that nobody writes to would block the opening for ever.
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let options = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).to_owned();
@@ -76,6 +121,7 @@ impl Workspace {
     /// Opens the folder that `path` lies in, and makes it first where it is missing.
     pub(crate) fn parent_of(&self, path: &RelativePath) -> Result<Dir, WorkspaceError> {
         let refused = |error| path.refused(error);
+        self.must_be_open(path)?;
         match path.folders().next() {
             Some(parent) => {
                 self.root.create_dir_all(parent).map_err(refused)?;
@@ -127,6 +173,21 @@ impl RelativePath {
         Ok(Self(parts.join("/")))
     }
 
+    /// The same for a folder: nothing and `.` mean the root.
+    pub(crate) fn folder(path: &str) -> Result<Self, ToolError> {
+        if path.starts_with('/') {
+            return Self::new(path);
+        }
+        let path = path.trim_end_matches('/');
+        let is_root = path.split('/').all(|part| part.is_empty() || part == ".");
+        if is_root { Ok(Self(".".to_owned())) } else { Self::new(path) }
+    }
+
+    /// A name below this folder.
+    pub(crate) fn join(&self, name: &str) -> Self {
+        if self.0 == "." { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -165,6 +226,12 @@ impl RelativePath {
             "a pipe, a socket or a device"
         };
         Err(WorkspaceError::NotAFile { path: self.to_string(), what })
+    }
+}
+
+impl std::fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workspace").field("root", &self.root).finish_non_exhaustive()
     }
 }
 

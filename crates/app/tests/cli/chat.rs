@@ -25,7 +25,7 @@ fn what_is_wrong_with_one_line_does_not_end_the_conversation() {
     let home = Home::new();
     let mut input = b"@nobody hello\n@user hello\n\xff\xfe\n@root\n".to_vec();
     input.extend("a".repeat(256 * 1024 + 1).bytes());
-    input.extend(b"\nhello\n/quit\nnever\n");
+    input.extend(b"\n1 + 1\n/quit\nnever\n");
     let done = home.fed(&["chat"], &input);
     for code in ["unknown_agent", "to_user", "invalid_utf8", "empty_text", "text_too_long"] {
         assert!(done.stderr.contains(&format!("({code})")), "{code}: {}", done.stderr);

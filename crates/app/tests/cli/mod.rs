@@ -6,6 +6,7 @@ mod emulated;
 mod look;
 mod model;
 mod models;
+mod offline;
 mod person;
 mod run;
 mod serve;

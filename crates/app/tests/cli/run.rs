@@ -58,7 +58,7 @@ fn without_a_key_the_offline_model_answers_and_says_so() {
     home.write("a.txt", "one\ntwo\n");
     let done = home.polis(&["run", "read a.txt"]);
     assert!(done.stderr.contains("offline model") && done.stderr.contains("OPENAI_API_KEY"), "{}", done.stderr);
-    assert!(done.ok().contains("It returned 2 lines"));
+    assert!(done.ok().contains("2 lines, 2 words"));
 }
 
 #[test]

@@ -139,10 +139,10 @@ mod tests {
     async fn after_a_write_that_failed_nothing_is_asked_any_more() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tape.jsonl");
-        drop(Recorder::open(Arc::new(Offline), &file).unwrap());
+        drop(Recorder::open(Arc::new(Offline::default()), &file).unwrap());
         let read_only = File::open(&file).unwrap();
         let tape = Arc::new(Tape { file: Mutex::new(Ok(read_only)) });
-        let recorder = Recorder { model: Arc::new(Offline), tape };
+        let recorder = Recorder { model: Arc::new(Offline::default()), tape };
         drop(recorder.stream(ModelRequest::default()).await.unwrap());
         let refused = recorder.stream(ModelRequest::default()).await.err().unwrap();
         assert!(

@@ -1,10 +1,11 @@
 //! A workbench over a fresh folder, and one `check` that knows the API.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, TaskId, ThreadId, TurnId};
-use polis_ports::{CallContext, Tool, ToolError, ToolSpec, Toolbox};
+use polis_domain::{AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId};
+use polis_ports::{CallContext, Clock, Tool, ToolError, ToolSpec, Toolbox};
 use polis_tools::{DuplicateTool, Workbench, Workspace, built_ins};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -21,7 +22,23 @@ pub(crate) fn bench() -> Bench {
 }
 
 pub(crate) fn over(root: &Path) -> Workbench {
-    Workbench::new(built_ins(&Workspace::open(root).unwrap())).unwrap()
+    laid_out(&Workspace::open(root).unwrap())
+}
+
+pub(crate) fn laid_out(workspace: &Workspace) -> Workbench {
+    Workbench::new(built_ins(workspace, Arc::new(Stopped))).unwrap()
+}
+
+/// A clock that stands still on an evening in November.
+struct Stopped;
+
+#[async_trait]
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        Timestamp(1_700_000_000_000)
+    }
+
+    async fn sleep_until(&self, _: Timestamp) {}
 }
 
 pub(crate) fn context() -> CallContext {
@@ -79,10 +96,15 @@ impl Bench {
 async fn the_built_in_tools_are_told_with_their_class_and_a_schema() {
     let bench = bench();
     let told: Vec<_> = bench.workbench.tools().iter().map(|spec| (spec.name.to_string(), spec.class)).collect();
-    assert_eq!(told, [("read_file".to_owned(), EffectClass::Read), ("write_file".to_owned(), EffectClass::Write)]);
+    let want = ["read_file", "write_file", "list_files", "search_files", "now"].map(|name| {
+        let class = if name == "write_file" { EffectClass::Write } else { EffectClass::Read };
+        (name.to_owned(), class)
+    });
+    assert_eq!(told, want);
     for spec in bench.workbench.tools().iter() {
-        assert_eq!(spec.parameters["type"], "object");
-        assert!(spec.parameters["required"].as_array().unwrap().contains(&json!("path")));
+        assert_eq!((&spec.parameters["type"], &spec.parameters["additionalProperties"]), (&json!("object"), &json!(false)));
+        let properties = spec.parameters["properties"].as_object().unwrap();
+        assert!(properties.values().all(|property| property["description"].is_string()), "{}", spec.name);
     }
 }
 
@@ -104,6 +126,12 @@ async fn arguments_that_cannot_be_used_do_nothing_and_say_why() {
         ("read_file", "{\"path\":\"a\",\"start_line\":0}", "lines count from 1"),
         ("read_file", "{\"path\":\"a\",\"start_line\":3,\"end_line\":2}", "lines count from 1"),
         ("write_file", "{\"path\":\"a\"}", "missing field `content`"),
+        ("list_files", "{\"path\":\"/\"}", "is absolute"),
+        ("list_files", "{\"path\":\"a/../..\"}", "holds `..`"),
+        ("list_files", "{\"pattern\":\"{\"}", "braces"),
+        ("search_files", "{}", "missing field `text`"),
+        ("search_files", "{\"text\":\"\"}", "one line"),
+        ("now", "{\"zone\":7}", "invalid type: integer"),
     ] {
         match bench.call(tool, arguments).await {
             Err(ToolError::BadArguments(why)) => assert!(why.contains(want), "{arguments}: {why}"),

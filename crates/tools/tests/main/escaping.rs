@@ -21,6 +21,13 @@ async fn check(bench: &Bench, outside: &tempfile::TempDir, path: &str, want: &st
     assert!(read.contains(want) && !read.contains("the secret"), "read {path:?}: {read}");
     let written = bench.bad("write_file", json!({ "path": path, "content": "overwritten" })).await;
     assert!(!written.contains("the secret"), "write {path:?}: {written}");
+    for (tool, arguments) in [
+        ("list_files", json!({ "path": path, "recursive": true, "hidden": true })),
+        ("search_files", json!({ "path": path, "text": "secret" })),
+    ] {
+        let looked = bench.bad(tool, arguments).await;
+        assert!(looked.contains(want) && !looked.contains("the secret"), "{tool} {path:?}: {looked}");
+    }
     assert_eq!(std::fs::read_to_string(outside.path().join("secret")).unwrap(), "the secret", "{path:?}");
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1, "{path:?} left something outside");
     assert_eq!(bench.names(), before, "{path:?} left something inside");

@@ -4,5 +4,8 @@
 
 mod bench;
 mod escaping;
+mod listing;
 mod reading;
+mod searching;
+mod telling_time;
 mod writing;

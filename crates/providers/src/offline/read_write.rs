@@ -1,0 +1,97 @@
+//! Reading a file out, and writing one; what was written is read again.
+
+use serde_json::json;
+
+use super::files::{self, Counts, reason};
+use super::language::{Language, tell};
+use super::talk::{Step, Talk};
+
+/// Most lines that are read out.
+const MAX_LINES: usize = 30;
+const MAX_CHARS: usize = 3_000;
+
+pub(super) fn reading_plan(language: Language, path: &str) -> Vec<String> {
+    vec![tell!(language, "read `{path}`", "读取 `{path}`")]
+}
+
+pub(super) fn writing_plan(language: Language, path: &str) -> Vec<String> {
+    vec![
+        tell!(language, "write `{path}` with write_file", "用 write_file 写入 `{path}`"),
+        tell!(language, "read it again and compare", "再读一遍，核对内容"),
+    ]
+}
+
+pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<String> {
+    let language = talk.language;
+    talk.think(tell!(language, "I am to read `{path}`: that is a call of read_file.", "要读 `{path}`：调用 read_file。"));
+    let (path, text) = match files::read(talk, path)? {
+        Ok(text) => (path.to_owned(), text),
+        Err(refusal) if refusal.contains("does not exist") => {
+            let found = files::find(talk, path)?.path;
+            match files::read(talk, &found)? {
+                Ok(text) => (found, text),
+                Err(refusal) => return Ok(refused(language, &found, &refusal)),
+            }
+        }
+        Err(refusal) => return Ok(refused(language, path, &refusal)),
+    };
+    let Counts { lines, words, chars } = Counts::of(&text.text);
+    let shown: String = text.text.lines().take(MAX_LINES).flat_map(|line| [line, "\n"]).collect::<String>();
+    let shown: String = shown.chars().take(MAX_CHARS).collect();
+    let is_all = shown.trim_end() == text.text.trim_end().replace("\r\n", "\n");
+    let fence = if shown.contains("```") { "````" } else { "```" };
+    let head = tell!(
+        language,
+        "I read `{path}` with read_file: {lines} lines, {words} words, {chars} characters.",
+        "我用 read_file 读了 `{path}`：{lines} 行、{words} 个词、{chars} 个字符。"
+    );
+    if text.text.trim().is_empty() {
+        return Ok(head);
+    }
+    let body = match is_all {
+        true => String::new(),
+        false => tell!(language, " It begins:", "开头是："),
+    };
+    Ok(format!("{head}{body}\n{fence}\n{}\n{fence}", shown.trim_end()))
+}
+
+fn refused(language: Language, path: &str, refusal: &str) -> String {
+    tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。")
+}
+
+pub(super) fn write(talk: &mut Talk<'_>, path: &str, text: &str) -> Step<String> {
+    let language = talk.language;
+    let plan = writing_plan(language, path);
+    if talk.tool("read_file").is_some() {
+        talk.plan(plan);
+    }
+    talk.think(tell!(language, "I am to write `{path}`, and I will look at it afterwards.", "要写 `{path}`，写完再看一遍。"));
+    let written = talk.call("write_file", json!({ "path": path, "content": text }))?;
+    if written.is_error {
+        return Ok(tell!(language, "I could not write `{path}`: {}.", "没能写入 `{path}`：{}。", reason(written.content)));
+    }
+    let said = written.content;
+    if talk.tool("read_file").is_none() {
+        return Ok(tell!(language, "The tool write_file says: {said}.", "工具 write_file 的回答是：{said}。"));
+    }
+    Ok(match files::read(talk, path)? {
+        Ok(read) if read.text == text => tell!(
+            language,
+            "Done: {said}. I read it again, and it holds exactly that.",
+            "完成：{said}。我又读了一遍，内容完全一致。"
+        ),
+        Ok(read) if read.of_lines.is_some() => {
+            tell!(language, "Done: {said}. It is too long for me to compare.", "完成：{said}。内容太长，没有逐字核对。")
+        }
+        Ok(_) => tell!(
+            language,
+            "The tool says: {said}. But when I read `{path}` again it held something else.",
+            "工具说：{said}。但再读 `{path}` 时，内容不一样。"
+        ),
+        Err(refusal) => tell!(
+            language,
+            "The tool says: {said}. I could not read it again: {refusal}.",
+            "工具说：{said}。但没能再读一遍：{refusal}。"
+        ),
+    })
+}

@@ -1,0 +1,174 @@
+//! Questions about a table in a file: found and read with tools, reckoned exactly, and checked.
+
+mod answer;
+mod columns;
+mod csv;
+mod names;
+mod question;
+mod words;
+
+use serde_json::json;
+
+use super::files;
+use super::language::{Language, tell};
+use super::summary::check;
+use super::talk::{Step, Stop, Talk};
+use columns::Table;
+use csv::Sheet;
+use question::Puzzle;
+
+/// Most files that are named where somebody must choose.
+const MAX_CHOICES: usize = 10;
+
+pub(super) fn plan(language: Language, path: Option<&str>) -> Vec<String> {
+    let find = match path {
+        Some(path) => tell!(language, "find `{path}` and see how large it is", "找到 `{path}`，看看有多大"),
+        None => tell!(language, "find the CSV file that is meant", "找到所指的 CSV 文件"),
+    };
+    vec![
+        find,
+        tell!(language, "read all of it", "把它读完"),
+        tell!(language, "work out its columns and what is asked of them", "弄清各列以及要算什么"),
+        tell!(language, "check the figures against each other and answer", "互相核对数字，然后回答"),
+    ]
+}
+
+/// Whether a request without a file is about a table; easier to believe after one was talked about.
+pub(super) fn is_question(lower: &str, was_named: bool) -> bool {
+    let figures = words::AGGREGATES.iter().any(|(word, _)| words::has(lower, &[word]));
+    let groups = words::has(lower, &["by", "per", "for each", "of each", "grouped", "按", "每个", "各", "每"]);
+    let tops = words::has(lower, &["top", "bottom", "前", "排名", "排序", "sorted"]);
+    let tables = words::has(
+        lower,
+        &["csv", "tsv", "table", "column", "columns", "rows", "spreadsheet", "表格", "列", "这张表", "数据表"],
+    );
+    let filters = words::has(lower, &["where", "大于", "小于", "超过"]) || lower.contains(['<', '>']);
+    if was_named {
+        return figures || groups || tops || tables || filters;
+    }
+    let kinds = [figures, groups, tops, filters, tables];
+    kinds.iter().filter(|is_so| **is_so).count() >= 2 || words::has(lower, &["csv", "tsv"])
+}
+
+pub(super) fn analyse(talk: &mut Talk<'_>, path: Option<&str>, asked: &str) -> Step<String> {
+    let language = talk.language;
+    let steps = plan(language, path);
+    talk.plan(steps);
+    let path = match path {
+        Some(path) => path.to_owned(),
+        None => only_table(talk)?,
+    };
+    talk.think(tell!(
+        language,
+        "First I see whether `{path}` is there and how large it is.",
+        "先看看 `{path}` 在不在、有多大。"
+    ));
+    let entry = files::find(talk, &path)?;
+    let path = &entry.path;
+    talk.think(tell!(language, "Now I read `{path}`.", "现在读 `{path}`。"));
+    let text = match files::read(talk, path)? {
+        Ok(text) => text,
+        Err(refusal) => return Ok(tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。")),
+    };
+    let sheet = csv::parse(&text.text);
+    if sheet.header.is_empty() {
+        return Ok(tell!(language, "`{path}` is empty: there is nothing to analyse.", "`{path}` 是空的，没有可分析的内容。"));
+    }
+    let notes = notes(language, &sheet);
+    let table = Table::new(sheet);
+    let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+    talk.think(tell!(
+        language,
+        "It has {} rows and the columns {}.",
+        "共有 {} 行，列有：{}。",
+        table.rows,
+        names.join(&tell!(language, ", ", "、"))
+    ));
+    let question = match question::parse(asked, &table) {
+        Ok(question) => question,
+        Err(puzzle) => return Ok(puzzled(language, path, &table, &puzzle)),
+    };
+    talk.think(answer::understood(language, &table, &question));
+    let answer = answer::answer(language, path, &table, &question);
+    // A line right under a table would become one of its rows.
+    let gap = if answer.ends_with('|') { "\n" } else { "" };
+    Ok(format!("{answer}{gap}{notes}{}", check(language, &text, entry.bytes)))
+}
+
+/// The one table that there is; a person must say which where there are several.
+fn only_table(talk: &mut Talk<'_>) -> Step<String> {
+    let language = talk.language;
+    talk.think(tell!(language, "No file is named, so I look for tables.", "没有说是哪个文件，我找找有哪些表格。"));
+    let listing = files::list(talk, &json!({ "recursive": true, "pattern": "*.{csv,tsv}" }))?.unwrap_or_default();
+    let found: Vec<&str> = listing.files().map(|entry| entry.path.as_str()).collect();
+    match found[..] {
+        [only] => Ok(only.to_owned()),
+        [] => Err(Stop::Say(tell!(
+            language,
+            "That sounds like a question about a table, but I find no CSV file here. Name one, as in `average price by city in sales.csv`.",
+            "这像是关于表格的问题，但这里没有 CSV 文件。请说明文件名，例如“sales.csv 里按城市的平均价格”。"
+        ))),
+        _ => {
+            let names: Vec<_> = found.iter().take(MAX_CHOICES).map(|path| format!("`{path}`")).collect();
+            Err(Stop::Say(tell!(
+                language,
+                "Which table do you mean? I find {}.",
+                "您指的是哪个表格？我找到了 {}。",
+                names.join(&tell!(language, ", ", "、"))
+            )))
+        }
+    }
+}
+
+/// What should be known about the file itself.
+fn notes(language: Language, sheet: &Sheet) -> String {
+    let mut notes = String::new();
+    if sheet.is_nameless {
+        notes.push_str(&tell!(
+            language,
+            "\nNote: the first row holds numbers only, so I named the columns myself.",
+            "\n说明：第一行全是数字，列名是我起的。"
+        ));
+    }
+    if sheet.ragged > 0 {
+        let ragged = sheet.ragged;
+        notes.push_str(&tell!(
+            language,
+            "\nNote: {ragged} rows have more or fewer fields than the header; missing ones count as empty.",
+            "\n说明：有 {ragged} 行的字段数与表头不同，缺的按空值处理。"
+        ));
+    }
+    if sheet.is_open {
+        notes.push_str(&tell!(
+            language,
+            "\nNote: a quotation mark is never closed, so the last rows may be wrong.",
+            "\n说明：有一个引号没有闭合，最后几行可能有误。"
+        ));
+    }
+    notes
+}
+
+fn puzzled(language: Language, path: &str, table: &Table, puzzle: &Puzzle) -> String {
+    let names: Vec<_> = table.columns.iter().map(|column| format!("`{}`", column.name)).collect();
+    let names = names.join(&tell!(language, ", ", "、"));
+    match puzzle {
+        Puzzle::NoColumn(word) => tell!(
+            language,
+            "I find no column `{word}` in `{path}`. Its columns are {names}.",
+            "`{path}` 里没有“{word}”这一列。它的列有：{names}。"
+        ),
+        Puzzle::Compared(words) => tell!(
+            language,
+            "Which column do you mean with “{words}”? The columns of `{path}` are {names}.",
+            "“{words}”指的是哪一列？`{path}` 的列有：{names}。"
+        ),
+        Puzzle::Or => tell!(
+            language,
+            "I can only take conditions that all hold: write `and`, or ask one after the other.",
+            "我只会处理同时成立的条件：请用“且”，或者分开提问。"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Questions in both languages against small tables, and random tables against plain arithmetic.
+
+use proptest::prelude::*;
+
+use super::answer::answer;
+use super::columns::{Aggregate, Table};
+use super::csv;
+use super::question::{self, Puzzle};
+use crate::offline::language::{self, Language};
+
+const SALES: &str = "\
+date,city,product,price,qty
+2024-01-05,Paris,Tea,10.50,2
+2024-01-20,London,Coffee,20,1
+2024-02-03,Paris,Coffee,30.25,
+2024-02-11,Rome,Tea,\"1,000.25\",4
+2024-03-01,London,Tea,5,10
+";
+
+const 销售: &str = "\
+日期,地区,产品,销售额,数量
+2024-01-05,华东,茶,100.5,2
+2024-01-20,华北,咖啡,200,1
+2024-02-03,华东,咖啡,300.25,3
+2024-02-11,华南,茶,50,4
+";
+
+fn ask(text: &str, asked: &str) -> String {
+    let table = Table::new(csv::parse(text));
+    match question::parse(asked, &table) {
+        Ok(question) => answer(language::of(asked), "t.csv", &table, &question),
+        Err(puzzle) => format!("{puzzle:?}"),
+    }
+}
+
+fn check(text: &str, asked: &str, wants: &[&str]) {
+    let got = ask(text, asked);
+    for want in wants {
+        assert!(got.contains(want), "{asked}\nshould have: {want}\n{got}");
+    }
+}
+
+#[test]
+fn an_overview_tells_every_column() {
+    check(
+        SALES,
+        "analyse",
+        &[
+            "5 rows and 5 columns",
+            "| price | 5 | 0 | 1066 | 213.2 | 20 | 5 | 1000.25 |",
+            "| qty | 4 | 1 | 17 | 4.25 | 3 | 1 | 10 |",
+            "| city | text | 3 | 0 | London (2), Paris (2), Rome (1) |",
+            "| date | date | 5 | 0 | 2024-01-05 to 2024-03-01 |",
+            "Checked: 5 numbers and 0 cells without one make 5 rows; `price` adds up to 1066 from either end.",
+        ],
+    );
+    check(销售, "分析", &["4 行、5 列", "| 销售额 | 4 | 0 | 650.75 | 162.6875 | 150.25 | 50 | 300.25 |", "核对"]);
+}
+
+#[test]
+fn single_figures_are_given() {
+    check(SALES, "what is the average price?", &["average of price: 213.2"]);
+    check(SALES, "total qty", &["sum of qty: 17"]);
+    check(SALES, "median and maximum of price", &["median of price: 20", "maximum of price: 1000.25"]);
+    check(SALES, "how many rows are there?", &["number of rows: 5"]);
+    check(SALES, "how many rows in total", &["number of rows: 5"]);
+    check(SALES, "how many different cities", &["number of different values of city: 3"]);
+    check(SALES, "average salary", &["NoColumn(\"salary\")"]);
+    check(SALES, "average of city", &["`city` holds no numbers"]);
+    check(销售, "平均销售额是多少", &["销售额的平均值：162.6875"]);
+    check(销售, "一共有多少条记录", &["行数：4"]);
+    check(销售, "总销售额", &["销售额的总和：650.75"]);
+}
+
+#[test]
+fn groups_are_made_and_add_up() {
+    check(
+        SALES,
+        "average price by city",
+        &[
+            "| Rome | 1 | 1000.25 |",
+            "| Paris | 2 | 20.375 |",
+            "| London | 2 | 12.5 |",
+            "Checked: 2 + 2 + 1 = 5 rows, and 5 were to be grouped; the sums of `price` by group add up to the whole, 1066.",
+        ],
+    );
+    check(SALES, "count by city", &["| London | 2 |", "| Rome | 1 |"]);
+    check(SALES, "how many per product?", &["| Tea | 3 |", "| Coffee | 2 |"]);
+    check(SALES, "price by product", &["| Tea | 3 | 1015.75 |", "| Coffee | 2 | 50.25 |"]);
+    check(SALES, "total price for each city and product", &["| London | Tea | 1 | 5 |"]);
+    check(SALES, "total price by month", &["| 2024-01 | 2 | 30.5 |\n| 2024-02 | 2 | 1030.5 |\n| 2024-03 | 1 | 5 |"]);
+    check(SALES, "average by country", &["NoColumn(\"country\")"]);
+    check(SALES, "total price by citty", &["| Rome | 1 | 1000.25 |", "I took `citty` for the column `city`."]);
+    check(销售, "总销售额按地区", &["| 华东 | 2 | 400.75 |", "| 华北 | 1 | 200 |", "等于总和 650.75"]);
+    check(销售, "每个产品的平均数量", &["| 咖啡 | 2 | 2 |", "| 茶 | 2 | 3 |"]);
+    check(销售, "按月统计销售额", &["| 2024-01 | 2 | 300.5 |"]);
+    check(销售, "各地区有多少条", &["| 华东 | 2 |"]);
+    check(销售, "按国家统计", &["NoColumn(\"国家\")"]);
+    check(销售, "total sales by region", &["| 华东 | 2 | 400.75 |"]);
+}
+
+#[test]
+fn conditions_hold_for_every_row_that_counts() {
+    check(SALES, "average price where qty > 1", &["3 of 5 rows where qty > 1", "average of price: 338.583333"]);
+    check(SALES, "total price in Paris", &["2 of 5 rows where city = Paris", "sum of price: 40.75"]);
+    check(SALES, "total price in Paris and London", &["4 of 5 rows", "sum of price: 65.75"]);
+    check(
+        SALES,
+        "rows where price >= 20 and product is tea",
+        &["1 of 5 rows where price ≥ 20 and product = Tea", "| 2024-02-11 | Rome |"],
+    );
+    check(SALES, "how many rows with price less than 1,000", &["number of rows: 4"]);
+    check(SALES, "how many have a price over 15?", &["number of rows: 3"]);
+    check(SALES, "sum of price where date >= 2024-02-01", &["3 of 5 rows", "sum of price: 1035.5"]);
+    check(SALES, "show rows where city contains \"on\"", &["2 of 5 rows where city ~ on"]);
+    check(SALES, "show rows over 7", &["Compared(\"over 7\")"]);
+    check(SALES, "rows where price > 5 or qty > 3", &["Or"]);
+    check(销售, "销售额大于100的有多少条", &["4 行，其中 3 行", "行数：3"]);
+    check(销售, "华东的平均销售额", &["销售额的平均值：200.375"]);
+    check(销售, "地区是华北的总销售额", &["销售额的总和：200"]);
+    check(销售, "数量不少于3的平均销售额", &["销售额的平均值：175.125"]);
+}
+
+#[test]
+fn orders_and_winners_are_found() {
+    check(
+        SALES,
+        "top 2 by price",
+        &["The 2 with the highest price:", "| 2024-02-11 | Rome | Tea | 1,000.25 | 4 |\n| 2024-02-03"],
+    );
+    check(SALES, "the 2 cheapest products", &["The 2 with the lowest price:", "| 2024-03-01 | London | Tea | 5 | 10 |"]);
+    check(SALES, "which city has the highest average price?", &["It is Rome, with 1000.25."]);
+    check(SALES, "which city has the lowest total price", &["It is London, with 25."]);
+    check(SALES, "which product has the highest price", &["The 1 with the highest price:", "| Rome | Tea |"]);
+    check(SALES, "top 2 cities by total price", &["| Rome | 1 | 1000.25 |\n| Paris | 2 | 40.75 |\n"]);
+    check(SALES, "which city has the most rows", &["| London | 2 |"]);
+    check(SALES, "top 3 where city = London sorted by price", &["2 of 5 rows", "The 2 with the highest price"]);
+    check(SALES, "most expensive product", &["The 1 with the highest price", "| Rome | Tea |"]);
+    check(销售, "销售额前2名", &["销售额最高的 2 行", "| 华东 | 咖啡 | 300.25 |"]);
+    check(销售, "哪个地区的总销售额最高", &["答案是华东：400.75"]);
+    check(销售, "销售额最低的三条", &["销售额最低的 3 行"]);
+    check(销售, "数量大于1的前2名", &["数量最高的 2 行"]);
+    check(销售, "按销售额排序", &["销售额最高的 4 行"]);
+}
+
+#[test]
+fn a_question_that_cannot_be_is_a_puzzle() {
+    let table = Table::new(csv::parse(SALES));
+    assert_eq!(question::parse("sum by nothing", &table), Err(Puzzle::NoColumn("nothing".to_owned())));
+    assert_eq!(question::parse("", &table).map(|question| question.filters.len()), Ok(0));
+    assert!(ask("a,b\n", "average of b").contains("0 rows"));
+    assert_eq!(language::of("总销售额按地区"), Language::Chinese);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Sums and means of random tables, whole and by group, are those of plain integers.
+    #[test]
+    fn random_tables_come_out_right(rows in prop::collection::vec((0_usize..4, prop::option::of(-10_000_000_i64..10_000_000)), 1..60), crlf: bool, semicolon: bool) {
+        let (end, delimiter) = (if crlf { "\r\n" } else { "\n" }, if semicolon { ';' } else { ',' });
+        let money = |cents: i64| format!("{}{}.{:02}", if cents < 0 { "-" } else { "" }, cents.abs() / 100, cents.abs() % 100);
+        let mut text = format!("\u{feff}place{delimiter}amount{end}");
+        for (place, cents) in &rows {
+            text.push_str(&format!("\"P{place}, x\"{delimiter}{}{end}", cents.map(money).unwrap_or_default()));
+        }
+        let table = Table::new(csv::parse(&text));
+        prop_assert_eq!(table.rows, rows.len());
+        for place in 0..4 {
+            let chosen: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].0 == place).collect();
+            let cents: Vec<i64> = chosen.iter().filter_map(|&row| rows[row].1).collect();
+            let figure = |aggregate| table.columns[1].figure(aggregate, &chosen).map(|figure| figure.to_string());
+            if cents.is_empty() {
+                prop_assert_eq!(figure(Aggregate::Sum), None);
+                continue;
+            }
+            let sum: i64 = cents.iter().sum();
+            let near = |text: Option<String>, want: f64| text.is_some_and(|text| (text.parse::<f64>().unwrap() - want).abs() < 1e-6);
+            let sum_text = figure(Aggregate::Sum).unwrap();
+            let scaled: f64 = sum_text.parse::<f64>().unwrap() * 100.0;
+            prop_assert_eq!(scaled.round() as i64, sum);
+            prop_assert!(sum_text.split('.').nth(1).is_none_or(|places| places.len() <= 2), "no noise: {}", sum_text);
+            prop_assert!(near(figure(Aggregate::Mean), sum as f64 / cents.len() as f64 / 100.0));
+            prop_assert_eq!(figure(Aggregate::Max).unwrap().parse::<f64>().unwrap(), *cents.iter().max().unwrap() as f64 / 100.0);
+            let mut sorted = cents.clone();
+            sorted.sort_unstable();
+            let middle = sorted.len() / 2;
+            let median = if sorted.len() % 2 == 1 { sorted[middle] as f64 } else { (sorted[middle - 1] + sorted[middle]) as f64 / 2.0 };
+            prop_assert!(near(figure(Aggregate::Median), median / 100.0));
+        }
+    }
+
+    /// No question and no table makes it panic.
+    #[test]
+    fn anything_may_be_asked_of_anything(text in "[a-c,;\"\n\r0-9. x银-]{0,80}", asked in "(sum|average|top|by|where|前|按|总|>|is|a|b|c|银|3|100|,|的| |[^\\x00]){0,20}") {
+        let _ = ask(&text, &asked);
+    }
+}

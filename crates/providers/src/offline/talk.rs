@@ -1,0 +1,163 @@
+//! A conversation as the model sees it: what is asked, what the tools have returned, and what is to be said next.
+//!
+//! A kind of request is straight code that asks for calls as if their results were there. Where one is not, the code stops with
+//! the call, and runs again from its first line when the result has come: the conversation is all that it remembers.
+
+use std::sync::Arc;
+
+use polis_domain::ToolCall;
+use polis_ports::{ChatMessage, ModelRequest};
+use serde_json::Value;
+
+use super::language::{self, Language, tell};
+
+/// One request of a person, and what has come of it so far.
+pub(super) struct Talk<'a> {
+    request: &'a ModelRequest,
+    pub(super) asked: &'a str,
+    /// What the person said before, latest first.
+    pub(super) earlier: Vec<&'a str>,
+    pub(super) language: Language,
+    /// What was asked of tools for this request, and what came of it.
+    results: Vec<(&'a str, Value, Given<'a>)>,
+    plan: Vec<String>,
+    thoughts: Vec<String>,
+}
+
+/// What a tool gave back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Given<'a> {
+    pub(super) content: &'a str,
+    pub(super) is_error: bool,
+}
+
+/// Why the work on a request stops here.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// These calls must come back first.
+    Call(Vec<ToolCall>),
+    /// There is nothing more to do than to say this.
+    Say(String),
+}
+
+/// A step of the work, or where it stops.
+pub(super) type Step<T> = Result<T, Stop>;
+
+/// A whole reply.
+#[derive(Debug, Default)]
+pub(super) struct Spoken {
+    pub(super) reasoning: String,
+    pub(super) text: String,
+    pub(super) calls: Vec<ToolCall>,
+}
+
+impl<'a> Talk<'a> {
+    pub(super) fn new(request: &'a ModelRequest) -> Self {
+        let mut said = request.messages.iter().enumerate().rev().filter_map(|(n, message)| match message {
+            ChatMessage::User { text, .. } => Some((n, &**text)),
+            ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
+        });
+        let (at, asked) = said.next().unwrap_or_default();
+        let earlier = said.map(|(_, text)| text).collect();
+        let results = results(request.messages.get(at + 1..).unwrap_or_default());
+        let language = language::of(asked);
+        Self { request, asked, earlier, language, results, plan: Vec::new(), thoughts: Vec::new() }
+    }
+
+    /// Whether a tool is offered; names that say where a tool comes from count too.
+    pub(super) fn tool(&self, name: &str) -> Option<Arc<str>> {
+        let is_it = |offered: &str| offered == name || offered.rsplit_once("__").is_some_and(|(_, last)| last == name);
+        self.request.tools.iter().map(|tool| &tool.name).find(|offered| is_it(offered)).cloned()
+    }
+
+    /// Says beforehand what will be done; one step needs no plan.
+    pub(super) fn plan(&mut self, steps: Vec<String>) {
+        if steps.len() > 1 {
+            self.plan = steps;
+        }
+    }
+
+    /// Thinks aloud.
+    pub(super) fn think(&mut self, thought: String) {
+        self.thoughts.push(thought);
+    }
+
+    /// What a tool gives for these arguments.
+    pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Step<Given<'a>> {
+        let given = self.call_all(tool, vec![arguments])?;
+        given.into_iter().next().ok_or_else(|| Stop::Say(String::new()))
+    }
+
+    /// What a tool gives for each of these, asked at once.
+    pub(super) fn call_all(&mut self, tool: &str, arguments: Vec<Value>) -> Step<Vec<Given<'a>>> {
+        let Some(name) = self.tool(tool) else {
+            return Err(Stop::Say(tell!(
+                self.language,
+                "That needs the tool {tool}, which I am not offered here.",
+                "这需要工具 {tool}，但这里没有提供。"
+            )));
+        };
+        let known = |wanted: &Value| self.results.iter().find(|(tool, had, _)| **tool == *name && had == wanted);
+        let missing: Vec<&Value> = arguments.iter().filter(|wanted| known(wanted).is_none()).collect();
+        if missing.is_empty() {
+            let given = arguments.iter().filter_map(|wanted| Some(known(wanted)?.2)).collect();
+            // They were said before these calls were made.
+            self.thoughts.clear();
+            return Ok(given);
+        }
+        // The place in the conversation makes the id unique within it, and the same each time.
+        let at = self.request.messages.len();
+        let is_one = missing.len() == 1;
+        let call = |(n, arguments): (usize, &Value)| ToolCall {
+            id: if is_one { format!("offline_{at}") } else { format!("offline_{at}_{n}") }.into(),
+            name: name.clone(),
+            arguments: arguments.to_string().into(),
+        };
+        Err(Stop::Call(missing.into_iter().enumerate().map(call).collect()))
+    }
+
+    /// The reply that this comes to: with the plan if it is the first.
+    pub(super) fn spoken(&mut self, stop: Stop) -> Spoken {
+        let reasoning = self.thoughts.join("\n");
+        match stop {
+            Stop::Say(text) => Spoken { reasoning, text, calls: Vec::new() },
+            Stop::Call(calls) => {
+                let steps = self.plan.iter().enumerate().map(|(n, step)| format!("{}. {step}\n", n + 1));
+                let is_first = self.results.is_empty() && !self.plan.is_empty();
+                let text = match is_first {
+                    true => tell!(
+                        self.language,
+                        "(offline model) My plan:\n{}",
+                        "（离线模型）我的计划：\n{}",
+                        steps.collect::<String>()
+                    ),
+                    false => String::new(),
+                };
+                Spoken { reasoning, text, calls }
+            }
+        }
+    }
+}
+
+/// Each call with what came of it; one that nothing came of has failed.
+fn results(messages: &[ChatMessage]) -> Vec<(&str, Value, Given<'_>)> {
+    let given = |id: &str| {
+        messages.iter().find_map(|message| match message {
+            ChatMessage::Tool { call_id, content, is_error, .. } if **call_id == *id => {
+                // The flag may be lost on the way.
+                Some(Given { content, is_error: *is_error || content.starts_with("error:") })
+            }
+            _ => None,
+        })
+    };
+    let calls = messages.iter().filter_map(|message| match message {
+        ChatMessage::Assistant { tool_calls, .. } => Some(tool_calls),
+        ChatMessage::User { .. } | ChatMessage::Tool { .. } => None,
+    });
+    let lost = Given { content: "error: the call has no result", is_error: true };
+    let known = calls.flatten().filter_map(|call| {
+        let arguments = serde_json::from_str(&call.arguments).ok()?;
+        Some((&*call.name, arguments, given(&call.id).unwrap_or(lost)))
+    });
+    known.collect()
+}

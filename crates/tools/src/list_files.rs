@@ -1,0 +1,190 @@
+//! `list_files`: what is in a folder of the workspace, with sizes, and if wished the lines and words of each text file.
+
+use async_trait::async_trait;
+use polis_domain::{CallResult, EffectClass};
+use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::glob::Glob;
+use crate::results::{MAX_RESULT_BYTES, arguments, failed, good, on_one_line};
+use crate::text::text_of;
+use crate::walk::{Found, Walk, Walked, What};
+use crate::workspace::{RelativePath, Workspace};
+
+/// Most bytes of files that are read to count their lines.
+const MAX_COUNTED_BYTES: u64 = 64 << 20;
+
+/// Lists files.
+#[derive(Debug)]
+pub struct ListFiles {
+    workspace: Workspace,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    recursive: Option<bool>,
+    #[serde(default)]
+    pattern: Option<String>,
+    #[serde(default)]
+    hidden: Option<bool>,
+    #[serde(default)]
+    counts: Option<bool>,
+    #[serde(default)]
+    offset: Option<usize>,
+}
+
+impl ListFiles {
+    /// Lists within `workspace`.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace }
+    }
+}
+
+#[async_trait]
+impl Tool for ListFiles {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "list_files".into(),
+            description: "Lists a folder of the workspace: one entry a line with its size in bytes, folders with a `/` at \
+                          the end. The last line has the totals. Long lists are cut with a note that says where to go on."
+                .to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string", "description": "The folder, from the workspace's root; the root itself if left out" },
+                    "recursive": { "type": "boolean", "description": "Also what is in its folders; only the folder itself if left out" },
+                    "pattern": { "type": "string", "description": "Only what fits, for example *.md, src/**/*.rs or *.{csv,tsv}" },
+                    "hidden": { "type": "boolean", "description": "Also names that begin with a dot, such as .git" },
+                    "counts": { "type": "boolean", "description": "Also the lines, words and characters of each text file" },
+                    "offset": { "type": "integer", "minimum": 0, "description": "How many entries to leave out at the beginning" },
+                },
+                "additionalProperties": false,
+            }),
+            class: EffectClass::Read,
+        }
+    }
+
+    async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
+        let Arguments { path, recursive, pattern, hidden, counts, offset } = arguments(text)?;
+        let walk = Walk {
+            start: RelativePath::folder(path.as_deref().unwrap_or("."))?,
+            recursive: recursive.unwrap_or_default(),
+            hidden: hidden.unwrap_or_default(),
+            pattern: pattern.as_deref().map(Glob::new).transpose()?,
+        };
+        let workspace = self.workspace.clone();
+        let listed = tokio::task::spawn_blocking(move || {
+            let walked = walk.through(&workspace).map_err(failed)?;
+            let counted = counts.unwrap_or_default().then(|| count(&workspace, &walked));
+            told(&walked, counted.as_deref(), offset.unwrap_or_default())
+        });
+        Ok(match listed.await {
+            Ok(Ok(content)) => good(content),
+            Ok(Err(failure)) => failure,
+            Err(stopped) => failed(stopped),
+        })
+    }
+}
+
+/// What is in one text file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    lines: usize,
+    words: usize,
+    chars: usize,
+}
+
+impl Counts {
+    fn of(text: &str) -> Self {
+        Self { lines: text.lines().count(), words: text.split_whitespace().count(), chars: text.chars().count() }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { lines: self.lines + other.lines, words: self.words + other.words, chars: self.chars + other.chars }
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} lines, {} words, {} characters", self.lines, self.words, self.chars)
+    }
+}
+
+/// The counts of each entry; none for what is no text file, or comes after the most that is read.
+fn count(workspace: &Workspace, walked: &Walked) -> Vec<Option<Counts>> {
+    let mut left = MAX_COUNTED_BYTES;
+    let counted = walked.found.iter().map(|found| {
+        let What::File { bytes } = found.what else { return None };
+        left = left.checked_sub(bytes)?;
+        text_of(workspace, &found.path).ok().map(|text| Counts::of(&text))
+    });
+    counted.collect()
+}
+
+fn told(walked: &Walked, counted: Option<&[Option<Counts>]>, offset: usize) -> Result<String, CallResult> {
+    let total = walked.found.len();
+    if offset > 0 && offset >= total {
+        return Err(failed(format_args!("there are only {total} entries")));
+    }
+    let mut content = String::new();
+    let mut shown = offset;
+    for (n, found) in walked.found.iter().enumerate().skip(offset) {
+        let line = line(found, counted.map(|counted| counted[n]));
+        if content.len() + line.len() > MAX_RESULT_BYTES {
+            break;
+        }
+        content.push_str(&line);
+        shown = n + 1;
+    }
+    if shown < total || offset > 0 {
+        content.push_str(&format!("[cut: these are entries {} to {shown} of {total}", offset + 1));
+        content.push_str(&if shown < total { format!("; go on with offset {shown}]\n") } else { "]\n".to_owned() });
+    }
+    content.push_str(&totals(walked, counted));
+    Ok(content)
+}
+
+fn line(found: &Found, counts: Option<Option<Counts>>) -> String {
+    let path = on_one_line(found.path.as_str());
+    match (found.what, counts) {
+        (What::File { bytes }, None) => format!("{path} ({bytes} bytes)\n"),
+        (What::File { bytes }, Some(Some(counts))) => format!("{path} ({bytes} bytes, {counts})\n"),
+        (What::File { bytes }, Some(None)) => format!("{path} ({bytes} bytes, not counted)\n"),
+        (What::Folder, _) => format!("{path}/\n"),
+        (What::Link, _) => format!("{path} (a link, not followed)\n"),
+        (What::Other, _) => format!("{path} (no file)\n"),
+    }
+}
+
+fn totals(walked: &Walked, counted: Option<&[Option<Counts>]>) -> String {
+    let (mut files, mut folders, mut bytes) = (0_usize, 0_usize, 0_u64);
+    for found in &walked.found {
+        match found.what {
+            What::File { bytes: more } => {
+                files += 1;
+                bytes += more;
+            }
+            What::Folder => folders += 1,
+            What::Link | What::Other => {}
+        }
+    }
+    let mut totals = format!("[total: {files} files with {bytes} bytes, {folders} folders");
+    if let Some(counted) = counted {
+        let known: Vec<_> = counted.iter().flatten().collect();
+        let sum = known.iter().fold(Counts::default(), |sum, counts| sum.plus(**counts));
+        totals.push_str(&format!("; {} text files with {sum}", known.len()));
+    }
+    if walked.unreadable > 0 {
+        totals.push_str(&format!("; {} entries cannot be read", walked.unreadable));
+    }
+    if walked.is_cut {
+        totals.push_str("; there is more than can be walked through at once, so give a folder further down");
+    }
+    totals.push(']');
+    totals
+}
