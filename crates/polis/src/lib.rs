@@ -19,7 +19,7 @@
 //!     live: Arc::new(LocalLive::default()),
 //!     clock: Arc::new(SystemClock),
 //! };
-//! let root = Role { id: "root".into(), name: "Root".into(), prompt: "Be kind.".into(), behaviour: "converse".into(), model: None };
+//! let root = Role { id: "root".into(), name: "Root".into(), prompt: "Be kind.".into(), behaviour: "converse".into(), models: vec![] };
 //! let cast = Cast::new().with("converse", Converse::default());
 //! let society = Society::open("main".into(), ports, cast, Options::new(1, root)).await?;
 //!
@@ -62,7 +62,7 @@
 //! #     live: Arc::new(LocalLive::default()),
 //! #     clock: Arc::new(SystemClock),
 //! # };
-//! # let root = Role { id: "root".into(), name: "Root".into(), prompt: "".into(), behaviour: "careful".into(), model: None };
+//! # let root = Role { id: "root".into(), name: "Root".into(), prompt: "".into(), behaviour: "careful".into(), models: vec![] };
 //! # let society = Society::open("main".into(), ports, Cast::new().with("careful", Careful), Options::new(1, root)).await?;
 //! # let sent = society.submit("Is it so?").await?;
 //! # assert_eq!(&*society.answer(&sent).await?.payload.text, "look 3");

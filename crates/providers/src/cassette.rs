@@ -16,7 +16,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let file = folder.path().join("hello.jsonl");
 //! let hello = ModelRequest { messages: vec![ChatMessage::user("hello")], ..ModelRequest::default() };
-//! let recorder = Recorder::open(Arc::new(Offline), &file)?;
+//! let recorder = Recorder::open(Arc::new(Offline::default()), &file)?;
 //! let said = collect(recorder.stream(hello.clone()).await?).await?;
 //!
 //! // In a test, without any model:

@@ -15,6 +15,7 @@ type Script = dyn Fn(&ModelRequest) -> Line + Send + Sync;
 pub struct ScriptedModel {
     script: Box<Script>,
     asked: Arc<AtomicUsize>,
+    window: Option<u64>,
 }
 
 /// What the model does with one request.
@@ -30,13 +31,18 @@ pub struct Line {
 impl ScriptedModel {
     /// A model that follows `script`.
     pub fn new(script: impl Fn(&ModelRequest) -> Line + Send + Sync + 'static) -> Self {
-        Self { script: Box::new(script), asked: Arc::default() }
+        Self { script: Box::new(script), asked: Arc::default(), window: None }
     }
 
     /// A model that says one thing, always.
     pub fn saying(text: &str) -> Self {
         let text = text.to_owned();
         Self::new(move |_| Line::text(&text))
+    }
+
+    /// The same model, seeing so many tokens at once.
+    pub fn seeing(self, tokens: u64) -> Self {
+        Self { window: Some(tokens), ..self }
     }
 
     /// Counts the requests, also after the model has been given away.
@@ -101,5 +107,9 @@ impl Model for ScriptedModel {
         deltas.push(Delta::Usage(usage.unwrap_or_else(counted)));
         deltas.push(Delta::Done(finish.unwrap_or(if called { Finish::ToolCalls } else { Finish::Stop })));
         Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))))
+    }
+
+    fn window(&self, _model: &str) -> Option<u64> {
+        self.window
     }
 }

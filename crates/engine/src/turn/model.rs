@@ -98,13 +98,15 @@ impl Turn {
 
     async fn think(&mut self, entry: &Entry, mut request: ModelRequest, models: Vec<Arc<str>>) -> Result<Outcome, Failure> {
         let leave = entry.stated().and_then(|(_, leave)| leave.cloned());
-        if let Some(leave) = &leave {
+        if leave.is_some() {
             request.max_tokens.get_or_insert(REPLY_TOKENS);
-            request.system = told(&request.system, leave);
         }
+        let (system, seen) = (request.system.clone(), request.estimate().input_tokens);
         let mut attempts = Attempts::new(models, entry.attempts());
         loop {
             request.model = attempts.model();
+            let window = self.seat.shared.ports.model.window(&request.model);
+            request.system = told(&system, leave.as_ref(), window.map(|window| seen * 100 / window.max(1)));
             let tried = self.attempt(entry.id, request.clone(), leave.as_ref()).await;
             let error = match tried {
                 Ok(reply) => {
@@ -152,13 +154,24 @@ impl Turn {
     }
 }
 
-/// What an agent is told about itself, and of its budgets when they are nearly used up.
-fn told(system: &Arc<str>, leave: &Leave) -> Arc<str> {
-    if leave.near.is_empty() {
+/// From which share of what a model can see at once its agent is told, in percent.
+const NEARLY_FULL: u64 = 80;
+
+/// What an agent is told about itself; and of its budgets and of the conversation's length, when they come to their end (D11).
+fn told(system: &Arc<str>, leave: Option<&Leave>, seen_percent: Option<u64>) -> Arc<str> {
+    let near = leave.map_or(&[][..], |leave| &leave.near);
+    let mut notes = Vec::new();
+    if !near.is_empty() {
+        let levels = near.iter().map(|level| format!("{level} ({} %)", level.percent())).collect::<Vec<_>>().join("; ");
+        notes.push(format!("[Budget] {levels}. Come to an end soon, with what you have."));
+    }
+    if let Some(percent) = seen_percent.filter(|percent| *percent >= NEARLY_FULL) {
+        notes.push(format!("[Context] This conversation fills about {percent} % of what you can see at once. Be brief."));
+    }
+    if notes.is_empty() {
         return system.clone();
     }
-    let levels = leave.near.iter().map(|level| format!("{level} ({} %)", level.percent())).collect::<Vec<_>>().join("; ");
-    format!("{system}\n\n[Budget] {levels}. Come to an end soon, with what you have.").trim_start().into()
+    format!("{system}\n\n{}", notes.join("\n")).trim_start().into()
 }
 
 fn sum(a: Usage, b: Usage) -> Usage {

@@ -297,6 +297,19 @@ async fn an_agent_is_told_when_four_fifths_are_used() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_is_told_when_a_conversation_nearly_fills_what_its_model_sees() {
+    let bed = Bed::new();
+    let (model, heard) = costly();
+    let society = open_with(&bed, model.seeing(100)).await;
+    for length in [200, 400] {
+        ask(&society, vec![Op::Think("x".repeat(length))]).await.unwrap();
+    }
+    let told: Vec<_> =
+        heard.lock().unwrap().iter().map(|system| system.contains("[Context] This conversation fills")).collect();
+    assert_eq!(told, [false, true]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_that_do_not_fit_beside_others_wait_and_are_not_asked_about() {
     let mut bed = Bed::new();
     bed.options.budgets = Budgets { society: tokens(350), ..Budgets::default() };
