@@ -68,9 +68,9 @@ impl Plan {
             failures_percent: [0, 0, 3, 10][dice.below(4) as usize],
             max_delay_ms: [0, 5, 60][dice.below(3) as usize],
             model_fails: dice.chance(20),
-            budgets: if dice.chance(25) { budgets(&mut dice) } else { Budgets::default() },
             max_running: [1, 2, 256][dice.below(3) as usize],
             max_lingering: [0, 1, 1_024][dice.below(3) as usize],
+            budgets: if dice.chance(25) { budgets(&mut dice) } else { Budgets::default() },
         }
     }
 
