@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    Budgets, Command, EffectId, Event, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, Timestamp, TurnId,
-    decide, outstanding,
+    Command, EffectId, Event, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, Timestamp, TurnId, decide,
+    outstanding,
 };
 use polis_ports::{Frame, LogError, Snapshot};
 use tokio::sync::{mpsc, oneshot};
@@ -70,8 +70,8 @@ pub(crate) struct Actor {
     /// The waits that end by themselves. An entry whose wait has ended is refused when its time comes.
     timers: BTreeSet<(Timestamp, EffectId)>,
     alarm: Option<(Timestamp, Alarm)>,
-    /// Calls that wait until those under way have left them room in a budget; their turns stand still meanwhile.
-    deferred: Vec<(Command, Option<oneshot::Sender<Committed>>)>,
+    /// Turns whose call waits until others have left it room in a budget. They have no seat meanwhile, and are run again.
+    deferred: Vec<TurnId>,
     saved: Seq,
     /// When the next snapshot is due.
     save_at: Seq,
@@ -224,21 +224,11 @@ impl Actor {
             self.timers.remove(&(due, id));
             self.decide(&mut pass, Command::Expire { id }, None, at);
         }
-        if pass.events.iter().any(|recorded| makes_room(&recorded.event)) {
-            for (command, reply) in std::mem::take(&mut self.deferred) {
-                // A turn that no longer waits is run again, and asks again.
-                if reply.as_ref().is_some_and(|reply| !reply.is_closed()) {
-                    self.decide(&mut pass, command, reply, at);
-                }
-            }
-        }
         self.commit(pass).await
     }
 
     fn decide(&mut self, pass: &mut Pass, command: Command, reply: Option<oneshot::Sender<Committed>>, at: Timestamp) {
         let own = turn_of(&command);
-        let may_wait = matches!(command, Command::Begin { .. }) && *self.spine.budgets != Budgets::default();
-        let kept = may_wait.then(|| command.clone());
         let committed = match decide(&self.spine, command, at) {
             Ok(recorded) => {
                 let recorded: Vec<_> = recorded.into_iter().map(Arc::new).collect();
@@ -253,8 +243,9 @@ impl Actor {
                 pass.events.extend(recorded.iter().cloned());
                 Ok(recorded)
             }
-            Err(Refusal::BudgetBusy) if kept.is_some() => {
-                self.deferred.extend(kept.map(|command| (command, reply)));
+            Err(Refusal::BudgetBusy) => {
+                own.into_iter().for_each(|turn| self.bench.leave(turn));
+                self.deferred.extend(own);
                 return;
             }
             Err(refusal) => Err(Rejected::Refused(refusal)),
@@ -297,6 +288,9 @@ impl Actor {
         }
         for (turn, event) in news {
             self.bench.tell(*turn, event);
+        }
+        if !self.deferred.is_empty() && events.iter().any(|recorded| makes_room(&recorded.event)) {
+            self.deferred.drain(..).for_each(|turn| self.bench.want(turn, None));
         }
         self.reconcile(events);
         looks.into_iter().for_each(|look| look(&self.spine));

@@ -60,7 +60,7 @@ impl Plan {
         });
         let submissions = submissions.collect();
         let kills = (0..dice.below(7)).map(|_| (dice.below(25), dice.chance(50))).collect();
-        Self {
+        let mut plan = Self {
             seed,
             agents,
             submissions,
@@ -70,7 +70,23 @@ impl Plan {
             model_fails: dice.chance(20),
             max_running: [1, 2, 256][dice.below(3) as usize],
             max_lingering: [0, 1, 1_024][dice.below(3) as usize],
-            budgets: if dice.chance(25) { budgets(&mut dice) } else { Budgets::default() },
+            budgets: Budgets::default(),
+        };
+        if dice.chance(25) {
+            plan.spend(&mut dice);
+        }
+        plan
+    }
+
+    /// Sets budgets of a few replies and has everybody think in several places at once, so that calls wait for each other and
+    /// the person is asked for more.
+    fn spend(&mut self, dice: &mut Dice) {
+        self.budgets = budgets(dice);
+        self.max_delay_ms = self.max_delay_ms.max(5);
+        for (i, submission) in self.submissions.iter_mut().enumerate() {
+            let think = |unit: u64, step: u64| Op::Think(format!("{i}-{unit}-{step}"));
+            let unit = |unit| Program((0..3).map(|step| think(unit, step)).collect());
+            submission.program.0.insert(1, Op::Units((0..4).map(unit).collect()));
         }
     }
 
@@ -85,7 +101,6 @@ impl Plan {
     }
 }
 
-/// Budgets of a few replies, so that calls wait for each other and the person is asked for more.
 fn budgets(dice: &mut Dice) -> Budgets {
     let mut budget = || Budget {
         tokens: [None, Some(150), Some(400)][dice.below(3) as usize],
