@@ -134,8 +134,13 @@ fn a_unit_runs_in_an_idle_sub_thread_only() {
     let refusal = Refusal::ThreadBusy("s".into());
     check(busy.clone(), begin(second, vec![unit("s")]), Ok(vec![under("a", refused(second, refusal))]));
 
-    // A unit that outlives its turn finds the main thread idle, and still has no business there.
-    let outlived = [busy, vec![settle(turn(8), "done")]].concat();
-    let from_unit = effect(12, 0);
-    check(outlived, begin(from_unit, vec![unit("a")]), Ok(vec![under("s", refused(from_unit, main))]));
+    // One that nobody waited for ends with its turn.
+    let called_off = Failure::new("cancelled", "the turn that it was a part of has ended");
+    let expected = vec![
+        under("s", settled(turn(12), Settlement::Cancelled(called_off.clone()), 0)),
+        under("a", ended(id, Outcome::Failed(called_off))),
+        under("a", settled(turn(8), Settlement::Done, 1)),
+        told(16, "a", LetterKind::Answer, "done"),
+    ];
+    check(busy, settle(turn(8), "done"), Ok(expected));
 }

@@ -102,27 +102,3 @@ fn a_sub_thread_starts_with_its_own_settings_and_its_unit_moves_no_other_thread(
     assert_eq!(standing("a"), (Phase::INITIAL, Some("review")));
     assert_eq!(standing("s"), (Phase::COMPLETED, None));
 }
-
-/// A unit may outlive the turn that ran it, write into the main thread and wake its own agent, all in one act.
-#[test]
-fn a_suggestion_of_the_same_act_is_applied_by_the_turn_that_the_act_starts() {
-    let given = vec![
-        submit("a", "one"),
-        act(effect(8, 0), vec![open("a", "meta._thread", "s")]),
-        begin(effect(8, 1), vec![unit("s")]),
-        settle(turn(8), "done"),
-    ];
-    let letter = Arc::new(letter("a", "a", "wake up"));
-    let id = effect(12, 0);
-    let (thread, mut event) = started(&letter, 1);
-    if let Event::TurnStarted { phase: at, .. } = &mut event {
-        *at = phase("review");
-    }
-    let expected = vec![
-        under("a", Event::PhaseSuggested { by: id, phase: phase("review") }),
-        under("s", Event::LetterSent { letter: letter.clone(), by: Some(id) }),
-        under("a", Event::PhaseApplied { phase: phase("review") }),
-        (thread, event),
-    ];
-    check(given, act(id, vec![suggest("a", "review"), Act::Send { letter }]), Ok(expected));
-}

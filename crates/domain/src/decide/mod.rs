@@ -80,21 +80,10 @@ impl<'a> Draft<'a> {
         index
     }
 
-    /// A thread's phase and the one proposed, counting what this draft changes.
+    /// A thread's phase and the one proposed. No wish both proposes one and starts a turn in the same thread.
     fn standing(&self, thread: &ThreadId) -> (Phase, Option<Phase>) {
         let head = self.spine.threads.get(thread);
-        let mut standing = head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()));
-        for recorded in self.events.iter().filter(|recorded| recorded.thread.as_ref() == Some(thread)) {
-            match &recorded.event {
-                Event::PhaseSuggested { phase, .. } => standing.1 = Some(phase.clone()),
-                Event::SettingsUpdated { settings, .. } => {
-                    let suggestion = settings.phase_update_suggestion.as_ref();
-                    standing = (settings.brief_status.phase.clone(), suggestion.map(|suggestion| suggestion.phase.clone()));
-                }
-                _ => {}
-            }
-        }
-        standing
+        head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()))
     }
 
     /// Whether this draft opens the sub-thread.

@@ -1,13 +1,14 @@
 //! How turns end, stand still and go on.
 
-use super::{Draft, effect, message};
-use crate::spine::{Due, Turn};
-use crate::{Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, TurnId, TurnResult};
+use super::{Draft, cancel, effect, message};
+use crate::spine::{Due, OpenEffect, OpenKind, Turn};
+use crate::{Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TurnId, TurnResult};
 
 /// A turn's handler returned: whoever waits is told, and the agent turns to what is next.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     let thread = turn.thread.clone();
+    call_off_units(draft, turn)?;
     let (settlement, message, next, told) = match fitting(draft, turn, result) {
         TurnResult::Done { message, answer, next } => (Settlement::Done, message, next, Ok(answer)),
         TurnResult::Failed(failure) => (Settlement::Failed(failure.clone()), None, Vec::new(), Err(failure)),
@@ -30,6 +31,18 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
         }
     }
     Ok(())
+}
+
+/// A unit is a part of the turn that started it: one that was not waited for ends with it, and everything below.
+fn call_off_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
+    let running = |open: &OpenEffect| match &open.kind {
+        OpenKind::Unit(thread) => draft.spine.threads.get(thread)?.turn,
+        _ => None,
+    };
+    let units: Vec<_> = turn.open.iter().filter_map(running).collect();
+    units
+        .into_iter()
+        .try_for_each(|unit| cancel::cancel(draft, Target::Turn(unit), "the turn that it was a part of has ended".to_owned()))
 }
 
 /// A response that is too long, or that goes on with another request, is a failure of its turn: the turn must end one way
