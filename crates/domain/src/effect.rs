@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Behaviour, Digest, Failure, Letter, Level, Spent, Task, ThreadId, Timestamp};
+use crate::{AgentId, Behaviour, Digest, Failure, Letter, Level, Spent, Task, TaskId, ThreadId, Timestamp};
 
 /// Something that a turn asks for and waits for. Its intent is logged before it happens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +47,9 @@ pub enum Effect {
         /// What it is about, in full.
         #[serde(default)]
         details: Value,
+        /// The call that may not be made without a person's word. Nobody asks for this: it stands where the call was to be.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<Call>,
         /// When waiting ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
@@ -80,6 +83,37 @@ pub struct Call {
     pub arguments: Arc<str>,
     /// What a repetition would mean.
     pub class: EffectClass,
+    /// Whether it may be made.
+    #[serde(default, skip_serializing_if = "Ruling::is_allow")]
+    pub ruling: Ruling,
+}
+
+/// What the policy says to a call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ruling {
+    /// It may be made.
+    #[default]
+    Allow,
+    /// A person must say so first, for this reason.
+    Ask(String),
+    /// It may not be made, for this reason.
+    Deny(String),
+    /// A person has said so.
+    Approved,
+}
+
+impl Ruling {
+    fn is_allow(&self) -> bool {
+        *self == Self::Allow
+    }
+}
+
+impl Call {
+    /// Whether this is the same call as another, whatever the policy and the tool's class say by now.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.call_id, &self.tool, &self.arguments) == (&other.call_id, &other.tool, &other.arguments)
+    }
 }
 
 /// What repeating a tool call means to the world.
@@ -214,6 +248,50 @@ pub struct Verdict {
     /// Why, for the model to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// For a call: other arguments than it was to have, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Arc<str>>,
+    /// For a call: whom not to ask again about this tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<Always>,
+}
+
+impl Verdict {
+    /// Agrees, and says no more.
+    pub fn yes() -> Self {
+        Self { approved: true, reason: String::new(), arguments: None, always: None }
+    }
+
+    /// Disagrees.
+    pub fn no(reason: impl Into<String>) -> Self {
+        Self { approved: false, reason: reason.into(), ..Self::yes() }
+    }
+}
+
+/// How far a person's word about a tool goes beyond the one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Always {
+    /// This agent, from now on.
+    Agent,
+    /// Everybody who works on this request.
+    Task,
+    /// Everybody, from now on.
+    Tool,
+}
+
+/// A tool that need not be asked about any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Allowed {
+    /// The tool.
+    pub tool: Arc<str>,
+    /// For whom; none for everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// For which request; none for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
 }
 
 impl Reply {

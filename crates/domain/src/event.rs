@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentId, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Letter, Level, Message, MessageId, MessagePatch,
-    MetaPath, Outcome, Phase, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Allowed, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Letter, Level, Message, MessageId,
+    MessagePatch, MetaPath, Outcome, Phase, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task, TaskId, ThreadId,
+    Timestamp, TurnId,
 };
 
 /// An event with its place, its time and its thread.
@@ -38,6 +39,11 @@ pub enum Event {
         seed: u64,
         /// What holds in it.
         limits: Limits,
+    },
+    /// A person has said that a tool need not be asked about any more.
+    ToolAllowed {
+        /// Which, for whom.
+        allowed: Allowed,
     },
     /// The budgets are now these.
     BudgetsSet {
@@ -354,6 +360,7 @@ impl Event {
             | Self::ThreadLinked { by, .. } => Some(*by),
             Self::RoleCreated { by, .. } | Self::AgentSpawned { by, .. } | Self::LetterSent { by, .. } => *by,
             Self::SocietyFounded { .. }
+            | Self::ToolAllowed { .. }
             | Self::BudgetsSet { .. }
             | Self::BudgetGranted { .. }
             | Self::InboxCleared { .. }

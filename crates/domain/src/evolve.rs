@@ -33,6 +33,11 @@ impl Spine {
             }
             Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
             Event::TurnStarted { .. } => self.start_turn(recorded),
+            Event::ToolAllowed { allowed } => {
+                if !self.allowed.contains(allowed) {
+                    self.allowed.push(allowed.clone());
+                }
+            }
             Event::BudgetsSet { budgets } => self.budgets = budgets.clone(),
             Event::BudgetGranted { scope, more } => {
                 let account = self.ledger.entry(scope.clone()).or_default();
@@ -181,9 +186,10 @@ impl Spine {
         open.iter().for_each(|open| self.reserve(open, change));
     }
 
-    /// A request that is answered needs no account any more; what it cost stands in the answer.
+    /// A request that is answered needs no account any more, and no word of a person; what it cost stands in the answer.
     fn close_account(&mut self, letter: &Letter) {
         if letter.to.is_user() && letter.kind != LetterKind::Message {
+            self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&letter.task_id));
             let scope = Scope::Task(letter.task_id.clone());
             if self.ledger.get(&scope).is_some_and(|account| account.reserved == Spent::default()) {
                 self.ledger.remove(&scope);

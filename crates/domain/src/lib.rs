@@ -24,7 +24,9 @@ mod upgrade;
 pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, Scope, Spent};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
 pub use decide::decide;
-pub use effect::{Call, CallResult, Effect, EffectClass, Finish, Outcome, Reply, ToolCall, Usage, Verdict};
+pub use effect::{
+    Allowed, Always, Call, CallResult, Effect, EffectClass, Finish, Outcome, Reply, Ruling, ToolCall, Usage, Verdict,
+};
 pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement};
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,

@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Account, AgentId, Budgets, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin, Phase, ReplyTo,
-    Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Account, AgentId, Allowed, Budgets, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin, Phase,
+    ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
@@ -29,6 +29,8 @@ pub struct Spine {
     pub budgets: Arc<Budgets>,
     /// What was spent, of everybody who spent anything; of requests, while they are not answered.
     pub ledger: BTreeMap<Scope, Account>,
+    /// The tools that need not be asked about any more.
+    pub allowed: Vec<Allowed>,
     /// All roles.
     pub roles: BTreeMap<RoleId, Arc<Role>>,
     /// All agents but the person's endpoint.
@@ -152,8 +154,8 @@ pub enum OpenKind {
     Tool(EffectClass),
     /// An agent is asked.
     Ask(AgentId),
-    /// A person is asked.
-    Approval,
+    /// A person is asked; about this tool, if it is about one.
+    Approval(Option<Arc<str>>),
     /// Time passes.
     Sleep,
     /// A unit runs in a sub-thread.
@@ -230,6 +232,14 @@ impl Spine {
     /// The open effect with this id.
     pub fn open_effect(&self, id: EffectId) -> Option<&OpenEffect> {
         self.turns.get(&id.turn)?.open.iter().find(|open| open.n == id.n)
+    }
+
+    /// Whether a person has said that this tool need not be asked about.
+    pub fn is_allowed(&self, tool: &str, agent: &AgentId, task: &TaskId) -> bool {
+        self.allowed.iter().any(|allowed| {
+            let fits = allowed.agent.as_ref().is_none_or(|it| it == agent) && allowed.task.as_ref().is_none_or(|it| it == task);
+            *allowed.tool == *tool && fits
+        })
     }
 
     /// The accounts that an agent's calls for a request fall under.
@@ -312,7 +322,7 @@ impl OpenEffect {
             Effect::Grant { lacking } => OpenKind::Grant(lacking.iter().map(|level| level.scope.clone()).collect()),
             Effect::Tool(call) => OpenKind::Tool(call.class),
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
-            Effect::Approval { .. } => OpenKind::Approval,
+            Effect::Approval { call, .. } => OpenKind::Approval(call.as_ref().map(|call| call.tool.clone())),
             Effect::Sleep { .. } => OpenKind::Sleep,
             Effect::Unit { thread, .. } => OpenKind::Unit(thread.clone()),
         };

@@ -187,7 +187,7 @@ fn a_budget_that_is_used_up_asks_the_person_and_a_grant_is_one_more_measure() {
     }
     assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
     let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
-    let verdict = |approved| Resolution::Outcome(Outcome::Verdict(Verdict { approved, reason: String::new() }));
+    let verdict = |approved| Resolution::Outcome(Outcome::Verdict(Verdict { approved, ..Verdict::yes() }));
     let refused = Command::Resolve { id: EffectId { turn, n: 2 }, resolution: verdict(false) };
     assert_eq!(society.wish(refused, NOON).unwrap().len(), 1, "no grant follows a no");
     assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));

@@ -31,10 +31,10 @@ fn a_second_result_for_one_call_is_refused() {
 #[test]
 fn an_effect_takes_only_the_outcome_that_fits_it() {
     let model = || Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: Spent::default() };
-    let approval = || Effect::Approval { question: "may I?".to_owned(), details: ().into(), deadline: None };
+    let approval = || Effect::Approval { question: "may I?".to_owned(), details: ().into(), call: None, deadline: None };
     let sleep = || Effect::Sleep { until: Timestamp(2_000) };
     let reply = || Outcome::Reply(Reply::default());
-    let verdict = || Outcome::Verdict(Verdict { approved: true, reason: String::new() });
+    let verdict = || Outcome::Verdict(Verdict::yes());
     let failed = || Outcome::Failed(Failure::new("broken", "it broke"));
     let id = effect(8, 0);
     let ends = |effect, outcome: Outcome| {
@@ -98,7 +98,7 @@ fn time_ends_a_wait_at_its_deadline_and_not_before() {
     let waits = [
         (Effect::Sleep { until: deadline }, Outcome::Slept),
         (
-            Effect::Approval { question: "may I?".to_owned(), details: ().into(), deadline: Some(deadline) },
+            Effect::Approval { question: "may I?".to_owned(), details: ().into(), call: None, deadline: Some(deadline) },
             Outcome::Failed(Failure::new("timed_out", "nobody answered in time")),
         ),
         (asking_until(id, "a", "b", Some(deadline)), Outcome::Failed(Failure::new("timed_out", "nobody answered in time"))),

@@ -344,6 +344,7 @@ fn is_act(event: &Event) -> bool {
         | Event::RoleCreated { .. }
         | Event::AgentSpawned { .. } => true,
         Event::SocietyFounded { .. }
+        | Event::ToolAllowed { .. }
         | Event::BudgetsSet { .. }
         | Event::BudgetGranted { .. }
         | Event::EffectRetried { .. }

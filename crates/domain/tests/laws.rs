@@ -114,7 +114,7 @@ pub(crate) fn no_circle(spine: &Spine) -> Law {
         open.iter().filter_map(|open| match &open.kind {
             OpenKind::Ask(agent) => spine.agents[agent].turn,
             OpenKind::Unit(thread) => spine.threads[thread].turn,
-            OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Approval | OpenKind::Grant(_) | OpenKind::Sleep => None,
+            OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Approval(_) | OpenKind::Grant(_) | OpenKind::Sleep => None,
         })
     };
     for top in spine.turns.keys() {
@@ -178,7 +178,9 @@ pub(crate) fn rightly_moved(before: &Before, wish: &Command, events: &[Recorded]
         Command::End { .. } => open.stage == Stage::Working,
         Command::Doubt { .. } => open.stage == Stage::Working && write,
         Command::Restart { .. } => open.stage == Stage::Cleared && write,
-        Command::Resolve { .. } => open.stage == Stage::InDoubt || matches!(open.kind, OpenKind::Approval | OpenKind::Grant(_)),
+        Command::Resolve { .. } => {
+            open.stage == Stage::InDoubt || matches!(open.kind, OpenKind::Approval(_) | OpenKind::Grant(_))
+        }
         _ => open.deadline.is_some_and(|deadline| events.iter().all(|recorded| recorded.at >= deadline)),
     };
     law!(right, "{open:?}");

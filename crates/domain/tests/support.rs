@@ -181,7 +181,7 @@ pub(crate) fn unit(thread: &str) -> Effect {
 }
 
 pub(crate) fn call(class: EffectClass) -> Effect {
-    Effect::Tool(Call { call_id: "c".into(), tool: "tool".into(), arguments: "{}".into(), class })
+    Effect::Tool(Call { call_id: "c".into(), tool: "tool".into(), arguments: "{}".into(), class, ruling: Ruling::Allow })
 }
 
 pub(crate) fn result(text: &str) -> Outcome {

@@ -40,9 +40,9 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         16 => Just(Wish::Act),
         12 => Just(Wish::Settle),
         5 => Just(Wish::Expire),
-        5 => Just(Wish::Resolve),
-        4 => Just(Wish::Doubt),
-        3 => Just(Wish::Restart),
+        8 => Just(Wish::Resolve),
+        6 => Just(Wish::Doubt),
+        5 => Just(Wish::Restart),
         2 => Just(Wish::Park),
         3 => Just(Wish::Resume),
         1 => Just(Wish::CancelTask),
@@ -50,7 +50,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         1 => Just(Wish::CreateRole),
         3 => Just(Wish::Spawn),
         2 => Just(Wish::Retry),
-        1 => Just(Wish::Budgets),
+        2 => Just(Wish::Budgets),
         5 => Just(Wish::Nonsense),
     ]
 }
@@ -124,7 +124,17 @@ impl<'a> Chooser<'a> {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
         match self.roll(8) {
             0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent() },
-            1 | 2 => call(*self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write])),
+            1 | 2 => {
+                let class = *self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write]);
+                let ask = || Ruling::Ask("it is dear".to_owned());
+                let allow = || Ruling::Allow;
+                let rulings = [allow(), allow(), allow(), Ruling::Approved, ask(), ask(), Ruling::Deny("no".to_owned())];
+                let ruling = self.pick(&rulings).clone();
+                match call(class) {
+                    Effect::Tool(call) => Effect::Tool(Call { ruling, ..call }),
+                    effect => effect,
+                }
+            }
             3 | 4 => {
                 let to = self.agent();
                 let letter = Letter {
@@ -134,7 +144,7 @@ impl<'a> Chooser<'a> {
                 };
                 Effect::Ask { letter: Arc::new(letter), deadline }
             }
-            5 => Effect::Approval { question: "may I?".to_owned(), details: self.value(), deadline },
+            5 => Effect::Approval { question: "may I?".to_owned(), details: self.value(), call: None, deadline },
             6 => Effect::Sleep { until: self.later() },
             _ => {
                 let thread = self.thread_of(turn);
@@ -215,12 +225,16 @@ impl<'a> Chooser<'a> {
 
     fn resolve(&mut self) -> Option<Command> {
         let strays = self.one_in(6);
-        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval | OpenKind::Grant(_));
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Grant(_));
         let (id, open) = self.open(|open| strays || asks(&open.kind) || open.stage == Stage::InDoubt)?;
         let resolution = match (open.stage, self.roll(6)) {
             (_, 0) | (Stage::InDoubt, 1 | 2) => Resolution::Again,
             (Stage::InDoubt, _) | (_, 1) => Resolution::Outcome(result("it was done")),
-            _ => Resolution::Outcome(Outcome::Verdict(Verdict { approved: self.one_in(2), reason: String::new() })),
+            _ => {
+                let always = *self.pick(&[None, Some(Always::Agent), Some(Always::Task), Some(Always::Tool)]);
+                let always = always.filter(|_| self.one_in(3));
+                Resolution::Outcome(Outcome::Verdict(Verdict { approved: self.one_in(2), always, ..Verdict::yes() }))
+            }
         };
         Some(Command::Resolve { id, resolution })
     }

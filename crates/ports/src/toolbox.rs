@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, CallResult, EffectId, SocietyId, TaskId, ThreadId};
+use polis_domain::{AgentId, CallResult, EffectId, RoleId, Ruling, SocietyId, TaskId, ThreadId};
 
 use crate::ToolSpec;
 
@@ -12,6 +12,11 @@ use crate::ToolSpec;
 pub trait Toolbox: Send + Sync {
     /// The tools that can be called now.
     fn tools(&self) -> Arc<[ToolSpec]>;
+
+    /// Whether a call may be made. Asked once, before the call is stated; what was said is in the log.
+    fn ruling(&self, _tool: &str, _arguments: &str, _who: &Caller<'_>) -> Ruling {
+        Ruling::Allow
+    }
 
     /// Runs one call. Dropping the future stops it as far as that can be done.
     ///
@@ -27,6 +32,17 @@ pub trait Tool: Send + Sync {
 
     /// Runs it.
     async fn call(&self, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
+}
+
+/// Who wants to make a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// The agent.
+    pub agent: &'a AgentId,
+    /// Its role.
+    pub role: Option<&'a RoleId>,
+    /// The request that it works on.
+    pub task: &'a TaskId,
 }
 
 /// On whose behalf a call is made.

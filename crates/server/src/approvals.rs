@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
-    AgentId, Call, CallResult, Effect, EffectId, Event, Failure, Level, OpenKind, Outcome, Resolution, Seq, Spine, Stage,
-    TaskId, ThreadId, Timestamp, TurnId, Verdict,
+    AgentId, Always, Call, CallResult, Effect, EffectId, Event, Failure, Level, OpenKind, Outcome, Resolution, Seq, Spine,
+    Stage, TaskId, ThreadId, Timestamp, TurnId, Verdict,
 };
 use polis_ports::ThreadRange;
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,9 @@ enum What {
     Approval {
         question: String,
         details: Value,
+        /// The call that waits, with its arguments in full.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call: Option<Call>,
         #[serde(skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
@@ -72,6 +75,10 @@ struct Spoken {
     approved: Option<bool>,
     #[serde(default)]
     reason: String,
+    /// For a call: other arguments, as an object or as JSON text.
+    arguments: Option<Value>,
+    /// For a call: `agent`, `task` or `tool`.
+    always: Option<Always>,
     outcome: Option<String>,
     result: Option<String>,
 }
@@ -143,7 +150,7 @@ fn open(spine: &Spine) -> Vec<Found> {
             address: address.clone(),
             parked,
         };
-        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval | OpenKind::Grant(_));
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Grant(_));
         let asks = turn.open.iter().filter(|open| asks(&open.kind) || open.stage == Stage::InDoubt);
         found.extend(asks.map(|open| one(Target::Effect(EffectId { turn: *turn_id, n: open.n }), None)));
         found.extend(turn.parked.iter().map(|failure| one(Target::Turn(*turn_id), Some((**failure).clone()))));
@@ -157,7 +164,9 @@ async fn details(desk: &Desk, id: EffectId, thread: &ThreadId) -> Result<Option<
     let events = desk.society.log().read_thread(desk.society.id(), thread, range).await?;
     Ok(events.into_iter().find_map(|recorded| match recorded.event {
         Event::EffectStarted { id: stated, effect, .. } if stated == id => match effect {
-            Effect::Approval { question, details, deadline } => Some(What::Approval { question, details, deadline }),
+            Effect::Approval { question, details, call, deadline } => {
+                Some(What::Approval { question, details, call, deadline })
+            }
             Effect::Tool(call) => Some(What::InDoubt { call }),
             Effect::Grant { lacking } => Some(for_more(&lacking)),
             _ => None,
@@ -170,7 +179,7 @@ async fn details(desk: &Desk, id: EffectId, thread: &ThreadId) -> Result<Option<
 fn for_more(lacking: &[Level]) -> What {
     let used_up = lacking.iter().map(Level::to_string).collect::<Vec<_>>().join("; ");
     let question = format!("{used_up}. May it go on, with as much again?");
-    What::Approval { question, details: serde_json::json!({ "budget": lacking }), deadline: None }
+    What::Approval { question, details: serde_json::json!({ "budget": lacking }), call: None, deadline: None }
 }
 
 impl Target {
@@ -197,7 +206,13 @@ impl TryFrom<Spoken> for Word {
 
     fn try_from(spoken: Spoken) -> Result<Self, Self::Error> {
         match (spoken.approved, spoken.outcome.as_deref()) {
-            (Some(approved), None) => Ok(Self::Verdict(Verdict { approved, reason: spoken.reason })),
+            (Some(approved), None) => {
+                let arguments = spoken.arguments.map(|arguments| match arguments {
+                    Value::String(text) => text.into(),
+                    other => other.to_string().into(),
+                });
+                Ok(Self::Verdict(Verdict { approved, reason: spoken.reason, arguments, always: spoken.always }))
+            }
             (None, Some("done")) => Ok(Self::Done(spoken.result)),
             (None, Some("not_done")) => Ok(Self::NotDone(spoken.result)),
             (None, Some("again")) => Ok(Self::Again),

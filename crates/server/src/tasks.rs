@@ -82,7 +82,7 @@ impl Standing {
             Self::Parked
         } else if turn.is_owed() {
             Self::Running
-        } else if turn.open.iter().any(|open| matches!(open.kind, OpenKind::Approval | OpenKind::Grant(_))) {
+        } else if turn.open.iter().any(|open| matches!(open.kind, OpenKind::Approval(_) | OpenKind::Grant(_))) {
             Self::Asking
         } else {
             Self::Waiting

@@ -37,7 +37,7 @@ fn told(tool: &str, argument: &str) -> CallResult {
 /// Does what a careful person would: agrees to everything, and settles each doubtful write by looking whether it was done.
 /// What fails now is tried again at the next call.
 pub async fn attend(society: &Society, was_done: impl Fn(&str) -> bool) {
-    let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval | OpenKind::Grant(_));
+    let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Grant(_));
     let waiting = society.look(move |spine| {
         let effects = spine.turns.iter().flat_map(|(turn, state)| {
             state.open.iter().map(move |open| (EffectId { turn: *turn, n: open.n }, asks(&open.kind), open.stage))
@@ -46,7 +46,7 @@ pub async fn attend(society: &Society, was_done: impl Fn(&str) -> bool) {
     });
     for (id, asks, _) in waiting.await.unwrap_or_default() {
         let resolution = if asks {
-            Resolution::Outcome(Outcome::Verdict(Verdict { approved: true, reason: String::new() }))
+            Resolution::Outcome(Outcome::Verdict(Verdict::yes()))
         } else if was_done(&format!("{}/{id}", society.id())) {
             let Some(result) = result_of(society, id).await else { continue };
             Resolution::Outcome(Outcome::Result(result))

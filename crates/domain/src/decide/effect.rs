@@ -1,12 +1,16 @@
 //! Effects: stated before they happen, ended once, never repeated unasked.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::budget::Told;
 use super::{Draft, Start, budget, message};
 use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
-    AgentId, Attempt, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo, Resolution, TurnId,
+    AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo,
+    Resolution, Ruling, TurnId,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -94,7 +98,7 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
             match &open.kind {
                 OpenKind::Ask(agent) => agents.push(agent.clone()),
                 OpenKind::Unit(thread) => turns.extend(draft.spine.threads.get(thread).and_then(|head| head.turn)),
-                OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Approval | OpenKind::Grant(_) | OpenKind::Sleep => {}
+                OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Approval(_) | OpenKind::Grant(_) | OpenKind::Sleep => {}
             }
         }
     }
@@ -107,6 +111,13 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
             Told::May(leave) => (Effect::Model { model, request, reserve }, leave),
             Told::Ask(lacking) => (Effect::Grant { lacking }, None),
             Told::Later => return Err(Refusal::BudgetBusy),
+        },
+        Effect::Tool(call) => match rule(draft, turn, call) {
+            Ok(effect) => (effect, None),
+            Err(failure) => {
+                draft.push(Some(&turn.thread), Event::EffectRefused { id, failure });
+                return Ok(());
+            }
         },
         effect => (effect, None),
     };
@@ -122,6 +133,24 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
         Effect::Model { .. } | Effect::Tool(_) | Effect::Approval { .. } | Effect::Grant { .. } | Effect::Sleep { .. } => {}
     }
     Ok(())
+}
+
+/// What becomes of a call: it is made, or a person is asked in its place, or it is refused.
+fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failure> {
+    match std::mem::take(&mut call.ruling) {
+        Ruling::Deny(why) => Err(Failure::new("policy_denied", format!("{} may not be used here: {why}", call.tool))),
+        Ruling::Ask(why) if !draft.spine.is_allowed(&call.tool, &turn.agent, &turn.task) => {
+            let question = format!("May {} use {}? {why}", turn.agent, call.tool);
+            Ok(Effect::Approval {
+                question: question.trim_end().to_owned(),
+                details: Value::Null,
+                call: Some(call),
+                deadline: None,
+            })
+        }
+        Ruling::Ask(_) => Ok(Effect::Tool(Call { ruling: Ruling::Approved, ..call })),
+        ruling @ (Ruling::Allow | Ruling::Approved) => Ok(Effect::Tool(Call { ruling, ..call })),
+    }
 }
 
 /// A turn tries its model again.
@@ -173,8 +202,11 @@ pub(super) fn restart(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal
 /// A person or policy answers an approval or settles a doubt.
 pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolution) -> Result<(), Refusal> {
     match (open(draft, id)?, resolution) {
-        (OpenEffect { kind: OpenKind::Approval, .. }, Resolution::Outcome(outcome @ Outcome::Verdict(_))) => {
-            conclude(draft, id, outcome);
+        (OpenEffect { kind: OpenKind::Approval(tool), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
+            if let (Some(tool), Some(always), true) = (tool, verdict.always, verdict.approved) {
+                remember(draft, id, tool.clone(), always);
+            }
+            conclude(draft, id, Outcome::Verdict(verdict));
         }
         (OpenEffect { kind: OpenKind::Grant(scopes), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
             if verdict.approved {
@@ -189,6 +221,14 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
         _ => return Err(Refusal::NotWaiting(id)),
     }
     Ok(())
+}
+
+/// Notes how far a person's word goes.
+fn remember(draft: &mut Draft<'_>, id: EffectId, tool: Arc<str>, always: Always) {
+    let Some(turn) = draft.spine.turns.get(&id.turn) else { return };
+    let agent = (always == Always::Agent).then(|| turn.agent.clone());
+    let task = (always == Always::Task).then(|| turn.task.clone());
+    draft.push(None, Event::ToolAllowed { allowed: Allowed { tool, agent, task } });
 }
 
 /// The time of a wait has come.

@@ -27,7 +27,7 @@ impl Turn {
     /// Asks a person to agree to something, and waits; for ever unless `patience` is given.
     pub async fn approve(&mut self, question: &str, details: Value, patience: Option<Duration>) -> Result<Verdict, Failure> {
         let deadline = patience.map(|patience| self.after(patience));
-        match self.wait(Effect::Approval { question: question.to_owned(), details, deadline }).await? {
+        match self.wait(Effect::Approval { question: question.to_owned(), details, call: None, deadline }).await? {
             Outcome::Verdict(verdict) => Ok(verdict),
             _ => self.park_diverged(self.n - 1, "approval").await,
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use polis_domain::{Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, ToolCall};
-use polis_ports::CallContext;
+use polis_domain::{Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Ruling, ToolCall};
+use polis_ports::{CallContext, Caller};
 
 use super::Turn;
 use super::journal::Entry;
@@ -23,12 +23,18 @@ impl Turn {
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
         let tools = self.tools();
         let class_of = |name: &str| tools.iter().find(|tool| &*tool.name == name).map(|tool| tool.class);
-        let calls = calls.into_iter().map(|call| Call {
-            class: class_of(&call.name).unwrap_or_default(),
-            call_id: call.id,
-            tool: call.name,
-            arguments: call.arguments,
-        });
+        let toolbox = &self.seat.shared.ports.toolbox;
+        let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
+        let calls: Vec<_> = calls
+            .into_iter()
+            .map(|call| Call {
+                class: class_of(&call.name).unwrap_or_default(),
+                ruling: toolbox.ruling(&call.name, &call.arguments, &who),
+                call_id: call.id,
+                tool: call.name,
+                arguments: call.arguments,
+            })
+            .collect();
         let mut results = Vec::new();
         let mut together = Vec::new();
         for call in calls {
@@ -53,7 +59,8 @@ impl Turn {
         let mut running = FuturesUnordered::new();
         let mut doubtful = 0;
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate() {
-            match next_step(entry, call.class) {
+            match next_step(entry) {
+                Next::Ask => {}
                 Next::Done => {}
                 Next::Perform => running.push(self.worker(entry.id, call).done(place, early.clone())),
                 Next::Again => {
@@ -67,8 +74,9 @@ impl Turn {
                 Next::Await => doubtful += 1,
             }
         }
-        for (entry, result) in entries.iter().zip(&mut results) {
-            *result = self.result(entry).map(result_of);
+        let asked: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].asks()).collect();
+        for (place, entry) in entries.iter().enumerate().filter(|(place, _)| !asked.contains(place)) {
+            results[place] = self.result(entry).map(result_of);
         }
         while !running.is_empty() || doubtful > 0 {
             let (place, result) = tokio::select! {
@@ -92,7 +100,26 @@ impl Turn {
             self.report(entries[place].id, Outcome::Result(result.clone())).await;
             results[place] = Some(result);
         }
+        for place in asked {
+            results[place] = Some(self.call_if_agreed(&entries[place], calls[place].clone()).await);
+        }
         results.into_iter().map(|result| result.unwrap_or_else(|| refused("the call has no result"))).collect()
+    }
+
+    /// Waits for a person's word about a call, and makes it as they said: with their arguments where they gave others.
+    async fn call_if_agreed(&mut self, entry: &Entry, mut call: Call) -> CallResult {
+        match self.hear(std::slice::from_ref(entry)).await.pop() {
+            Some(Ok(Outcome::Verdict(verdict))) if verdict.approved => {
+                call.arguments = verdict.arguments.unwrap_or(call.arguments);
+                call.ruling = Ruling::Approved;
+                let made = Box::pin(self.call_together(vec![call])).await.pop();
+                made.unwrap_or_else(|| refused("the call was not made"))
+            }
+            Some(Ok(Outcome::Verdict(verdict))) if verdict.reason.is_empty() => refused("a person did not agree to this call"),
+            Some(Ok(Outcome::Verdict(verdict))) => refused(&format!("a person did not agree to this call: {}", verdict.reason)),
+            Some(Err(failure)) => refused(&failure.to_string()),
+            Some(Ok(_)) | None => refused("the call was not made"),
+        }
     }
 
     fn worker(&self, id: EffectId, call: &Call) -> Worker {
@@ -122,6 +149,8 @@ impl Turn {
 
 /// What to do about a call that the log knows so far.
 enum Next {
+    /// A person is asked first.
+    Ask,
     Done,
     Perform,
     Again,
@@ -129,7 +158,13 @@ enum Next {
     Await,
 }
 
-fn next_step(entry: &Entry, class: EffectClass) -> Next {
+/// What the log says of the call counts, also where the tool's class has changed since.
+fn next_step(entry: &Entry) -> Next {
+    let class = match entry.stated() {
+        Some((Effect::Approval { .. }, _)) => return Next::Ask,
+        Some((Effect::Tool(call), _)) => call.class,
+        _ => EffectClass::Write,
+    };
     match entry.last().map(|last| &last.event) {
         Some(Event::EffectEnded { .. } | Event::EffectRefused { .. }) | None => Next::Done,
         Some(Event::EffectCleared { .. }) => Next::Again,

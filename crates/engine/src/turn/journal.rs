@@ -78,6 +78,11 @@ impl Entry {
         }
     }
 
+    /// Whether a person is asked where something else was wanted.
+    pub(super) fn asks(&self) -> bool {
+        matches!(self.stated(), Some((Effect::Approval { .. }, _)))
+    }
+
     /// The attempts that came to nothing so far.
     pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
         self.events.iter().filter_map(|recorded| match &recorded.event {
@@ -99,6 +104,10 @@ impl Entry {
                     (model, request) == (asked, now)
                 }
                 (Effect::Grant { .. }, Effect::Model { .. }) => true,
+                // So may the policy and the class of a tool; an approval stands where a call was wanted.
+                (Effect::Tool(logged) | Effect::Approval { call: Some(logged), .. }, Effect::Tool(asked)) => {
+                    logged.is_same(asked)
+                }
                 (logged, effect) => logged == effect,
             },
             Some(Event::EffectRefused { .. }) => true,

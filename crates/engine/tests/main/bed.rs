@@ -123,7 +123,7 @@ pub(crate) async fn parked(society: &Society) -> (TurnId, Failure) {
 }
 
 pub(crate) fn is_approval(kind: &OpenKind, _: Stage) -> bool {
-    *kind == OpenKind::Approval
+    matches!(kind, OpenKind::Approval(_))
 }
 
 pub(crate) fn call(tool: &str, argument: &str) -> Op {

@@ -226,7 +226,7 @@ async fn whoever_watches_is_told_of_pieces_of_a_failure_and_of_a_stop() {
 }
 
 fn verdict(approved: bool) -> Resolution {
-    Resolution::Outcome(Outcome::Verdict(Verdict { approved, reason: "dear".to_owned() }))
+    Resolution::Outcome(Outcome::Verdict(Verdict { approved, reason: "dear".to_owned(), ..Verdict::yes() }))
 }
 
 fn is_grant(kind: &OpenKind, _: Stage) -> bool {

@@ -196,7 +196,7 @@ async fn a_log_that_fails_stops_intake_with_a_code_and_goes_on_when_it_works_aga
         assert_eq!(society.submit("still standing by").await.unwrap_err().code(), "disk_full");
         // Virtual time: nobody waits for it.
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let verdict = polis_domain::Verdict { approved: true, reason: String::new() };
+        let verdict = polis_domain::Verdict::yes();
         society.resolve(id, polis_domain::Resolution::Outcome(polis_domain::Outcome::Verdict(verdict))).await.unwrap();
         assert_eq!(answer(&society, &waiting).await.unwrap(), "approved");
         assert_eq!(society.look(Clone::clone).await.unwrap(), Spine::from_iter(&bed.events()));

@@ -14,7 +14,7 @@ use polis_testkit::{Op, Program, ScriptedTools};
 use crate::bed::{Bed, answer, ask, call, is_approval, open_effect, parked, spawn, submit};
 
 fn yes() -> Resolution {
-    Resolution::Outcome(Outcome::Verdict(Verdict { approved: true, reason: String::new() }))
+    Resolution::Outcome(Outcome::Verdict(Verdict::yes()))
 }
 
 #[tokio::test(start_paused = true)]
