@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass};
-use polis_ports::{CallContext, ToolError, ToolSpec, Toolbox};
+use polis_domain::{CallResult, EffectClass, Ruling};
+use polis_ports::{CallContext, Caller, ToolError, ToolSpec, Toolbox};
 use serde_json::json;
 
 type Act = dyn Fn(&str, &CallContext) -> CallResult + Send + Sync;
+type Rule = dyn Fn(&str, &str) -> Ruling + Send + Sync;
 type Delay = dyn Fn(&str) -> Duration + Send + Sync;
 
 /// A toolbox of functions.
@@ -18,6 +19,7 @@ pub struct ScriptedTools {
     specs: Arc<[ToolSpec]>,
     acts: BTreeMap<String, Box<Act>>,
     delay: Option<Box<Delay>>,
+    rule: Option<Box<Rule>>,
 }
 
 impl ScriptedTools {
@@ -39,6 +41,11 @@ impl ScriptedTools {
         self
     }
 
+    /// The same tools under a policy: a function of tool and arguments.
+    pub fn ruled(self, rule: impl Fn(&str, &str) -> Ruling + Send + Sync + 'static) -> Self {
+        Self { rule: Some(Box::new(rule)), ..self }
+    }
+
     /// The same tools, each taking a while.
     pub fn delayed(self, delay: impl Fn(&str) -> Duration + Send + Sync + 'static) -> Self {
         Self { delay: Some(Box::new(delay)), ..self }
@@ -49,6 +56,10 @@ impl ScriptedTools {
 impl Toolbox for ScriptedTools {
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.specs.clone()
+    }
+
+    fn ruling(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Ruling {
+        self.rule.as_ref().map_or(Ruling::Allow, |rule| rule(tool, arguments))
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -4,6 +4,7 @@
 mod bed;
 mod models;
 mod phases;
+mod policy;
 mod society;
 mod threads;
 mod turns;

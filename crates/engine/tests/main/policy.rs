@@ -1,0 +1,129 @@
+//! Calls that need a person's word, or may not be made at all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::{Always, EffectClass, EffectId, OpenKind, Outcome, Resolution, Ruling, Stage, Verdict};
+use polis_engine::{Ports, Society};
+use polis_testkit::{Op, Program, world};
+
+use crate::bed::*;
+
+/// `mark` is asked about, `stamp` is denied, `look` may be used.
+async fn open(bed: &Bed) -> Society {
+    let done = bed.done.clone();
+    let tools = world::tools(move |class, key| done.lock().unwrap().push((class, key.to_owned())));
+    let tools = tools.ruled(|tool, _| match tool {
+        "mark" => Ruling::Ask("It cannot be undone.".to_owned()),
+        "stamp" => Ruling::Deny("stamps are dear".to_owned()),
+        _ => Ruling::Allow,
+    });
+    let ports = Ports { toolbox: Arc::new(tools), ..bed.ports(bed.log.clone()) };
+    Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap()
+}
+
+fn say(verdict: Verdict) -> Resolution {
+    Resolution::Outcome(Outcome::Verdict(verdict))
+}
+
+async fn asked(society: &Society) -> EffectId {
+    open_effect(society, |kind, stage| matches!(kind, OpenKind::Approval(Some(_))) && stage == Stage::Waiting).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denied_call_is_never_made_and_the_agent_reads_why() {
+    let bed = Bed::new();
+    let society = open(&bed).await;
+    let ops = vec![Op::Call(vec![("look".into(), "a".into()), ("stamp".into(), "b".into())])];
+    let said = ask(&society, ops).await.unwrap();
+    assert_eq!(said, "look(a),stamp may not be used here: stamps are dear (policy_denied)");
+    assert_eq!(bed.done.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_needs_a_word_waits_for_it_and_results_keep_their_order() {
+    let bed = Bed::new();
+    let society = open(&bed).await;
+    let calls = [("look", "a"), ("mark", "b"), ("look", "c"), ("mark", "d")];
+    let sent = submit(&society, vec![Op::Call(calls.map(|(tool, text)| (tool.into(), text.into())).to_vec())]).await;
+    let first = asked(&society).await;
+    assert_eq!(bed.writes(), 0);
+    society.resolve(first, say(Verdict::yes())).await.unwrap();
+    let second = asked(&society).await;
+    assert_ne!(first, second);
+    society.resolve(second, say(Verdict::no("not this one"))).await.unwrap();
+    let said = answer(&society, &sent).await.unwrap();
+    assert_eq!(said, "look(a),mark(b),look(c),a person did not agree to this call: not this one");
+    assert_eq!(bed.writes(), 1);
+}
+
+/// An approval three levels deep; the process ends while it waits, and comes back.
+#[tokio::test(start_paused = true)]
+async fn a_word_given_three_levels_deep_after_a_restart_has_the_call_made_once_with_the_words_arguments() {
+    let bed = Bed::new();
+    let first = open(&bed).await;
+    let deep = (0..3).fold(Program(vec![call("mark", "planned")]), |below, _| Program(vec![Op::Units(vec![below])]));
+    let sent = submit(&first, deep.0).await;
+    let id = asked(&first).await;
+    first.stop(Duration::ZERO).await;
+
+    let second = open(&bed).await;
+    assert_eq!(asked(&second).await, id);
+    let edited = Verdict { arguments: Some("edited".into()), ..Verdict::yes() };
+    second.resolve(id, say(edited)).await.unwrap();
+    assert_eq!(answer(&second, &sent).await.unwrap(), "{{{mark(edited)}}}");
+    assert_eq!(bed.writes(), 1);
+    second.stop(Duration::ZERO).await;
+
+    let third = open(&bed).await;
+    assert_eq!(answer(&third, &sent).await.unwrap(), "{{{mark(edited)}}}");
+    assert_eq!(bed.writes(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_for_always_is_not_asked_for_again_as_far_as_it_goes() {
+    for (always, asked_again_by_other, asked_again_later) in
+        [(Always::Agent, true, false), (Always::Task, false, true), (Always::Tool, false, false)]
+    {
+        let bed = Bed::new();
+        let society = open(&bed).await;
+        spawn(&society, &["a1"]).await;
+        let marks = || call("mark", "x");
+        let other = Op::Ask { agent: "a1".into(), program: Program(vec![marks()]), patience_ms: 60_000 };
+        let sent = submit(&society, vec![marks(), marks(), other]).await;
+        let id = asked(&society).await;
+        society.resolve(id, say(Verdict { always: Some(always), ..Verdict::yes() })).await.unwrap();
+        if asked_again_by_other {
+            let id = asked(&society).await;
+            society.resolve(id, say(Verdict::yes())).await.unwrap();
+        }
+        assert_eq!(answer(&society, &sent).await.unwrap(), "mark(x) mark(x) [mark(x)]");
+        let later = submit(&society, vec![marks()]).await;
+        if asked_again_later {
+            let id = asked(&society).await;
+            society.resolve(id, say(Verdict::no(""))).await.unwrap();
+            assert_eq!(answer(&society, &later).await.unwrap(), "a person did not agree to this call");
+        } else {
+            assert_eq!(answer(&society, &later).await.unwrap(), "mark(x)");
+        }
+    }
+}
+
+/// A call that a person allowed and that was cut is in doubt like any other write.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_agreed_to_and_cut_is_in_doubt() {
+    let bed = Bed::new();
+    let done = bed.done.clone();
+    let tools = world::tools(move |class, key| done.lock().unwrap().push((class, key.to_owned())));
+    let tools = tools.ruled(|_, _| Ruling::Ask(String::new())).delayed(|_| Duration::from_secs(60));
+    let ports = Ports { toolbox: Arc::new(tools), ..bed.ports(bed.log.clone()) };
+    let first = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
+    submit(&first, vec![call("mark", "x")]).await;
+    let id = asked(&first).await;
+    first.resolve(id, say(Verdict::yes())).await.unwrap();
+    open_effect(&first, |kind, _| *kind == OpenKind::Tool(EffectClass::Write)).await;
+    first.stop(Duration::ZERO).await;
+    let second = open(&bed).await;
+    let doubted = open_effect(&second, |_, stage| stage == Stage::InDoubt).await;
+    assert_eq!(doubted.n, id.n + 1);
+}
