@@ -220,8 +220,26 @@ pub(crate) struct Approve {
     #[arg(long)]
     pub(crate) again: bool,
 
+    /// For a call: make it with these arguments instead, as JSON
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["again", "done"])]
+    pub(crate) arguments: Option<String>,
+
+    /// For a call: do not ask again about this tool
+    #[arg(long, value_name = "FOR", value_enum, conflicts_with_all = ["again", "done"])]
+    pub(crate) always: Option<Always>,
+
     #[command(flatten)]
     pub(crate) with: With,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Always {
+    /// This agent
+    Agent,
+    /// Everybody who works on this request
+    Task,
+    /// Everybody
+    Tool,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use polis_domain::Budgets;
 use polis_providers::Rate;
+use polis_tools::Rule;
 
 use crate::cli::{Command, Typed, With};
 use crate::trouble::Trouble;
@@ -23,6 +24,8 @@ pub(crate) struct Config {
     pub(crate) url: Option<String>,
     /// `vendor/name`, and those to turn to when it fails; none takes the first vendor with a key.
     pub(crate) models: Vec<String>,
+    /// Which calls of tools may be made.
+    pub(crate) rules: Vec<Rule>,
     /// What may be spent on models.
     pub(crate) budgets: Budgets,
     /// How fast vendors may be asked.
@@ -52,7 +55,8 @@ impl Config {
     /// Puts together what was typed, the environment and the file.
     pub(crate) fn resolve(typed: &Typed) -> Result<Self, Trouble> {
         let data = typed.data.clone().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| DATA.into());
-        let written = Written::read(typed.config.as_deref(), &data)?;
+        let mut written = Written::read(typed.config.as_deref(), &data)?;
+        let rules = written.rules();
         let with = typed.command.with();
         let flag = |pick: fn(&With) -> Option<String>| with.and_then(pick).filter(|value| !value.trim().is_empty());
         let listen = match &typed.command {
@@ -71,6 +75,7 @@ impl Config {
             files,
             url: typed.url.clone().filter(|url| !url.trim().is_empty()),
             models: flag(|with| with.model.clone()).map_or(written.model, |names| listed(&names)),
+            rules,
             budgets: written.budget.try_into()?,
             rates: written.providers.iter().filter_map(|(name, it)| Some((name.get_ref().clone(), it.rate()?))).collect(),
             prices: written.prices,

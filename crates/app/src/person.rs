@@ -29,6 +29,8 @@ pub(crate) enum What {
         question: String,
         #[serde(default)]
         details: Value,
+        #[serde(default)]
+        call: Option<Call>,
     },
     InDoubt {
         call: Call,
@@ -42,6 +44,11 @@ pub(crate) enum What {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     Yes,
+    /// For a call: other arguments, and for whom not to ask again.
+    YesWith {
+        arguments: Option<Value>,
+        always: Option<&'static str>,
+    },
     No(String),
     Done(String),
     Again,
@@ -63,8 +70,11 @@ impl Waiting {
         let Self { id, agent_id: agent, .. } = self;
         match &self.what {
             What::Approval { question, .. } if self.is_budget() => format!("{id}  {agent} asks: {question}"),
-            What::Approval { question, details: Value::Null } => format!("{id}  {agent} asks: {question}"),
-            What::Approval { question, details } => format!("{id}  {agent} asks: {question} {details}"),
+            What::Approval { question, call: Some(call), .. } => {
+                format!("{id}  {agent} asks: {question}  {} {}", call.tool, call.arguments)
+            }
+            What::Approval { question, details: Value::Null, .. } => format!("{id}  {agent} asks: {question}"),
+            What::Approval { question, details, .. } => format!("{id}  {agent} asks: {question} {details}"),
             What::InDoubt { call } => {
                 format!("{id}  {agent} called {} {}, and nobody knows whether it was done", call.tool, call.arguments)
             }
@@ -82,10 +92,11 @@ impl Waiting {
         let Self { id, task_id: task, .. } = self;
         let again = |command: String| config.again(&command);
         match &self.what {
-            What::Approval { .. } => {
+            What::Approval { call, .. } => {
+                let more = if call.is_some() { " [--arguments JSON] [--always agent|task|tool]" } else { "" };
                 format!(
                     "agree with `{}`, or not with `{}`",
-                    again(format!("approve {id}")),
+                    again(format!("approve {id}{more}")),
                     again(format!("deny {id} [reason]"))
                 )
             }
@@ -107,6 +118,10 @@ impl Waiting {
     pub(crate) async fn answer(&self, door: &Door, word: &Word) -> Result<(), Trouble> {
         let body = match (&self.what, word) {
             (What::Approval { .. }, Word::Yes) => json!({ "approved": true }),
+            (What::Approval { call: Some(_), .. }, Word::YesWith { arguments, always }) => {
+                json!({ "approved": true, "arguments": arguments, "always": always })
+            }
+            (_, Word::YesWith { .. }) => return Err(self.unfit("--arguments and --always are for calls of tools")),
             (What::Approval { .. }, Word::No(reason)) => json!({ "approved": false, "reason": reason }),
             (What::InDoubt { .. }, Word::Done(result)) => json!({ "outcome": "done", "result": result }),
             (What::InDoubt { .. }, Word::No(reason)) if reason.is_empty() => json!({ "outcome": "not_done" }),

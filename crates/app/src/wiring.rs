@@ -11,7 +11,7 @@ use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
 use polis_server::{About, Desk, Vendor};
 use polis_store_local::LocalLog;
-use polis_tools::{Workbench, Workspace, built_ins};
+use polis_tools::{Ruled, Workbench, Workspace, built_ins};
 
 use crate::config::{Config, Tape};
 use crate::door::Purpose;
@@ -150,7 +150,8 @@ fn tools(config: &Config) -> Result<Arc<dyn Toolbox>, Trouble> {
     };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
-    workbench(built_ins(&fence.around(workspace), Arc::new(SystemClock)))
+    let toolbox = workbench(built_ins(&fence.around(workspace), Arc::new(SystemClock)))?;
+    Ok(Arc::new(Ruled::new(toolbox, config.rules.clone())))
 }
 
 fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, Trouble> {

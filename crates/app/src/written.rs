@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use polis_domain::{Budget, Budgets, RoleId};
 use polis_providers::Rate;
 use polis_providers::vendors::{VENDORS, Vendor};
+use polis_tools::{Rule, Then};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -25,6 +26,8 @@ pub(crate) struct Written {
     pub(crate) emulated_tools: Vec<String>,
     pub(crate) prices: Option<PathBuf>,
     #[serde(default)]
+    policy: Vec<WrittenRule>,
+    #[serde(default)]
     pub(crate) budget: WrittenBudgets,
     #[serde(default)]
     pub(crate) providers: BTreeMap<Spanned<String>, Provider>,
@@ -36,6 +39,28 @@ pub(crate) struct Provider {
     pub(crate) base_url: Option<String>,
     requests_per_minute: Option<u32>,
     tokens_per_minute: Option<u64>,
+}
+
+/// One `[[policy]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRule {
+    tool: Option<String>,
+    server: Option<String>,
+    agent: Option<String>,
+    role: Option<String>,
+    arguments: Option<String>,
+    then: WrittenThen,
+    #[serde(default)]
+    why: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WrittenThen {
+    Allow,
+    Ask,
+    Deny,
 }
 
 /// `[budget]` is the society's own; below it stand those of each task, agent and call, and of roles.
@@ -110,6 +135,21 @@ fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
 pub(crate) fn address_variable(name: &str) -> Option<String> {
     let vendor = VENDORS.iter().find(|vendor| vendor.name == name || vendor.aliases.contains(&name));
     vendor.map(Vendor::base_url_variable)
+}
+
+impl Written {
+    /// Which calls may be made.
+    pub(crate) fn rules(&mut self) -> Vec<Rule> {
+        let rule = |WrittenRule { tool, server, agent, role, arguments, then, why }| {
+            let then = match then {
+                WrittenThen::Allow => Then::Allow,
+                WrittenThen::Ask => Then::Ask,
+                WrittenThen::Deny => Then::Deny,
+            };
+            Rule { tool, server, agent, role, arguments, then, why }
+        };
+        std::mem::take(&mut self.policy).into_iter().map(rule).collect()
+    }
 }
 
 impl Provider {

@@ -1,11 +1,12 @@
 //! Tools that agents can use.
 //!
 //! A [`Workbench`] holds tools and runs them; [`built_ins`] are those that come with Polis, confined to a [`Workspace`].
-//! To add one: one file, one line in [`built_ins`]. Nothing here decides who may use which tool.
+//! To add one: one file, one line in [`built_ins`]. A tool knows nothing of who may use it: [`Ruled`] says so, from rules.
 
 mod glob;
 mod list_files;
 mod now;
+mod policy;
 mod read_file;
 mod results;
 mod search_files;
@@ -21,6 +22,7 @@ use polis_ports::{Clock, Tool};
 
 pub use list_files::ListFiles;
 pub use now::Now;
+pub use policy::{Rule, Ruled, Then};
 pub use read_file::ReadFile;
 pub use search_files::SearchFiles;
 pub use workbench::{DuplicateTool, Workbench};

@@ -2,7 +2,7 @@
 
 use polis_domain::{EffectId, Seq, TurnId};
 
-use crate::cli::{Agree, Approve, Deny};
+use crate::cli::{Agree, Always, Approve, Deny};
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::follow::{Follow, Show, conclude};
@@ -12,9 +12,17 @@ use crate::trouble::{Exit, Trouble};
 use crate::{out, signals};
 
 pub(crate) async fn approve(config: &Config, wish: &Approve) -> Result<Exit, Trouble> {
+    let arguments = wish.arguments.as_deref().map(serde_json::from_str).transpose();
+    let arguments = arguments.map_err(|error| Trouble::usage("bad_arguments", format!("--arguments is no JSON: {error}")))?;
+    let always = wish.always.map(|always| match always {
+        Always::Agent => "agent",
+        Always::Task => "task",
+        Always::Tool => "tool",
+    });
     let word = match (&wish.done, wish.again) {
         (Some(result), _) => Word::Done(result.clone()),
         (None, true) => Word::Again,
+        (None, false) if arguments.is_some() || always.is_some() => Word::YesWith { arguments, always },
         (None, false) => Word::Yes,
     };
     say(config, &wish.id, &word).await

@@ -8,6 +8,7 @@ mod model;
 mod models;
 mod offline;
 mod person;
+mod policy;
 mod run;
 mod serve;
 mod support;

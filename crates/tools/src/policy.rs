@@ -1,0 +1,218 @@
+//! Which calls may be made, which need a person's word, and which are denied. Rules first, in order; then what is usual.
+//!
+//! Usual is: what only reads or may be repeated is allowed, and so is writing inside the workspace; everything else that writes,
+//! runs programs or reaches the network is asked about.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use polis_domain::{CallResult, EffectClass, Ruling};
+use polis_ports::{CallContext, Caller, ToolError, ToolSpec, Toolbox};
+
+/// The tools that change only the workspace.
+const WITHIN: &[&str] = &["write_file", "edit_file"];
+
+/// The tools that reach the network although they change nothing.
+const BEYOND: &[&str] = &["fetch_url"];
+
+/// What parts the name of a server from the name of its tool.
+const PARTS: &str = "__";
+
+/// One rule. What it does not name fits anything; `*` in a pattern stands for any text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rule {
+    /// The tool.
+    pub tool: Option<String>,
+    /// The server that the tool comes from.
+    pub server: Option<String>,
+    /// The agent that calls.
+    pub agent: Option<String>,
+    /// Its role.
+    pub role: Option<String>,
+    /// The arguments, as JSON text.
+    pub arguments: Option<String>,
+    /// What holds then.
+    pub then: Then,
+    /// Why, for whoever reads it.
+    pub why: String,
+}
+
+/// What a rule says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Then {
+    /// The call is made.
+    Allow,
+    /// A person is asked.
+    #[default]
+    Ask,
+    /// The call is not made.
+    Deny,
+}
+
+/// A toolbox whose calls are judged first.
+pub struct Ruled {
+    toolbox: Arc<dyn Toolbox>,
+    rules: Vec<Rule>,
+}
+
+impl Ruled {
+    /// The same tools under these rules.
+    pub fn new(toolbox: Arc<dyn Toolbox>, rules: Vec<Rule>) -> Self {
+        Self { toolbox, rules }
+    }
+
+    fn usual(&self, tool: &str) -> Ruling {
+        let specs = self.toolbox.tools();
+        // What does not exist fails by itself, and needs nobody's word.
+        let Some(spec) = specs.iter().find(|spec| &*spec.name == tool) else { return Ruling::Allow };
+        match spec.class {
+            _ if BEYOND.contains(&tool) => Ruling::Ask("It reaches the network.".to_owned()),
+            EffectClass::Read | EffectClass::Idempotent => Ruling::Allow,
+            EffectClass::Write if WITHIN.contains(&tool) => Ruling::Allow,
+            EffectClass::Write => Ruling::Ask("It may change things outside the workspace.".to_owned()),
+        }
+    }
+}
+
+#[async_trait]
+impl Toolbox for Ruled {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.toolbox.tools()
+    }
+
+    fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
+        match self.rules.iter().find(|rule| rule.fits(tool, arguments, who)) {
+            None => self.usual(tool),
+            Some(Rule { then: Then::Allow, .. }) => Ruling::Allow,
+            Some(Rule { then: Then::Ask, why, .. }) => Ruling::Ask(why.clone()),
+            Some(Rule { then: Then::Deny, why, .. }) if why.is_empty() => {
+                Ruling::Deny("a rule of polis.toml says so".to_owned())
+            }
+            Some(Rule { then: Then::Deny, why, .. }) => Ruling::Deny(why.clone()),
+        }
+    }
+
+    async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
+        self.toolbox.call(tool, arguments, context).await
+    }
+}
+
+impl Rule {
+    fn fits(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> bool {
+        let (server, own) = tool.split_once(PARTS).unwrap_or(("", tool));
+        let is = |pattern: &Option<String>, text: &str| pattern.as_ref().is_none_or(|pattern| matches(pattern, text));
+        let named = self.tool.as_ref().is_none_or(|pattern| matches(pattern, tool) || matches(pattern, own));
+        named
+            && is(&self.server, server)
+            && is(&self.agent, who.agent.as_str())
+            && is(&self.role, who.role.map_or("", |role| role.as_str()))
+            && self.arguments.as_ref().is_none_or(|pattern| matches(pattern, &canonical(arguments)))
+    }
+}
+
+/// The same arguments written in another way are the same text. What is no JSON stays as it is.
+fn canonical(arguments: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(arguments).map_or_else(|_| arguments.to_owned(), |value| value.to_string())
+}
+
+/// Whether a text fits a pattern in which `*` stands for any text. It takes no more steps than the product of the lengths.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(place) => rest = &rest[place + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use polis_domain::{AgentId, RoleId, TaskId};
+    use serde_json::json;
+
+    use super::*;
+
+    struct Tools;
+
+    #[async_trait]
+    impl Toolbox for Tools {
+        fn tools(&self) -> Arc<[ToolSpec]> {
+            let spec = |(name, class): (&str, EffectClass)| ToolSpec {
+                name: name.into(),
+                description: String::new(),
+                parameters: json!({}),
+                class,
+            };
+            let write = EffectClass::Write;
+            let named = [
+                ("read_file", EffectClass::Read),
+                ("fetch_url", EffectClass::Read),
+                ("git__status", EffectClass::Read),
+                ("git__push", write),
+                ("write_file", write),
+                ("run_command", write),
+            ];
+            named.map(spec).into()
+        }
+
+        async fn call(&self, tool: &str, _: &str, _: &CallContext) -> Result<CallResult, ToolError> {
+            Err(ToolError::Unknown(tool.to_owned()))
+        }
+    }
+
+    fn ruling(rules: &[Rule], tool: &str, arguments: &str) -> &'static str {
+        let (agent, role, task) = (AgentId::from("scribe1"), RoleId::from("scribe"), TaskId::from("t"));
+        let who = Caller { agent: &agent, role: Some(&role), task: &task };
+        match Ruled::new(Arc::new(Tools), rules.to_vec()).ruling(tool, arguments, &who) {
+            Ruling::Allow | Ruling::Approved => "allow",
+            Ruling::Ask(_) => "ask",
+            Ruling::Deny(_) => "deny",
+        }
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn what_reads_or_stays_in_the_workspace_is_allowed_and_the_rest_is_asked_about() {
+        let usual = |tool| ruling(&[], tool, "{}");
+        assert_eq!(["read_file", "git__status", "write_file", "nothing"].map(usual), ["allow"; 4]);
+        assert_eq!(["fetch_url", "git__push", "run_command"].map(usual), ["ask"; 3]);
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_counts() {
+        let rule = |tool: &str, then| Rule { tool: some(tool), then, ..Rule::default() };
+        let rules = [
+            Rule { arguments: some("*rm -rf*"), ..rule("run_command", Then::Deny) },
+            Rule { agent: some("scribe*"), role: some("scribe"), ..rule("run_command", Then::Allow) },
+            Rule { server: some("git"), then: Then::Allow, ..Rule::default() },
+            rule("*", Then::Deny),
+        ];
+        assert_eq!(ruling(&rules, "run_command", r#"{ "command" : "rm -rf x" }"#), "deny");
+        assert_eq!(ruling(&rules, "run_command", "{}"), "allow");
+        assert_eq!(ruling(&rules, "git__push", "{}"), "allow");
+        assert_eq!(ruling(&rules, "read_file", "{}"), "deny");
+        let others = [Rule { role: some("editor"), ..rule("read_file", Then::Deny) }, rule("push", Then::Deny)];
+        assert_eq!([ruling(&others, "read_file", "{}"), ruling(&others, "git__push", "{}")], ["allow", "deny"]);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, text) in
+            [("", ""), ("*", ""), ("*", "ab"), ("a*", "ab"), ("*b", "ab"), ("a*c*", "abcd"), ("a", "a"), ("*a*a*", "aa")]
+        {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("", "a"), ("a", "ab"), ("a*", "ba"), ("*b", "ba"), ("a*a", "a"), ("*a*a*", "a")] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+}
