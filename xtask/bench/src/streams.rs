@@ -45,7 +45,7 @@ const MANY: Load = Load {
     measured: Duration::from_secs(7),
 };
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 7;
 const FIRSTS: usize = 200;
 const OPEN: usize = 10_000;
 
@@ -113,10 +113,16 @@ fn some(figures: &mut Figures, server: &str) -> Result<()> {
             used.push(ran.cpu_micros);
         }
     }
-    let [floor, provider, society] = used.map(world::median);
-    let detail = |ours: f64| format!("{ours:.1} µs CPU a delta against {floor:.1}; 64 streams at 50/s");
-    figures.add("streamed delta, provider, against floor", provider / floor, Goal::AtMost(2.0), detail(provider));
-    figures.add("streamed delta, watched society, against floor", society / floor, Goal::AtMost(2.0), detail(society));
+    let [floors, providers, societies] = used;
+    let mut add = |name, ours: Vec<f64>| {
+        // Of each round, as what else the machine does changes from round to round.
+        let ratio = world::median(ours.iter().zip(&floors).map(|(ours, floor)| ours / floor).collect());
+        let (ours, floor) = (world::median(ours), world::median(floors.clone()));
+        let detail = format!("{ours:.1} µs CPU a delta against {floor:.1}; 64 streams at 50/s, median of {ROUNDS} rounds");
+        figures.add(name, ratio, Goal::AtMost(2.0), detail);
+    };
+    add("streamed delta, provider, against floor", providers);
+    add("streamed delta, watched society, against floor", societies);
     Ok(())
 }
 
@@ -162,7 +168,8 @@ fn many(figures: &mut Figures, server: &str) -> Result<()> {
         let lost = format!("{} lost, {} out of order, of {all}; each stream at 20/s", ran.lost, ran.wrong);
         figures.add(order, (ran.lost + ran.wrong) as f64, Goal::AtMost(0.0), lost);
         let share = 100.0 * ran.cpu_share / cores;
-        let detail = format!("{:.1} µs CPU a delta against {:.1}; {share:.0} % of {cores} cores", ran.cpu_micros, floor.cpu_micros);
+        let detail =
+            format!("{:.1} µs CPU a delta against {:.1}; {share:.0} % of {cores} cores", ran.cpu_micros, floor.cpu_micros);
         figures.add(cost, ran.cpu_micros / floor.cpu_micros, Goal::AtMost(2.0), detail);
     }
     Ok(())
@@ -171,8 +178,10 @@ fn many(figures: &mut Figures, server: &str) -> Result<()> {
 fn open(figures: &mut Figures, server: &str) -> Result<()> {
     let (count, url) = (OPEN.to_string(), pace::url(server, 3_600, Duration::from_secs(1)));
     let output = Command::new(std::env::current_exe()?).args(["open", &count, &url]).output()?;
-    let bytes: f64 =
-        String::from_utf8(output.stdout)?.trim().parse().with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    let bytes: f64 = String::from_utf8(output.stdout)?
+        .trim()
+        .parse()
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     let detail = format!("{OPEN} of them through the provider, each in a task of its own, a delta a second");
     figures.add("an open stream: bytes resident", bytes, Goal::AtMost(40_000.0), detail);
     Ok(())
