@@ -208,7 +208,7 @@ impl Watched {
         }
         for _ in 0..streams {
             let count = self.answers.recv().await.context("the society goes on")?;
-            ensure!(count as u64 == deltas, "an answer of {deltas} deltas has {count}");
+            ensure!(count as u64 == deltas, "an answer of {deltas} deltas has only {count}");
         }
         Ok(())
     }

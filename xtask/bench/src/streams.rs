@@ -160,13 +160,14 @@ fn many(figures: &mut Figures, server: &str) -> Result<()> {
     };
     let cores = std::thread::available_parallelism()?.get() as f64;
     let all = MANY.streams as u64 * MANY.deltas;
+    // In the society every reply is whole, or there would be no figure: what can be lost there is what a slow watcher misses.
     let names = [
         ("2,000 streams, provider: deltas lost or out of order", "2,000 streams, provider, against floor"),
-        ("2,000 streams, watched society: deltas lost or out of order", "2,000 streams, watched society, against floor"),
+        ("2,000 streams, one watcher: deltas missed or out of order", "2,000 streams, watched society, against floor"),
     ];
     for ((order, cost), ran) in names.into_iter().zip([provider, society]) {
-        let lost = format!("{} lost, {} out of order, of {all}; each stream at 20/s", ran.lost, ran.wrong);
-        figures.add(order, (ran.lost + ran.wrong) as f64, Goal::AtMost(0.0), lost);
+        let detail = format!("{} lost, {} not after the one before, of {all}; each stream at 20/s", ran.lost, ran.wrong);
+        figures.add(order, ran.lost.max(ran.wrong) as f64, Goal::AtMost(0.0), detail);
         let share = 100.0 * ran.cpu_share / cores;
         let detail =
             format!("{:.1} µs CPU a delta against {:.1}; {share:.0} % of {cores} cores", ran.cpu_micros, floor.cpu_micros);

@@ -61,7 +61,7 @@ async fn many_streams_at_once_lose_nothing_keep_their_order_and_leave_no_connect
         let streams = join_all((0..STREAMS).map(|number| open(&http, &server, number))).await;
         assert_eq!(server.open_connections(), STREAMS, "all of them are open at once");
         // Every fifth is given up half-way.
-        let limit = |number: usize| if number % 5 == 0 { DELTAS / 2 } else { usize::MAX };
+        let limit = |number: usize| if number.is_multiple_of(5) { DELTAS / 2 } else { usize::MAX };
         let hands: Vec<_> =
             streams.into_iter().enumerate().map(|(number, stream)| tokio::spawn(read(stream, limit(number)))).collect();
         for (number, hand) in hands.into_iter().enumerate() {
