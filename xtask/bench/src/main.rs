@@ -7,7 +7,10 @@ mod letters;
 mod memory;
 mod mock;
 mod opening;
+mod pace;
 mod runs;
+mod sides;
+mod streams;
 mod world;
 mod writers;
 
@@ -21,6 +24,8 @@ fn main() -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["mock"] => mock::serve(),
+        ["pace"] => pace::serve(),
+        ["open", streams, url] => streams::resident(streams, url),
         ["resident", what, dir] => memory::resident(what, dir.as_ref()),
         chosen => measure(chosen),
     }
@@ -29,13 +34,14 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 6] = [
+    let all: [(&str, Measure); 7] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),
         ("memory", memory::measure),
         ("opening", opening::measure),
         ("letters", letters::measure),
+        ("streams", streams::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));

@@ -1,8 +1,10 @@
 //! A model server that answers at once: first with a tool call, then, when it is given the result, with an answer.
 
 use std::convert::Infallible;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -31,6 +33,29 @@ const ANSWER: &str = concat!(
     r#"data: {"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":3}}"#,
     "\n\ndata: [DONE]\n\n",
 );
+
+/// A mock server in a process of its own, so that its CPU is not counted; it ends with the guard.
+pub(crate) struct Mock {
+    process: Child,
+    pub(crate) url: String,
+}
+
+impl Mock {
+    /// Starts the server that the program is when it is called with `name`.
+    pub(crate) fn start(name: &str) -> Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?).arg(name).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("it prints")?).read_line(&mut line)?;
+        Ok(Self { process, url: line.trim().to_owned() })
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
 
 /// Serves until it is killed; the first line it prints is its address.
 pub(crate) fn serve() -> Result<()> {

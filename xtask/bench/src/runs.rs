@@ -1,7 +1,5 @@
 //! One agent run: two model calls over HTTP and a tool that does nothing, 64 at once; against a bare loop over hyper.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,35 +17,14 @@ use polis_providers::{Http, Remote, RemoteOptions};
 use polis_testkit::ScriptedTools;
 
 use crate::figures::{Figures, Goal};
+use crate::mock::Mock;
 use crate::world::{self, Kind};
 
 const AT_ONCE: usize = 64;
 const EACH: usize = 60;
 
-/// The mock server in a process of its own, so that its CPU is not counted; it ends with the guard.
-struct Mock {
-    process: Child,
-    url: String,
-}
-
-impl Mock {
-    fn start() -> Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?).arg("mock").stdout(Stdio::piped()).spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().context("it prints")?).read_line(&mut line)?;
-        Ok(Self { process, url: line.trim().to_owned() })
-    }
-}
-
-impl Drop for Mock {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
-    let mock = Mock::start()?;
+    let mock = Mock::start("mock")?;
     let (mut floors, mut memories, mut durables) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 {
         floors.push(world::runtime()?.block_on(floor(&mock.url))?);

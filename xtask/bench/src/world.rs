@@ -10,6 +10,7 @@ use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, Toolbox};
 use polis_store_local::LocalLog;
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedTools};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Where a society keeps its log.
@@ -65,9 +66,25 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
+/// Lets this process open as many files as the system allows it, and says how many that is.
+pub(crate) fn raise_open_files() -> Result<u64> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    Ok(maximum.unwrap_or(u64::MAX))
+}
+
+/// The time, of a clock that all processes of this machine share.
+pub(crate) fn now() -> Duration {
+    time(ClockId::Monotonic)
+}
+
 /// CPU time that this process has used so far.
 pub(crate) fn cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time(ClockId::ProcessCPUTime)
+}
+
+fn time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 

@@ -9,6 +9,7 @@ mod failing;
 mod fixtures;
 mod hostile;
 mod kept;
+mod many;
 mod models;
 mod offline;
 mod recordings;
