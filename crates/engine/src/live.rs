@@ -9,7 +9,7 @@ use polis_ports::{Frame, Live, LiveStream};
 use tokio::sync::broadcast;
 
 /// Frames that a watcher may lag behind before it is told to read the log again.
-const BUFFER: usize = 1_024;
+const BUFFER: usize = 8_192;
 
 /// Tells the watchers of this process. A slow one loses frames and is told so; nobody waits for it.
 #[derive(Debug, Default)]

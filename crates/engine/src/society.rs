@@ -69,7 +69,7 @@ impl Options {
             role: Arc::new(role),
             models: Vec::new(),
             budgets: Budgets::default(),
-            max_running: 256,
+            max_running: 4_096,
             max_lingering: 1_024,
             mailbox: 1_024,
             retry_ms: 1_000,
