@@ -68,7 +68,15 @@ impl Config {
             with.and_then(|with| pick(with).clone()).filter(|path| !path.as_os_str().is_empty())
         };
         let (record, replay) = (path(|with| &with.record), path(|with| &with.replay));
-        let files = typed.config.iter().chain(&record).chain(&replay).cloned().chain([PathBuf::from(FILE)]).collect();
+        let files = typed
+            .config
+            .iter()
+            .chain(&record)
+            .chain(&replay)
+            .chain(&written.prices)
+            .cloned()
+            .chain([PathBuf::from(FILE)])
+            .collect();
         Ok(Self {
             data,
             tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),

@@ -54,8 +54,8 @@ fn about(event: &Event) -> String {
         },
         Event::TurnStarted { agent, phase, task, .. } => format!("{agent} in {phase}: {}", short(&task.message, CHARS)),
         Event::EffectStarted { id, effect, .. } => format!("{id} {} {}", effect.kind(), wanted(effect)),
-        Event::EffectRetried { id, attempt } => format!("{id} {}", vain(attempt)),
-        Event::EffectEnded { id, outcome } => format!("{id} {}", came(outcome)),
+        Event::EffectRetried { id, attempt, .. } => format!("{id} {}", vain(attempt)),
+        Event::EffectEnded { id, outcome, .. } => format!("{id} {}", came(outcome)),
         Event::EffectDoubted { id } | Event::EffectCleared { id } | Event::EffectRestarted { id } | Event::Acted { id } => {
             id.to_string()
         }
@@ -99,6 +99,7 @@ pub(crate) fn vain(attempt: &Attempt) -> String {
     let named = |model: &str| if model.is_empty() { "the model".to_owned() } else { model.to_owned() };
     let tries = max_retries + 1;
     let then = if model == next { format!("again in {} s", *delay_ms as f64 / 1e3) } else { format!("now {}", named(next)) };
+    let failure = short(&failure.to_string(), CHARS);
     format!("{} did not answer ({attempt} of {tries}): {failure}; {then}", named(model))
 }
 

@@ -51,7 +51,7 @@ impl Progress {
         match &recorded.event {
             Event::EffectStarted { id, effect, .. } => self.stated(*id, &agent, effect),
             Event::EffectRetried { attempt, .. } => Some(vain(attempt)),
-            Event::EffectEnded { id, outcome } => self.ended(*id, &agent, outcome),
+            Event::EffectEnded { id, outcome, .. } => self.ended(*id, &agent, outcome),
             Event::EffectRefused { failure, .. } => Some(format!("{agent} may not: {failure}")),
             Event::EffectDoubted { id } => Some(format!("{}: nobody knows whether it was done", self.tool(*id))),
             Event::EffectRestarted { id } => Some(format!("{agent} calls {} again", self.tool(*id))),

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{AgentId, Outcome, RoleId, TaskId, Timestamp, Usage};
+use crate::{AgentId, RoleId, TaskId, Usage};
 
 /// Whose account.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,8 +120,6 @@ pub struct Reserved {
     pub amount: Spent,
     /// In which accounts.
     pub scopes: Vec<Scope>,
-    /// When the call began.
-    pub since: Timestamp,
 }
 
 /// An agent is told when this share of a budget is used, in percent.
@@ -130,12 +128,8 @@ const NEAR_PERCENT: u128 = 80;
 const COUNTED: [Counted; 4] = [Counted::Tokens, Counted::Cost, Counted::Requests, Counted::Time];
 
 impl Spent {
-    /// What a call cost that took so long.
-    pub fn of(outcome: &Outcome, time_ms: u64) -> Self {
-        let usage = match outcome {
-            Outcome::Reply(reply) => reply.usage,
-            _ => Usage::default(),
-        };
+    /// What one request cost that took so long.
+    pub fn request(usage: Usage, time_ms: u64) -> Self {
         Self { requests: 1, time_ms, ..usage.into() }
     }
 
@@ -255,9 +249,32 @@ impl Level {
         u64::try_from(percent).unwrap_or(u64::MAX)
     }
 
+    /// The words for an agent. They name no request: what a model is told must not differ from run to run.
+    pub fn to_agent(&self) -> String {
+        let whose = match &self.scope {
+            Scope::Society => "the society",
+            Scope::Role(_) => "your role",
+            Scope::Agent(_) => "you and those above you",
+            Scope::Task(_) => "this task",
+        };
+        format!("{} % of the {} of {whose} are used", self.percent(), self.of.amount(self.limit))
+    }
+
     /// Whether the agent is to be told.
     pub(crate) fn is_near(&self) -> bool {
         u128::from(self.used) * 100 >= u128::from(self.limit) * NEAR_PERCENT
+    }
+}
+
+impl Counted {
+    /// An amount in the words of people.
+    pub(crate) fn amount(self, amount: u64) -> String {
+        match self {
+            Self::Tokens => format!("{amount} tokens"),
+            Self::Requests => format!("{amount} model requests"),
+            Self::Cost => format!("${:.4}", amount as f64 / 1e9),
+            Self::Time => format!("{} s of model time", amount / 1_000),
+        }
     }
 }
 
@@ -269,15 +286,12 @@ impl fmt::Display for Level {
             Scope::Agent(agent) => format!("agent `{agent}`"),
             Scope::Task(task) => format!("task `{task}`"),
         };
-        let dollars = |nanos: u64| format!("${:.4}", nanos as f64 / 1e9);
-        let seconds = |ms: u64| format!("{} s", ms / 1_000);
-        let (used, limit) = (self.used, self.limit);
-        match self.of {
-            Counted::Tokens => write!(f, "{used} of {limit} tokens of {whose} are used"),
-            Counted::Requests => write!(f, "{used} of {limit} model requests of {whose} are used"),
-            Counted::Cost => write!(f, "{} of {} of {whose} are spent", dollars(used), dollars(limit)),
-            Counted::Time => write!(f, "{} of {} of model time of {whose} are used", seconds(used), seconds(limit)),
-        }
+        let used = match self.of {
+            Counted::Cost => format!("${:.4}", self.used as f64 / 1e9),
+            Counted::Time => format!("{} s", self.used / 1_000),
+            Counted::Tokens | Counted::Requests => self.used.to_string(),
+        };
+        write!(f, "{used} of {} of {whose} are used", self.of.amount(self.limit))
     }
 }
 

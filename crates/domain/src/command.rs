@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Attempt, Budgets, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome, Phase,
-    Role, RoleId, Settings, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -60,6 +60,8 @@ pub enum Command {
         id: EffectId,
         /// What was tried, and what is next.
         attempt: Attempt,
+        /// What it cost all the same.
+        spent: Spent,
     },
     /// A turn reports what came of a model call or tool call.
     End {
@@ -67,6 +69,8 @@ pub enum Command {
         id: EffectId,
         /// What came.
         outcome: Outcome,
+        /// What it cost, if it is a model's; only the turn knows how long it waited and what a failed reply had used.
+        spent: Option<Spent>,
         /// When it came, by the turn's clock: the turn goes on from there before it is told that this is in the log.
         at: Timestamp,
     },

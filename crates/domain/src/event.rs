@@ -130,6 +130,9 @@ pub enum Event {
         id: EffectId,
         /// What was tried, and what is next.
         attempt: Attempt,
+        /// What it cost all the same.
+        #[serde(default)]
+        spent: Spent,
     },
     /// What was wanted has come, for good or ill.
     EffectEnded {
@@ -137,6 +140,9 @@ pub enum Event {
         id: EffectId,
         /// What came.
         outcome: Outcome,
+        /// What it cost, if it is a model's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<Spent>,
     },
     /// A write was started and its result is not known. Nobody may repeat it unasked.
     EffectDoubted {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, Spine, Stage, Turn};
-use crate::{
-    Cleared, Effect, EffectId, Event, Letter, LetterKind, Origin, Recorded, ReplyTo, Scope, Spent, Task, Timestamp, TurnId,
-};
+use crate::{Cleared, Effect, EffectId, Event, Letter, LetterKind, Origin, Recorded, ReplyTo, Scope, Spent, Task, TurnId};
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -43,10 +41,10 @@ impl Spine {
                 let account = self.ledger.entry(scope.clone()).or_default();
                 account.granted = account.granted.plus(*more);
             }
-            Event::EffectStarted { id, effect, .. } => self.start_effect(*id, effect, recorded.at),
-            Event::EffectRetried { id, .. } => self.spend(*id, |_| Spent { requests: 1, ..Spent::default() }),
-            Event::EffectEnded { id, outcome } => {
-                self.spend(*id, |since| Spent::of(outcome, recorded.at.0.saturating_sub(since.0)));
+            Event::EffectStarted { id, effect, .. } => self.start_effect(*id, effect),
+            Event::EffectRetried { id, spent, .. } => self.spend(*id, *spent),
+            Event::EffectEnded { id, spent, .. } => {
+                self.spend(*id, spent.unwrap_or_default());
                 self.end_effect(*id);
             }
             Event::EffectDoubted { id } => self.move_to(*id, Stage::InDoubt),
@@ -136,12 +134,12 @@ impl Spine {
         self.turns.insert(id, turn);
     }
 
-    fn start_effect(&mut self, id: EffectId, effect: &Effect, at: Timestamp) {
+    fn start_effect(&mut self, id: EffectId, effect: &Effect) {
         let scopes = match (effect, self.turns.get(&id.turn)) {
             (Effect::Model { .. }, Some(turn)) => self.accounts(&turn.agent, &turn.task),
             _ => Vec::new(),
         };
-        let open = OpenEffect::new(id.n, effect, scopes, at);
+        let open = OpenEffect::new(id.n, effect, scopes);
         self.reserve(&open, Spent::plus);
         if let Some(turn) = self.turns.get_mut(&id.turn) {
             // Most turns have one effect open, and very many may wait.
@@ -163,9 +161,9 @@ impl Spine {
     }
 
     /// Books what an open model call has cost.
-    fn spend(&mut self, id: EffectId, spent: impl FnOnce(Timestamp) -> Spent) {
+    fn spend(&mut self, id: EffectId, spent: Spent) {
         let Some(OpenKind::Model(reserved)) = self.open_effect(id).map(|open| &open.kind) else { return };
-        let (spent, scopes) = (spent(reserved.since), reserved.scopes.clone());
+        let scopes = reserved.scopes.clone();
         for scope in scopes {
             let account = self.ledger.entry(scope).or_default();
             account.spent = account.spent.plus(spent);

@@ -62,7 +62,7 @@ pub enum Refusal {
     #[error("what is left of a budget is reserved for calls under way; this one has its turn when they have ended")]
     BudgetBusy,
     /// One call alone is larger than the budget of a call.
-    #[error("this call may take {wanted} {of:?}, and one call may take {limit}; send less, or raise budget.call")]
+    #[error("this call may take {}, and one call may take {}; send less, or raise budget.call", of.amount(*wanted), of.amount(*limit))]
     CallTooLarge {
         /// What is counted.
         of: Counted,

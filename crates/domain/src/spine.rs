@@ -316,9 +316,9 @@ impl Due {
 
 impl OpenEffect {
     /// An effect that has just been stated.
-    pub(crate) fn new(n: u32, effect: &Effect, scopes: Vec<Scope>, since: Timestamp) -> Self {
+    pub(crate) fn new(n: u32, effect: &Effect, scopes: Vec<Scope>) -> Self {
         let kind = match effect {
-            Effect::Model { reserve, .. } => OpenKind::Model(Box::new(Reserved { amount: *reserve, scopes, since })),
+            Effect::Model { reserve, .. } => OpenKind::Model(Box::new(Reserved { amount: *reserve, scopes })),
             Effect::Grant { lacking } => OpenKind::Grant(lacking.iter().map(|level| level.scope.clone()).collect()),
             Effect::Tool(call) => OpenKind::Tool(call.class),
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),

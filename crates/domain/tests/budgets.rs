@@ -15,7 +15,7 @@ pub(crate) struct Books {
     members: BTreeMap<AgentId, (RoleId, Option<AgentId>)>,
     turns: BTreeMap<TurnId, (AgentId, TaskId)>,
     asleep: Vec<TurnId>,
-    calls: BTreeMap<EffectId, (Spent, Vec<Scope>, Timestamp)>,
+    calls: BTreeMap<EffectId, (Spent, Vec<Scope>)>,
     spent: BTreeMap<Scope, Spent>,
     granted: BTreeMap<Scope, Spent>,
 }
@@ -40,15 +40,15 @@ impl Books {
                 let is_near = scopes.iter().any(|scope| self.is_near(scope));
                 let told = leave.as_ref().is_some_and(|leave| !leave.near.is_empty());
                 law!(is_near == told, "near the end: {is_near}, and told so: {told}");
-                self.calls.insert(*id, (*reserve, scopes, recorded.at));
+                self.calls.insert(*id, (*reserve, scopes));
             }
             Event::EffectStarted { id, effect: Effect::Grant { .. }, .. } => {
                 let used_up = self.scopes(id.turn).into_iter().any(|scope| self.is_used_up(&scope));
                 law!(used_up, "a person is asked although something is left everywhere");
             }
-            Event::EffectRetried { id, .. } => self.book(*id, |_| Spent { requests: 1, ..Spent::default() }),
-            Event::EffectEnded { id, outcome } => {
-                self.book(*id, |since| Spent::of(outcome, recorded.at.0.saturating_sub(since.0)));
+            Event::EffectRetried { id, spent, .. } => self.book(*id, *spent),
+            Event::EffectEnded { id, spent, .. } => {
+                self.book(*id, spent.unwrap_or_default());
                 self.calls.remove(id);
             }
             Event::TurnParked { turn, .. } => self.asleep.push(*turn),
@@ -119,13 +119,12 @@ impl Books {
 
     fn reserved(&self, scope: &Scope) -> Spent {
         let awake = self.calls.iter().filter(|(id, _)| !self.asleep.contains(&id.turn));
-        let here = awake.filter(|(_, (_, scopes, _))| scopes.contains(scope));
-        here.map(|(_, (amount, ..))| *amount).fold(Spent::default(), Spent::plus)
+        let here = awake.filter(|(_, (_, scopes))| scopes.contains(scope));
+        here.map(|(_, (amount, _))| *amount).fold(Spent::default(), Spent::plus)
     }
 
-    fn book(&mut self, id: EffectId, cost: impl FnOnce(Timestamp) -> Spent) {
-        let Some((_, scopes, since)) = self.calls.get(&id) else { return };
-        let cost = cost(*since);
+    fn book(&mut self, id: EffectId, cost: Spent) {
+        let Some((_, scopes)) = self.calls.get(&id) else { return };
         scopes.iter().for_each(|scope| add(&mut self.spent, scope, cost));
     }
 }
@@ -170,7 +169,8 @@ fn replies(society: &Society, agent: &str, tokens: u64) -> Command {
     let turn = society.spine.agents[&AgentId::from(agent)].turn.unwrap();
     let usage = Usage { output_tokens: tokens, ..Usage::default() };
     let id = EffectId { turn, n: society.spine.turns[&turn].open[0].n };
-    Command::End { id, outcome: Outcome::Reply(Reply { usage, ..Reply::default() }), at: Timestamp(NOON.0 + 5) }
+    let spent = Some(Spent::request(usage, 5));
+    Command::End { id, outcome: Outcome::Reply(Reply { usage, ..Reply::default() }), spent, at: NOON }
 }
 
 fn is_grant(said: &[Said]) -> bool {
@@ -261,7 +261,9 @@ fn an_attempt_in_vain_counts_as_a_request_and_what_stands_still_reserves_nothing
         delay_ms: 1_000,
         next: "m".into(),
     };
-    society.wish(Command::Retry { id: EffectId { turn, n: 0 }, attempt }, NOON).unwrap();
+    society
+        .wish(Command::Retry { id: EffectId { turn, n: 0 }, attempt, spent: Spent::request(Usage::default(), 0) }, NOON)
+        .unwrap();
     let account = |society: &Society| society.spine.ledger[&Scope::Society];
     assert_eq!((account(&society).spent.requests, account(&society).reserved.tokens), (1, 60));
     society.wish(Command::Park { turn, reason: Failure::new("x", "x") }, NOON).unwrap();
@@ -271,4 +273,16 @@ fn an_attempt_in_vain_counts_as_a_request_and_what_stands_still_reserves_nothing
     society.wish(replies(&society, "a", 10), NOON).unwrap();
     let spent = Spent { tokens: 10, requests: 2, time_ms: 5, cost_nanos: 0 };
     assert_eq!((account(&society).spent, account(&society).reserved), (spent, Spent::default()));
+}
+
+#[test]
+fn a_budget_that_is_raised_frees_whoever_waits_for_more() {
+    let mut society = within(Budgets { society: tokens(10), ..Budgets::default() });
+    society.wish(asks(&society, "a", 10), NOON).unwrap();
+    society.wish(replies(&society, "a", 30), NOON).unwrap();
+    assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
+    let set = |limit| Command::SetBudgets { budgets: Budgets { society: tokens(limit), ..Budgets::default() }.into() };
+    assert_eq!(society.wish(set(30), NOON).unwrap().len(), 1, "30 of 30 are used");
+    let freed = society.wish(set(31), NOON).unwrap();
+    assert!(matches!(&freed[0].1, Event::EffectEnded { outcome: Outcome::Verdict(verdict), .. } if verdict.approved));
 }

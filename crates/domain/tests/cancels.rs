@@ -85,6 +85,6 @@ fn a_cancelled_turn_takes_the_whole_chain_of_follow_ups_that_works_for_it() {
 fn a_late_result_of_a_cancelled_turn_is_refused() {
     let id = effect(8, 0);
     let given = vec![submit("a", "go"), begin(id, vec![call(EffectClass::Read)]), cancel(Target::Turn(turn(8)))];
-    check(given.clone(), Command::End { id, outcome: result("late"), at: NOON }, Err(Refusal::NotOpen(id)));
+    check(given.clone(), Command::End { id, outcome: result("late"), spent: None, at: NOON }, Err(Refusal::NotOpen(id)));
     check(given, settle(turn(8), "late"), Err(Refusal::TurnNotOpen(turn(8))));
 }

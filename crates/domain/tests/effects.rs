@@ -17,7 +17,7 @@ fn and(mut given: Vec<Command>, more: impl IntoIterator<Item = Command>) -> Vec<
 }
 
 fn end(id: EffectId) -> Command {
-    Command::End { id, outcome: result("done"), at: NOON }
+    Command::End { id, outcome: result("done"), spent: None, at: NOON }
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn an_effect_takes_only_the_outcome_that_fits_it() {
     let id = effect(8, 0);
     let ends = |effect, outcome: Outcome| {
         let expected = Ok(vec![under("a", ended(id, outcome.clone()))]);
-        check(at_work(vec![effect]), Command::End { id, outcome, at: NOON }, expected);
+        check(at_work(vec![effect]), Command::End { id, outcome, spent: None, at: NOON }, expected);
     };
     let resolves = |effect, outcome: Outcome| {
         let expected = Ok(vec![under("a", ended(id, outcome.clone()))]);
@@ -53,13 +53,13 @@ fn an_effect_takes_only_the_outcome_that_fits_it() {
     ends(TOOL(), failed());
     resolves(approval(), verdict());
     stays(model(), end(id));
-    stays(TOOL(), Command::End { id, outcome: reply(), at: NOON });
-    stays(approval(), Command::End { id, outcome: verdict(), at: NOON });
-    stays(sleep(), Command::End { id, outcome: Outcome::Slept, at: NOON });
+    stays(TOOL(), Command::End { id, outcome: reply(), spent: None, at: NOON });
+    stays(approval(), Command::End { id, outcome: verdict(), spent: None, at: NOON });
+    stays(sleep(), Command::End { id, outcome: Outcome::Slept, spent: None, at: NOON });
     stays(approval(), Command::Resolve { id, resolution: Resolution::Outcome(failed()) });
     stays(approval(), Command::Resolve { id, resolution: Resolution::Again });
     stays(TOOL(), Command::Resolve { id, resolution: Resolution::Outcome(result("done")) });
-    stays(asking(id, "a", "b"), Command::End { id, outcome: Outcome::Answer("mine".into()), at: NOON });
+    stays(asking(id, "a", "b"), Command::End { id, outcome: Outcome::Answer("mine".into()), spent: None, at: NOON });
 }
 
 #[test]

@@ -246,7 +246,7 @@ pub(crate) fn settled(turn: TurnId, settlement: Settlement, index: u32) -> Event
 }
 
 pub(crate) fn ended(id: EffectId, outcome: Outcome) -> Event {
-    Event::EffectEnded { id, outcome }
+    Event::EffectEnded { id, outcome, spent: None }
 }
 
 pub(crate) fn refused(id: EffectId, refusal: Refusal) -> Event {

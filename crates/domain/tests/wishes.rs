@@ -167,7 +167,11 @@ impl<'a> Chooser<'a> {
             }
             _ => result("done"),
         };
-        Some(Command::End { id, outcome, at: NOON })
+        let usage = match &outcome {
+            Outcome::Reply(reply) => reply.usage,
+            _ => Usage::default(),
+        };
+        Some(Command::End { id, outcome, spent: Some(Spent::request(usage, self.roll(50) as u64)), at: NOON })
     }
 
     fn retry(&mut self) -> Option<Command> {
@@ -175,7 +179,11 @@ impl<'a> Chooser<'a> {
         let (id, _) = self.open(|open| strays || matches!(open.kind, OpenKind::Model(_)))?;
         let failure = Failure::new("model_failed", "down");
         let (model, next) = ("m".into(), "m".into());
-        Some(Command::Retry { id, attempt: Attempt { model, attempt: 1, max_retries: 3, failure, delay_ms: 1_000, next } })
+        Some(Command::Retry {
+            id,
+            attempt: Attempt { model, attempt: 1, max_retries: 3, failure, delay_ms: 1_000, next },
+            spent: self.spent(),
+        })
     }
 
     /// Budgets for everything or for little, so that calls are told, asked about, put off and refused.
@@ -324,7 +332,7 @@ impl<'a> Chooser<'a> {
             2 => Command::Send { letter: Arc::new(forged) },
             3 => Command::Send { letter: Arc::new(self.letter(AgentId::root(), AgentId::root())) },
             4 => Command::Begin { turn, n: id.n, effects: vec![call(EffectClass::Read)] },
-            5 => Command::End { id, outcome: result("late"), at: NOON },
+            5 => Command::End { id, outcome: result("late"), spent: None, at: NOON },
             6 => Command::Act { id, acts: vec![Act::Send { letter: Arc::new(forged) }] },
             7 => Command::Doubt { id },
             8 => Command::Restart { id },

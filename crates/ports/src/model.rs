@@ -24,6 +24,11 @@ pub trait Model: Send + Sync {
         request.estimate()
     }
 
+    /// The whole name of the model that a request with this name goes to, as `vendor/name`.
+    fn name(&self, model: &str) -> Arc<str> {
+        model.into()
+    }
+
     /// Tokens that a model can see at once, if that is known.
     fn window(&self, _model: &str) -> Option<u64> {
         None

@@ -1,7 +1,9 @@
 //! The wire under every vendor: one pooled HTTP client with TLS, and what a status means. Knows no dialect, retries nothing.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -25,6 +27,8 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Http {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    /// The hosts to which a connection may have been kept.
+    kept: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Http {
@@ -46,7 +50,11 @@ impl Http {
             .pool_idle_timeout(POOL_IDLE)
             .pool_max_idle_per_host(POOL_MAX_IDLE_PER_HOST)
             .build(connector);
-        Self { client }
+        Self { client, kept: Arc::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request and waits for the head of the response.
@@ -54,9 +62,15 @@ impl Http {
     /// A connection that was kept open can end just when it is used again: llama.cpp ends it after each stream although it
     /// promises not to. Nothing has come back then, so the request goes out once more on another one.
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ModelError> {
+        let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+        let was_kept = self.kept().remove(&host);
         let mut sent = self.client.request(request.clone()).await;
-        if sent.as_ref().is_err_and(was_closed) {
+        // A connection that was kept from before may have ended in the meantime: that is no attempt. A new one is.
+        if was_kept && sent.as_ref().is_err_and(was_closed) {
             sent = self.client.request(request).await;
+        }
+        if sent.is_ok() {
+            self.kept().insert(host);
         }
         sent.map_err(|error| {
             let reason = with_causes(&error);

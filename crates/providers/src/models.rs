@@ -117,6 +117,14 @@ impl Models {
         }
     }
 
+    /// Whether a vendor can be asked; else what to set.
+    pub fn vendor(&self, vendor: &str) -> Result<(), OpenError> {
+        match self.vendors.get(vendors::vendor_name(vendor)?) {
+            Some(Err(error)) => Err(error.clone()),
+            Some(Ok(_)) | None => Ok(()),
+        }
+    }
+
     /// All vendors by name: set up, or what to set.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, Option<&OpenError>)> {
         self.vendors.iter().map(|(name, opened)| (*name, opened.as_ref().err()))
@@ -186,6 +194,10 @@ impl Model for Models {
             Ok((_, model)) => self.prices.priced(&model, usage),
             Err(_) => usage,
         }
+    }
+
+    fn name(&self, model: &str) -> Arc<str> {
+        self.resolve(model).map_or_else(|_| model.into(), |(_, full)| full)
     }
 
     fn window(&self, model: &str) -> Option<u64> {

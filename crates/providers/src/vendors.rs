@@ -416,7 +416,7 @@ mod tests {
         check(
             Some("openai/m"),
             &[("OPENAI_BASE_URL", "here")],
-            Err("OPENAI_BASE_URL: `here` is no address of a model; write it like https://api.openai.com/v1"),
+            Err("OPENAI_BASE_URL: this is no address of a model; write it like https://api.openai.com/v1"),
         );
         check(
             Some("gpt-4o"),

@@ -36,6 +36,7 @@ async fn all(config: &Config, json: bool) -> Result<Exit, Trouble> {
 
 async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, Trouble> {
     let models = wiring::models(config).await?;
+    models.vendor(vendor).map_err(|error| Trouble::usage("bad_model", error.to_string()))?;
     let listed = models.list(vendor).await.map_err(|error| Trouble::new(error.code(), error.to_string()))?;
     if json {
         let one = |Listed { model, window, price }: &Listed| {

@@ -73,8 +73,8 @@ fn the_models_and_what_they_need_are_listed() {
     assert!(told.starts_with("default  offline"), "{told}");
     assert!(told.contains("anthropic          anthropic needs a key; set ANTHROPIC_API_KEY"), "{told}");
     assert_eq!(home.polis(&["models", "offline"]).ok(), "offline  free\n");
-    home.polis(&["models", "openai"]).fails(1, "model_rejected");
-    home.polis(&["models", "nobody"]).fails(1, "model_rejected");
+    home.polis(&["models", "openai"]).fails(2, "bad_model");
+    home.polis(&["models", "nobody"]).fails(2, "bad_model");
     let listed: Value = serde_json::from_str(&home.polis(&["models", "--json"]).ok()).unwrap();
     assert_eq!(listed["default"], "offline");
     let served = home.serve(&[]);

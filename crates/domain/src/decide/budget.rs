@@ -3,10 +3,24 @@
 use std::sync::Arc;
 
 use super::Draft;
-use crate::spine::Turn;
-use crate::{Budgets, Counted, Effect, Event, Leave, Level, Refusal, Scope, Spent};
+use crate::spine::{OpenKind, Turn};
+use crate::{Budgets, Counted, Effect, EffectId, Event, Leave, Level, Outcome, Refusal, Scope, Spent, Verdict};
 
 pub(super) fn set(draft: &mut Draft<'_>, budgets: Arc<Budgets>) {
+    // Whoever waits for more than there was goes on, where there is enough now.
+    for (id, turn) in &draft.spine.turns {
+        for open in &turn.open {
+            let OpenKind::Grant(scopes) = &open.kind else { continue };
+            let lacks = |scope: &Scope| {
+                let account = draft.spine.ledger.get(scope).copied().unwrap_or_default();
+                account.used_up(scope, budgets.of(scope)).next().is_some()
+            };
+            if !scopes.iter().any(lacks) {
+                let (id, outcome) = (EffectId { turn: *id, n: open.n }, Outcome::Verdict(Verdict::yes()));
+                draft.push(Some(&turn.thread), Event::EffectEnded { id, outcome, spent: None });
+            }
+        }
+    }
     draft.push(None, Event::BudgetsSet { budgets });
 }
 

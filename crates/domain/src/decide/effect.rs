@@ -10,7 +10,7 @@ use super::{Draft, Start, budget, message};
 use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
     AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo,
-    Resolution, Ruling, TurnId,
+    Resolution, Ruling, Spent, TurnId,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -154,11 +154,11 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failur
 }
 
 /// A turn tries its model again.
-pub(super) fn retry(draft: &mut Draft<'_>, id: EffectId, attempt: Attempt) -> Result<(), Refusal> {
+pub(super) fn retry(draft: &mut Draft<'_>, id: EffectId, attempt: Attempt, spent: Spent) -> Result<(), Refusal> {
     draft.turn(id.turn)?;
     match open(draft, id)? {
         OpenEffect { stage: Stage::Working, kind: OpenKind::Model(_), .. } => {
-            push(draft, id, Event::EffectRetried { id, attempt });
+            push(draft, id, Event::EffectRetried { id, attempt, spent });
             Ok(())
         }
         _ => Err(Refusal::NotWaiting(id)),
@@ -166,16 +166,18 @@ pub(super) fn retry(draft: &mut Draft<'_>, id: EffectId, attempt: Attempt) -> Re
 }
 
 /// A turn reports. A second or late report is refused: the first one stands.
-pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) -> Result<(), Refusal> {
+pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome, spent: Option<Spent>) -> Result<(), Refusal> {
+    let open = open(draft, id)?;
+    let is_model = matches!(open.kind, OpenKind::Model(_));
     let fits = matches!(
-        (open(draft, id)?, &outcome),
+        (open, &outcome),
         (OpenEffect { stage: Stage::Working, kind: OpenKind::Model(_), .. }, Outcome::Reply(_) | Outcome::Failed(_))
             | (OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(_), .. }, Outcome::Result(_) | Outcome::Failed(_))
     );
     if !fits {
         return Err(Refusal::NotWaiting(id));
     }
-    conclude(draft, id, outcome);
+    push(draft, id, Event::EffectEnded { id, outcome, spent: spent.filter(|_| is_model) });
     Ok(())
 }
 
@@ -254,7 +256,7 @@ pub(super) fn answer(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
 }
 
 fn conclude(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
-    push(draft, id, Event::EffectEnded { id, outcome });
+    push(draft, id, Event::EffectEnded { id, outcome, spent: None });
 }
 
 fn push(draft: &mut Draft<'_>, id: EffectId, event: Event) {

@@ -25,10 +25,10 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Reco
         (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
         (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),
-        (true, Command::Retry { id, attempt }) => effect::retry(&mut draft, id, attempt)?,
-        (true, Command::End { id, outcome, at }) => {
+        (true, Command::Retry { id, attempt, spent }) => effect::retry(&mut draft, id, attempt, spent)?,
+        (true, Command::End { id, outcome, spent, at }) => {
             draft.at = at;
-            effect::end(&mut draft, id, outcome)?;
+            effect::end(&mut draft, id, outcome, spent)?;
         }
         (true, Command::Act { id, acts }) => act::act(&mut draft, id, acts)?,
         (true, Command::Doubt { id }) => effect::doubt(&mut draft, id)?,

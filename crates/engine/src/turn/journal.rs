@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Attempt, Effect, EffectId, Event, Leave, Recorded, Seq, SocietyId, ThreadId, TurnId};
+use polis_domain::{Attempt, Effect, EffectId, Event, Leave, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId};
 use polis_ports::{Log, LogError, ThreadRange};
 
 /// The effects of earlier runs that this run has not asked for yet.
@@ -81,6 +81,14 @@ impl Entry {
     /// Whether a person is asked where something else was wanted.
     pub(super) fn asks(&self) -> bool {
         matches!(self.stated(), Some((Effect::Approval { .. }, _)))
+    }
+
+    /// When the next attempt is due, after one in vain: a restart does not shorten the wait.
+    pub(super) fn rests_until(&self) -> Option<Timestamp> {
+        match self.last().map(|last| (&last.event, last.at)) {
+            Some((Event::EffectRetried { attempt, .. }, at)) => Some(Timestamp(at.0.saturating_add(attempt.delay_ms))),
+            _ => None,
+        }
     }
 
     /// The attempts that came to nothing so far.

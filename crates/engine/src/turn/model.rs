@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{Command, Effect, EffectId, Failure, Leave, Level, Outcome, Reply, Spent, ThreadId, Timestamp, Usage};
-use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, StreamedDelta};
+use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, StreamedDelta, estimate_tokens};
 
 use super::Turn;
 use super::journal::Entry;
@@ -74,12 +74,8 @@ impl Turn {
         request.max_tokens.get_or_insert(REPLY_TOKENS);
         let guess = Spent::from(self.seat.shared.ports.model.estimate(request));
         (request.model, request.max_tokens) = (model, max_tokens);
-        Spent {
-            requests: 1,
-            tokens: guess.tokens + guess.tokens / 4,
-            cost_nanos: guess.cost_nanos + guess.cost_nanos / 4,
-            ..guess
-        }
+        let more = |guess: u64| guess.saturating_add(guess / 4);
+        Spent { requests: 1, tokens: more(guess.tokens), cost_nanos: more(guess.cost_nanos), ..guess }
     }
 
     /// Waits until a person has granted more.
@@ -102,44 +98,54 @@ impl Turn {
             request.max_tokens.get_or_insert(REPLY_TOKENS);
         }
         let (system, seen) = (request.system.clone(), request.estimate().input_tokens);
-        let mut attempts = Attempts::new(models, entry.attempts());
+        let port = self.seat.shared.ports.model.clone();
+        let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
+        if let Some(until) = entry.rests_until() {
+            self.seat.shared.ports.clock.sleep_until(until).await;
+        }
         loop {
             request.model = attempts.model();
-            let window = self.seat.shared.ports.model.window(&request.model);
+            let window = port.window(&request.model);
             request.system = told(&system, leave.as_ref(), window.map(|window| seen * 100 / window.max(1)));
-            let tried = self.attempt(entry.id, request.clone(), leave.as_ref()).await;
+            let began = self.seat.shared.ports.clock.now();
+            let (tried, usage) = self.attempt(entry.id, request.clone(), leave.as_ref()).await;
+            let took = self.seat.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
                 Ok(reply) => {
-                    self.report(entry.id, Outcome::Reply(reply.clone())).await;
+                    self.report_model(entry.id, Outcome::Reply(reply.clone()), Spent::request(usage, took)).await;
                     return Ok(Outcome::Reply(reply));
                 }
                 Err(error) => error,
             };
+            // A vendor that is left alone was not asked.
+            let is_resting = matches!(error, ModelError::Resting { .. });
+            let spent = if is_resting { Spent::default() } else { Spent::request(usage, took) };
             let failure = Failure::new(error.code(), error.to_string());
             let Some(attempt) = attempts.after(&error) else {
-                self.report(entry.id, Outcome::Failed(failure.clone())).await;
+                self.report_model(entry.id, Outcome::Failed(failure.clone()), spent).await;
                 return Err(failure);
             };
-            tracing::warn!(
+            tracing::debug!(
                 agent = %self.seat.agent, model = %attempt.model, attempt = attempt.attempt, max_retries = attempt.max_retries,
                 delay_ms = attempt.delay_ms, next = %attempt.next, error = %failure, "a model did not answer; asking again"
             );
             let delay = attempt.delay_ms;
-            self.commit(Command::Retry { id: entry.id, attempt }).await;
+            self.commit(Command::Retry { id: entry.id, attempt, spent }).await;
             let clock = &self.seat.shared.ports.clock;
             clock.sleep_until(Timestamp(clock.now().0.saturating_add(delay))).await;
         }
     }
 
-    /// Asks once, and no longer than it may take.
-    async fn attempt(&self, id: EffectId, request: ModelRequest, leave: Option<&Leave>) -> Result<Reply, ModelError> {
-        let mut telling = Telling { shared: &self.seat.shared, id, thread: &self.seat.thread, over: false };
+    /// Asks once, and no longer than it may take; gives what it cost as well, also where nothing came of it.
+    async fn attempt(&self, id: EffectId, request: ModelRequest, leave: Option<&Leave>) -> (Result<Reply, ModelError>, Usage) {
+        let mut telling =
+            Telling { shared: &self.seat.shared, id, thread: &self.seat.thread, used: Usage::default(), over: false };
         let clock = &self.seat.shared.ports.clock;
-        let reply = match leave.and_then(|leave| leave.time_ms) {
-            None => telling.collect(request).await,
+        let mut reply = match leave.and_then(|leave| leave.time_ms) {
+            None => telling.collect(request.clone()).await,
             Some(ms) => tokio::select! {
                 biased;
-                reply = telling.collect(request) => reply,
+                reply = telling.collect(request.clone()) => reply,
                 () = clock.sleep_until(Timestamp(clock.now().0.saturating_add(ms))) => {
                     let reason = format!("no whole reply within the {:?} that one call may take", Duration::from_millis(ms));
                     Err(ModelError::Cut { reason })
@@ -147,10 +153,21 @@ impl Turn {
             },
         };
         telling.over = true;
-        if let Err(error) = &reply {
-            telling.tell(|| Delta::Error(Failure::new(error.code(), error.to_string())));
+        match &mut reply {
+            Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request, reply),
+            Ok(_) => {}
+            Err(error) => telling.tell(|| Delta::Error(Failure::new(error.code(), error.to_string()))),
         }
-        reply
+        let used = reply.as_ref().map_or(telling.used, |reply| reply.usage);
+        (reply, used)
+    }
+
+    /// What a reply must have cost whose vendor does not say so: nothing is free because nobody counts it.
+    fn guess(&self, mut request: ModelRequest, reply: &Reply) -> Usage {
+        let calls = reply.tool_calls.iter().map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments));
+        let written = estimate_tokens(&reply.text) + estimate_tokens(&reply.reasoning) + calls.sum::<u64>();
+        request.max_tokens = Some(u32::try_from(written).unwrap_or(u32::MAX));
+        self.seat.shared.ports.model.estimate(&request)
     }
 }
 
@@ -162,7 +179,7 @@ fn told(system: &Arc<str>, leave: Option<&Leave>, seen_percent: Option<u64>) -> 
     let near = leave.map_or(&[][..], |leave| &leave.near);
     let mut notes = Vec::new();
     if !near.is_empty() {
-        let levels = near.iter().map(|level| format!("{level} ({} %)", level.percent())).collect::<Vec<_>>().join("; ");
+        let levels = near.iter().map(Level::to_agent).collect::<Vec<_>>().join("; ");
         notes.push(format!("[Budget] {levels}. Come to an end soon, with what you have."));
     }
     if let Some(percent) = seen_percent.filter(|percent| *percent >= NEARLY_FULL) {
@@ -176,12 +193,12 @@ fn told(system: &Arc<str>, leave: Option<&Leave>, seen_percent: Option<u64>) -> 
 
 fn sum(a: Usage, b: Usage) -> Usage {
     Usage {
-        input_tokens: a.input_tokens + b.input_tokens,
-        output_tokens: a.output_tokens + b.output_tokens,
-        cached_tokens: a.cached_tokens + b.cached_tokens,
-        reasoning_tokens: a.reasoning_tokens + b.reasoning_tokens,
-        cache_write_tokens: a.cache_write_tokens + b.cache_write_tokens,
-        cost_nanos: a.cost_nanos + b.cost_nanos,
+        input_tokens: a.input_tokens.saturating_add(b.input_tokens),
+        output_tokens: a.output_tokens.saturating_add(b.output_tokens),
+        cached_tokens: a.cached_tokens.saturating_add(b.cached_tokens),
+        reasoning_tokens: a.reasoning_tokens.saturating_add(b.reasoning_tokens),
+        cache_write_tokens: a.cache_write_tokens.saturating_add(b.cache_write_tokens),
+        cost_nanos: a.cost_nanos.saturating_add(b.cost_nanos),
     }
 }
 
@@ -190,16 +207,21 @@ struct Telling<'a> {
     shared: &'a Shared,
     id: EffectId,
     thread: &'a ThreadId,
+    /// What the vendor has said so far that it costs.
+    used: Usage,
     over: bool,
 }
 
 impl Telling<'_> {
-    async fn collect(&self, request: ModelRequest) -> Result<Reply, ModelError> {
+    async fn collect(&mut self, request: ModelRequest) -> Result<Reply, ModelError> {
         let mut stream = self.shared.ports.model.stream(request).await?;
         let mut collector = Collector::default();
         while let Some(delta) = stream.next().await {
             let delta = delta?;
             self.tell(|| delta.clone());
+            if let Delta::Usage(usage) = &delta {
+                self.used = *usage;
+            }
             collector.push(delta);
         }
         collector.finish().map(Reply::without_torn_call)

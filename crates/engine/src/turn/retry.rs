@@ -12,48 +12,73 @@ use polis_ports::ModelError;
 /// How often a model is asked again after the first time.
 const MAX_RETRIES: u32 = 3;
 
+/// How often a vendor that is left alone is waited for.
+const MAX_RESTS: u32 = 5;
+
 /// A vendor that wants more patience than this is treated as one that does not answer.
 const MAX_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Where the attempts at one call stand.
 pub(super) struct Attempts {
-    models: Vec<Arc<str>>,
+    /// What is asked for, and the whole name of who answers to it.
+    models: Vec<(Arc<str>, Arc<str>)>,
     place: usize,
     /// Attempts at the present model that came to nothing.
     failed: u32,
+    /// How often it was left alone since it was last asked.
+    rests: u32,
 }
 
 impl Attempts {
     /// Goes on after what the log knows of. `models` may have changed since; then the list is taken up where it can be.
-    pub(super) fn new<'a>(models: Vec<Arc<str>>, logged: impl Iterator<Item = &'a Attempt>) -> Self {
-        let mut attempts = Self { models, place: 0, failed: 0 };
+    pub(super) fn new<'a>(
+        models: Vec<Arc<str>>,
+        name: impl Fn(&str) -> Arc<str>,
+        logged: impl Iterator<Item = &'a Attempt>,
+    ) -> Self {
+        let models = models.into_iter().map(|model| (model.clone(), name(&model))).collect();
+        let mut attempts = Self { models, place: 0, failed: 0, rests: 0 };
         for attempt in logged {
-            match attempts.models.iter().position(|model| *model == attempt.next) {
-                Some(place) if attempt.next == attempt.model => (attempts.place, attempts.failed) = (place, attempt.attempt),
-                Some(place) => (attempts.place, attempts.failed) = (place, 0),
-                None => {}
-            }
+            let Some(place) = attempts.models.iter().position(|(_, name)| *name == attempt.next) else { continue };
+            attempts.place = place;
+            let is_same = attempt.next == attempt.model;
+            let rested = &*attempt.failure.code == "model_resting";
+            (attempts.failed, attempts.rests) = match (is_same, rested) {
+                (true, true) => (attempts.failed, attempts.rests + 1),
+                (true, false) => (attempt.attempt, 0),
+                (false, _) => (0, 0),
+            };
         }
         attempts
     }
 
     /// The model to ask now.
     pub(super) fn model(&self) -> Arc<str> {
-        self.models.get(self.place).cloned().unwrap_or_default()
+        self.models.get(self.place).map(|(model, _)| model.clone()).unwrap_or_default()
+    }
+
+    fn name(&self) -> Arc<str> {
+        self.models.get(self.place).map(|(_, name)| name.clone()).unwrap_or_default()
     }
 
     /// What follows a failure: another attempt, or nothing.
     pub(super) fn after(&mut self, error: &ModelError) -> Option<Attempt> {
-        let (model, attempt) = (self.model(), self.failed + 1);
+        let (model, attempt) = (self.name(), self.failed + 1);
+        let is_resting = matches!(error, ModelError::Resting { .. });
         let is_last = self.place + 1 >= self.models.len();
         let delay = match self.wait(error) {
-            Some(delay) if is_last || !matches!(error, ModelError::Resting { .. }) => {
-                self.failed += 1;
+            // A vendor that is left alone was not asked, so it is no attempt; but nobody waits for it for ever.
+            Some(delay) if is_resting && is_last && self.rests < MAX_RESTS => {
+                self.rests += 1;
+                delay
+            }
+            Some(delay) if !is_resting => {
+                (self.failed, self.rests) = (self.failed + 1, 0);
                 delay
             }
             _ if is_last => return None,
             _ => {
-                (self.place, self.failed) = (self.place + 1, 0);
+                (self.place, self.failed, self.rests) = (self.place + 1, 0, 0);
                 Duration::ZERO
             }
         };
@@ -63,13 +88,16 @@ impl Attempts {
             max_retries: MAX_RETRIES,
             failure: Failure::new(error.code(), error.to_string()),
             delay_ms: delay.as_millis() as u64,
-            next: self.model(),
+            next: self.name(),
         })
     }
 
     /// How long to wait before the same model is asked again, if it is.
     fn wait(&self, error: &ModelError) -> Option<Duration> {
         let told = error.retry_after().unwrap_or_default();
+        if matches!(error, ModelError::Resting { .. }) {
+            return Some(told);
+        }
         let may = error.is_passing() && self.failed < MAX_RETRIES && told <= MAX_PATIENCE;
         may.then(|| told.max(Duration::from_secs(1 << self.failed)))
     }
@@ -88,7 +116,8 @@ mod tests {
     }
 
     fn delays(models: &[&str], errors: impl Fn() -> ModelError) -> Vec<(String, u64)> {
-        let mut attempts = Attempts::new(models.iter().map(|model| (*model).into()).collect(), std::iter::empty());
+        let mut attempts =
+            Attempts::new(models.iter().map(|model| (*model).into()).collect(), |model| model.into(), std::iter::empty());
         let steps = std::iter::from_fn(|| attempts.after(&errors()));
         steps.map(|attempt| (attempt.next.to_string(), attempt.delay_ms)).collect()
     }
@@ -106,21 +135,21 @@ mod tests {
         assert_eq!(delays(&["a"], rejected), []);
         assert_eq!(delays(&["a", "b", "c"], rejected), [("b".to_owned(), 0), ("c".to_owned(), 0)]);
         assert_eq!(delays(&["a", "b"], resting)[0], ("b".to_owned(), 0));
-        assert_eq!(delays(&["a"], resting)[0], ("a".to_owned(), 9_000));
+        assert_eq!(delays(&["a"], resting), vec![("a".to_owned(), 9_000); MAX_RESTS as usize]);
         assert_eq!(delays(&["a", "b"], || failed(3_600)), [("b".to_owned(), 0)]);
     }
 
     #[test]
     fn a_second_run_goes_on_where_the_log_ends() {
         let models = || vec!["a".into(), "b".into()];
-        let mut whole = Attempts::new(models(), std::iter::empty());
+        let mut whole = Attempts::new(models(), |model| model.into(), std::iter::empty());
         let mut logged: Vec<Attempt> = Vec::new();
         while let Some(attempt) = whole.after(&failed(0)) {
-            let mut again = Attempts::new(models(), logged.iter());
+            let mut again = Attempts::new(models(), |model| model.into(), logged.iter());
             assert_eq!(again.after(&failed(0)).as_ref(), Some(&attempt));
             logged.push(attempt);
         }
         assert_eq!(logged.len(), 7);
-        assert_eq!(Attempts::new(models(), logged.iter()).after(&failed(0)), None);
+        assert_eq!(Attempts::new(models(), |model| model.into(), logged.iter()).after(&failed(0)), None);
     }
 }

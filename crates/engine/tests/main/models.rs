@@ -292,7 +292,7 @@ async fn an_agent_is_told_when_four_fifths_are_used() {
     assert_eq!(ask(&society, thoughts(3)).await.unwrap(), "thought(0) thought(1) thought(2)");
     let heard = heard.lock().unwrap();
     let told: Vec<_> =
-        heard.iter().map(|system| system.contains("[Budget] 200 of 240 tokens of the society are used (83 %)")).collect();
+        heard.iter().map(|system| system.contains("[Budget] 83 % of the 240 tokens of the society are used")).collect();
     assert_eq!(told, [false, false, true]);
 }
 
@@ -356,4 +356,43 @@ async fn an_answer_and_its_message_say_what_they_cost() {
     let thread = society.thread(&"root".into(), &Default::default()).await.unwrap();
     let message = thread.messages.iter().find(|message| message.sender == polis_domain::Sender::Bot).unwrap();
     assert_eq!(message.meta["usage"]["outputTokens"], 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_does_not_shorten_the_wait_that_a_vendor_asked_for() {
+    let bed = Bed::new();
+    let (model, _) = failing(vec![failed(Some(60))]);
+    let first = open_with(&bed, model).await;
+    let sent = submit(&first, vec![Op::Think("x".into())]).await;
+    until_retried(&first, 1).await;
+    let begun = tokio::time::Instant::now();
+    first.stop(Duration::ZERO).await;
+
+    // The clock of the bed starts anew with each society, at the time at which the first one began.
+    let (model, heard) = failing(Vec::new());
+    let second = open_with(&bed, model).await;
+    assert_eq!(answer(&second, &sent).await.unwrap(), "thought(x)");
+    let waited = heard.lock().unwrap()[0].1 - begun;
+    assert!(waited >= Duration::from_secs(59), "it waited only {waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_nobody_counted_is_counted_by_us_and_a_vendor_that_rests_was_not_asked() {
+    let mut bed = Bed::new();
+    bed.options.budgets = Budgets { society: tokens(1_000_000), ..Budgets::default() };
+    let resting = || ModelError::Resting { vendor: "v".into(), failures: 5, retry_after: Duration::from_secs(9) };
+    let (heard, errors) = (Heard::default(), Mutex::new(vec![resting(), resting(), failed(None), failed(None), failed(None)]));
+    let noted = heard.clone();
+    let model = ScriptedModel::new(move |request| {
+        noted.lock().unwrap().push((request.model.to_string(), tokio::time::Instant::now()));
+        match errors.lock().unwrap().pop() {
+            Some(error) => Line::error(error),
+            None => Line::text(&"words ".repeat(100)).costing(Usage::default()),
+        }
+    });
+    let society = open_with(&bed, model).await;
+    assert!(ask(&society, vec![Op::Think("x".into())]).await.unwrap().starts_with("words"));
+    let spent = society.look(|spine| spine.ledger[&Scope::Society].spent).await.unwrap();
+    assert_eq!(spent.requests, 4, "three that failed and one that answered");
+    assert!(spent.tokens > 100, "{spent:?}");
 }

@@ -1,7 +1,7 @@
 //! A model that writes down what another one is asked and answers.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +30,7 @@ impl Recorder {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut tape = options.open(file).map_err(broken)?;
+        tape.try_lock().map_err(|_| broken(io::Error::other("another one is recording to it")))?;
         let (_, whole) = read(file)?;
         tape.set_len(whole as u64).map_err(broken)?;
         if whole == 0 {

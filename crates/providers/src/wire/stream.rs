@@ -28,7 +28,7 @@ const AFTER_DONE: Duration = Duration::from_millis(100);
 
 /// How much longer than for its beginning we wait for a reply while the provider says that it is still there: some think
 /// very long.
-const STILL_THERE: u32 = 4;
+const STILL_THERE: u32 = 2;
 
 /// Deltas as they come. Dropping it closes the connection unless the reply was read to its end.
 pub(super) struct ReplyStream {
@@ -153,7 +153,8 @@ impl ReplyStream {
     /// Something came; if for a long time it has said nothing, nobody waits for it any longer.
     fn check_progress(&mut self) {
         let (now, limit) = (Instant::now(), self.allowed_delay());
-        if !self.ready.is_empty() {
+        let is_empty = |delta: &Delta| matches!(delta, Delta::Content(text) | Delta::Reasoning(text) if text.is_empty());
+        if !self.ready.iter().all(is_empty) {
             self.went_on = now;
         } else if now.duration_since(self.went_on) > limit {
             self.end(&format!("nothing was said for {} s", limit.as_secs_f32()));
