@@ -82,6 +82,12 @@ impl Door {
         }
     }
 
+    /// The polis that runs on this data or that was named, if there is one.
+    pub(crate) async fn running(config: &Config) -> Option<Self> {
+        let door = Self::open(config, Purpose::Look).await.ok()?;
+        matches!(door, Self::There(_)).then_some(door)
+    }
+
     /// Says so, when the work is done by another process.
     pub(crate) fn announce(&self, config: &Config) {
         let Self::There(client) = self else { return };

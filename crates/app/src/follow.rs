@@ -28,8 +28,8 @@ pub(crate) enum Ended {
 
 /// What whoever waits gets to see.
 pub(crate) enum Show {
-    /// A line for each step, on stderr.
-    Progress,
+    /// A line for each step, on stderr; and on a terminal the words of an agent as they come.
+    Progress(Option<Words>),
     /// Every event as a line of JSON, on stdout.
     Json,
     /// The words of an agent as they come, on stdout.
@@ -41,6 +41,8 @@ pub(crate) struct Words {
     thread: ThreadId,
     effect: Option<EffectId>,
     shown: String,
+    /// Whether the line is not ended yet.
+    is_open: bool,
 }
 
 /// Waits for one request.
@@ -124,10 +126,13 @@ impl Follow<'_> {
 
     fn tell(&mut self, data: &str, recorded: &Recorded) -> Result<(), Trouble> {
         let line = self.progress.line(recorded);
-        match &self.show {
+        match &mut self.show {
             Show::Json => out::line(data),
-            Show::Progress => {
+            Show::Progress(words) => {
                 if let Some(line) = line {
+                    if let Some(words) = words {
+                        words.break_off()?;
+                    }
                     out::note(&format!("· {line}"));
                 }
                 Ok(())
@@ -137,16 +142,17 @@ impl Follow<'_> {
     }
 
     fn piece(&mut self, effect: EffectId, thread: &ThreadId, text: &str) -> Result<(), Trouble> {
-        let Show::Words(words) = &mut self.show else { return Ok(()) };
+        let (Show::Words(words) | Show::Progress(Some(words))) = &mut self.show else { return Ok(()) };
         if *thread != words.thread || !self.progress.has(effect.turn) {
             return Ok(());
         }
         if words.effect != Some(effect) && !words.shown.is_empty() {
-            out::line("")?;
+            words.break_off()?;
             words.shown.clear();
         }
         words.effect = Some(effect);
         words.shown.push_str(text);
+        words.is_open = true;
         out::piece(text)
     }
 
@@ -159,7 +165,7 @@ impl Follow<'_> {
             LetterKind::Message => {
                 match &mut self.show {
                     Show::Words(_) => out::line(&letter.payload.text)?,
-                    Show::Progress => out::note(&format!("{}: {}", letter.from, letter.payload.text)),
+                    Show::Progress(_) => out::note(&format!("{}: {}", letter.from, letter.payload.text)),
                     Show::Json => {}
                 }
                 Ok(None)
@@ -173,31 +179,32 @@ impl Follow<'_> {
 impl Words {
     /// Nothing was said yet in this thread.
     pub(crate) fn of(thread: ThreadId) -> Self {
-        Self { thread, effect: None, shown: String::new() }
+        Self { thread, effect: None, shown: String::new(), is_open: false }
     }
 
     /// Shows what is still missing of the answer.
-    pub(crate) fn finish(&self, answer: &str) -> Result<(), Trouble> {
-        if self.shown.trim() == answer.trim() {
-            return out::line("");
-        }
-        if !self.shown.is_empty() {
-            out::line("")?;
-        }
-        out::line(answer)
+    pub(crate) fn finish(&mut self, answer: &str) -> Result<(), Trouble> {
+        self.break_off()?;
+        if self.shown.trim() == answer.trim() { Ok(()) } else { out::line(answer) }
     }
 
     /// Ends the line that was begun, if one was.
-    pub(crate) fn break_off(&self) -> Result<(), Trouble> {
-        if self.shown.is_empty() { Ok(()) } else { out::line("") }
+    pub(crate) fn break_off(&mut self) -> Result<(), Trouble> {
+        if std::mem::take(&mut self.is_open) { out::line("") } else { Ok(()) }
     }
 }
 
 /// Tells how it ended, and how the program ends with it.
-pub(crate) fn conclude(config: &Config, task: &TaskId, ended: Ended, json: bool) -> Result<Exit, Trouble> {
+pub(crate) fn conclude(config: &Config, task: &TaskId, ended: Ended, show: &mut Show) -> Result<Exit, Trouble> {
+    if let Show::Words(words) | Show::Progress(Some(words)) = show {
+        words.break_off()?;
+    }
     match ended {
-        Ended::Answered(_) if json => Ok(Exit::Done),
-        Ended::Answered(answer) => out::line(&answer).map(|()| Exit::Done),
+        Ended::Answered(answer) => match show {
+            Show::Json => Ok(Exit::Done),
+            Show::Progress(None) => out::line(&answer).map(|()| Exit::Done),
+            Show::Words(words) | Show::Progress(Some(words)) => words.finish(&answer).map(|()| Exit::Done),
+        },
         Ended::Failed(failure) => {
             out::note(&format!("polis: {failure}"));
             Ok(Exit::Failed)

@@ -70,13 +70,13 @@ async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exi
             stop: &stop,
             task: waiting.task_id.clone(),
             from: last,
-            show: Show::Progress,
+            show: Show::Progress(None),
             agree: Agree::Ask,
             lines: None,
             progress,
         };
         let ended = follow.until_it_ends().await?;
-        conclude(config, &waiting.task_id, ended, false)
+        conclude(config, &waiting.task_id, ended, &mut follow.show)
     };
     let done = carried.await;
     door.close(false).await;

@@ -10,7 +10,7 @@ use super::run::Accepted;
 use crate::cli::Agree;
 use crate::config::Config;
 use crate::door::{Door, Events, Purpose};
-use crate::follow::{Ended, Follow, Show, Words, conclude};
+use crate::follow::{Follow, Show, Words, conclude};
 use crate::lines::{Line, Lines};
 use crate::progress::Progress;
 use crate::trouble::{Exit, Trouble};
@@ -91,12 +91,13 @@ async fn converse(
         progress: Progress::of(task.clone()),
     };
     let ended = follow.until_it_ends().await;
-    let Show::Words(words) = &follow.show else { return Ok(Exit::Done) };
     match ended {
-        Ok(Ended::Answered(answer)) => words.finish(&answer).map(|()| Exit::Done),
-        ended => {
-            words.break_off()?;
-            conclude(config, &task, ended?, false)
+        Ok(ended) => conclude(config, &task, ended, &mut follow.show),
+        Err(trouble) => {
+            if let Show::Words(words) = &mut follow.show {
+                words.break_off()?;
+            }
+            Err(trouble)
         }
     }
 }

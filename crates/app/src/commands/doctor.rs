@@ -67,6 +67,11 @@ fn workspace(config: &Config) -> Result<String, String> {
 /// The models in the order in which they are asked; each is really asked for a word only when somebody says so.
 async fn models(config: &Config, call: bool) -> Vec<Finding> {
     let finding = |found| Finding { what: "model", found };
+    if let Some(door) = Door::running(config).await {
+        let listed: Result<Value, Trouble> = door.get("/api/models").await;
+        let found = listed.map(|listed| format!("{} answers there", listed["default"].as_str().unwrap_or_default()));
+        return vec![finding(found.map_err(|trouble| trouble.to_string()))];
+    }
     let models = match wiring::models(config).await {
         Ok(models) => models,
         Err(trouble) => return vec![finding(Err(trouble.to_string()))],

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Models;
 use crate::config::Config;
-use crate::door::{Door, Purpose};
+use crate::door::Door;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, wiring};
 
@@ -17,8 +17,8 @@ pub(crate) async fn models(config: &Config, wish: &Models) -> Result<Exit, Troub
 }
 
 async fn all(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let listed = match &config.url {
-        Some(_) => Door::open(config, Purpose::Look).await?.get("/api/models").await?,
+    let listed = match Door::running(config).await {
+        Some(door) => door.get("/api/models").await?,
         None => wiring::about(&wiring::models(config).await?).models(),
     };
     if json {

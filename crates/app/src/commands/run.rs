@@ -1,8 +1,8 @@
 //! `polis run`: one request, start to finish. The answer alone goes to stdout.
 
-use std::io::{IsTerminal, stdin};
+use std::io::{IsTerminal, stdin, stdout};
 
-use polis_domain::{MessageId, Seq, TaskId};
+use polis_domain::{AgentId, MessageId, Seq, TaskId};
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{self, Agree, Strategy};
 use crate::config::Config;
 use crate::door::{Door, Purpose};
-use crate::follow::{Follow, Show, conclude};
+use crate::follow::{Follow, Show, Words, conclude};
 use crate::lines::Lines;
 use crate::progress::Progress;
 use crate::signals;
@@ -61,6 +61,11 @@ async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &Cancellat
     // Watching begins first, so that nothing is missed.
     let mut events = door.events(door.last().await?).await?;
     let Accepted { task_id: task, seq, .. } = door.post("/api/submit", &json!({ "text": wish.request })).await?;
+    let show = match (wish.json, stdout().is_terminal()) {
+        (true, _) => Show::Json,
+        (false, true) => Show::Progress(Some(Words::of(AgentId::root().main_thread()))),
+        (false, false) => Show::Progress(None),
+    };
     let mut lines = (wish.agree == Agree::Ask && stdin().is_terminal()).then(Lines::start);
     let mut follow = Follow {
         door,
@@ -68,11 +73,11 @@ async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &Cancellat
         stop,
         task: task.clone(),
         from: seq,
-        show: if wish.json { Show::Json } else { Show::Progress },
+        show,
         agree: wish.agree,
         lines: lines.as_mut(),
         progress: Progress::of(task.clone()),
     };
     let ended = follow.until_it_ends().await?;
-    conclude(config, &task, ended, wish.json)
+    conclude(config, &task, ended, &mut follow.show)
 }

@@ -80,6 +80,8 @@ fn the_models_and_what_they_need_are_listed() {
     let served = home.serve(&[]);
     let remote: Value = serde_json::from_str(&home.polis(&["models", "--json", "--url", &served.url()]).ok()).unwrap();
     assert_eq!(remote, listed);
+    let doctor = home.polis(&["doctor"]).ok();
+    assert!(doctor.contains("served at") && doctor.contains("ok   model      offline answers there"), "{doctor}");
 }
 
 #[test]
