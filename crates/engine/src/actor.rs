@@ -27,6 +27,7 @@ pub(crate) type Look = Box<dyn FnOnce(&Spine) + Send>;
 type Alarm = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What reaches the actor.
+#[expect(clippy::large_enum_variant, reason = "nearly all mail is commands; a box each would cost more than the room")]
 pub(crate) enum Mail {
     /// A wish, and who wants to know what came of it.
     Command { command: Command, reply: Option<oneshot::Sender<Committed>> },
