@@ -3,6 +3,7 @@
 mod answer;
 mod columns;
 mod csv;
+mod leftover;
 mod names;
 mod question;
 mod words;
@@ -161,6 +162,14 @@ fn puzzled(language: Language, path: &str, table: &Table, puzzle: &Puzzle) -> St
             language,
             "Which column do you mean with “{words}”? The columns of `{path}` are {names}.",
             "“{words}”指的是哪一列？`{path}` 的列有：{names}。"
+        ),
+        Puzzle::Words(words) => tell!(
+            language,
+            "I did not understand the part “{words}”, so I reckon nothing rather than something else. The columns of `{path}` are \
+             {names}. I understand figures, groups, an order, and conditions such as `COLUMN > 5`, `COLUMN is VALUE` or \
+             `excluding VALUE` with values that occur in the table.",
+            "我没有听懂“{words}”这部分，所以不去算别的东西。`{path}` 的列有：{names}。我听得懂指标、分组、排序，以及“列 大于 5”、\
+             “列 是 值”、“除了 值”这样的条件（值要在表里出现）。"
         ),
         Puzzle::Or => tell!(
             language,

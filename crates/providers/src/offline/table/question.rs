@@ -4,9 +4,13 @@
 
 use std::ops::Range;
 
-use super::columns::{Aggregate, Kind, Table};
+use super::columns::{Aggregate, Kind, Table, iso};
+use super::leftover;
 use super::names::{self, Named};
-use super::words::{self, AGGREGATES, FILLERS, GROUPING, RELATIONS, Relation, WHICH};
+use super::words::{
+    self, AGGREGATES, EMPTY, EXCLUDED, EXCLUDING, FILLED, FILLERS, GROUPING, LACKING, RELATIONS, Relation, WHICH,
+};
+use crate::offline::language::is_han;
 use crate::offline::number::{Exact, Point};
 use crate::offline::numerals;
 
@@ -57,6 +61,8 @@ pub(super) enum Puzzle {
     NoColumn(String),
     /// Which column is to be compared is not said.
     Compared(String),
+    /// Words that may change what is asked.
+    Words(String),
     /// One condition or the other, which is more than this grammar has.
     Or,
 }
@@ -69,14 +75,19 @@ pub(super) fn parse(asked: &str, table: &Table) -> Result<Question, Puzzle> {
     let names = named.iter().map(|one| one.at.clone()).filter(|at| !["cheapest", "贵", "便宜"].contains(&&lower[at.clone()]));
     let open = mask(&lower, names);
     let mut reader = Reader { table, open, lower, named, question: Question { taken, ..Question::default() } };
-    reader.filters()?;
+    reader.empties();
+    reader.ranges()?;
+    reader.filters();
     reader.values();
     reader.loose_filters()?;
+    reader.dates();
     reader.top();
     reader.aggregates();
+    reader.distinct();
     reader.roles();
     reader.periods();
     reader.unknown()?;
+    reader.leftover(asked)?;
     reader.settle();
     Ok(reader.question)
 }
@@ -105,25 +116,74 @@ impl Reader<'_> {
         self.open = mask(&self.open, std::iter::once(range));
     }
 
-    /// `price > 100`, `city is Paris`, 金额大于100.
-    fn filters(&mut self) -> Result<(), Puzzle> {
-        let mut used = Vec::new();
-        for n in 0..self.named.len() {
-            let Named { at, column } = self.named[n].clone();
-            let Some((relation, value, end)) = self.condition(at.end, Some(column)) else { continue };
-            used.push(n);
-            self.take(at.start..end);
-            self.question.filters.push(Filter { column, relation, values: vec![value] });
+    fn filter(&mut self, column: usize, relation: Relation, values: Vec<String>) {
+        self.question.filters.push(Filter { column, relation, values });
+    }
+
+    /// `rows without a price`, `where city is empty`, 没有价格的.
+    fn empties(&mut self) {
+        for Named { at, column } in self.named.clone() {
+            let before = trimmed(&self.lower[..at.start]);
+            let behind = self.lower[at.end..].trim_start();
+            let ends = |words: &[&str]| {
+                let word = words.iter().find(|word| words::begins_with(behind, word))?;
+                Some(self.lower.len() - behind.len() + word.len())
+            };
+            let lacking = LACKING.iter().find_map(|word| words::ends_with(before, word));
+            let (relation, range) = match (ends(FILLED), ends(EMPTY), lacking) {
+                (Some(end), _, _) => (Relation::Filled, at.start..end),
+                (None, Some(end), _) => (Relation::Empty, at.start..end),
+                (None, None, Some(before)) => (Relation::Empty, before.len()..at.end),
+                (None, None, None) => continue,
+            };
+            self.take(range);
+            self.named.retain(|one| one.at != at);
+            self.filter(column, relation, Vec::new());
         }
-        let mut n = 0;
-        self.named.retain(|_| {
-            n += 1;
-            !used.contains(&(n - 1))
-        });
-        if self.question.filters.len() > 1 && words::has(&self.open, &["or", "或者", "或"]) {
-            return Err(Puzzle::Or);
+    }
+
+    /// `price between 5 and 50`, `from 2024-01-01 to 2024-01-31`.
+    fn ranges(&mut self) -> Result<(), Puzzle> {
+        for (word, and) in [("between", " and "), ("from", " to "), ("介于", "和"), ("从", "到"), ("在", "到")] {
+            for place in words::places(&self.open, word) {
+                let start = place.end + self.lower[place.end..].len() - self.lower[place.end..].trim_start().len();
+                let Some(least) = literal(&self.lower, start) else { continue };
+                let Some(rest) = self.lower[least.1..].trim_start().strip_prefix(and.trim()) else { continue };
+                let Some(most) = literal(&self.lower, self.lower.len() - rest.trim_start().len()) else { continue };
+                let before = ["is", "是"].iter().find_map(|word| words::ends_with(self.lower[..place.start].trim_end(), word));
+                let before = before.unwrap_or(&self.lower[..place.start]).trim_end();
+                let kind = if iso(&least.0).is_some() && least.0.contains('-') { Kind::Date } else { Kind::Number };
+                let is_meant = |one: &&Named| one.at.end == before.len() && self.table.columns[one.column].kind == kind;
+                let named = self.named.iter().find(is_meant).cloned();
+                let column = match (named, &self.table.of_kind(kind)[..]) {
+                    (Some(one), _) => {
+                        self.named.retain(|other| *other != one);
+                        one.column
+                    }
+                    (None, [only]) => *only,
+                    (None, _) => return Err(Puzzle::Compared(self.lower[place.start..most.1].trim().to_owned())),
+                };
+                self.take(before.len()..most.1);
+                self.filter(column, Relation::AtLeast, vec![least.0]);
+                self.filter(column, Relation::AtMost, vec![most.0]);
+                let behind = self.open[most.1..].trim_start();
+                if let Some(word) = ["之间", "间"].iter().find(|word| behind.starts_with(**word)) {
+                    let start = self.open.len() - behind.len();
+                    self.take(start..start + word.len());
+                }
+            }
         }
         Ok(())
+    }
+
+    /// `price > 100`, `city is Paris`, 金额大于100.
+    fn filters(&mut self) {
+        for Named { at, column } in self.named.clone() {
+            let Some((relation, value, end)) = self.condition(at.end, Some(column)) else { continue };
+            self.named.retain(|one| one.at != at);
+            self.take(at.start..end);
+            self.filter(column, relation, vec![value]);
+        }
     }
 
     /// A relation and a value at a place of the text, and where they end.
@@ -145,15 +205,22 @@ impl Reader<'_> {
             if column.kind == Kind::Number && (needs_number || *relation == Relation::Is) && !is_number {
                 return None;
             }
+            if column.kind == Kind::Date && needs_number && iso(&value).is_none() {
+                return None;
+            }
             // `what is` and 是多少 are no conditions.
-            if is_weak && !column.cells.iter().any(|cell| cell.trim().to_ascii_lowercase() == value) {
+            let asks =
+                ["多少", "哪", "什么", "几", "谁", "怎", "what", "which", "how"].iter().any(|word| value.starts_with(word));
+            let is_cell = || column.cells.iter().any(|cell| cell.trim().to_ascii_lowercase() == value);
+            let is_clause = || words::has(&self.lower[..at], &["where", "when", "whose", "with", "if"]) || !word.is_ascii();
+            if is_weak && (asks || !(is_number || is_cell() || is_clause())) {
                 return None;
             }
         }
         Some((*relation, value, end))
     }
 
-    /// `in Paris`, 北京的: a value of a column of text that stands in the question.
+    /// `in Paris`, 北京的, `excluding Paris`, 北京以外: values of a column of text that stand in the question.
     fn values(&mut self) {
         let mut found: Vec<(Range<usize>, usize, String)> = Vec::new();
         for column in self.table.of_kind(Kind::Text) {
@@ -162,29 +229,125 @@ impl Reader<'_> {
             cells.dedup();
             for cell in cells {
                 let value = cell.to_ascii_lowercase();
-                let is_telling = value.chars().count() >= 2
+                let is_telling = (value.chars().count() >= 2 || value.contains(is_han))
                     && value.contains(char::is_alphabetic)
+                    && !leftover::is_harmless(&value)
                     && !FILLERS.contains(&value.as_str())
                     && !AGGREGATES.iter().any(|(word, _)| *word == value);
-                if is_telling
-                    && !self.question.filters.iter().any(|filter| filter.column == column && filter.values[0] == value)
-                {
+                if is_telling {
                     found.extend(words::places(&self.open, &value).into_iter().map(|at| (at, column, value.clone())));
                 }
             }
         }
         found.sort_by_key(|(at, column, _)| (usize::MAX - at.len(), at.start, *column));
-        for (at, column, value) in found {
-            if self.open[at.clone()].starts_with('\u{1}') {
+        let mut kept: Vec<(Range<usize>, usize, String)> = Vec::new();
+        for one in found {
+            if !kept.iter().any(|(at, ..)| one.0.start < at.end && at.start < one.0.end) {
+                kept.push(one);
+            }
+        }
+        kept.sort_by_key(|(at, ..)| at.start);
+        let mut n = 0;
+        while n < kept.len() {
+            // Values that are joined are meant alike.
+            let mut last = n;
+            while let Some((next, ..)) = kept.get(last + 1)
+                && let between = self.open[kept[last].0.end..next.start].trim()
+                && ["and", "or", "nor", ",", "&", "and in", "or in", "、", "和", "与", "及", "或", "，", "或者"]
+                    .contains(&between)
+            {
+                last += 1;
+            }
+            let (start, end) = (kept[n].0.start, kept[last].0.end);
+            let before = trimmed(self.open[..start].trim_end_matches(['\u{1}', ' ']));
+            let leaving = EXCLUDING.iter().find_map(|word| words::ends_with(before, word)).map(str::len);
+            let behind = self.open[end..].trim_start();
+            let left = EXCLUDED.iter().find(|word| behind.starts_with(**word));
+            let end = left.map_or(end, |word| self.open.len() - behind.len() + word.len());
+            self.take(leaving.unwrap_or(start)..end);
+            for (_, column, value) in kept[n..=last].iter().cloned() {
+                if leaving.is_some() || left.is_some() {
+                    self.filter(column, Relation::IsNot, vec![value]);
+                    continue;
+                }
+                let filters = &mut self.question.filters;
+                match filters.iter_mut().find(|filter| filter.column == column && filter.relation == Relation::Is) {
+                    Some(filter) if !filter.values.contains(&value) => filter.values.push(value),
+                    Some(_) => {}
+                    None => self.filter(column, Relation::Is, vec![value]),
+                }
+            }
+            n = last + 1;
+        }
+    }
+
+    /// `after 2024-02-01`, `in 2023`, 2024年1月的: of the one column of dates.
+    fn dates(&mut self) {
+        let [date] = self.table.of_kind(Kind::Date)[..] else { return };
+        let mut at = 0;
+        while at < self.open.len() {
+            let is_border =
+                self.open.is_char_boundary(at) && !self.open[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
+            let Some((value, mut end)) = is_border.then(|| date_at(&self.open, at)).flatten() else {
+                at += 1;
                 continue;
+            };
+            let before = self.open[..at].trim_end();
+            let behind = self.open[end..].trim_start();
+            let compared = RELATIONS.iter().find_map(|(word, relation)| Some((words::ends_with(before, word)?, *relation)));
+            let after =
+                [("之后", Relation::More), ("以后", Relation::More), ("之前", Relation::Less), ("以前", Relation::Less)]
+                    .into_iter()
+                    .find(|(word, _)| behind.starts_with(word));
+            let mut start = at;
+            let relation = match (compared, after) {
+                (Some((before, relation)), None) => {
+                    start = before.len();
+                    relation
+                }
+                (None, Some((word, relation))) => {
+                    end = self.open.len() - behind.len() + word.len();
+                    relation
+                }
+                (None, None) => Relation::Is,
+                (Some(_), Some(_)) => return,
+            };
+            self.take(start..end);
+            self.filter(date, relation, vec![value]);
+            at = end;
+        }
+    }
+
+    /// `how many cities`: of a text, how many there are.
+    fn distinct(&mut self) {
+        let counts = AGGREGATES.iter().filter(|(_, aggregate)| *aggregate == Aggregate::Count);
+        let is_counted = |one: &Named| {
+            let before = trimmed(&self.lower[..one.at.start]);
+            let bare = words::ends_with(before, "of").unwrap_or(before).trim_end();
+            let asks = |word: &str| words::ends_with(before, word).or_else(|| words::ends_with(bare, word)).is_some();
+            self.table.columns[one.column].kind == Kind::Text && counts.clone().any(|(word, _)| asks(word))
+        };
+        if self.named.iter().any(is_counted) {
+            self.question.aggregates.retain(|aggregate| *aggregate != Aggregate::Count);
+            if !self.question.aggregates.contains(&Aggregate::Distinct) {
+                self.question.aggregates.push(Aggregate::Distinct);
             }
-            self.take(at);
-            let filters = &mut self.question.filters;
-            match filters.iter_mut().find(|filter| filter.column == column && filter.relation == Relation::Is) {
-                Some(filter) if !filter.values.contains(&value) => filter.values.push(value),
-                Some(_) => {}
-                None => filters.push(Filter { column, relation: Relation::Is, values: vec![value] }),
-            }
+        }
+    }
+
+    /// Words that are left and may stand for a condition.
+    fn leftover(&self, asked: &str) -> Result<(), Puzzle> {
+        let filters = &self.question.filters;
+        if filters.len() > 1 && words::has(&self.open, &["or", "或者", "或"]) {
+            return Err(Puzzle::Or);
+        }
+        if let Some(words) = leftover::part(asked, &self.open) {
+            return Err(Puzzle::Words(words));
+        }
+        let clause = ["where", "whose"].iter().find_map(|word| words::places(&self.open, word).into_iter().next());
+        match clause.filter(|_| filters.is_empty()) {
+            Some(clause) => Err(Puzzle::Words(asked[clause.start..].trim().to_owned())),
+            None => Ok(()),
         }
     }
 
@@ -214,7 +377,8 @@ impl Reader<'_> {
 
     fn condition_here(&self, at: usize) -> Option<(Relation, String, usize)> {
         let rest = &self.open[at..];
-        let compares = |relation: &Relation| !matches!(relation, Relation::Is | Relation::IsNot | Relation::Contains);
+        let compares =
+            |relation: &Relation| matches!(relation, Relation::AtLeast | Relation::AtMost | Relation::More | Relation::Less);
         RELATIONS.iter().find(|(word, relation)| words::begins_with(rest, word) && compares(relation))?;
         let (relation, value, end) = self.condition(at, None)?;
         Exact::parse(&value, Point::Dot).is_some().then_some((relation, value, end))
@@ -527,6 +691,34 @@ fn without_figures(mut before: &str) -> &str {
             None => return before,
         }
     }
+}
+
+/// A date or a number at a place of the text, and where it ends.
+fn literal(lower: &str, start: usize) -> Option<(String, usize)> {
+    date_at(lower, start).filter(|(value, _)| value.len() > 4).or_else(|| {
+        let (value, end) = value_at(lower, start)?;
+        Exact::parse(&value, Point::Dot).map(|_| (value, end))
+    })
+}
+
+/// A year, a month or a day at a place of the text, and where it ends: `2024`, `2024-02`, `2024/2/3`, 2024年2月.
+fn date_at(text: &str, start: usize) -> Option<(String, usize)> {
+    let rest = &text[start..];
+    let mut end = 0;
+    for c in rest.chars() {
+        let next_is_digit = rest[end + c.len_utf8()..].starts_with(|c: char| c.is_ascii_digit());
+        let is_part =
+            c.is_ascii_digit() || (matches!(c, '-' | '/') && next_is_digit) || (end > 0 && matches!(c, '年' | '月' | '日'));
+        if !is_part {
+            break;
+        }
+        end += c.len_utf8();
+    }
+    let is_apart = !rest[end..].starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '%' | '.' | ','))
+        || rest[end..].trim_start_matches(['.', ',']).trim().is_empty();
+    let is_year = rest.starts_with("19") || rest.starts_with("20");
+    let value = iso(&rest[..end])?;
+    (is_year && is_apart).then_some((value, start + end))
 }
 
 /// The value of a condition, which begins at `start`, and where it ends.
