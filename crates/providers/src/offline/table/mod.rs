@@ -51,6 +51,11 @@ pub(super) fn is_question(lower: &str, was_named: bool) -> bool {
     kinds.iter().filter(|is_so| **is_so).count() >= 2 || words::has(lower, &["csv", "tsv"])
 }
 
+/// Where a word stands in a text that is in lower case, as a word of its own.
+pub(super) fn place_of(lower: &str, word: &str) -> Option<std::ops::Range<usize>> {
+    words::places(lower, word).into_iter().next()
+}
+
 pub(super) fn analyse(talk: &mut Talk<'_>, path: Option<&str>, asked: &str) -> Step<String> {
     let language = talk.language;
     let steps = plan(language, path);

@@ -734,12 +734,11 @@ fn value_at(lower: &str, start: usize) -> Option<(String, usize)> {
     let unpriced = signed.0.trim_start_matches(['$', '€', '£', '¥', '￥']);
     if let Some((number, end)) = numerals::digits(unpriced) {
         let mut at = start + (rest.len() - unpriced.len()) + end;
-        let unit = lower[at..].chars().next().and_then(|c| Some((c, numerals::unit(c)?)));
         let mut value = format!("{}{number}", signed.1);
-        if let Some((c, unit)) = unit {
+        if let Some((unit, end)) = numerals::unit_behind(&lower[at..]) {
             let scaled = Exact::parse(&value, Point::Dot)?;
             value = scaled.times(unit)?.to_string();
-            at += c.len_utf8();
+            at += end;
         }
         let is_date = lower[at..].starts_with(['-', '/']) && lower[at + 1..].starts_with(|c: char| c.is_ascii_digit());
         if !is_date && !lower[at..].starts_with(|c: char| c.is_ascii_alphabetic()) {
