@@ -8,7 +8,7 @@ use super::columns::{Aggregate, Kind, Table, iso};
 use super::leftover;
 use super::names::{self, Named};
 use super::words::{
-    self, AGGREGATES, EMPTY, EXCLUDED, EXCLUDING, FILLED, FILLERS, GROUPING, LACKING, RELATIONS, Relation, WHICH,
+    self, AGGREGATES, EMPTY, EXCLUDED, EXCLUDING, FILLED, FILLERS, GROUPING, LACKING, RELATIONS, Relation, TEMPORAL, WHICH,
 };
 use crate::offline::language::is_han;
 use crate::offline::number::{Exact, Point};
@@ -129,7 +129,11 @@ impl Reader<'_> {
                 let word = words.iter().find(|word| words::begins_with(behind, word))?;
                 Some(self.lower.len() - behind.len() + word.len())
             };
-            let lacking = LACKING.iter().find_map(|word| words::ends_with(before, word));
+            // `without the city Paris` wants no empty cell.
+            let cells = &self.table.columns[column].cells;
+            let is_value =
+                cells.iter().any(|cell| !cell.trim().is_empty() && behind.starts_with(&cell.trim().to_ascii_lowercase()));
+            let lacking = LACKING.iter().filter(|_| !is_value).find_map(|word| words::ends_with(before, word));
             let (relation, range) = match (ends(FILLED), ends(EMPTY), lacking) {
                 (Some(end), _, _) => (Relation::Filled, at.start..end),
                 (None, Some(end), _) => (Relation::Empty, at.start..end),
@@ -197,6 +201,9 @@ impl Reader<'_> {
         let behind = &rest[word.len()..];
         let start = self.lower.len() - behind.trim_start().len();
         let (value, end) = value_at(&self.lower, start)?;
+        if TEMPORAL.contains(word) && column.is_none_or(|column| self.table.columns[column].kind != Kind::Date) {
+            return None;
+        }
         let is_weak = ["is", "是", "为", "is not", "不是"].contains(word);
         if let Some(column) = column {
             let column = &self.table.columns[column];
@@ -206,6 +213,10 @@ impl Reader<'_> {
                 return None;
             }
             if column.kind == Kind::Date && needs_number && iso(&value).is_none() {
+                return None;
+            }
+            let equals = matches!(relation, Relation::Is | Relation::IsNot);
+            if equals && column.kind == Kind::Text && holds_cell(&column.cells, &value) {
                 return None;
             }
             // `what is` and 是多少 are no conditions.
@@ -364,8 +375,15 @@ impl Reader<'_> {
                 continue;
             };
             let named: Vec<usize> = self.named.iter().map(|one| one.column).filter(|column| numbers.contains(column)).collect();
-            let column = match (&named[..], &numbers[..]) {
-                ([only], _) | ([], [only]) => *only,
+            // `at least 3 units`
+            let next = end + self.lower[end..].len() - self.lower[end..].trim_start().len();
+            let behind = self.named.iter().find(|one| one.at.start == next && numbers.contains(&one.column)).cloned();
+            let column = match (&behind, &named[..], &numbers[..]) {
+                (Some(one), ..) => {
+                    self.named.retain(|other| other != one);
+                    one.column
+                }
+                (None, [only], _) | (None, [], [only]) => *only,
                 _ => return Err(Puzzle::Compared(self.lower[at..end].trim().to_owned())),
             };
             self.question.filters.push(Filter { column, relation, values: vec![value] });
@@ -691,6 +709,13 @@ fn without_figures(mut before: &str) -> &str {
             None => return before,
         }
     }
+}
+
+/// Whether a value is no cell but has one among its words, as in `either Paris`.
+fn holds_cell(cells: &[String], value: &str) -> bool {
+    let mut cells = cells.iter().map(|cell| cell.trim().to_ascii_lowercase()).filter(|cell| cell.chars().count() > 1);
+    let is_cell = cells.clone().any(|cell| cell == value);
+    !is_cell && cells.any(|cell| !words::places(value, &cell).is_empty())
 }
 
 /// A date or a number at a place of the text, and where it ends.

@@ -129,6 +129,9 @@ fn what_is_left_out_does_not_count() {
         "without Paris",
         "except Paris",
         "except for the city Paris",
+        "without the city Paris",
+        "except in Paris",
+        "where city is not in Paris",
         "for all cities but Paris",
         "other than Paris",
         "where city is not Paris",
@@ -167,6 +170,10 @@ fn ranges_beginnings_and_dates_are_conditions() {
     check(SALES, "total price where date is before 2024-02-01", &["2 of 5 rows where date < 2024-02-01", "sum of price: 30.5"]);
     check(SALES, "total price after 2024-02", &["1 of 5 rows where date > 2024-02", "sum of price: 5"]);
     check(SALES, "total price of 2024-01", &["2 of 5 rows where date = 2024-01", "sum of price: 30.5"]);
+    check(SALES, "total price before 2024-02", &["2 of 5 rows where date < 2024-02"]);
+    check(SALES, "total price before 2024", &["0 of 5 rows where date < 2024"]);
+    check(SALES, "total price with at least 3 qty", &["2 of 5 rows where qty ≥ 3", "sum of price: 1005.25"]);
+    check(SALES, "total price where city is either Paris or Rome", &["3 of 5 rows where city = Paris or Rome"]);
     check(SALES, "total price in 2023", &["0 of 5 rows where date = 2023"]);
     check(SALES, "total price from 2024-01-20 to 2024-02-03", &["2 of 5 rows", "sum of price: 50.25"]);
     check(SALES, "show rows between 1 and 3", &["Compared(\"between 1 and 3\")"]);

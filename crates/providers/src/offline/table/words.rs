@@ -135,11 +135,16 @@ pub(super) const RELATIONS: &[(&str, Relation)] = &[
     ("＝", Relation::Is),
 ];
 
+/// Relations that only dates have.
+pub(super) const TEMPORAL: &[&str] =
+    &["is after", "is before", "later than", "earlier than", "after", "before", "since", "until", "晚于", "早于"];
+
 /// Words before a value that leave it out, the longer first, and words behind it.
 pub(super) const EXCLUDING: &[&str] = &[
     "excluding",
     "exclude",
     "except for",
+    "except in",
     "except",
     "without",
     "not counting",
