@@ -2,6 +2,7 @@
 
 mod answer;
 mod columns;
+mod conditions;
 mod csv;
 mod leftover;
 mod names;
