@@ -226,6 +226,28 @@ fn a_column_with_some_cells_that_are_no_numbers_is_still_reckoned_with() {
 }
 
 #[test]
+fn questions_as_they_are_documented_are_understood() {
+    for asked in [
+        "analyse",
+        "average price by city in",
+        "top 5 in   by price where qty > 3",
+        "average price by city in   where qty > 3",
+        "What is the average price by city in  ?",
+        "Please show me the total price and the maximum for each city, thanks!",
+        "find   and see how large it is",
+        "里按城市的平均价格",
+        "里数量大于 3 的平均价格，按城市",
+        "价格大于 100 的有多少条",
+        "价格前 5 名",
+        "请帮我分析一下这个表格",
+        "哪个城市的总价格最高？",
+    ] {
+        let got = ask(SALES, asked);
+        assert!(got.contains("t.csv"), "{asked}: {got}");
+    }
+}
+
+#[test]
 fn orders_and_winners_are_found() {
     check(
         SALES,
@@ -296,7 +318,7 @@ proptest! {
 
     /// No question and no table makes it panic.
     #[test]
-    fn anything_may_be_asked_of_anything(text in "[a-c,;\"\n\r0-9. x银-]{0,80}", asked in "(sum|average|top|by|where|前|按|总|>|is|a|b|c|银|3|100|,|的| |[^\\x00]){0,20}") {
+    fn anything_may_be_asked_of_anything(text in "[a-c,;\"\n\r0-9. x银-]{0,80}", asked in "(sum|average|top|by|where|without|excluding|between| and |from| to |after|no|2024-01|2024年|从|到|除|以外|之后|前|按|总|>|is|a|b|c|银|3|100|,|的| |[^\\x00]){0,20}") {
         let _ = ask(&text, &asked);
     }
 }
