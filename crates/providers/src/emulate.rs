@@ -6,6 +6,7 @@
 mod prompt;
 mod reader;
 mod schema;
+mod thoughts;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,6 +19,7 @@ use polis_domain::{Finish, ToolCall, Usage};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
 
 use reader::Reader;
+use thoughts::Thoughts;
 
 /// Lends tools to the models behind another one.
 pub struct Emulated {
@@ -53,7 +55,7 @@ impl Model for Emulated {
         }
         let id = call_id(&request.messages);
         let deltas = self.model.stream(rewritten).await?;
-        Ok(Box::pin(Reading { deltas, reader: Reader::default(), ready: VecDeque::new(), id }))
+        Ok(Box::pin(Reading { deltas, thoughts: Thoughts::default(), reader: Reader::default(), ready: VecDeque::new(), id }))
     }
 
     fn estimate(&self, request: &ModelRequest) -> Usage {
@@ -95,6 +97,7 @@ fn call_id(messages: &[ChatMessage]) -> Arc<str> {
 /// The deltas of the form, turned into those of a model with tools.
 struct Reading {
     deltas: DeltaStream,
+    thoughts: Thoughts,
     reader: Reader,
     ready: VecDeque<Result<Delta, ModelError>>,
     id: Arc<str>,
@@ -103,22 +106,54 @@ struct Reading {
 impl Reading {
     fn read(&mut self, delta: Delta) {
         match delta {
-            Delta::Content(text) => match self.reader.push(&text) {
-                Ok(said) if said.is_empty() => {}
-                Ok(said) => self.ready.push_back(Ok(Delta::Content(said))),
-                Err(reason) => self.stop(ModelError::Cut { reason }),
-            },
-            Delta::Done(finish) => match std::mem::take(&mut self.reader).finish(finish) {
-                Ok(End::Said(finish)) => self.ready.push_back(Ok(Delta::Done(finish))),
-                Ok(End::Raw(text, finish)) => self.ready.extend([Ok(Delta::Content(text)), Ok(Delta::Done(finish))]),
-                Ok(End::Called(ToolCall { name, arguments, .. })) => {
-                    let (id, name, arguments) = (Some(self.id.clone()), Some(name), arguments.to_string());
-                    let call = Delta::ToolCall { index: 0, id, name, arguments };
-                    self.ready.extend([Ok(call), Ok(Delta::Done(Finish::ToolCalls))]);
+            Delta::Content(text) => {
+                let (thoughts, rest) = self.thoughts.push(&text);
+                self.think(thoughts);
+                self.write(&rest);
+            }
+            Delta::Done(finish) => match std::mem::take(&mut self.thoughts).finish() {
+                Ok(rest) => {
+                    self.write(&rest);
+                    self.end(finish);
                 }
-                Err(error) => self.stop(error),
+                Err(last) => {
+                    self.think(last);
+                    match finish {
+                        Finish::Stop | Finish::ToolCalls | Finish::Length => {
+                            self.stop(ModelError::Cut { reason: "the model stopped in its thoughts, before its reply".into() });
+                        }
+                        other => self.ready.push_back(Ok(Delta::Done(other))),
+                    }
+                }
             },
             other => self.ready.push_back(Ok(other)),
+        }
+    }
+
+    fn think(&mut self, thoughts: String) {
+        if !thoughts.is_empty() {
+            self.ready.push_back(Ok(Delta::Reasoning(thoughts)));
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        match self.reader.push(text) {
+            Ok(said) if said.is_empty() => {}
+            Ok(said) => self.ready.push_back(Ok(Delta::Content(said))),
+            Err(reason) => self.stop(ModelError::Cut { reason }),
+        }
+    }
+
+    fn end(&mut self, finish: Finish) {
+        match std::mem::take(&mut self.reader).finish(finish) {
+            Ok(End::Said(finish)) => self.ready.push_back(Ok(Delta::Done(finish))),
+            Ok(End::Raw(text, finish)) => self.ready.extend([Ok(Delta::Content(text)), Ok(Delta::Done(finish))]),
+            Ok(End::Called(ToolCall { name, arguments, .. })) => {
+                let (id, name, arguments) = (Some(self.id.clone()), Some(name), arguments.to_string());
+                let call = Delta::ToolCall { index: 0, id, name, arguments };
+                self.ready.extend([Ok(call), Ok(Delta::Done(Finish::ToolCalls))]);
+            }
+            Err(error) => self.stop(error),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reads the JSON form while it is being written: the answer's text goes out as it comes, a call when it is whole.
 //!
-//! What stands around the object is skipped, such as thoughts or fences, and a trailing comma is forgiven. Nothing else is.
+//! What stands around the object is skipped, such as fences, and a trailing comma is forgiven. Nothing else is.
 
 use polis_domain::{Finish, ToolCall};
 use polis_ports::ModelError;
@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::End;
 use super::schema::{ANSWER, NAME, PARAMETERS};
+use super::thoughts::closes;
 
 /// Blanks in a row outside of strings, more than any layout needs. Some models go on with them for ever.
 const MOST_BLANKS: usize = 120;
@@ -23,6 +24,8 @@ pub(super) struct Reader {
     parameters: String,
     answered: bool,
     blanks: usize,
+    /// What came behind the object.
+    behind: String,
     /// All that came, for whoever has to understand why it could not be read.
     raw: String,
 }
@@ -111,6 +114,10 @@ impl Reader {
             retry_after: None,
         };
         match (&self.state, &finish) {
+            // Some models leave out the tag that opens their thoughts.
+            (State::Closed, _) if !self.name.is_empty() && closes(&self.behind) => {
+                Err(failed("the call stands among its thoughts", &self.raw))
+            }
             (State::Closed, _) if !self.name.is_empty() => {
                 let Some(arguments) = arguments(&self.parameters) else {
                     return Err(failed("the parameters are no JSON object", &self.raw));
@@ -149,7 +156,10 @@ impl Reader {
             State::Before if c == '{' => State::Key(Place::First),
             State::Before => State::Before,
             State::Lost => State::Lost,
-            State::Closed => State::Closed,
+            State::Closed => {
+                self.behind.push(c);
+                State::Closed
+            }
             State::Key(place) if is_blank => State::Key(place),
             State::AfterValue if is_blank => State::AfterValue,
             State::Colon(field) if is_blank => State::Colon(field),

@@ -249,9 +249,19 @@ fn is_same(wanted: &str, path: &str) -> bool {
 
 fn missing(language: Language, wanted: &str, files: &[&Entry]) -> String {
     let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_lowercase();
-    let far = |entry: &&&Entry| distance(&name(wanted), &name(&entry.path));
+    let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
+    let far = |entry: &&&Entry| match (name(wanted), name(&entry.path)) {
+        (wanted, name) if stem(&wanted) == stem(&name) => 1,
+        (wanted, name) => distance(&wanted, &name),
+    };
+    // One slip in three letters.
+    let allowed = stem(&name(wanted)).chars().count().div_ceil(3).min(3);
+    let is_near = |entry: &&&Entry| {
+        let slips = far(entry);
+        slips <= allowed && slips < stem(&name(wanted)).chars().count().max(2)
+    };
     let near: Vec<_> = {
-        let mut near: Vec<_> = files.iter().filter(|entry| far(entry) <= name(wanted).chars().count() / 2).collect();
+        let mut near: Vec<_> = files.iter().filter(is_near).collect();
         near.sort_by_key(far);
         near.into_iter().take(3).map(|entry| format!("`{}`", entry.path)).collect()
     };
@@ -316,6 +326,18 @@ mod tests {
             is_same("Sales.CSV", "sales.csv") && is_same("sales.csv", "data/sales.csv") && is_same("看看销售.csv", "销售.csv")
         );
         assert!(!is_same("sale.csv", "sales.csv"));
+        let near = |wanted: &str, path: &str| {
+            let entry = Entry { path: path.to_owned(), bytes: Some(1), counts: None };
+            missing(Language::English, wanted, &[&entry]).contains("Did you mean")
+        };
+        for (wanted, path) in [("salse.csv", "data/sales.csv"), ("report.txt", "report.md"), ("sale.csv", "sales.csv")] {
+            assert!(near(wanted, path), "{wanted} {path}");
+        }
+        for (wanted, path) in
+            [("missing.csv", "big.csv"), ("cn.csv", "big.csv"), ("notes.md", "sales.md"), ("orders.csv", "sales.csv")]
+        {
+            assert!(!near(wanted, path), "{wanted} {path}");
+        }
         assert_eq!((distance("sale", "sales"), distance("", "ab"), distance("销售", "消售")), (1, 2, 1));
     }
 }

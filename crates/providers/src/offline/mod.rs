@@ -108,6 +108,7 @@ fn answer(talk: &mut Talk<'_>, wish: &Wish) -> Result<String, Stop> {
         Wish::Table { path, question } => table::analyse(talk, path.as_deref(), question),
         Wish::Arithmetic { expression } => Ok(arithmetic::answer(talk, expression)),
         Wish::Time { places } => time::tell(talk, places),
+        Wish::OtherTime { word } => Ok(time::refusal(talk.language, word)),
         Wish::Chat => Ok(chat::introduction(talk)),
     }
 }
@@ -122,7 +123,7 @@ fn plan(wish: &Wish, language: language::Language) -> Vec<String> {
         Wish::Summarise { place } => summary::plan(language, place),
         Wish::Table { path, .. } => table::plan(language, path.as_deref()),
         Wish::Time { places } => time::plan(language, places),
-        Wish::Arithmetic { .. } | Wish::Chat => Vec::new(),
+        Wish::Arithmetic { .. } | Wish::OtherTime { .. } | Wish::Chat => Vec::new(),
     }
 }
 

@@ -61,12 +61,20 @@ pub(super) fn chinese(text: &str) -> Option<(u64, usize)> {
 }
 
 /// What 百, 千, 万 or 亿 behind digits multiply them with.
-pub(super) fn unit(c: char) -> Option<u64> {
+fn unit(c: char) -> Option<u64> {
     match c {
         '百' => Some(100),
         '千' => Some(1_000),
         c => large_unit(c),
     }
+}
+
+/// The unit behind digits, and how many bytes it takes with the blanks before it: `万`, ` 万`, but not the 百 of 百分之.
+pub(super) fn unit_behind(text: &str) -> Option<(u64, usize)> {
+    let rest = text.trim_start_matches(' ');
+    let c = rest.chars().next()?;
+    let unit = unit(c).filter(|_| !rest.starts_with("百分"))?;
+    Some((unit, text.len() - rest.len() + c.len_utf8()))
 }
 
 fn digit_of(c: char) -> Option<u64> {

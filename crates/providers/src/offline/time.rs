@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::language::{Language, tell};
+use super::table;
 use super::talk::{Step, Talk};
 
 /// A place that a person named, and its zone as far as we know it.
@@ -143,6 +144,59 @@ pub(super) fn places(asked: &str) -> Option<Vec<Place>> {
     Some(places)
 }
 
+/// The word of a question about the time that asks for another moment than now.
+pub(super) fn other_moment(asked: &str) -> Option<&str> {
+    let words = [
+        "day after tomorrow",
+        "day before yesterday",
+        "tomorrow",
+        "yesterday",
+        "next",
+        "last",
+        "ago",
+        "later",
+        "from now",
+        "hours",
+        "days",
+        "weeks",
+        "months",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "明天",
+        "后天",
+        "昨天",
+        "前天",
+        "明年",
+        "去年",
+        "下周",
+        "上周",
+        "下个月",
+        "上个月",
+        "天后",
+        "天前",
+        "小时后",
+        "小时前",
+        "之后",
+        "之前",
+    ];
+    let lower = asked.to_ascii_lowercase();
+    asked.get(words.iter().find_map(|word| table::place_of(&lower, word))?)
+}
+
+/// What is said to a question for another moment.
+pub(super) fn refusal(language: Language, words: &str) -> String {
+    tell!(
+        language,
+        "I did not understand the part “{words}”: I can only say what time and day it is now, here or elsewhere.",
+        "我没有听懂“{words}”这部分：我只会说现在的时间和日期。"
+    )
+}
+
 /// A place that is in no table: what follows `in`, or stands before 现在.
 fn unknown(asked: &str) -> Option<String> {
     let asked = asked.trim().trim_end_matches(['?', '？', '。', '.', '!']);
@@ -240,6 +294,21 @@ impl<'a> Told<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_moment_than_now_is_noticed() {
+        for (asked, want) in [
+            ("what is the date Tomorrow?", Some("Tomorrow")),
+            ("what day is it in 3 days", Some("days")),
+            ("what day is next Friday", Some("next")),
+            ("what time was it 2 hours ago", Some("ago")),
+            ("明天星期几", Some("明天")),
+            ("what time is it", None),
+            ("今天星期几", None),
+        ] {
+            assert_eq!(other_moment(asked), want, "{asked}");
+        }
+    }
 
     #[test]
     fn a_question_about_the_time_is_known_by_its_words_and_its_places() {

@@ -9,15 +9,43 @@ use super::time::{self, Place};
 /// One of the kinds of request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
-    Read { path: String },
-    Write { path: String, text: String },
-    List { place: String, pattern: Option<String> },
-    Count { what: Counted, place: String, pattern: Option<String> },
-    Search { text: String, place: String },
-    Summarise { place: String },
-    Table { path: Option<String>, question: String },
-    Arithmetic { expression: Expression },
-    Time { places: Vec<Place> },
+    Read {
+        path: String,
+    },
+    Write {
+        path: String,
+        text: String,
+    },
+    List {
+        place: String,
+        pattern: Option<String>,
+    },
+    Count {
+        what: Counted,
+        place: String,
+        pattern: Option<String>,
+    },
+    Search {
+        text: String,
+        place: String,
+    },
+    Summarise {
+        place: String,
+    },
+    Table {
+        path: Option<String>,
+        question: String,
+    },
+    Arithmetic {
+        expression: Expression,
+    },
+    Time {
+        places: Vec<Place>,
+    },
+    /// The time at another moment than now, which this word asks for.
+    OtherTime {
+        word: String,
+    },
     Chat,
 }
 
@@ -32,6 +60,9 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Wish {
     if table.is_none()
         && let Some(places) = time::places(asked)
     {
+        if let Some(word) = time::other_moment(asked) {
+            return Wish::OtherTime { word: word.to_owned() };
+        }
         return Wish::Time { places };
     }
     if let Some(expression) = arithmetic::expression(asked) {
@@ -132,9 +163,10 @@ fn is_table(name: &str) -> bool {
     [".csv", ".tsv", ".tab"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// The request without the file that it is about.
+/// The request without the file that it is about, however often it is named.
 fn question(asked: &str, table: &Mention) -> String {
-    mentions::blank(asked, std::iter::once(table.at.clone()))
+    let same = mentions::paths(asked).into_iter().filter(|mention| mention.name == table.name);
+    mentions::blank(asked, same.map(|mention| mention.at))
 }
 
 fn folder(asked: &str, paths: &[Mention]) -> String {

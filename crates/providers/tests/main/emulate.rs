@@ -72,7 +72,7 @@ async fn a_call_becomes_an_ordinary_call_with_an_id_that_is_the_same_each_time()
 async fn what_is_trivially_wrong_is_mended() {
     check("```json\n{\"answer\": \"hi\"}\n```", Ok(said("hi"))).await;
     check("Sure {as you like}, {} and {\"example\": 1}: {\"answer\": \"hi\"} Bye {\"answer\": \"no\"}", Ok(said("hi"))).await;
-    check("<think>{{</think>{\"answer\":\"hi\",}", Ok(said("hi"))).await;
+    check("{\"answer\":\"hi\",}", Ok(said("hi"))).await;
     check("{\"answer\": \"hi\"", Ok(said("hi"))).await;
     check("{\"answer\": \"two\nlines\"}", Ok(said("two\nlines"))).await;
     check("{\"answer\": 42}", Ok(said("42"))).await;
@@ -82,6 +82,35 @@ async fn what_is_trivially_wrong_is_mended() {
     check("{\"parameters\": {\"path\": \"a\"}, \"note\": [1, {}], \"name\": \"read\"}", Ok(called("{\"path\": \"a\"}"))).await;
     check("{\"name\": \"read\", \"parameters\": \"{\\\"path\\\": \\\"a\\\"}\"}", Ok(called("{\"path\": \"a\"}"))).await;
     check("{\"name\": \"read\"}", Ok(called("{}"))).await;
+}
+
+#[tokio::test]
+async fn what_stands_in_thoughts_is_never_a_call() {
+    let call = "{\"name\":\"read\",\"parameters\":{\"path\":\"a\"}}";
+    let answer = "{\"answer\":\"no\"}";
+    for (open, close) in [
+        ("<think>", "</think>"),
+        ("\n <thinking>", "</thinking>\n"),
+        ("<reasoning>", "</reasoning>"),
+        ("<Think>", "</Think>"),
+        ("<think>", "</think><think></think>"),
+    ] {
+        let thought = format!("a < b, so I could do {call} but no");
+        let want = Reply { reasoning: thought.clone(), ..said("no") };
+        let written = format!("{open}{thought}{close}{answer}");
+        check(&written, Ok(want.clone())).await;
+        let one_by_one: Vec<String> = written.chars().map(String::from).collect();
+        let one_by_one: Vec<&str> = one_by_one.iter().map(String::as_str).collect();
+        assert_eq!(reply_to(saying(&one_by_one)).await.unwrap(), want);
+        check(&format!("{open}{thought}"), Err("stopped in its thoughts")).await;
+        check(&format!("{open}{thought}{close}{call}"), Ok(Reply { reasoning: thought, ..called("{\"path\":\"a\"}") })).await;
+    }
+    let cut = reply_to(pieces(&[&format!("<think>{call}")], Finish::Length)).await.unwrap_err();
+    assert_eq!(cut.code(), "model_cut");
+    check(&format!("I could do {call} but no</think>{answer}"), Err("the call stands among its thoughts")).await;
+    // Only before the form; in it they are text.
+    check("{\"answer\":\"<think>a</think>\"}", Ok(said("<think>a</think>"))).await;
+    check("<b> {\"answer\":\"hi\"}", Ok(said("hi"))).await;
 }
 
 #[tokio::test]

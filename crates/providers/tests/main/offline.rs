@@ -316,3 +316,26 @@ async fn at_a_human_pace_it_takes_its_time_and_stops_when_nobody_listens() {
     drop(stream);
     assert_eq!(dropped.elapsed(), Duration::ZERO);
 }
+
+#[tokio::test]
+async fn what_is_not_understood_is_said_and_not_passed_over() {
+    let sales = "date,city,amount\n2024-01-05,Paris,10\n2024-02-03,Berlin,20\n2024-03-01,Rome,\n2024-03-02,Paris,40\n";
+    let mut folder = Folder::of([
+        ("sales.csv", sales),
+        ("cn.csv", "城市,销售额\n北京,1\n上海,2\n"),
+        ("b.csv", "x\n1\n"),
+        ("big.csv", "x\n1\n"),
+    ]);
+    has(&folder.answer("sum amount in sales.csv excluding Paris").await, &["city ≠ Paris", "sum of amount: 20"]);
+    has(&folder.answer("sum amount in sales.csv without Berlin").await, &["city ≠ Berlin", "sum of amount: 50"]);
+    has(&folder.answer("cn.csv 里北京以外的销售额总和").await, &["城市 ≠ 北京", "销售额的总和：2"]);
+    has(&folder.answer("sum amount in sales.csv where city is Tokyo").await, &["0 of 4 rows where city = tokyo"]);
+    has(&folder.answer("how many rows have no amount in sales.csv").await, &["number of rows: 1"]);
+    has(&folder.answer("how many cities are in sales.csv").await, &["number of different values of city: 3"]);
+    has(&folder.answer("sum amount in sales.csv for Tokyo").await, &["I did not understand the part “Tokyo”"]);
+    has(&folder.answer("15% of the total amount in sales.csv").await, &["I did not understand the part “15%”"]);
+    has(&folder.answer("compare sales.csv and b.csv").await, &["I did not understand the part “compare and b.csv”"]);
+    has(&folder.answer("cn.csv 里深圳的销售额总和").await, &["我没有听懂“深圳”这部分"]);
+    has(&folder.answer("what is the date tomorrow").await, &["I did not understand the part “tomorrow”"]);
+    has(&folder.answer("analyse missing.csv").await, &["There is no file `missing.csv`", "none is called nearly so"]);
+}

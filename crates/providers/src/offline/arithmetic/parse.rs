@@ -202,13 +202,12 @@ fn tokens(text: &str) -> Option<Vec<Token>> {
             at += c.len_utf8();
         } else if let Some((written, end)) = numerals::digits(rest) {
             at += end;
-            let unit = text[at..].chars().next().and_then(|c| Some((c, numerals::unit(c)?)));
-            if let Some((c, unit)) = unit {
+            if let Some((unit, end)) = numerals::unit_behind(&text[at..]) {
                 let Token::Number(value, _) = number(&written)? else { return None };
                 let value = value * BigRational::from_integer(unit.into());
                 let (shown, is_exact) = super::evaluate::shown(&value);
                 tokens.push(Token::Number(value, if is_exact { shown } else { written }));
-                at += c.len_utf8();
+                at += end;
             } else {
                 tokens.push(number(&written)?);
             }

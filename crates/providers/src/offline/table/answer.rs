@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::columns::{Aggregate, Column, Figure, Kind, Table, month_of};
+use super::columns::{Aggregate, Column, Figure, Kind, Table, iso, month_of};
 use super::question::{Filter, Key, Question, Top};
 use super::words::Relation;
 use crate::offline::language::{Language, tell};
@@ -127,6 +127,16 @@ impl Report<'_> {
             }
         }
         if lines.is_empty() {
+            let some = self.question.targets.iter().map(|column| &table.columns[*column]).find(|column| column.known > 0);
+            if let Some(column) = some {
+                let filled = (0..table.rows).filter(|&row| !column.is_empty(row)).count();
+                let (known, name) = (column.known, &column.name);
+                return tell!(
+                    language,
+                    "\nOf {filled} filled cells of `{name}` only {known} held a number, so I cannot reckon with it.",
+                    "\n“{name}”的 {filled} 个非空格里只有 {known} 个是数字，没法计算。"
+                );
+            }
             let names: Vec<_> =
                 self.question.targets.iter().map(|column| format!("`{}`", table.columns[*column].name)).collect();
             return tell!(
@@ -139,7 +149,8 @@ impl Report<'_> {
         let columns = self.numbers();
         let check = columns.first().filter(|_| self.question.aggregates.iter().any(|aggregate| ALL.contains(aggregate)));
         let check = check.map_or_else(String::new, |column| self.check_column(*column));
-        format!("{}{check}", lines.concat())
+        let odd = self.odd(columns.iter().map(|column| &table.columns[*column]));
+        format!("{}{odd}{check}", lines.concat())
     }
 
     fn figure(&self, aggregate: Aggregate, column: usize) -> String {
@@ -244,7 +255,8 @@ impl Report<'_> {
                 tell!(language, " It is {}, with {figure}.", "答案是{}：{figure}。", key.join(" / "))
             },
         );
-        format!("{best}\n\n{}{rest}\n{}", markdown(&header, body), self.check_groups(&groups, &figures))
+        let odd = self.odd(self.numbers().iter().map(|column| &table.columns[*column]));
+        format!("{best}\n\n{}{rest}\n{}{odd}", markdown(&header, body), self.check_groups(&groups, &figures))
     }
 
     fn check_groups(&self, groups: &BTreeMap<Vec<String>, Vec<usize>>, figures: &[(Aggregate, Option<usize>)]) -> String {
@@ -415,19 +427,7 @@ impl Report<'_> {
             });
             body.push_str(&format!("{}{}", if body.is_empty() { "\n\n" } else { "\n" }, markdown(&header, rows)));
         }
-        let odd: Vec<String> = numbers
-            .iter()
-            .filter(|column| column.odd() > 0)
-            .map(|column| {
-                tell!(
-                    language,
-                    "\nNote: {} cells of `{}` are no numbers and were left out.",
-                    "\n说明：“{1}”有 {0} 个格不是数字，没有计入。",
-                    column.odd(),
-                    column.name
-                )
-            })
-            .collect();
+        let odd = self.odd(numbers.iter().copied());
         let commas: Vec<_> =
             numbers.iter().filter(|column| column.point == Point::Comma).map(|column| format!("`{}`", column.name)).collect();
         let commas = if commas.is_empty() {
@@ -439,7 +439,22 @@ impl Report<'_> {
             .first()
             .and_then(|first| columns.iter().find(|column| self.table.columns[**column].name == first.name))
             .map_or_else(String::new, |column| self.check_column(*column));
-        format!("{}{}{commas}{check}", body.trim_end(), odd.concat())
+        format!("{}{odd}{commas}{check}", body.trim_end())
+    }
+
+    /// How many cells were left out for they are no numbers.
+    fn odd<'c>(&self, columns: impl Iterator<Item = &'c Column>) -> String {
+        let language = self.language;
+        let notes = columns.filter(|column| column.odd(self.rows) > 0).map(|column| {
+            let (odd, name) = (column.odd(self.rows), &column.name);
+            let filled = self.rows.iter().filter(|&&row| !column.is_empty(row)).count();
+            tell!(
+                language,
+                "\nNote: of {filled} filled cells of `{name}` {odd} held no number and stayed out.",
+                "\n说明：“{name}”的 {filled} 个非空格里有 {odd} 个不是数字，没有计入。"
+            )
+        });
+        notes.collect()
     }
 
     fn gaps(&self, column: &Column) -> usize {
@@ -484,17 +499,28 @@ fn meets(table: &Table, filter: &Filter, row: usize) -> bool {
     let cell = column.cells[row].trim().to_ascii_lowercase();
     let is_one = |value: &String| match (column.numbers[row], Exact::parse(value, Point::Dot)) {
         (Some(number), Some(value)) => number == value,
+        _ if column.kind == Kind::Date && iso(value).is_some() => {
+            iso(&cell).zip(iso(value)).is_some_and(|(cell, value)| cell.starts_with(&value))
+        }
         _ => cell == *value,
     };
     let compared = filter.values.first().and_then(|value| match column.kind {
         Kind::Number => Some(column.numbers[row]?.cmp(&Exact::parse(value, Point::Dot)?)),
-        Kind::Date if !cell.is_empty() => Some(cell.replace('/', "-").as_str().cmp(value.replace('/', "-").as_str())),
+        Kind::Date => {
+            // A month is compared with months, a year with years.
+            let (cell, value) = (iso(&cell)?, iso(value)?);
+            Some(cell.get(..value.len()).unwrap_or(&cell).cmp(value.as_str()))
+        }
         _ => None,
     });
     match filter.relation {
         Relation::Is => filter.values.iter().any(is_one),
         Relation::IsNot => !filter.values.iter().any(is_one),
         Relation::Contains => filter.values.iter().any(|value| cell.contains(value.as_str())),
+        Relation::ContainsNot => !filter.values.iter().any(|value| cell.contains(value.as_str())),
+        Relation::Begins => filter.values.iter().any(|value| cell.starts_with(value.as_str())),
+        Relation::Empty => column.is_empty(row),
+        Relation::Filled => !column.is_empty(row),
         Relation::More => compared.is_some_and(|order| order.is_gt()),
         Relation::Less => compared.is_some_and(|order| order.is_lt()),
         Relation::AtLeast => compared.is_some_and(|order| order.is_ge()),
@@ -513,6 +539,10 @@ fn conditions(language: Language, table: &Table, question: &Question) -> String 
             Relation::AtLeast => "≥",
             Relation::AtMost => "≤",
             Relation::Contains => "~",
+            Relation::ContainsNot => "!~",
+            Relation::Begins => "^",
+            Relation::Empty => return tell!(language, "{} is empty", "{} 为空", column.name),
+            Relation::Filled => return tell!(language, "{} is not empty", "{} 不为空", column.name),
         };
         // As it stands in the table, not in the lower case of the question.
         let spelled = |value: &String| {

@@ -23,6 +23,8 @@ pub(super) struct Column {
     /// The cells of a column of numbers, where they are some.
     pub(super) numbers: Vec<Option<Exact>>,
     pub(super) point: Point,
+    /// Cells that would be numbers, in a column of any kind.
+    pub(super) known: usize,
 }
 
 /// What a column holds.
@@ -83,7 +85,7 @@ impl Column {
         let dates = cells.iter().filter(|cell| month_of(cell).is_some()).count();
         let kind = if given == 0 {
             Kind::Empty
-        } else if known * 10 >= given * 8 && !(names_rows(&name) && are_different(&cells)) {
+        } else if known * 2 > given && !(names_rows(&name) && are_different(&cells)) {
             Kind::Number
         } else if dates == given {
             Kind::Date
@@ -91,23 +93,24 @@ impl Column {
             Kind::Text
         };
         let numbers = if kind == Kind::Number { numbers } else { vec![None; cells.len()] };
-        Self { name, kind, cells, numbers, point }
+        Self { name, kind, cells, numbers, point, known }
     }
 
     /// Cells that hold nothing.
     pub(super) fn gaps(&self) -> usize {
-        let is_gap = |cell: &&String| if self.kind == Kind::Number { is_gap(cell) } else { cell.trim().is_empty() };
-        self.cells.iter().filter(is_gap).count()
+        (0..self.cells.len()).filter(|&row| self.is_empty(row)).count()
     }
 
-    /// Cells of a column of numbers that are none.
-    pub(super) fn odd(&self) -> usize {
-        match self.kind {
-            Kind::Number => {
-                self.cells.iter().zip(&self.numbers).filter(|(cell, number)| number.is_none() && !is_gap(cell)).count()
-            }
-            Kind::Date | Kind::Text | Kind::Empty => 0,
-        }
+    /// Whether the cell of a row holds nothing.
+    pub(super) fn is_empty(&self, row: usize) -> bool {
+        let cell = &self.cells[row];
+        if self.kind == Kind::Number { is_gap(cell) } else { cell.trim().is_empty() }
+    }
+
+    /// Cells of a column of numbers that are none, among some rows.
+    pub(super) fn odd(&self, rows: &[usize]) -> usize {
+        let is_odd = |row: &&usize| self.kind == Kind::Number && self.numbers[**row].is_none() && !self.is_empty(**row);
+        rows.iter().filter(is_odd).count()
     }
 
     /// What some of the rows come to; none where there is nothing to go by.
@@ -184,6 +187,18 @@ fn point_of(cells: &[String]) -> Point {
     if only_with(Point::Comma, Point::Dot) && !only_with(Point::Dot, Point::Comma) { Point::Comma } else { Point::Dot }
 }
 
+/// A date that begins with its year, as far as it goes: `2024`, `2024-05`, `2024-05-07`.
+pub(super) fn iso(text: &str) -> Option<String> {
+    let text = text.trim();
+    let year = text.trim_end_matches('年');
+    if year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(year.to_owned());
+    }
+    let month = month_of(text)?;
+    let day = text.split(['-', '/', '.', '年', '月', '日', 'T', 't', ' ']).nth(2).filter(|day| !day.is_empty());
+    Some(day.map_or(month.clone(), |day| format!("{month}-{day:0>2}")))
+}
+
 /// Year and month of a date that begins with its year, as `2024-05`.
 pub(super) fn month_of(cell: &str) -> Option<String> {
     let mut parts = cell.trim().split(['-', '/', '.', '年', '月', '日', 'T', ' ']);
@@ -213,6 +228,8 @@ mod tests {
             (&["1,5", "2,25", "1.234,5"], Kind::Number),
             (&["$1", "2%", "-3"], Kind::Number),
             (&["1", "2", "3", "4", "x"], Kind::Number),
+            (&["1", "2", "x"], Kind::Number),
+            (&["1", "x"], Kind::Text),
             (&["1", "x", "y"], Kind::Text),
             (&["2024-01-02", "2024/1/3", ""], Kind::Date),
             (&["2024-13-02"], Kind::Text),
@@ -221,7 +238,7 @@ mod tests {
         ] {
             assert_eq!(column(cells).kind, want, "{cells:?}");
         }
-        assert_eq!((column(&["1", "2", "3", "4", "x", "-"]).odd(), column(&["1", "-", ""]).gaps()), (1, 2));
+        assert_eq!((column(&["1", "2", "3", "4", "x", "-"]).odd(&[0, 1, 2, 3, 4, 5]), column(&["1", "-", ""]).gaps()), (1, 2));
     }
 
     #[test]

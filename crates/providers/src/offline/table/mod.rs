@@ -2,7 +2,9 @@
 
 mod answer;
 mod columns;
+mod conditions;
 mod csv;
+mod leftover;
 mod names;
 mod question;
 mod words;
@@ -48,6 +50,11 @@ pub(super) fn is_question(lower: &str, was_named: bool) -> bool {
     }
     let kinds = [figures, groups, tops, filters, tables];
     kinds.iter().filter(|is_so| **is_so).count() >= 2 || words::has(lower, &["csv", "tsv"])
+}
+
+/// Where a word stands in a text that is in lower case, as a word of its own.
+pub(super) fn place_of(lower: &str, word: &str) -> Option<std::ops::Range<usize>> {
+    words::places(lower, word).into_iter().next()
 }
 
 pub(super) fn analyse(talk: &mut Talk<'_>, path: Option<&str>, asked: &str) -> Step<String> {
@@ -161,6 +168,14 @@ fn puzzled(language: Language, path: &str, table: &Table, puzzle: &Puzzle) -> St
             language,
             "Which column do you mean with “{words}”? The columns of `{path}` are {names}.",
             "“{words}”指的是哪一列？`{path}` 的列有：{names}。"
+        ),
+        Puzzle::Words(words) => tell!(
+            language,
+            "I did not understand the part “{words}”, so I reckon nothing rather than something else. The columns of `{path}` are \
+             {names}. I understand figures, groups, an order, and conditions such as `COLUMN > 5`, `COLUMN is VALUE` or \
+             `excluding VALUE` with values that occur in the table.",
+            "我没有听懂“{words}”这部分，所以不去算别的东西。`{path}` 的列有：{names}。我听得懂指标、分组、排序，以及“列 大于 5”、\
+             “列 是 值”、“除了 值”这样的条件（值要在表里出现）。"
         ),
         Puzzle::Or => tell!(
             language,

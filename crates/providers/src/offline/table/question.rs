@@ -5,9 +5,9 @@
 use std::ops::Range;
 
 use super::columns::{Aggregate, Kind, Table};
+use super::leftover;
 use super::names::{self, Named};
-use super::words::{self, AGGREGATES, FILLERS, GROUPING, RELATIONS, Relation, WHICH};
-use crate::offline::number::{Exact, Point};
+use super::words::{self, AGGREGATES, FILLERS, GROUPING, Relation, WHICH};
 use crate::offline::numerals;
 
 /// What is asked of a table.
@@ -57,6 +57,8 @@ pub(super) enum Puzzle {
     NoColumn(String),
     /// Which column is to be compared is not said.
     Compared(String),
+    /// Words that may change what is asked.
+    Words(String),
     /// One condition or the other, which is more than this grammar has.
     Or,
 }
@@ -69,14 +71,19 @@ pub(super) fn parse(asked: &str, table: &Table) -> Result<Question, Puzzle> {
     let names = named.iter().map(|one| one.at.clone()).filter(|at| !["cheapest", "贵", "便宜"].contains(&&lower[at.clone()]));
     let open = mask(&lower, names);
     let mut reader = Reader { table, open, lower, named, question: Question { taken, ..Question::default() } };
-    reader.filters()?;
+    reader.empties();
+    reader.ranges()?;
+    reader.filters();
     reader.values();
     reader.loose_filters()?;
+    reader.dates();
     reader.top();
     reader.aggregates();
+    reader.distinct();
     reader.roles();
     reader.periods();
     reader.unknown()?;
+    reader.leftover(asked)?;
     reader.settle();
     Ok(reader.question)
 }
@@ -90,134 +97,57 @@ fn mask(text: &str, ranges: impl Iterator<Item = Range<usize>>) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-struct Reader<'a> {
-    table: &'a Table,
-    lower: String,
+/// A question that is being understood.
+pub(super) struct Reader<'a> {
+    pub(super) table: &'a Table,
+    pub(super) lower: String,
     /// `lower` without what has been understood.
-    open: String,
+    pub(super) open: String,
     /// Columns that stand in the text and have no part in it yet.
-    named: Vec<Named>,
-    question: Question,
+    pub(super) named: Vec<Named>,
+    pub(super) question: Question,
 }
 
 impl Reader<'_> {
-    fn take(&mut self, range: Range<usize>) {
+    pub(super) fn take(&mut self, range: Range<usize>) {
         self.open = mask(&self.open, std::iter::once(range));
     }
 
-    /// `price > 100`, `city is Paris`, 金额大于100.
-    fn filters(&mut self) -> Result<(), Puzzle> {
-        let mut used = Vec::new();
-        for n in 0..self.named.len() {
-            let Named { at, column } = self.named[n].clone();
-            let Some((relation, value, end)) = self.condition(at.end, Some(column)) else { continue };
-            used.push(n);
-            self.take(at.start..end);
-            self.question.filters.push(Filter { column, relation, values: vec![value] });
+    pub(super) fn filter(&mut self, column: usize, relation: Relation, values: Vec<String>) {
+        self.question.filters.push(Filter { column, relation, values });
+    }
+
+    /// `how many cities`: of a text, how many there are.
+    fn distinct(&mut self) {
+        let counts = AGGREGATES.iter().filter(|(_, aggregate)| *aggregate == Aggregate::Count);
+        let is_counted = |one: &Named| {
+            let before = trimmed(&self.lower[..one.at.start]);
+            let bare = words::ends_with(before, "of").unwrap_or(before).trim_end();
+            let asks = |word: &str| words::ends_with(before, word).or_else(|| words::ends_with(bare, word)).is_some();
+            self.table.columns[one.column].kind == Kind::Text && counts.clone().any(|(word, _)| asks(word))
+        };
+        if self.named.iter().any(is_counted) {
+            self.question.aggregates.retain(|aggregate| *aggregate != Aggregate::Count);
+            if !self.question.aggregates.contains(&Aggregate::Distinct) {
+                self.question.aggregates.push(Aggregate::Distinct);
+            }
         }
-        let mut n = 0;
-        self.named.retain(|_| {
-            n += 1;
-            !used.contains(&(n - 1))
-        });
-        if self.question.filters.len() > 1 && words::has(&self.open, &["or", "或者", "或"]) {
+    }
+
+    /// Words that are left and may stand for a condition.
+    fn leftover(&self, asked: &str) -> Result<(), Puzzle> {
+        let filters = &self.question.filters;
+        if filters.len() > 1 && words::has(&self.open, &["or", "或者", "或"]) {
             return Err(Puzzle::Or);
         }
-        Ok(())
-    }
-
-    /// A relation and a value at a place of the text, and where they end.
-    fn condition(&self, at: usize, column: Option<usize>) -> Option<(Relation, String, usize)> {
-        let rest = self.lower[at..].trim_start();
-        let rest = ["的值", "值"].iter().find_map(|word| rest.strip_prefix(word)).unwrap_or(rest).trim_start();
-        let bare =
-            rest.strip_prefix("is ").map(str::trim_start).filter(|rest| rest.starts_with(['>', '<', '=', '!', '≥', '≤']));
-        let rest = bare.unwrap_or(rest);
-        let (word, relation) = RELATIONS.iter().find(|(word, _)| words::begins_with(rest, word))?;
-        let behind = &rest[word.len()..];
-        let start = self.lower.len() - behind.trim_start().len();
-        let (value, end) = value_at(&self.lower, start)?;
-        let is_weak = ["is", "是", "为", "is not", "不是"].contains(word);
-        if let Some(column) = column {
-            let column = &self.table.columns[column];
-            let needs_number = matches!(relation, Relation::AtLeast | Relation::AtMost | Relation::More | Relation::Less);
-            let is_number = Exact::parse(&value, Point::Dot).is_some();
-            if column.kind == Kind::Number && (needs_number || *relation == Relation::Is) && !is_number {
-                return None;
-            }
-            // `what is` and 是多少 are no conditions.
-            if is_weak && !column.cells.iter().any(|cell| cell.trim().to_ascii_lowercase() == value) {
-                return None;
-            }
+        if let Some(words) = leftover::part(asked, &self.open) {
+            return Err(Puzzle::Words(words));
         }
-        Some((*relation, value, end))
-    }
-
-    /// `in Paris`, 北京的: a value of a column of text that stands in the question.
-    fn values(&mut self) {
-        let mut found: Vec<(Range<usize>, usize, String)> = Vec::new();
-        for column in self.table.of_kind(Kind::Text) {
-            let mut cells: Vec<&str> = self.table.columns[column].cells.iter().map(|cell| cell.trim()).collect();
-            cells.sort_unstable();
-            cells.dedup();
-            for cell in cells {
-                let value = cell.to_ascii_lowercase();
-                let is_telling = value.chars().count() >= 2
-                    && value.contains(char::is_alphabetic)
-                    && !FILLERS.contains(&value.as_str())
-                    && !AGGREGATES.iter().any(|(word, _)| *word == value);
-                if is_telling
-                    && !self.question.filters.iter().any(|filter| filter.column == column && filter.values[0] == value)
-                {
-                    found.extend(words::places(&self.open, &value).into_iter().map(|at| (at, column, value.clone())));
-                }
-            }
+        let clause = ["where", "whose"].iter().find_map(|word| words::places(&self.open, word).into_iter().next());
+        match clause.filter(|_| filters.is_empty()) {
+            Some(clause) => Err(Puzzle::Words(asked[clause.start..].trim().to_owned())),
+            None => Ok(()),
         }
-        found.sort_by_key(|(at, column, _)| (usize::MAX - at.len(), at.start, *column));
-        for (at, column, value) in found {
-            if self.open[at.clone()].starts_with('\u{1}') {
-                continue;
-            }
-            self.take(at);
-            let filters = &mut self.question.filters;
-            match filters.iter_mut().find(|filter| filter.column == column && filter.relation == Relation::Is) {
-                Some(filter) if !filter.values.contains(&value) => filter.values.push(value),
-                Some(_) => {}
-                None => filters.push(Filter { column, relation: Relation::Is, values: vec![value] }),
-            }
-        }
-    }
-
-    /// `orders over 100`: a comparison that stands behind no column.
-    fn loose_filters(&mut self) -> Result<(), Puzzle> {
-        let numbers = self.table.of_kind(Kind::Number);
-        let mut at = 0;
-        while at < self.open.len() {
-            let is_border =
-                self.open.is_char_boundary(at) && !(at > 0 && self.open[..at].ends_with(|c: char| c.is_ascii_alphanumeric()));
-            let condition = is_border.then(|| self.condition_here(at)).flatten();
-            let Some((relation, value, end)) = condition else {
-                at += 1;
-                continue;
-            };
-            let named: Vec<usize> = self.named.iter().map(|one| one.column).filter(|column| numbers.contains(column)).collect();
-            let column = match (&named[..], &numbers[..]) {
-                ([only], _) | ([], [only]) => *only,
-                _ => return Err(Puzzle::Compared(self.lower[at..end].trim().to_owned())),
-            };
-            self.question.filters.push(Filter { column, relation, values: vec![value] });
-            self.take(at..end);
-            at = end;
-        }
-        Ok(())
-    }
-
-    fn condition_here(&self, at: usize) -> Option<(Relation, String, usize)> {
-        let rest = &self.open[at..];
-        let compares = |relation: &Relation| !matches!(relation, Relation::Is | Relation::IsNot | Relation::Contains);
-        RELATIONS.iter().find(|(word, relation)| words::begins_with(rest, word) && compares(relation))?;
-        let (relation, value, end) = self.condition(at, None)?;
-        Exact::parse(&value, Point::Dot).is_some().then_some((relation, value, end))
     }
 
     /// `top 5`, `3 cheapest`, 前三名, 最高的 5 个.
@@ -506,7 +436,7 @@ fn next_word(rest: &str) -> Option<String> {
 }
 
 /// What stands before a column, without articles.
-fn trimmed(mut before: &str) -> &str {
+pub(super) fn trimmed(mut before: &str) -> &str {
     loop {
         before = before.trim_end();
         let shorter = ["the", "a", "an", "their", "its", "column", "列"].iter().find_map(|word| words::ends_with(before, word));
@@ -527,38 +457,4 @@ fn without_figures(mut before: &str) -> &str {
             None => return before,
         }
     }
-}
-
-/// The value of a condition, which begins at `start`, and where it ends.
-fn value_at(lower: &str, start: usize) -> Option<(String, usize)> {
-    let rest = &lower[start..];
-    let quotes = [('"', '"'), ('\'', '\''), ('“', '”'), ('「', '」'), ('`', '`')];
-    if let Some((open, close)) = quotes.iter().find(|(open, _)| rest.starts_with(*open)) {
-        let inner = &rest[open.len_utf8()..];
-        let end = inner.find(*close)?;
-        return Some((inner[..end].to_owned(), start + open.len_utf8() + end + close.len_utf8()));
-    }
-    let signed = rest.strip_prefix(['-', '−']).map_or((rest, ""), |rest| (rest, "-"));
-    let unpriced = signed.0.trim_start_matches(['$', '€', '£', '¥', '￥']);
-    if let Some((number, end)) = numerals::digits(unpriced) {
-        let mut at = start + (rest.len() - unpriced.len()) + end;
-        let unit = lower[at..].chars().next().and_then(|c| Some((c, numerals::unit(c)?)));
-        let mut value = format!("{}{number}", signed.1);
-        if let Some((c, unit)) = unit {
-            let scaled = Exact::parse(&value, Point::Dot)?;
-            value = scaled.times(unit)?.to_string();
-            at += c.len_utf8();
-        }
-        let is_date = lower[at..].starts_with(['-', '/']) && lower[at + 1..].starts_with(|c: char| c.is_ascii_digit());
-        if !is_date && !lower[at..].starts_with(|c: char| c.is_ascii_alphabetic()) {
-            return Some((value, at));
-        }
-    }
-    let stops = [
-        " and ", " or ", " by ", " per ", " in ", " group", " sort", " order", " with ", " where ", ",", "，", "。", "？", "?",
-        "的", "且", "并", "和", "时", "、", "；", ";",
-    ];
-    let end = stops.iter().filter_map(|stop| rest.find(stop)).min().unwrap_or(rest.len());
-    let value = rest[..end].trim().trim_end_matches(['.', '!', '！']);
-    (!value.is_empty() && value.chars().count() <= 60 && !value.contains('\u{1}')).then(|| (value.to_owned(), start + end))
 }

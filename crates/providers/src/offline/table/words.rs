@@ -14,6 +14,10 @@ pub(super) enum Relation {
     Is,
     IsNot,
     Contains,
+    ContainsNot,
+    Begins,
+    Empty,
+    Filled,
 }
 
 /// The spellings of each relation; of two that begin alike the longer one first.
@@ -65,6 +69,21 @@ pub(super) const RELATIONS: &[(&str, Relation)] = &[
     ("equals", Relation::Is),
     ("containing", Relation::Contains),
     ("contains", Relation::Contains),
+    ("does not contain", Relation::ContainsNot),
+    ("doesn't contain", Relation::ContainsNot),
+    ("not containing", Relation::ContainsNot),
+    ("starts with", Relation::Begins),
+    ("starting with", Relation::Begins),
+    ("begins with", Relation::Begins),
+    ("beginning with", Relation::Begins),
+    ("is after", Relation::More),
+    ("is before", Relation::Less),
+    ("later than", Relation::More),
+    ("earlier than", Relation::Less),
+    ("after", Relation::More),
+    ("before", Relation::Less),
+    ("since", Relation::AtLeast),
+    ("until", Relation::AtMost),
     ("is", Relation::Is),
     ("大于或等于", Relation::AtLeast),
     ("大于等于", Relation::AtLeast),
@@ -90,6 +109,11 @@ pub(super) const RELATIONS: &[(&str, Relation)] = &[
     ("少于", Relation::Less),
     ("不到", Relation::Less),
     ("等于", Relation::Is),
+    ("不包含", Relation::ContainsNot),
+    ("不包括", Relation::ContainsNot),
+    ("不含", Relation::ContainsNot),
+    ("晚于", Relation::More),
+    ("早于", Relation::Less),
     ("包含", Relation::Contains),
     ("含有", Relation::Contains),
     ("是", Relation::Is),
@@ -110,6 +134,56 @@ pub(super) const RELATIONS: &[(&str, Relation)] = &[
     ("=", Relation::Is),
     ("＝", Relation::Is),
 ];
+
+/// Relations that only dates have.
+pub(super) const TEMPORAL: &[&str] =
+    &["is after", "is before", "later than", "earlier than", "after", "before", "since", "until", "晚于", "早于"];
+
+/// Words before a value that leave it out, the longer first, and words behind it.
+pub(super) const EXCLUDING: &[&str] = &[
+    "excluding",
+    "exclude",
+    "except for",
+    "except in",
+    "except",
+    "without",
+    "not counting",
+    "leaving out",
+    "apart from",
+    "aside from",
+    "other than",
+    "outside of",
+    "outside",
+    "but not",
+    "but",
+    "not in",
+    "not for",
+    "not from",
+    "not of",
+    "not",
+    "除去",
+    "除了",
+    "除开",
+    "除",
+    "不包括",
+    "不包含",
+    "不含",
+    "不算",
+    "不计",
+    "不要",
+    "排除",
+    "剔除",
+    "去掉",
+    "不在",
+    "不是",
+    "非",
+];
+pub(super) const EXCLUDED: &[&str] = &["以外", "之外", "除外", "外"];
+
+/// Words before a column that want it empty, words behind it that do, and words behind it that want the opposite.
+pub(super) const LACKING: &[&str] = &["no", "without", "missing", "lacking", "没有", "缺少", "缺"];
+pub(super) const EMPTY: &[&str] = &["is empty", "is missing", "is blank", "are empty", "are missing", "为空", "是空", "缺失"];
+pub(super) const FILLED: &[&str] = &["is not empty", "is not missing", "is not blank", "is filled", "不为空", "不是空"];
 
 /// Words that ask for a figure.
 pub(super) const AGGREGATES: &[(&str, Aggregate)] = &[
