@@ -3,6 +3,7 @@
 //! A [`Workbench`] holds tools and runs them; [`built_ins`] are those that come with Polis, confined to a [`Workspace`].
 //! To add one: one file, one line in [`built_ins`]. Nothing here decides who may use which tool.
 
+mod edit_file;
 mod glob;
 mod list_files;
 mod now;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use polis_ports::{Clock, Tool};
 
+pub use edit_file::EditFile;
 pub use list_files::ListFiles;
 pub use now::Now;
 pub use read_file::ReadFile;
@@ -32,6 +34,7 @@ pub fn built_ins(workspace: &Workspace, clock: Arc<dyn Clock>) -> Vec<Box<dyn To
     vec![
         Box::new(ReadFile::new(workspace.clone())),
         Box::new(WriteFile::new(workspace.clone())),
+        Box::new(EditFile::new(workspace.clone())),
         Box::new(ListFiles::new(workspace.clone())),
         Box::new(SearchFiles::new(workspace.clone())),
         Box::new(Now::new(clock)),

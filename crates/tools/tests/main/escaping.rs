@@ -22,6 +22,7 @@ async fn check(bench: &Bench, outside: &tempfile::TempDir, path: &str, want: &st
     let written = bench.bad("write_file", json!({ "path": path, "content": "overwritten" })).await;
     assert!(!written.contains("the secret"), "write {path:?}: {written}");
     for (tool, arguments) in [
+        ("edit_file", json!({ "path": path, "edits": [{ "old_text": "the", "new_text": "no" }] })),
         ("list_files", json!({ "path": path, "recursive": true, "hidden": true })),
         ("search_files", json!({ "path": path, "text": "secret" })),
     ] {

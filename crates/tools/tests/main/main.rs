@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod bench;
+mod editing;
 mod escaping;
 mod listing;
 mod reading;
