@@ -9,6 +9,10 @@ mod list_files;
 mod now;
 mod read_file;
 mod results;
+#[cfg(target_os = "linux")]
+mod run_command;
+#[cfg(target_os = "linux")]
+pub mod sandbox;
 mod search_files;
 mod text;
 mod walk;
@@ -24,6 +28,8 @@ pub use edit_file::EditFile;
 pub use list_files::ListFiles;
 pub use now::Now;
 pub use read_file::ReadFile;
+#[cfg(target_os = "linux")]
+pub use run_command::{Commands, RunCommand};
 pub use search_files::SearchFiles;
 pub use workbench::{DuplicateTool, Workbench};
 pub use workspace::{Workspace, WorkspaceError};

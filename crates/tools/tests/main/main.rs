@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod bench;
+#[cfg(target_os = "linux")]
+mod commands;
 mod editing;
 mod escaping;
 mod listing;

@@ -1,0 +1,7 @@
+//! The sandbox's own program, for whoever cannot start itself again: tests, and programs that embed the tools.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    polis_tools::sandbox::enter().unwrap_or(ExitCode::FAILURE)
+}
