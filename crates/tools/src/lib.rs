@@ -4,6 +4,8 @@
 //! To add one: one file, one line in [`built_ins`]. Nothing here decides who may use which tool.
 
 mod edit_file;
+mod fetch;
+mod fetch_url;
 mod glob;
 mod list_files;
 mod now;
@@ -25,6 +27,8 @@ use std::sync::Arc;
 use polis_ports::{Clock, Tool};
 
 pub use edit_file::EditFile;
+pub use fetch::{Allowed, BadRule, Resolver, SystemResolver};
+pub use fetch_url::FetchUrl;
 pub use list_files::ListFiles;
 pub use now::Now;
 pub use read_file::ReadFile;

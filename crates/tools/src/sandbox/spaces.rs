@@ -98,7 +98,7 @@ fn hide(closed: &Path, workspace: &Path) -> io::Result<()> {
     pin(closed, workspace)?;
     if found.is_dir() {
         let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount("polis", closed, "tmpfs", flags, c"mode=0,size=4k")?;
+        mount("polis", closed, "tmpfs", flags, c"mode=555,size=4k")?;
     } else {
         mount_bind("/dev/null", closed)?;
     }

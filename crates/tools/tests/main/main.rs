@@ -7,6 +7,7 @@ mod bench;
 mod commands;
 mod editing;
 mod escaping;
+mod fetching;
 mod listing;
 mod reading;
 mod searching;
