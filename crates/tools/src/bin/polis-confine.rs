@@ -2,6 +2,12 @@
 
 use std::process::ExitCode;
 
+#[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     polis_tools::sandbox::enter().unwrap_or(ExitCode::FAILURE)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    ExitCode::FAILURE
 }

@@ -32,7 +32,9 @@ fn guard(control: &UnixStream) -> io::Result<()> {
     {
         return tell(control, &Report::NoNamespaces(error.to_string()));
     }
-    let missing: Vec<&PathBuf> = order.closed.iter().filter(|path| path.symlink_metadata().is_err()).collect();
+    // Without namespaces nothing can be made where something is closed.
+    let is_missing = |path: &&PathBuf| order.namespaces && path.symlink_metadata().is_err();
+    let missing: Vec<&PathBuf> = order.closed.iter().filter(is_missing).collect();
     let (ours, mut child) = match start(&order) {
         Ok(started) => started,
         Err(error) => return tell(control, &Report::Failed(format!("it cannot be started: {error}"))),
@@ -40,8 +42,10 @@ fn guard(control: &UnixStream) -> io::Result<()> {
     let relayed = relay(control, &ours);
     end(&mut child, order.namespaces)?;
     for path in missing {
-        // What nobody may touch did not exist, and does now: a command made it.
-        let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
+        // What is closed to commands was not there, and is now. Nobody may take it for what a person wrote, but a person may have.
+        let mut aside = path.clone().into_os_string();
+        aside.push(".set-aside");
+        let _ = std::fs::rename(path, aside);
     }
     relayed.and_then(|last| (&mut &*control).write_all(&last))
 }
@@ -82,7 +86,10 @@ fn end(child: &mut Child, namespaces: bool) -> io::Result<()> {
     // In namespaces the child is the first process of its own, and the kernel ends all others with it.
     child.kill()?;
     child.wait()?;
-    while !namespaces {
+    if namespaces {
+        return Ok(());
+    }
+    loop {
         sweep();
         match wait(WaitOptions::empty()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
