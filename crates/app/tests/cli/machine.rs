@@ -63,3 +63,36 @@ fn a_command_runs_in_the_workspace_and_sees_neither_the_data_nor_a_key() {
         assert!(!said.contains(secret), "{secret}: {said}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_ends_when_polis_is_killed() {
+    let home = Home::new();
+    let mark = format!("7{}", std::process::id());
+    let command = format!("setsid sleep {mark} & echo x > begun; sleep {mark}");
+    let model = ModelServer::start(vec![Reply::Call("run_command", json!({ "command": command }))]);
+    // Where there are no namespaces, nothing new can be made beside the data.
+    std::fs::create_dir(home.path().join("work")).unwrap();
+    let settings = settings(&model, "commands = true");
+    home.write("polis.toml", &format!("workspace = \"work\"\n{settings}"));
+    let mut run = home.command(&["run", "go", "--approve", "all"]).env("OPENAI_API_KEY", "k").spawn().unwrap();
+    until(|| home.path().join("work/begun").exists());
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let is_running = || {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+        lines.any(|line| String::from_utf8_lossy(&line).contains(&mark))
+    };
+    until(|| !is_running());
+}
+
+/// Looks again and again, for half a minute at most.
+#[cfg(target_os = "linux")]
+fn until(holds: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !holds() {
+        assert!(start.elapsed().as_secs() < 30, "it never came to hold");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
