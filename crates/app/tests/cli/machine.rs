@@ -72,10 +72,13 @@ fn a_command_ends_when_polis_is_killed() {
     let command = format!("setsid sleep {mark} & echo x > begun; sleep {mark}");
     let model = ModelServer::start(vec![Reply::Call("run_command", json!({ "command": command }))]);
     // Where there are no namespaces, nothing new can be made beside the data.
+    let private = home.path().join("private");
     std::fs::create_dir(home.path().join("work")).unwrap();
+    std::fs::create_dir(&private).unwrap();
     let settings = settings(&model, "commands = true");
     home.write("polis.toml", &format!("workspace = \"work\"\n{settings}"));
-    let mut run = home.command(&["run", "go", "--approve", "all"]).env("OPENAI_API_KEY", "k").spawn().unwrap();
+    let mut run = home.command(&["run", "go", "--approve", "all"]);
+    let mut run = run.env("OPENAI_API_KEY", "k").env("TMPDIR", &private).spawn().unwrap();
     until(|| home.path().join("work/begun").exists());
     run.kill().unwrap();
     run.wait().unwrap();
@@ -85,6 +88,7 @@ fn a_command_ends_when_polis_is_killed() {
         lines.any(|line| String::from_utf8_lossy(&line).contains(&mark))
     };
     until(|| !is_running());
+    until(|| std::fs::read_dir(&private).unwrap().count() == 0);
 }
 
 /// Looks again and again, for half a minute at most.

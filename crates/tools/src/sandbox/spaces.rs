@@ -24,10 +24,9 @@ const LEAST_PID_MAX: u64 = 301;
 /// Leaves the namespaces of everybody else. What is started next is the first process of its own.
 pub(super) fn enter(network: bool) -> io::Result<()> {
     let (uid, gid) = (getuid(), getgid());
-    let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWPID | UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
+    let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
     flags.set(UnshareFlags::NEWNET, !network);
-    #[expect(deprecated, reason = "it is unsafe only with FILES, which is not among the flags")]
-    rustix::thread::unshare(flags)?;
+    leave(flags)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
@@ -41,6 +40,7 @@ pub(super) fn enter(network: bool) -> io::Result<()> {
 
 /// Arranges the mounts, as the first process of the new namespaces. Tells whether its processes are bounded in number.
 pub(super) fn arrange(order: &Order) -> io::Result<bool> {
+    leave(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
     // Some containers do not allow it; Landlock then keeps the others' secrets from being read.
     let _ = mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None);
@@ -60,6 +60,11 @@ pub(super) fn arrange(order: &Order) -> io::Result<bool> {
         }
     }
     Ok(is_bounded)
+}
+
+fn leave(namespaces: UnshareFlags) -> io::Result<()> {
+    #[expect(deprecated, reason = "it is unsafe only with FILES, which nobody asks for")]
+    Ok(rustix::thread::unshare(namespaces)?)
 }
 
 /// Makes all read-only but the command's folders. Landlock keeps files from being written; this keeps their modes, owners and

@@ -41,6 +41,8 @@ fn guard(control: &UnixStream) -> io::Result<()> {
     };
     let relayed = relay(control, &ours);
     end(&mut child, order.namespaces)?;
+    // Whoever asked for it may be dead, and may not be able to remove what a command has locked.
+    let _ = std::fs::remove_dir_all(&order.home);
     for path in missing {
         // What is closed to commands was not there, and is now. Nobody may take it for what a person wrote, but a person may have.
         let mut aside = path.clone().into_os_string();
