@@ -10,7 +10,7 @@ use polis_tools::Rule;
 
 use crate::cli::{Command, Typed, With};
 use crate::trouble::Trouble;
-use crate::written::{self, Written};
+use crate::written::{self, Tools, Written};
 
 pub(crate) const FILE: &str = "polis.toml";
 const DATA: &str = ".polis";
@@ -40,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) tape: Option<Tape>,
     /// The files that a later start may read its configuration from.
     pub(crate) files: Vec<PathBuf>,
+    /// The tools that touch the machine.
+    pub(crate) tools: Tools,
     /// Addresses of vendors, by the variable that would set them.
     base_urls: BTreeMap<String, String>,
 }
@@ -90,6 +92,7 @@ impl Config {
             workspace: path(|with| &with.workspace).or(written.workspace).unwrap_or_else(|| ".".into()),
             listen,
             emulated_tools: written.emulated_tools,
+            tools: written.tools,
             base_urls: written
                 .providers
                 .into_iter()

@@ -1,7 +1,7 @@
 //! Keeps file tools away from what governs them: the data directory, which holds the log and the token, and the configuration,
 //! which says where keys are sent.
 //!
-//! Only tools that confine themselves to the workspace may be put behind it, and none of them may make links.
+//! Only tools that confine themselves to the workspace may be put behind it. Commands are kept away by the sandbox.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,11 @@ impl Fence {
     pub(crate) fn new(workspace: &Path, data: &Path, settings: &[PathBuf]) -> io::Result<Self> {
         let settings = settings.iter().map(|file| resolved(file)).collect::<io::Result<_>>()?;
         Ok(Self { workspace: workspace.canonicalize()?, data: data.canonicalize()?, settings })
+    }
+
+    /// What lies behind the fence.
+    pub(crate) fn closed(&self) -> Vec<PathBuf> {
+        [&self.data].into_iter().chain(&self.settings).cloned().collect()
     }
 
     /// The workspace, with what lies behind the fence closed to every tool.

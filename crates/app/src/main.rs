@@ -10,6 +10,7 @@ mod door;
 mod fence;
 mod follow;
 mod lines;
+mod machine;
 mod out;
 mod person;
 mod progress;
@@ -30,6 +31,11 @@ use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
 
 fn main() -> ExitCode {
+    // Commands of agents are confined by this program, started again.
+    #[cfg(target_os = "linux")]
+    if let Some(code) = polis_tools::sandbox::enter() {
+        return code;
+    }
     // Wrong usage ends here with status 2, and a cry for help with 0.
     let typed = Typed::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

@@ -16,6 +16,7 @@ use polis_tools::{Ruled, Workbench, Workspace, built_ins};
 use crate::config::{Config, Tape};
 use crate::door::Purpose;
 use crate::fence::Fence;
+use crate::machine;
 use crate::out;
 use crate::trouble::Trouble;
 
@@ -150,8 +151,9 @@ fn tools(config: &Config) -> Result<Arc<dyn Toolbox>, Trouble> {
     };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
-    let toolbox = workbench(built_ins(&fence.around(workspace), Arc::new(SystemClock)))?;
-    Ok(Arc::new(Ruled::new(toolbox, config.rules.clone())))
+    let mut tools = machine::tools(config, &fence)?;
+    tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
+    Ok(Arc::new(Ruled::new(workbench(tools)?, config.rules.clone())))
 }
 
 fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, Trouble> {

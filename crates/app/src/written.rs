@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use polis_domain::{Budget, Budgets, RoleId};
@@ -31,6 +32,33 @@ pub(crate) struct Written {
     pub(crate) budget: WrittenBudgets,
     #[serde(default)]
     pub(crate) providers: BTreeMap<Spanned<String>, Provider>,
+    #[serde(default)]
+    pub(crate) tools: Tools,
+}
+
+/// Which tools that touch the machine are offered, and what they may use.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tools {
+    #[serde(default)]
+    pub(crate) commands: bool,
+    /// Whether commands may ask for the network.
+    #[serde(default)]
+    pub(crate) network: bool,
+    /// Folders that commands may read beside those of the system.
+    #[serde(default)]
+    pub(crate) readable: Vec<PathBuf>,
+    /// Variables that commands are told.
+    #[serde(default)]
+    pub(crate) environment: Vec<String>,
+    pub(crate) seconds: Option<NonZeroU32>,
+    pub(crate) memory_mb: Option<NonZeroU32>,
+    pub(crate) file_mb: Option<NonZeroU32>,
+    pub(crate) processes: Option<NonZeroU32>,
+    #[serde(default)]
+    pub(crate) fetch: bool,
+    #[serde(default)]
+    pub(crate) fetch_allow: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -247,5 +275,16 @@ mod tests {
         assert!(error("[budget]\nmoney = 3\n").contains("unknown field `money`"));
         let bad = parse("[budget.call]\nusd = -1.0\n", Path::new("x")).unwrap();
         assert!(Budgets::try_from(bad.budget).unwrap_err().to_string().contains("a budget of -1 cannot be kept"));
+    }
+
+    #[test]
+    fn tools_that_touch_the_machine_are_offered_only_where_it_is_written() {
+        let tools = parse("model = \"a/x\"\n", Path::new("x")).unwrap().tools;
+        assert!(!tools.commands && !tools.network && !tools.fetch);
+        let tools =
+            parse("[tools]\ncommands = true\nseconds = 9\nfetch_allow = [\"10.0.0.0/8\"]\n", Path::new("x")).unwrap().tools;
+        assert_eq!((tools.commands, tools.seconds.map(NonZeroU32::get), tools.fetch_allow.len()), (true, Some(9), 1));
+        assert!(error("[tools]\nshell = true\n").contains("unknown field `shell`"));
+        assert!(error("[tools]\nseconds = 0\n").contains("line 2, column"));
     }
 }

@@ -3,12 +3,19 @@
 //! A [`Workbench`] holds tools and runs them; [`built_ins`] are those that come with Polis, confined to a [`Workspace`].
 //! To add one: one file, one line in [`built_ins`]. A tool knows nothing of who may use it: [`Ruled`] says so, from rules.
 
+mod edit_file;
+mod fetch;
+mod fetch_url;
 mod glob;
 mod list_files;
 mod now;
 mod policy;
 mod read_file;
 mod results;
+#[cfg(target_os = "linux")]
+mod run_command;
+#[cfg(target_os = "linux")]
+pub mod sandbox;
 mod search_files;
 mod text;
 mod walk;
@@ -20,10 +27,15 @@ use std::sync::Arc;
 
 use polis_ports::{Clock, Tool};
 
+pub use edit_file::EditFile;
+pub use fetch::{Allowed, BadRule, Resolver, SystemResolver};
+pub use fetch_url::FetchUrl;
 pub use list_files::ListFiles;
 pub use now::Now;
 pub use policy::{Rule, Ruled, Then};
 pub use read_file::ReadFile;
+#[cfg(target_os = "linux")]
+pub use run_command::{Commands, RunCommand};
 pub use search_files::SearchFiles;
 pub use workbench::{DuplicateTool, Workbench};
 pub use workspace::{Workspace, WorkspaceError};
@@ -34,6 +46,7 @@ pub fn built_ins(workspace: &Workspace, clock: Arc<dyn Clock>) -> Vec<Box<dyn To
     vec![
         Box::new(ReadFile::new(workspace.clone())),
         Box::new(WriteFile::new(workspace.clone())),
+        Box::new(EditFile::new(workspace.clone())),
         Box::new(ListFiles::new(workspace.clone())),
         Box::new(SearchFiles::new(workspace.clone())),
         Box::new(Now::new(clock)),

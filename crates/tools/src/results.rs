@@ -1,5 +1,7 @@
 //! How arguments come in and results go out, the same for every tool.
 
+use std::collections::VecDeque;
+
 use polis_domain::CallResult;
 use polis_ports::ToolError;
 use serde::de::DeserializeOwned;
@@ -32,4 +34,86 @@ pub(crate) fn failed(reason: impl std::fmt::Display) -> CallResult {
 /// A name as it can stand on a line of a result.
 pub(crate) fn on_one_line(name: &str) -> std::borrow::Cow<'_, str> {
     if name.contains(char::is_control) { name.escape_debug().to_string().into() } else { name.into() }
+}
+
+/// The beginning and the end of something of any length, in little memory.
+#[derive(Debug, Clone)]
+pub(crate) struct HeadTail {
+    half: usize,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+}
+
+impl HeadTail {
+    /// Keeps `most` bytes.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { half: most / 2, head: Vec::new(), tail: VecDeque::new(), total: 0 }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (head, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
+        self.head.extend_from_slice(head);
+        let rest = &rest[rest.len().saturating_sub(self.half)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(self.half);
+        self.tail.drain(..excess);
+        self.tail.extend(rest);
+    }
+
+    /// How many bytes there were.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// What the model reads. The whole could be kept elsewhere and named here.
+    pub(crate) fn text(mut self) -> String {
+        let left_out = self.total - (self.head.len() + self.tail.len()) as u64;
+        if left_out == 0 {
+            self.head.extend(self.tail);
+            return String::from_utf8_lossy(&self.head).into_owned();
+        }
+        // Characters that were cut in two.
+        let (head, tail) = (String::from_utf8_lossy(&self.head), self.tail.make_contiguous());
+        let (head, tail) = (head.trim_end_matches('\u{fffd}'), String::from_utf8_lossy(tail));
+        format!("{head}\n[cut: {left_out} bytes are left out here]\n{}", tail.trim_start_matches('\u{fffd}'))
+    }
+}
+
+/// A text as long as a result may be: its beginning and its end.
+pub(crate) fn shortened(text: String) -> String {
+    if text.len() <= MAX_RESULT_BYTES {
+        return text;
+    }
+    let mut kept = HeadTail::new(MAX_RESULT_BYTES);
+    kept.push(text.as_bytes());
+    kept.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_and_the_end_are_kept_however_it_comes() {
+        let whole: Vec<u8> = (0..=255).collect::<Vec<u8>>().iter().map(|n| b'a' + n % 26).collect();
+        for (most, pieces) in [(8, 1), (8, 3), (8, 256), (300, 7), (256, 256), (255, 5)] {
+            let mut kept = HeadTail::new(most);
+            whole.chunks(whole.len().div_ceil(pieces)).for_each(|piece| kept.push(piece));
+            let text = std::str::from_utf8(&whole).unwrap();
+            let half = most / 2;
+            let want = match whole.len() <= 2 * half {
+                true => text.to_owned(),
+                false => {
+                    let (head, tail) = (&text[..half], &text[text.len() - half..]);
+                    format!("{head}\n[cut: {} bytes are left out here]\n{tail}", text.len() - 2 * half)
+                }
+            };
+            assert_eq!((kept.total(), kept.text()), (256, want), "{most} in {pieces} pieces");
+        }
+        let cut = shortened("长".repeat(MAX_RESULT_BYTES));
+        assert!(
+            cut.len() <= MAX_RESULT_BYTES + 60 && cut.starts_with('长') && cut.ends_with('长') && !cut.contains('\u{fffd}')
+        );
+    }
 }

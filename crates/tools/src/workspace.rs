@@ -2,6 +2,7 @@
 //! text, so no `..`, link or race leads out of it.
 
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,13 +85,28 @@ impl Workspace {
         }
     }
 
+    /// Refuses what was opened where no tool may go, whatever its path says: a command may have put a link there meanwhile.
+    fn must_lie_open(&self, opened: impl AsFd, name: Option<&str>, path: &RelativePath) -> Result<(), WorkspaceError> {
+        let Some(closed) = &self.closed else { return Ok(()) };
+        let place = |fd: BorrowedFd<'_>| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok();
+        let Some((root, there)) = place(self.root.as_fd()).zip(place(opened.as_fd())) else { return Ok(()) };
+        let there = there.join(name.unwrap_or_default());
+        let inside = there.strip_prefix(&root).ok().and_then(Path::to_str).map(|inside| inside.trim_end_matches('/'));
+        match inside.filter(|inside| !inside.is_empty()).and_then(|inside| closed(inside)) {
+            Some(why) => Err(WorkspaceError::Closed { path: path.to_string(), why }),
+            None => Ok(()),
+        }
+    }
+
     /// Opens a folder to see what is in it.
     pub(crate) fn folder(&self, path: &RelativePath) -> Result<Dir, WorkspaceError> {
         self.must_be_open(path)?;
-        self.root.open_dir(path.as_str()).map_err(|error| match error.kind() {
+        let folder = self.root.open_dir(path.as_str()).map_err(|error| match error.kind() {
             io::ErrorKind::NotADirectory => WorkspaceError::NotAFolder(path.to_string()),
             _ => path.refused(error),
-        })
+        })?;
+        self.must_lie_open(&folder, None, path)?;
+        Ok(folder)
     }
 
     /// How large a plain file is; none for anything else that is there.
@@ -112,6 +128,7 @@ impl Workspace {
         let file = self.root.open_with(path.as_str(), &options).map_err(|error| path.refused(error))?;
         let opened = file.metadata().map_err(|error| path.refused(error))?;
         path.must_be_file(&opened.file_type())?;
+        self.must_lie_open(&file, None, path)?;
         if is_kernel_file(&file) {
             return Err(WorkspaceError::NotAFile { path: path.to_string(), what: "a window into the kernel" });
         }
@@ -122,13 +139,15 @@ impl Workspace {
     pub(crate) fn parent_of(&self, path: &RelativePath) -> Result<Dir, WorkspaceError> {
         let refused = |error| path.refused(error);
         self.must_be_open(path)?;
-        match path.folders().next() {
+        let folder = match path.folders().next() {
             Some(parent) => {
                 self.root.create_dir_all(parent).map_err(refused)?;
-                self.root.open_dir(parent).map_err(refused)
+                self.root.open_dir(parent).map_err(refused)?
             }
-            None => self.root.try_clone().map_err(refused),
-        }
+            None => self.root.try_clone().map_err(refused)?,
+        };
+        self.must_lie_open(&folder, Some(path.name()), path)?;
+        Ok(folder)
     }
 
     /// Whether the folder that `path` lies in is there.

@@ -67,7 +67,8 @@ impl Tool for WriteFile {
     }
 }
 
-fn write(workspace: &Workspace, path: &RelativePath, content: &str) -> CallResult {
+/// Writes a whole file, and says how it went.
+pub(crate) fn write(workspace: &Workspace, path: &RelativePath, content: &str) -> CallResult {
     let is_new_folder = !workspace.has_parent_of(path);
     if let Err(error) = replace(workspace, path, content.as_bytes()) {
         return failed(format_args!("{error}; nothing was written"));

@@ -7,7 +7,7 @@ use crate::cli::Doctor;
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::trouble::{Exit, Trouble};
-use crate::{out, wiring};
+use crate::{machine, out, wiring};
 
 /// What was looked at, and what was found.
 struct Finding {
@@ -18,6 +18,7 @@ struct Finding {
 pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Trouble> {
     let mut findings = vec![Finding { what: "store", found: store(config).await }];
     findings.push(Finding { what: "workspace", found: workspace(config) });
+    findings.push(Finding { what: "sandbox", found: machine::sandbox(config).await });
     findings.extend(models(config, wish.call).await);
     let is_well = findings.iter().all(|finding| finding.found.is_ok());
     for Finding { what, found } in &findings {

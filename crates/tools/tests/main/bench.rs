@@ -96,8 +96,8 @@ impl Bench {
 async fn the_built_in_tools_are_told_with_their_class_and_a_schema() {
     let bench = bench();
     let told: Vec<_> = bench.workbench.tools().iter().map(|spec| (spec.name.to_string(), spec.class)).collect();
-    let want = ["read_file", "write_file", "list_files", "search_files", "now"].map(|name| {
-        let class = if name == "write_file" { EffectClass::Write } else { EffectClass::Read };
+    let want = ["read_file", "write_file", "edit_file", "list_files", "search_files", "now"].map(|name| {
+        let class = if ["write_file", "edit_file"].contains(&name) { EffectClass::Write } else { EffectClass::Read };
         (name.to_owned(), class)
     });
     assert_eq!(told, want);
@@ -126,6 +126,9 @@ async fn arguments_that_cannot_be_used_do_nothing_and_say_why() {
         ("read_file", "{\"path\":\"a\",\"start_line\":0}", "lines count from 1"),
         ("read_file", "{\"path\":\"a\",\"start_line\":3,\"end_line\":2}", "lines count from 1"),
         ("write_file", "{\"path\":\"a\"}", "missing field `content`"),
+        ("edit_file", "{\"path\":\"a\",\"edits\":[]}", "edits are 1 to"),
+        ("edit_file", "{\"path\":\"a\",\"edits\":[{\"old_text\":\"\",\"new_text\":\"\"}]}", "old_text is empty"),
+        ("edit_file", "{\"path\":\"../a\",\"edits\":[{\"old_text\":\"a\",\"new_text\":\"\"}]}", "holds `..`"),
         ("list_files", "{\"path\":\"/\"}", "is absolute"),
         ("list_files", "{\"path\":\"a/../..\"}", "holds `..`"),
         ("list_files", "{\"pattern\":\"{\"}", "braces"),

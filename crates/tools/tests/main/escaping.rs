@@ -3,9 +3,10 @@
 use std::os::unix::fs::symlink;
 
 use polis_ports::Toolbox;
+use polis_tools::Workspace;
 use serde_json::json;
 
-use crate::bench::{Bench, bench, context, over};
+use crate::bench::{Bench, bench, context, laid_out, over};
 
 /// A workspace beside a folder with a secret.
 fn beside_a_secret() -> (Bench, tempfile::TempDir) {
@@ -22,6 +23,7 @@ async fn check(bench: &Bench, outside: &tempfile::TempDir, path: &str, want: &st
     let written = bench.bad("write_file", json!({ "path": path, "content": "overwritten" })).await;
     assert!(!written.contains("the secret"), "write {path:?}: {written}");
     for (tool, arguments) in [
+        ("edit_file", json!({ "path": path, "edits": [{ "old_text": "the", "new_text": "no" }] })),
         ("list_files", json!({ "path": path, "recursive": true, "hidden": true })),
         ("search_files", json!({ "path": path, "text": "secret" })),
     ] {
@@ -85,6 +87,32 @@ async fn a_link_that_stays_inside_is_read_through_and_never_written_over() {
     assert_eq!(refused, "error: `link` is a symbolic link, not a file; nothing was written");
     bench.good("write_file", json!({ "path": "folder/other", "content": "x" })).await;
     assert_eq!(std::fs::read_to_string(bench.path().join("real/other")).unwrap(), "x");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_is_closed_stays_closed_when_a_link_leads_there_after_the_path_was_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("data/below")).unwrap();
+    std::fs::write(folder.path().join("data/token"), "the secret").unwrap();
+    symlink("data", folder.path().join("link")).unwrap();
+    // It looks at the text alone, as one would that looked before the link was made.
+    let workspace = Workspace::open(folder.path()).unwrap();
+    let workspace = workspace.with_closed(|path| path.starts_with("data").then_some("closed"));
+    let tools = laid_out(&workspace);
+    for (tool, arguments) in [
+        ("read_file", json!({ "path": "link/token" })),
+        ("write_file", json!({ "path": "link/token", "content": "x" })),
+        ("write_file", json!({ "path": "link/new", "content": "x" })),
+        ("edit_file", json!({ "path": "link/token", "edits": [{ "old_text": "the", "new_text": "no" }] })),
+        ("list_files", json!({ "path": "link" })),
+        ("search_files", json!({ "path": "link", "text": "secret" })),
+    ] {
+        let result = tools.call(tool, &arguments.to_string(), &context()).await.unwrap();
+        assert!(result.is_error && result.content.contains("is closed"), "{tool} {arguments}: {}", result.content);
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("data/token")).unwrap(), "the secret");
+    assert_eq!(std::fs::read_dir(folder.path().join("data")).unwrap().count(), 2);
 }
 
 #[tokio::test]

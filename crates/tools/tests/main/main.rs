@@ -3,7 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod bench;
+#[cfg(target_os = "linux")]
+mod commands;
+mod editing;
 mod escaping;
+mod fetching;
 mod listing;
 mod reading;
 mod searching;

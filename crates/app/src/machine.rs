@@ -1,0 +1,75 @@
+//! The tools that touch the machine and the network, as far as `[tools]` in `polis.toml` offers them.
+
+use polis_ports::Tool;
+use polis_tools::{Allowed, FetchUrl};
+
+use crate::config::Config;
+use crate::fence::Fence;
+use crate::trouble::Trouble;
+
+/// The tools that are offered. Commands stay behind the fence like every tool.
+pub(crate) fn tools(config: &Config, fence: &Fence) -> Result<Vec<Box<dyn Tool>>, Trouble> {
+    let bad = |what: String| Trouble::usage("bad_config", format!("in [tools] of polis.toml {what}"));
+    let allowed = Allowed::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))?;
+    let mut tools: Vec<Box<dyn Tool>> = Vec::new();
+    if config.tools.commands {
+        tools.push(commands(config, fence).map_err(bad)?);
+    }
+    if config.tools.fetch {
+        tools.push(Box::new(FetchUrl::new(allowed)));
+    }
+    Ok(tools)
+}
+
+#[cfg(target_os = "linux")]
+fn commands(config: &Config, fence: &Fence) -> Result<Box<dyn Tool>, String> {
+    use polis_tools::sandbox::{Limits, Sandbox};
+    use polis_tools::{Commands, RunCommand};
+
+    let tools = &config.tools;
+    let bytes = |megabytes: Option<std::num::NonZeroU32>, default: u64| megabytes.map_or(default, |n| u64::from(n.get()) << 20);
+    let default = Limits::default();
+    let limits = Limits {
+        wall: tools.seconds.map_or(default.wall, |seconds| std::time::Duration::from_secs(seconds.get().into())),
+        memory_bytes: bytes(tools.memory_mb, default.memory_bytes),
+        file_bytes: bytes(tools.file_mb, default.file_bytes),
+        processes: tools.processes.map_or(default.processes, |most| most.get().into()),
+        ..default
+    };
+    if let Some(relative) = tools.readable.iter().find(|folder| !folder.is_absolute()) {
+        return Err(format!("`readable` has {}, which is not an absolute path", relative.display()));
+    }
+    let commands = Commands {
+        closed: fence.closed(),
+        readable: tools.readable.clone(),
+        environment: tools.environment.clone(),
+        network: tools.network,
+        limits,
+        ..Commands::new(&config.workspace)
+    };
+    Ok(Box::new(RunCommand::new(Sandbox::default(), commands)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn commands(_: &Config, _: &Fence) -> Result<Box<dyn Tool>, String> {
+    Err("`commands` is true, but they can only run on Linux".to_owned())
+}
+
+/// What this machine offers to hold commands, in a line for `polis doctor`.
+#[cfg(target_os = "linux")]
+pub(crate) async fn sandbox(config: &Config) -> Result<String, String> {
+    let offered = polis_tools::sandbox::Sandbox::default().offers().await;
+    let state = if config.tools.commands { "commands are offered" } else { "commands are not offered ([tools] in polis.toml)" };
+    match offered {
+        Ok(offers) if offers.may_run_unattended() => Ok(format!("{offers}; {state}")),
+        Ok(offers) => Ok(format!("{offers}: too little to run commands unattended; {state}")),
+        Err(reason) if config.tools.commands => Err(format!("{reason}; {state}, but none can run")),
+        Err(reason) => Ok(format!("none: {reason}; {state}")),
+    }
+}
+
+/// What this machine offers to hold commands, in a line for `polis doctor`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) async fn sandbox(_: &Config) -> Result<String, String> {
+    Ok("none: commands can only run on Linux".to_owned())
+}

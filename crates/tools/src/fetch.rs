@@ -1,0 +1,12 @@
+//! Pages of the Internet: which addresses may be reached, how a page is got, and what of it is text.
+
+mod address;
+mod charset;
+mod html;
+mod page;
+
+pub use address::{Allowed, BadRule};
+pub(crate) use charset::text;
+pub(crate) use html::readable;
+pub(crate) use page::{Fetcher, Page};
+pub use page::{Resolver, SystemResolver};

@@ -1,0 +1,210 @@
+//! `run_command`: a line for the shell, run in the workspace and in a [`Sandbox`]. What it may use is set up by whoever offers it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use polis_domain::{CallResult, EffectClass};
+use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::results::{HeadTail, arguments, failed, good};
+use crate::sandbox::{Ended, Limits, Order, Sandbox, Stop, Why};
+
+/// Longest command, in bytes; the kernel takes no longer one.
+const MAX_COMMAND_BYTES: usize = 100 << 10;
+/// Most commands that run at once.
+const MAX_RUNNING: usize = 32;
+/// Where programs are, when nobody says.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// What commands are told of the environment, if it is set.
+const PASSED_ON: &[&str] = &["LANG", "LC_ALL", "TERM"];
+
+/// What commands may use.
+#[derive(Debug, Clone)]
+pub struct Commands {
+    /// The folder in which they run and may write.
+    pub workspace: PathBuf,
+    /// Files and folders that they may not touch, by their real paths. They need not exist.
+    pub closed: Vec<PathBuf>,
+    /// Folders that they may read and run programs from, beside those of the system.
+    pub readable: Vec<PathBuf>,
+    /// Names of environment variables that they are told; those of secrets never.
+    pub environment: Vec<String>,
+    /// Whether they may ask for the network.
+    pub network: bool,
+    /// What each may use.
+    pub limits: Limits,
+}
+
+/// Runs commands.
+#[derive(Debug)]
+pub struct RunCommand {
+    sandbox: Sandbox,
+    commands: Commands,
+    seats: Semaphore,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    command: String,
+    timeout_seconds: Option<u64>,
+    network: Option<bool>,
+}
+
+impl Commands {
+    /// Commands for a folder, with nothing but the defaults.
+    pub fn new(workspace: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            closed: Vec::new(),
+            readable: Vec::new(),
+            environment: Vec::new(),
+            network: false,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl RunCommand {
+    /// Runs commands in `sandbox`.
+    pub fn new(sandbox: Sandbox, commands: Commands) -> Self {
+        Self { sandbox, commands, seats: Semaphore::new(MAX_RUNNING) }
+    }
+
+    fn order(&self, command: String, wall: Duration, network: bool, home: PathBuf) -> std::io::Result<Order> {
+        let Commands { workspace, closed, readable, environment, limits, .. } = &self.commands;
+        let home_text = home.display().to_string();
+        let mut variables = vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_else(|_| PATH.to_owned()))];
+        variables.extend([("HOME".to_owned(), home_text.clone()), ("TMPDIR".to_owned(), home_text)]);
+        let names = PASSED_ON.iter().copied().chain(environment.iter().map(String::as_str).filter(|name| !is_secret(name)));
+        variables.extend(names.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))));
+        Ok(Order {
+            command,
+            workspace: workspace.canonicalize()?,
+            home,
+            closed: closed.clone(),
+            readable: readable.clone(),
+            environment: variables,
+            network,
+            namespaces: true,
+            limits: Limits { wall, ..limits.clone() },
+        })
+    }
+}
+
+#[async_trait]
+impl Tool for RunCommand {
+    fn spec(&self) -> ToolSpec {
+        let most = self.commands.limits.wall.as_secs();
+        let mut parameters = json!({
+            "type": "object",
+            "properties": {
+                "command": { "type": "string", "description": "A line for /bin/sh, for example: cargo test 2>&1 | tail -40" },
+                "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": most, "description": format!("After how many seconds it is ended; {most} if left out") },
+            },
+            "required": ["command"],
+            "additionalProperties": false,
+        });
+        if self.commands.network {
+            parameters["properties"]["network"] =
+                json!({ "type": "boolean", "description": "Whether it needs the network; it has none if left out" });
+        }
+        ToolSpec {
+            name: "run_command".into(),
+            description: "Runs a command in the workspace and gives its exit status and what it printed, long output cut in \
+                          the middle. It can read the system's programs and write only in the workspace and in $TMPDIR, gets \
+                          no input, and all its processes end with it."
+                .to_owned(),
+            parameters,
+            class: EffectClass::Write,
+        }
+    }
+
+    async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
+        let Arguments { command, timeout_seconds, network } = arguments(text)?;
+        let bad = |why: String| Err(ToolError::BadArguments(why));
+        if command.trim().is_empty() || command.contains('\0') || command.len() > MAX_COMMAND_BYTES {
+            return bad(format!("command is empty, holds a NUL character or is longer than {MAX_COMMAND_BYTES} bytes"));
+        }
+        let most = self.commands.limits.wall;
+        let wall = timeout_seconds.map_or(most, Duration::from_secs);
+        if wall.is_zero() || wall > most {
+            return bad(format!("timeout_seconds is 1 to {}", most.as_secs()));
+        }
+        let network = network.unwrap_or_default();
+        if network && !self.commands.network {
+            return bad("network is not allowed here".to_owned());
+        }
+        let Ok(_seat) = self.seats.acquire().await else { return Ok(failed("no command can run any more")) };
+        let home = match tempfile::Builder::new().prefix("polis-").tempdir() {
+            Ok(home) => home,
+            Err(error) => return Ok(failed(format_args!("no private folder can be made: {error}"))),
+        };
+        let (order, (stop, lines)) =
+            match self.order(command, wall, network, home.path().to_owned()).and_then(|order| Ok((order, Stop::new()?))) {
+                Ok(ready) => ready,
+                Err(error) => return Ok(failed(error)),
+            };
+        let sandbox = self.sandbox.clone();
+        let ran = tokio::task::spawn_blocking(move || {
+            let ran = sandbox.run(order, lines);
+            drop(home);
+            ran
+        });
+        let ran = ran.await;
+        drop(stop);
+        Ok(match ran {
+            Ok(Ok(ended)) => told(ended, wall),
+            Ok(Err(reason)) => failed(format_args!("{reason}; nothing was run")),
+            Err(stopped) => failed(stopped),
+        })
+    }
+}
+
+fn told(ended: Ended, wall: Duration) -> CallResult {
+    let (how, is_error) = match ended.why {
+        Why::Exited(code) => (format!("exit status {code}"), false),
+        Why::Killed(signal) => (format!("ended by signal {signal}"), false),
+        Why::TimedOut => (format!("ended because it took longer than {} seconds", wall.as_secs()), true),
+        Why::TooMuchOutput => ("ended because it printed too much".to_owned(), true),
+        Why::Lost => ("ended together with its sandbox".to_owned(), true),
+    };
+    let mut content = how;
+    for (name, stream) in [("stdout", ended.stdout), ("stderr", ended.stderr)] {
+        content.push_str(&part(name, stream));
+    }
+    if is_error { failed(content) } else { good(content) }
+}
+
+fn part(name: &str, stream: HeadTail) -> String {
+    match stream.total() {
+        0 => format!("\n{name}: nothing"),
+        total => format!("\n{name} ({total} bytes):\n{}", stream.text().trim_end_matches('\n')),
+    }
+}
+
+/// Names that tell what they hold. No setting passes these on.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_uppercase();
+    let ends = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS"];
+    name.starts_with("POLIS_") || ends.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_known() {
+        for name in ["OPENAI_API_KEY", "GITHUB_TOKEN", "POLIS_DATA", "polis_x", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY"] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["PATH", "CARGO_HOME", "TOKENIZERS_PARALLELISM", "KEYBOARD"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Runs programs where they can do little harm. Knows what this machine offers for that; decides nothing about who may.
+//!
+//! The program that runs is started again with a hidden argument, twice, and talks to its parent over a socket at its standard
+//! input: the [`warden`] stays outside, watches that socket and ends everything when it closes; [`confined`] gives up, one after
+//! the other, all that a command must not have, and runs it. No code between `fork` and `exec`, and nothing unsafe.
+
+mod calls;
+mod confined;
+mod files;
+mod order;
+mod outside;
+mod spaces;
+mod warden;
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub(crate) use order::Order;
+pub use order::{Limits, Offers};
+pub(crate) use outside::{Ended, Stop, Why};
+
+/// How the program is told that it is the warden.
+const WARDEN: &str = "__warden";
+/// How it is told that it is the one to be confined.
+const CONFINED: &str = "__confined";
+
+/// Starts commands.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    program: PathBuf,
+    namespaces: bool,
+}
+
+impl Default for Sandbox {
+    /// Starts the running program again; its `main` must begin with [`enter`].
+    fn default() -> Self {
+        Self::new("/proc/self/exe")
+    }
+}
+
+impl Sandbox {
+    /// Starts `program`, whose `main` begins with [`enter`].
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into(), namespaces: true }
+    }
+
+    /// Does without namespaces, as on machines that have none.
+    pub fn without_namespaces(self) -> Self {
+        Self { namespaces: false, ..self }
+    }
+
+    /// What this machine offers, found out by running a command that does nothing.
+    pub async fn offers(&self) -> Result<Offers, String> {
+        let home = tempfile::tempdir().map_err(|error| format!("no private folder can be made: {error}"))?;
+        let order = Order::nothing(home.path());
+        let sandbox = self.clone();
+        let (_stop, lines) = Stop::new().map_err(|error| error.to_string())?;
+        let ran = tokio::task::spawn_blocking(move || sandbox.run(order, lines)).await;
+        ran.map_err(|error| error.to_string())?.map(|ended| ended.offers)
+    }
+}
+
+/// What a program does first of all: where it was started to confine a command, it does that and nothing else.
+pub fn enter() -> Option<ExitCode> {
+    let argument = std::env::args_os().nth(1)?;
+    let part = |name: &str| argument == OsStr::new(name);
+    if part(WARDEN) {
+        Some(warden::watch())
+    } else if part(CONFINED) {
+        Some(confined::run())
+    } else {
+        None
+    }
+}

@@ -1,0 +1,142 @@
+//! What passes between the program and those it starts to confine a command: one order down, reports up, each a line of JSON.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest line, in bytes.
+const MAX_LINE_BYTES: u64 = 4 << 20;
+
+/// What a command may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Longest time that it may run.
+    pub wall: Duration,
+    /// Most address space of each of its processes.
+    pub memory_bytes: u64,
+    /// Largest file that it may write.
+    pub file_bytes: u64,
+    /// Most processes and threads at once; the kernel may round it up to 301.
+    pub processes: u64,
+    /// Most that it may print before it is ended.
+    pub output_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall: Duration::from_secs(600),
+            memory_bytes: 8 << 30,
+            file_bytes: 1 << 30,
+            processes: 256,
+            output_bytes: 4 << 30,
+        }
+    }
+}
+
+/// A command and its confinement.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) command: String,
+    /// Where it runs; it may write there.
+    pub(crate) workspace: PathBuf,
+    /// Its own folder, for everything else that it writes.
+    pub(crate) home: PathBuf,
+    /// Files and folders that it may not even read, though they lie in the workspace. They need not exist.
+    pub(crate) closed: Vec<PathBuf>,
+    /// Folders that it may read beside those of the system.
+    pub(crate) readable: Vec<PathBuf>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) network: bool,
+    pub(crate) namespaces: bool,
+    pub(crate) limits: Limits,
+}
+
+impl Order {
+    /// Does nothing, in a folder.
+    pub(crate) fn nothing(home: &Path) -> Self {
+        Self {
+            command: ":".to_owned(),
+            workspace: home.to_owned(),
+            home: home.to_owned(),
+            closed: Vec::new(),
+            readable: Vec::new(),
+            environment: Vec::new(),
+            network: false,
+            namespaces: true,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What holds a command that runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offers {
+    /// The version of Landlock that keeps it to its files; none where the kernel has none.
+    pub landlock: Option<u32>,
+    /// Whether seccomp keeps it from the network and from what no command needs.
+    pub seccomp: bool,
+    /// Whether it has processes, mounts and a network of its own, so that nothing of it is left.
+    pub namespaces: bool,
+    /// Whether the number of its processes is bounded; it is not for root on kernels before 6.14.
+    pub process_limit: bool,
+}
+
+impl Offers {
+    /// Whether a command is held well enough to run when nobody looks.
+    ///
+    /// Landlock before its third version cannot keep files from being cut short. Without namespaces it takes the sixth, so
+    /// that a command cannot end its own warden.
+    pub fn may_run_unattended(&self) -> bool {
+        let landlock = self.landlock.unwrap_or_default();
+        self.seccomp && landlock >= if self.namespaces { 3 } else { 6 }
+    }
+}
+
+impl std::fmt::Display for Offers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let has = |yes: bool, name: &str| if yes { name.to_owned() } else { format!("no {name}") };
+        let landlock = self.landlock.map_or_else(|| "no Landlock".to_owned(), |version| format!("Landlock {version}"));
+        let rest =
+            [has(self.seccomp, "seccomp"), has(self.namespaces, "namespaces"), has(self.process_limit, "limit on processes")];
+        write!(f, "{landlock}, {}", rest.join(", "))
+    }
+}
+
+/// What is told on the way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// Namespaces cannot be had; nothing was run.
+    NoNamespaces(String),
+    /// It cannot be confined; nothing was run.
+    Failed(String),
+    /// It is about to run.
+    Held(Offers),
+    /// It ended by itself.
+    Exited(i32),
+    /// A signal ended it.
+    Killed(i32),
+}
+
+/// Writes one line.
+pub(crate) fn tell(mut to: &UnixStream, what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    to.write_all(&line)
+}
+
+/// Reads the order. Nothing comes after it, so that what a buffer takes too much is never missed.
+pub(crate) fn read_order(from: &UnixStream) -> io::Result<Order> {
+    let mut line = String::new();
+    BufReader::new(from.take(MAX_LINE_BYTES)).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+/// The socket to whoever started this process.
+pub(crate) fn parent() -> io::Result<UnixStream> {
+    Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
+}

@@ -1,0 +1,148 @@
+//! Namespaces: processes, mounts and a network of the command's own. In them the kernel ends all its processes at once, and
+//! what is closed to it is not there.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount};
+use rustix::process::{getgid, getuid};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+use rustix::thread::{capabilities, configure_capability_in_ambient_set, set_capabilities};
+
+use super::order::Order;
+
+/// What a command of today could change and a person's next `git` would run.
+const READ_ONLY: &[&str] = &[".git/hooks", ".git/config"];
+
+/// The smallest bound on process numbers that the kernel takes.
+const LEAST_PID_MAX: u64 = 301;
+
+/// Leaves the namespaces of everybody else. What is started next is the first process of its own.
+pub(super) fn enter(network: bool) -> io::Result<()> {
+    let (uid, gid) = (getuid(), getgid());
+    let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
+    flags.set(UnshareFlags::NEWNET, !network);
+    leave(flags)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
+    // The one that is started must mount; it gives this up before the command runs.
+    let held = capabilities(None)?;
+    set_capabilities(None, CapabilitySets { inheritable: held.permitted, ..held })?;
+    configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)?;
+    configure_capability_in_ambient_set(CapabilitySet::SETPCAP, true)?;
+    Ok(())
+}
+
+/// Arranges the mounts, as the first process of the new namespaces. Tells whether its processes are bounded in number.
+pub(super) fn arrange(order: &Order) -> io::Result<bool> {
+    leave(UnshareFlags::NEWNS)?;
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
+    // Some containers do not allow it; Landlock then keeps the others' secrets from being read.
+    let _ = mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None);
+    // Root is not bound by the limit on processes, but by the numbers that its namespace has.
+    let numbers = order.limits.processes.max(LEAST_PID_MAX).to_string();
+    let is_bounded = fs::write("/proc/sys/kernel/pid_max", numbers).is_ok();
+    only_here(order)?;
+    for closed in &order.closed {
+        hide(closed, &order.workspace)?;
+    }
+    for path in READ_ONLY.iter().map(|path| order.workspace.join(path)) {
+        let is_plain = path.symlink_metadata().is_ok_and(|found| !found.is_symlink());
+        if is_plain && path.canonicalize().is_ok_and(|real| real == path) {
+            pin(&path, &order.workspace)?;
+            mount_bind_recursive(&path, &path)?;
+            mount_remount(&path, MountFlags::BIND | MountFlags::RDONLY | kept(&path)?, c"")?;
+        }
+    }
+    Ok(is_bounded)
+}
+
+fn leave(namespaces: UnshareFlags) -> io::Result<()> {
+    #[expect(deprecated, reason = "it is unsafe only with FILES, which nobody asks for")]
+    Ok(rustix::thread::unshare(namespaces)?)
+}
+
+/// Makes all read-only but the command's folders. Landlock keeps files from being written; this keeps their modes, owners and
+/// times as well.
+fn only_here(order: &Order) -> io::Result<()> {
+    let own = [&order.workspace, &order.home];
+    for folder in own {
+        mount_bind_recursive(folder, folder)?;
+    }
+    for line in fs::read_to_string("/proc/self/mountinfo")?.lines() {
+        let Some(place) = line.split(' ').nth(4).map(unescaped) else { continue };
+        if !own.iter().any(|folder| place.starts_with(folder)) {
+            // One that lies under another cannot be reached, neither by us nor by the command.
+            let _ = kept(&place).and_then(|kept| Ok(mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY | kept, c"")?));
+        }
+    }
+    Ok(())
+}
+
+/// A path as `mountinfo` spells it: spaces and the like as `\\040`.
+fn unescaped(text: &str) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, more)) = rest.split_first() {
+        let octal = more.get(..3).filter(|_| first == b'\\').and_then(|code| std::str::from_utf8(code).ok());
+        match octal.and_then(|code| u8::from_str_radix(code, 8).ok()) {
+            Some(byte) => (bytes.push(byte), rest = &more[3..]).1,
+            None => (bytes.push(first), rest = more).1,
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+fn hide(closed: &Path, workspace: &Path) -> io::Result<()> {
+    let Ok(found) = closed.symlink_metadata() else { return Ok(()) };
+    pin(closed, workspace)?;
+    if found.is_dir() {
+        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount("polis", closed, "tmpfs", flags, c"mode=555,size=4k")?;
+    } else {
+        mount_bind("/dev/null", closed)?;
+    }
+    Ok(())
+}
+
+/// Makes the folders above a path unmovable: where something is mounted, nobody renames.
+fn pin(path: &Path, workspace: &Path) -> io::Result<()> {
+    let above: Vec<PathBuf> = path.ancestors().skip(1).take_while(|folder| *folder != workspace).map(Path::to_owned).collect();
+    if path.starts_with(workspace) {
+        for folder in above.iter().rev() {
+            mount_bind_recursive(folder, folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// The flags of a mount that only its owner may take away.
+fn kept(path: &Path) -> io::Result<MountFlags> {
+    let flags = statvfs(path)?.f_flag;
+    let pairs = [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ];
+    Ok(pairs.into_iter().filter(|(held, _)| flags.contains(*held)).map(|(_, flag)| flag).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_the_kernel_writes_them() {
+        for (text, want) in [("/a", "/a"), ("/a\\040b\\134", "/a b\\"), ("/\\9", "/\\9"), ("/数", "/数")] {
+            assert_eq!(unescaped(text), Path::new(want));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The process that outlives the command and ends everything of it: when the command is done, and when the program that asked
+//! for it closes the socket or dies. It is not confined, and the command cannot reach it.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, wait};
+
+use super::order::{Order, Report, parent, read_order, tell};
+use super::{CONFINED, spaces};
+
+pub(super) fn watch() -> ExitCode {
+    match parent().and_then(|control| guard(&control)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn guard(control: &UnixStream) -> io::Result<()> {
+    let order = read_order(control)?;
+    setsid()?;
+    // What whoever started the program left open is none of the command's business.
+    close_fds::set_fds_cloexec_threadsafe(3, &[]);
+    // Whatever loses its parent becomes a child of this process, so that none gets away.
+    set_child_subreaper(Some(getpid()))?;
+    if order.namespaces
+        && let Err(error) = spaces::enter(order.network)
+    {
+        return tell(control, &Report::NoNamespaces(error.to_string()));
+    }
+    // Without namespaces nothing can be made where something is closed.
+    let is_missing = |path: &&PathBuf| order.namespaces && path.symlink_metadata().is_err();
+    let missing: Vec<&PathBuf> = order.closed.iter().filter(is_missing).collect();
+    let (ours, mut child) = match start(&order) {
+        Ok(started) => started,
+        Err(error) => return tell(control, &Report::Failed(format!("it cannot be started: {error}"))),
+    };
+    let relayed = relay(control, &ours);
+    end(&mut child, order.namespaces)?;
+    // Whoever asked for it may be dead, and may not be able to remove what a command has locked.
+    let _ = std::fs::remove_dir_all(&order.home);
+    for path in missing {
+        // What is closed to commands was not there, and is now. Nobody may take it for what a person wrote, but a person may have.
+        let mut aside = path.clone().into_os_string();
+        aside.push(".set-aside");
+        let _ = std::fs::rename(path, aside);
+    }
+    relayed.and_then(|last| (&mut &*control).write_all(&last))
+}
+
+fn start(order: &Order) -> io::Result<(UnixStream, Child)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(CONFINED).env_clear().stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
+    let child = command.spawn()?;
+    tell(&ours, order)?;
+    Ok((ours, child))
+}
+
+/// Waits until the one below is done, or the one above has had enough. Its reports are passed on only when all is over.
+fn relay(control: &UnixStream, ours: &UnixStream) -> io::Result<Vec<u8>> {
+    let mut told = Vec::new();
+    loop {
+        let mut fds = [PollFd::new(control, PollFlags::IN), PollFd::new(ours, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !fds[0].revents().is_empty() {
+            return Ok(told);
+        }
+        if !fds[1].revents().is_empty() {
+            let mut buffer = [0; 4096];
+            match (&mut &*ours).read(&mut buffer)? {
+                0 => return Ok(told),
+                read => told.extend_from_slice(&buffer[..read]),
+            }
+        }
+    }
+}
+
+/// Ends the child and everything that came from it.
+fn end(child: &mut Child, namespaces: bool) -> io::Result<()> {
+    // In namespaces the child is the first process of its own, and the kernel ends all others with it.
+    child.kill()?;
+    child.wait()?;
+    if namespaces {
+        return Ok(());
+    }
+    loop {
+        sweep();
+        match wait(WaitOptions::empty()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    Ok(())
+}
+
+/// Stops all that are below, until no new ones appear, and ends them then: one that still ran could fork faster than it is ended.
+fn sweep() {
+    let mut stopped = HashSet::new();
+    loop {
+        let fresh: Vec<Pid> = below().into_iter().filter(|pid| !stopped.contains(pid)).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for pid in fresh {
+            // One that is gone already is no trouble.
+            let _ = kill_process(pid, Signal::STOP);
+            stopped.insert(pid);
+        }
+    }
+    for pid in stopped {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// All processes that descend from this one.
+fn below() -> Vec<Pid> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        // `pid (name) state parent …`, and the name may hold anything.
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<i32>().ok());
+        if let Some(parent) = parent {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let (mut found, mut open) = (Vec::new(), vec![getpid().as_raw_nonzero().get()]);
+    while let Some(pid) = open.pop() {
+        let next = children.remove(&pid).unwrap_or_default();
+        found.extend(next.iter().filter_map(|pid| Pid::from_raw(*pid)));
+        open.extend(next);
+    }
+    found
+}
