@@ -1,10 +1,12 @@
 //! Tools that agents can use.
 //!
 //! A [`Workbench`] holds tools and runs them; [`built_ins`] are those that come with Polis, confined to a [`Workspace`].
-//! To add one: one file, one line in [`built_ins`]. Nothing here decides who may use which tool.
+//! To add one: one file, one line in [`built_ins`]. Tools of MCP servers come through [`mcp`].
+//! Nothing here decides who may use which tool.
 
 mod glob;
 mod list_files;
+pub mod mcp;
 mod now;
 mod read_file;
 mod results;

@@ -5,6 +5,7 @@
 mod bench;
 mod escaping;
 mod listing;
+mod mcp;
 mod reading;
 mod searching;
 mod telling_time;
