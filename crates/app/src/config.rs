@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use polis_domain::Budgets;
 use polis_providers::Rate;
+use polis_tools::mcp::ServerSettings;
 
 use crate::cli::{Command, Typed, With};
+use crate::servers;
 use crate::trouble::Trouble;
 use crate::written::{self, Written};
 
@@ -33,6 +35,10 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// Models that have no tools of their own.
     pub(crate) emulated_tools: Vec<String>,
+    /// The MCP servers; of two with one name the first counts.
+    pub(crate) servers: Vec<ServerSettings>,
+    /// The names of those that stand in `.mcp.json` alone.
+    pub(crate) foreign_servers: Vec<String>,
     /// The cassette, if there is one.
     pub(crate) tape: Option<Tape>,
     /// The files that a later start may read its configuration from.
@@ -64,7 +70,13 @@ impl Config {
             with.and_then(|with| pick(with).clone()).filter(|path| !path.as_os_str().is_empty())
         };
         let (record, replay) = (path(|with| &with.record), path(|with| &with.replay));
-        let files = typed.config.iter().chain(&record).chain(&replay).cloned().chain([PathBuf::from(FILE)]).collect();
+        let read_later = [PathBuf::from(FILE), PathBuf::from(servers::FILE)];
+        let files = typed.config.iter().chain(&record).chain(&replay).cloned().chain(read_later).collect();
+        let mut servers = written.servers;
+        let mut foreign = servers::of_other_clients(&data)?;
+        foreign.retain(|theirs| servers.iter().all(|ours| ours.name != theirs.name));
+        let foreign_servers = foreign.iter().filter(|server| server.enabled).map(|server| server.name.clone()).collect();
+        servers.extend(foreign);
         Ok(Self {
             data,
             tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),
@@ -77,6 +89,8 @@ impl Config {
             workspace: path(|with| &with.workspace).or(written.workspace).unwrap_or_else(|| ".".into()),
             listen,
             emulated_tools: written.emulated_tools,
+            servers,
+            foreign_servers,
             base_urls: written
                 .providers
                 .into_iter()

@@ -4,6 +4,7 @@ mod bad_input;
 mod chat;
 mod emulated;
 mod look;
+mod mcp;
 mod model;
 mod models;
 mod offline;
