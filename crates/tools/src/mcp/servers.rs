@@ -82,7 +82,8 @@ impl McpServers {
         let servers: Arc<[_]> = settings.map(|settings| Arc::new(Server::new(settings, &options))).collect();
         let (stop, version) = (CancellationToken::new(), Arc::new(AtomicU64::new(0)));
         let mut tasks = JoinSet::new();
-        for server in servers.iter().filter(|server| server.settings.enabled).cloned() {
+        for server in servers.iter().filter(|server| server.settings.enabled) {
+            let server = server.clone();
             let (options, stop, version) = (options.clone(), stop.clone(), version.clone());
             tasks.spawn(async move {
                 let changed = || {

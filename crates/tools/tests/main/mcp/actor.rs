@@ -30,7 +30,7 @@ impl Actor {
     fn act(&mut self) {
         match self.part.as_str() {
             "dies" => {
-                eprintln!("no licence for this machine");
+                complain("no licence for this machine");
                 std::process::exit(3);
             }
             "mute" => loop {
@@ -121,7 +121,7 @@ impl Actor {
             },
             "hang" => {}
             "crash" => {
-                eprintln!("something terrible happened");
+                complain("something terrible happened");
                 std::process::exit(9);
             }
             "grow" => {
@@ -160,6 +160,10 @@ impl Actor {
             name => say(&json!({ "id": id, "error": { "code": -32602, "message": format!("no tool {name}") } })),
         }
     }
+}
+
+fn complain(text: &str) {
+    writeln!(std::io::stderr(), "{text}").unwrap();
 }
 
 fn answer(id: &Value, result: Value) {
