@@ -163,7 +163,7 @@ impl Actor {
 }
 
 fn complain(text: &str) {
-    writeln!(std::io::stderr(), "{text}").unwrap();
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 fn answer(id: &Value, result: Value) {
