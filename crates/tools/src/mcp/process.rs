@@ -21,6 +21,8 @@ const MAX_LINE_BYTES: usize = 2 << 10;
 /// A server's process.
 pub(super) struct Process {
     child: Child,
+    /// Its group, until that was killed.
+    group: Option<u32>,
     last_words: LastWords,
 }
 
@@ -52,7 +54,7 @@ impl Process {
         let last_words = LastWords::default();
         // Ends with the pipe, at the latest when the process group is killed.
         tokio::spawn(listen(server.to_owned(), stderr, last_words.clone()));
-        Ok((Self { child, last_words }, stdout, stdin))
+        Ok((Self { group: child.id(), child, last_words }, stdout, stdin))
     }
 
     /// Waits until it has ended, and says how.
@@ -70,9 +72,8 @@ impl Process {
 
     /// Ends it and all that it started. Its stdin must be closed already: that is how a server learns that it may go.
     pub(super) async fn close(mut self) {
-        let id = self.child.id();
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
-        kill_group(id);
+        kill_group(self.group.take());
         // Where there are no groups, or to reap it.
         let _ = self.child.kill().await;
     }
@@ -80,7 +81,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        kill_group(self.child.id());
+        kill_group(self.group.take());
     }
 }
 

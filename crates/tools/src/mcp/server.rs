@@ -25,6 +25,9 @@ use crate::results::failed;
 /// Most calls that a server has to do at once; the others wait.
 const MAX_CALLS: usize = 16;
 
+/// Longest reason that is kept, in characters: it may hold what the server said.
+const MAX_REASON_CHARS: usize = 500;
+
 /// The least time between two listings, however often a server says that its list has changed.
 const BREATH: Duration = Duration::from_millis(250);
 
@@ -120,6 +123,7 @@ impl Server {
             let began = Instant::now();
             let mut process = None;
             let why = self.live(options, &mut process, stop, changed).await;
+            let why: String = why.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
             self.state.send_replace(State::Down(why.as_str().into()));
             changed();
             let last_words = process.as_ref().map(Process::last_words).unwrap_or_default();

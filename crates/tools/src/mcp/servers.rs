@@ -19,7 +19,7 @@ use super::listing::{List, Prompt, Resource, entries};
 use super::render;
 use super::server::{Server, State};
 use super::settings::ServerSettings;
-use crate::results::arguments;
+use crate::results::{arguments, failed};
 
 /// What holds for all servers.
 #[derive(Clone)]
@@ -156,6 +156,13 @@ impl McpServers {
         Ok(listed.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
     }
 
+    /// Why the server that a name names has no tools just now, if that is so.
+    fn why_absent(&self, tool: &str) -> Option<String> {
+        let is_meant =
+            |server: &&Arc<Server>| tool.strip_prefix(&server.settings.name).is_some_and(|rest| rest.starts_with("__"));
+        self.servers.iter().filter(is_meant).find_map(|server| server.connection().err())
+    }
+
     /// Who has a tool, and the name that it has there: by its whole name, else the first server that has it (D23).
     fn find(&self, tool: &str) -> Option<(Arc<Server>, String)> {
         let by = |is_it: &dyn Fn(&super::tools::Found) -> bool| {
@@ -193,8 +200,13 @@ impl Toolbox for McpServers {
     }
 
     async fn call(&self, tool: &str, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
-        let Some((server, name)) = self.find(tool) else { return Err(ToolError::Unknown(tool.to_owned())) };
-        Ok(server.call(&name, arguments(text)?, context).await)
+        match self.find(tool) {
+            Some((server, name)) => Ok(server.call(&name, arguments(text)?, context).await),
+            None => match self.why_absent(tool) {
+                Some(why) => Ok(failed(format!("{why}; nothing was done"))),
+                None => Err(ToolError::Unknown(tool.to_owned())),
+            },
+        }
     }
 
     fn servers(&self) -> Vec<ToolServer> {

@@ -88,15 +88,18 @@ async fn a_flood_is_survived() {
 #[cfg(unix)]
 #[tokio::test]
 async fn closing_ends_what_a_server_has_started() {
-    let folder = tempfile::tempdir().unwrap();
-    let note = folder.path().join("child");
-    let script = format!("sleep 600 & echo $! > {}; wait", note.display());
-    let servers = McpOptions { start_timeout: Duration::from_millis(300), ..options() };
-    let servers = open_with([ServerSettings::new("shell", Reach::command("sh", ["-c", &script]))], servers).await;
-    let child: i32 = std::fs::read_to_string(&note).unwrap().trim().parse().unwrap();
-    servers.close().await;
-    let child = rustix::process::Pid::from_raw(child).unwrap();
-    until("the child of the shell has ended", || has_ended(child)).await;
+    for end in ["wait", "exit 3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("child");
+        let script = format!("sleep 600 & echo $! > {}; {end}", note.display());
+        let options =
+            McpOptions { start_timeout: Duration::from_millis(300), first_pause: Duration::from_secs(60), ..options() };
+        let servers = open_with([ServerSettings::new("shell", Reach::command("sh", ["-c", &script]))], options).await;
+        let child: i32 = std::fs::read_to_string(&note).unwrap().trim().parse().unwrap();
+        servers.close().await;
+        let child = rustix::process::Pid::from_raw(child).unwrap();
+        until("the child of the shell has ended", || has_ended(child)).await;
+    }
 }
 
 /// A zombie that nobody has reaped has ended, too.

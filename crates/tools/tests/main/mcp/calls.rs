@@ -44,10 +44,12 @@ async fn a_call_carries_its_arguments_and_on_whose_behalf_it_is_made() {
 async fn a_bare_name_is_the_first_servers_and_an_unknown_one_is_nobodys() {
     let servers = open([acting("dies"), acting("good"), acting("liar")]).await;
     assert_eq!(good(&servers, "echo", json!({})).await, "{}");
-    for unknown in ["good__missing", "missing", "default__echo", "dies__echo", ""] {
+    for unknown in ["good__missing", "missing", "default__echo", ""] {
         let refused = call(&servers, unknown, json!({})).await.unwrap_err();
         assert_eq!(refused, ToolError::Unknown(unknown.to_owned()));
     }
+    let down = bad(&servers, "dies__echo", json!({})).await;
+    assert!(down.contains("the server `dies` is not connected") && down.ends_with("; nothing was done"), "{down}");
 }
 
 #[tokio::test]
