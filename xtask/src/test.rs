@@ -2,6 +2,7 @@
 //! The steps live in the files below this one or are chores of their own; here is their order.
 
 mod local_model;
+mod mcp_servers;
 mod plants;
 mod style;
 mod suite;
@@ -34,6 +35,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", run: |workspace| tidy::run(workspace).map(passed) },
     Step { name: "tests", run: suite::run },
     Step { name: "a small model on this machine", run: local_model::run },
+    Step { name: "MCP servers", run: mcp_servers::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },
@@ -64,6 +66,19 @@ pub(crate) fn run(workspace: Workspace) -> Result<()> {
 
 fn passed((): ()) -> Done {
     Done::Passed
+}
+
+/// Why a test that has a step of its own showed nothing: one that was not there, or let itself be skipped, does not count.
+fn why_not_shown(test: &str, succeeded: bool, said: &str) -> Option<String> {
+    if !succeeded {
+        Some(format!("{test} failed"))
+    } else if said.lines().any(|line| line.starts_with("skipped: ")) {
+        Some(format!("{test} was skipped although what it needs is there"))
+    } else if !said.lines().any(|line| line == format!("test {test} ... ok")) {
+        Some(format!("{test} did not run"))
+    } else {
+        None
+    }
 }
 
 fn in_words(time: Duration) -> String {
@@ -99,6 +114,15 @@ fn remove(dir: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_test_that_ran_and_passed_counts() {
+        let ok = "running 1 test\ntest a::b ... ok\n";
+        assert_eq!(why_not_shown("a::b", true, ok), None);
+        assert!(why_not_shown("a::b", false, ok).unwrap().ends_with("failed"));
+        assert!(why_not_shown("a::b", true, "running 0 tests\n").unwrap().ends_with("did not run"));
+        assert!(why_not_shown("a::b", true, &format!("skipped: it: no model\n{ok}")).unwrap().contains("was skipped"));
+    }
 
     #[test]
     fn times_read_well() {

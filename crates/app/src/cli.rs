@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Agents(Look),
     /// List the vendors that can be asked, or the models of one
     Models(Models),
+    /// List the tools that agents have, and how the MCP servers stand
+    Tools(Tools),
     /// Show what was spent on models, and what is left
     Usage(Look),
     /// Look whether everything is there, and say what to do
@@ -194,6 +196,16 @@ pub(crate) struct Models {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Tools {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Ask the model for a word, which costs a little
     #[arg(long)]
@@ -289,6 +301,7 @@ impl Command {
             | Self::Run(Run { with, .. })
             | Self::Chat(Chat { with })
             | Self::Models(Models { with, .. })
+            | Self::Tools(Tools { with, .. })
             | Self::Doctor(Doctor { with, .. })
             | Self::Approve(Approve { with, .. })
             | Self::Deny(Deny { with, .. }) => Some(with),

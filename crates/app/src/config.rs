@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use polis_domain::Budgets;
 use polis_providers::Rate;
 use polis_tools::Rule;
+use polis_tools::mcp::ServerSettings;
 
 use crate::cli::{Command, Typed, With};
+use crate::servers;
 use crate::trouble::Trouble;
 use crate::written::{self, Tools, Written};
 
@@ -36,6 +38,10 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// Models that have no tools of their own.
     pub(crate) emulated_tools: Vec<String>,
+    /// The MCP servers; of two with one name the first counts.
+    pub(crate) servers: Vec<ServerSettings>,
+    /// The names of those that stand in `.mcp.json` alone.
+    pub(crate) foreign_servers: Vec<String>,
     /// The cassette, if there is one.
     pub(crate) tape: Option<Tape>,
     /// The files that a later start may read its configuration from.
@@ -70,15 +76,14 @@ impl Config {
             with.and_then(|with| pick(with).clone()).filter(|path| !path.as_os_str().is_empty())
         };
         let (record, replay) = (path(|with| &with.record), path(|with| &with.replay));
-        let files = typed
-            .config
-            .iter()
-            .chain(&record)
-            .chain(&replay)
-            .chain(&written.prices)
-            .cloned()
-            .chain([PathBuf::from(FILE)])
-            .collect();
+        let read_later = [PathBuf::from(FILE), PathBuf::from(servers::FILE)];
+        let files =
+            typed.config.iter().chain(&record).chain(&replay).chain(&written.prices).cloned().chain(read_later).collect();
+        let mut servers = written.servers;
+        let mut foreign = servers::of_other_clients(&data)?;
+        foreign.retain(|theirs| servers.iter().all(|ours| ours.name != theirs.name));
+        let foreign_servers = foreign.iter().filter(|server| server.enabled).map(|server| server.name.clone()).collect();
+        servers.extend(foreign);
         Ok(Self {
             data,
             tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),
@@ -93,6 +98,8 @@ impl Config {
             listen,
             emulated_tools: written.emulated_tools,
             tools: written.tools,
+            servers,
+            foreign_servers,
             base_urls: written
                 .providers
                 .into_iter()

@@ -1,5 +1,5 @@
 //! Keeps file tools away from what governs them: the data directory, which holds the log and the token, and the configuration,
-//! which says where keys are sent.
+//! which says where keys are sent and which programs are started.
 //!
 //! Only tools that confine themselves to the workspace may be put behind it. Commands are kept away by the sandbox.
 
@@ -21,10 +21,10 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    /// Both folders must exist.
+    /// The workspace must exist.
     pub(crate) fn new(workspace: &Path, data: &Path, settings: &[PathBuf]) -> io::Result<Self> {
         let settings = settings.iter().map(|file| resolved(file)).collect::<io::Result<_>>()?;
-        Ok(Self { workspace: workspace.canonicalize()?, data: data.canonicalize()?, settings })
+        Ok(Self { workspace: workspace.canonicalize()?, data: resolved(data)?, settings })
     }
 
     /// What lies behind the fence.
@@ -40,9 +40,9 @@ impl Fence {
     /// Whether a path of the workspace leads there, also over links. What does not exist counts where it would be.
     fn is_crossed_by(&self, path: &str) -> bool {
         let whole = self.workspace.join(path);
-        let there = whole.ancestors().find_map(|part| part.canonicalize().ok());
-        let governs = |there: PathBuf| self.settings.contains(&there);
-        there.is_none_or(|there| there.starts_with(&self.data)) || resolved(&whole).is_ok_and(governs)
+        let place = |part: &Path| Some(part.canonicalize().ok()?.join(whole.strip_prefix(part).ok()?));
+        let there = whole.ancestors().find_map(place);
+        there.is_none_or(|there| there.starts_with(&self.data) || self.settings.contains(&there))
     }
 }
 
@@ -67,9 +67,18 @@ mod tests {
         std::fs::write(data.join("token"), "t").unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(".polis", dir.path().join("link")).unwrap();
-        let fence = Fence::new(dir.path(), &data, &[dir.path().join("polis.toml")]).unwrap();
-        for path in [".polis/token", "./.polis//token", "link/token", ".polis/new/file", ".polis", "polis.toml", "./polis.toml"]
-        {
+        let settings = ["polis.toml", ".mcp.json"].map(|file| dir.path().join(file));
+        let fence = Fence::new(dir.path(), &data, &settings).unwrap();
+        for path in [
+            ".polis/token",
+            "./.polis//token",
+            "link/token",
+            ".polis/new/file",
+            ".polis",
+            "polis.toml",
+            "./polis.toml",
+            ".mcp.json",
+        ] {
             assert!(fence.is_crossed_by(path), "{path}");
         }
         for path in ["a.txt", "new/folder/a.txt", ".polis2/x", "examples/polis.toml"] {
@@ -79,5 +88,7 @@ mod tests {
         std::os::unix::fs::symlink("polis.toml", dir.path().join("innocent")).unwrap();
         std::fs::write(dir.path().join("polis.toml"), "").unwrap();
         assert!(fence.is_crossed_by("innocent"), "a link to the configuration");
+        let later = Fence::new(dir.path(), &dir.path().join("later"), &settings).unwrap();
+        assert!(later.is_crossed_by("later/token") && !later.is_crossed_by("late"), "a data directory that is not there yet");
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use polis_agents::Converse;
 use polis_domain::{AgentId, Role, SocietyId};
@@ -11,14 +12,15 @@ use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
 use polis_server::{About, Desk, Vendor};
 use polis_store_local::LocalLog;
+use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{Ruled, Workbench, Workspace, built_ins};
 
 use crate::config::{Config, Tape};
 use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::machine;
-use crate::out;
 use crate::trouble::Trouble;
+use crate::{out, servers};
 
 /// The society of a data directory.
 const SOCIETY: &str = "main";
@@ -32,9 +34,17 @@ const ROOT_PROMPT: &str = include_str!("prompts/root.md");
 pub(crate) struct Opened {
     pub(crate) desk: Desk,
     replayer: Option<Arc<Replayer>>,
+    servers: Option<Arc<McpServers>>,
 }
 
 impl Opened {
+    /// Ends the MCP servers that were started. The society must have come to rest.
+    pub(crate) async fn close_servers(&self) {
+        if let Some(servers) = &self.servers {
+            servers.close().await;
+        }
+    }
+
     /// Says which recorded interactions nobody asked for.
     pub(crate) fn tell_unused(&self) {
         let unused = self.replayer.as_ref().map(|replayer| replayer.unused()).unwrap_or_default();
@@ -51,12 +61,13 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, vendors: Vec::new() },
         replayer: None,
     };
-    let (thinking, toolbox) = match purpose {
-        Purpose::Work => (thinking(config).await?, tools(config)?),
-        Purpose::Look | Purpose::Tell => (idle(), workbench(Vec::new())?),
+    let (thinking, Tools { toolbox, servers }) = match purpose {
+        Purpose::Work => (thinking(config).await?, tools(config).await?),
+        Purpose::Look | Purpose::Tell => (idle(), Tools { toolbox: workbench(Vec::new())?, servers: None }),
     };
     if purpose == Purpose::Work {
         announce(config, &thinking.about);
+        announce_servers(config);
     }
     let ports =
         Ports { log, model: thinking.model, toolbox, live: Arc::new(LocalLive::default()), clock: Arc::new(SystemClock) };
@@ -66,7 +77,7 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options(config)? }).await?,
         Purpose::Work => Society::open(id, ports, cast(), options(config)?).await?,
     };
-    Ok(Opened { desk: Desk::new(society, thinking.about), replayer: thinking.replayer })
+    Ok(Opened { desk: Desk::new(society, thinking.about), replayer: thinking.replayer, servers })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.
@@ -81,6 +92,13 @@ fn announce(config: &Config, about: &About) {
             ));
         }
         (false, _) => {}
+    }
+}
+
+/// Says which servers come from a file that polis did not define: somebody else may have put it there.
+fn announce_servers(config: &Config) {
+    if !config.foreign_servers.is_empty() {
+        out::note(&format!("polis: {} brings the MCP servers {}", servers::FILE, config.foreign_servers.join(", ")));
     }
 }
 
@@ -145,7 +163,25 @@ async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
     Ok(Thinking { model, about, replayer: None })
 }
 
-fn tools(config: &Config) -> Result<Arc<dyn Toolbox>, Trouble> {
+/// The tools of a society, and the servers that bring some of them.
+pub(crate) struct Tools {
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    servers: Option<Arc<McpServers>>,
+}
+
+impl Tools {
+    /// Ends the servers.
+    pub(crate) async fn close(&self) {
+        if let Some(servers) = &self.servers {
+            servers.close().await;
+        }
+    }
+}
+
+/// How long to wait for servers before the society begins without those that are slow.
+const SERVERS_PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     let bad = |error: std::io::Error| {
         Trouble::usage("bad_workspace", format!("the workspace {}: {error}", config.workspace.display()))
     };
@@ -153,7 +189,16 @@ fn tools(config: &Config) -> Result<Arc<dyn Toolbox>, Trouble> {
     let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
     let mut tools = machine::tools(config, &fence)?;
     tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
-    Ok(Arc::new(Ruled::new(workbench(tools)?, config.rules.clone())))
+    let own = workbench(tools)?;
+    let ruled = |toolbox| Arc::new(Ruled::new(toolbox, config.rules.clone()));
+    if config.servers.is_empty() {
+        return Ok(Tools { toolbox: ruled(own), servers: None });
+    }
+    let roots = vec![config.workspace.canonicalize().map_err(bad)?];
+    let servers = McpServers::open(config.servers.iter().cloned(), McpOptions { roots, ..McpOptions::default() });
+    servers.settled(SERVERS_PATIENCE).await;
+    let servers = Arc::new(servers);
+    Ok(Tools { toolbox: ruled(Arc::new(JoinedTools::new(own, servers.clone()))), servers: Some(servers) })
 }
 
 fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, Trouble> {

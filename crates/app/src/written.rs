@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use polis_domain::{Budget, Budgets, RoleId};
 use polis_providers::Rate;
 use polis_providers::vendors::{VENDORS, Vendor};
+use polis_tools::mcp::ServerSettings;
 use polis_tools::{Rule, Then};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::config::FILE;
+use crate::servers::WrittenServer;
 use crate::trouble::Trouble;
 
 /// What the file may say.
@@ -34,6 +36,11 @@ pub(crate) struct Written {
     pub(crate) providers: BTreeMap<Spanned<String>, Provider>,
     #[serde(default)]
     pub(crate) tools: Tools,
+    #[serde(default)]
+    mcp: BTreeMap<Spanned<String>, WrittenServer>,
+    /// The MCP servers, in the order of the file.
+    #[serde(skip)]
+    pub(crate) servers: Vec<ServerSettings>,
 }
 
 /// Which tools that touch the machine are offered, and what they may use.
@@ -147,7 +154,7 @@ fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         Trouble::usage("bad_config", format!("{} line {line}, column {column}: {what}", path.display()))
     };
-    let written: Written =
+    let mut written: Written =
         toml::from_str(text).map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
     for name in written.providers.keys() {
         if address_variable(name.get_ref()).is_none() {
@@ -155,6 +162,13 @@ fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
             let what = format!("unknown provider `{}`, expected one of {}", name.get_ref(), known.join(", "));
             return Err(bad(name.span().start, what));
         }
+    }
+    let mut servers: Vec<_> = std::mem::take(&mut written.mcp).into_iter().collect();
+    servers.sort_by_key(|(name, _)| name.span().start);
+    for (name, server) in servers {
+        let (at, name) = (name.span().start, name.into_inner());
+        let settings = server.settings(&name).map_err(|what| bad(at, format!("the MCP server `{name}` {what}")))?;
+        written.servers.push(settings);
     }
     Ok(written)
 }
@@ -257,6 +271,27 @@ mod tests {
         let written = parse("[providers.qwen]\nbase_url = \"http://h/v1\"\n", Path::new("x")).unwrap();
         let named: Vec<_> = written.providers.keys().map(|name| address_variable(name.get_ref())).collect();
         assert_eq!(named, [Some("DASHSCOPE_BASE_URL".to_owned())]);
+    }
+
+    #[test]
+    fn mcp_servers_are_read_in_the_order_of_the_file() {
+        let text = "[mcp.time]\ncommand = \"uvx\"\nargs = [\"mcp-server-time\"]\ntrusted = true\ntimeout_seconds = 1.5\ntools.now.effect = \"read\"\n[mcp.a]\nurl = \"https://h/mcp\"\nheaders = { Authorization = \"Bearer ${KEY}\" }\nenabled = false\n";
+        let servers = parse(text, Path::new("x")).unwrap().servers;
+        let names: Vec<_> = servers.iter().map(|server| (&*server.name, server.enabled, server.trusted)).collect();
+        assert_eq!(names, [("time", true, true), ("a", false, false)]);
+        assert_eq!(servers[0].timeout, std::time::Duration::from_millis(1_500));
+        assert_eq!(servers[0].effects["now"], polis_domain::EffectClass::Read);
+        for (text, want) in [
+            ("\n[mcp.x]\nargs = []\n", "line 2, column 6: the MCP server `x` needs a `command` or a `url`"),
+            ("[mcp.x]\ncommand = \"a\"\nurl = \"b\"\n", "has both a `command` and a `url`"),
+            ("[mcp.x]\ncommand = \"a\"\nheaders.A = \"b\"\n", "cannot have `headers`"),
+            ("[mcp.x]\nurl = \"a\"\ncwd = \"b\"\n", "cannot have `args`, `env` or `cwd`"),
+            ("[mcp.x]\ncommand = \"a\"\ntimeout_seconds = 0\n", "`timeout_seconds`"),
+            ("[mcp.x]\ncommand = \"a\"\ntools.y.effect = \"none\"\n", "line 3, column 18: unknown variant `none`"),
+            ("[mcp.x]\ncomand = \"a\"\n", "line 2, column 1: unknown field `comand`"),
+        ] {
+            assert!(error(text).contains(want), "{}", error(text));
+        }
     }
 
     #[test]

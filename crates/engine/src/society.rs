@@ -203,6 +203,11 @@ impl Society {
         &self.ports().log
     }
 
+    /// The tools that its agents have.
+    pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
+        &self.ports().toolbox
+    }
+
     /// Gives root a new request.
     pub async fn submit(&self, text: &str) -> Result<Sent, Rejected> {
         self.send(AgentId::root(), text, None).await

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{AgentId, CallResult, EffectId, RoleId, Ruling, SocietyId, TaskId, ThreadId};
+use serde::Serialize;
 
 use crate::ToolSpec;
 
@@ -22,6 +23,42 @@ pub trait Toolbox: Send + Sync {
     ///
     /// A failure that the model should read is a result with `is_error`; an error here means that nothing was done at all.
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
+
+    /// The servers that bring tools from outside, and how each of them stands.
+    fn servers(&self) -> Vec<ToolServer> {
+        Vec::new()
+    }
+}
+
+/// A server that brings tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolServer {
+    /// Its name.
+    pub name: String,
+    /// How it is reached, without anything secret.
+    pub reach: String,
+    /// How it stands.
+    pub state: ServerState,
+    /// What it calls itself, or why it is not there.
+    pub detail: String,
+    /// Whether what it says about its own tools counts.
+    pub trusted: bool,
+    /// The names of its tools that can be called now.
+    pub tools: Vec<Arc<str>>,
+}
+
+/// How a server stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerState {
+    /// It is not wanted.
+    Off,
+    /// It has not come up yet.
+    Starting,
+    /// Its tools can be called.
+    Connected,
+    /// It failed and is tried again.
+    Down,
 }
 
 /// One tool: what it is and how it runs.

@@ -23,9 +23,11 @@ mod routes;
 mod submit;
 mod tasks;
 mod threads;
+mod tools;
 mod wanted;
 
 pub use access::Token;
 pub use desk::{About, Answer, Desk, Vendor};
 pub use listener::{Access, BindError, Listener};
 pub use routes::{Listed, listed};
+pub use tools::all_tools;

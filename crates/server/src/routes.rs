@@ -6,7 +6,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::desk::Desk;
 use crate::problem::Problem;
-use crate::{agents, approvals, events, health, history, messages, models, submit, tasks, threads};
+use crate::{agents, approvals, events, health, history, messages, models, submit, tasks, threads, tools};
 
 /// Who may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET,  path: "/api/approvals",          gate: Gate::Token, handler: || get(approvals::approvals) },
     Route { method: Method::POST, path: "/api/approvals/{id}",     gate: Gate::Token, handler: || post(approvals::resolve) },
     Route { method: Method::GET,  path: "/api/models",             gate: Gate::Token, handler: || get(models::models) },
+    Route { method: Method::GET,  path: "/api/tools",              gate: Gate::Token, handler: || get(tools::tools) },
     Route { method: Method::GET,  path: "/api/usage",              gate: Gate::Token, handler: || get(models::usage) },
     Route { method: Method::GET,  path: "/api/events",             gate: Gate::Token, handler: || get(events::events) },
     Route { method: Method::GET,  path: "/api/log",                gate: Gate::Token, handler: || get(history::log) },

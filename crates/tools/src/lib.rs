@@ -1,13 +1,15 @@
 //! Tools that agents can use.
 //!
 //! A [`Workbench`] holds tools and runs them; [`built_ins`] are those that come with Polis, confined to a [`Workspace`].
-//! To add one: one file, one line in [`built_ins`]. A tool knows nothing of who may use it: [`Ruled`] says so, from rules.
+//! To add one: one file, one line in [`built_ins`]. Tools of MCP servers come through [`mcp`]. A tool knows nothing of who may
+//! use it: [`Ruled`] says so, from rules.
 
 mod edit_file;
 mod fetch;
 mod fetch_url;
 mod glob;
 mod list_files;
+pub mod mcp;
 mod now;
 mod policy;
 mod read_file;

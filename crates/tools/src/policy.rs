@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Ruling};
-use polis_ports::{CallContext, Caller, ToolError, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, ToolError, ToolServer, ToolSpec, Toolbox};
 
 /// The tools that change only the workspace.
 const WITHIN: &[&str] = &["write_file", "edit_file"];
@@ -94,6 +94,10 @@ impl Toolbox for Ruled {
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         self.toolbox.call(tool, arguments, context).await
+    }
+
+    fn servers(&self) -> Vec<ToolServer> {
+        self.toolbox.servers()
     }
 }
 

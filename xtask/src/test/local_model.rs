@@ -55,36 +55,9 @@ fn smoke(workspace: &Workspace, folder: &Path) -> Result<()> {
         .context("cannot start cargo")?;
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
-    if let Some(why) = why_not_shown(output.status.success(), &said) {
+    if let Some(why) = super::why_not_shown(TEST, output.status.success(), &said) {
         println!("{said}");
         bail!("{why}");
     }
     Ok(())
-}
-
-/// A test that was not there, or let itself be skipped, shows nothing.
-fn why_not_shown(succeeded: bool, said: &str) -> Option<String> {
-    if !succeeded {
-        Some(format!("{TEST} failed"))
-    } else if said.lines().any(|line| line.starts_with("skipped: ")) {
-        Some(format!("{TEST} was skipped although the model is there"))
-    } else if !said.lines().any(|line| line == format!("test {TEST} ... ok")) {
-        Some(format!("{TEST} did not run"))
-    } else {
-        None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_test_that_ran_and_passed_counts() {
-        let ok = format!("running 1 test\ntest {TEST} ... ok\n");
-        assert_eq!(why_not_shown(true, &ok), None);
-        assert!(why_not_shown(false, &ok).unwrap().ends_with("failed"));
-        assert!(why_not_shown(true, "running 0 tests\n").unwrap().ends_with("did not run"));
-        assert!(why_not_shown(true, &format!("skipped: it: no model\n{ok}")).unwrap().contains("was skipped"));
-    }
 }

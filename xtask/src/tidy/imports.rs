@@ -58,10 +58,11 @@ const FENCES: &[Fence] = &[
     },
     Fence { dependencies: &["axum*", "tower-http"], homes: Homes::Only(&["polis-server"]), why: "only the server serves HTTP" },
     Fence {
-        dependencies: &["reqwest*", "hyper*"],
+        dependencies: &["hyper*"],
         homes: Homes::Only(&["polis-providers", "polis-server", "polis-tools", "polis-app"]),
         why: "models are called by the providers, pages by the tools, a running server by the command line",
     },
+    Fence { dependencies: &["reqwest*"], homes: Homes::Only(&["polis-tools"]), why: "only MCP needs it, which the tools know" },
     Fence { dependencies: &["rmcp*"], homes: Homes::Only(&["polis-tools"]), why: "only the tools know MCP" },
     Fence { dependencies: &["clap*"], homes: Homes::Only(&["polis-app", "xtask"]), why: "only programs have a command line" },
     Fence {

@@ -20,6 +20,7 @@ pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Troub
     findings.push(Finding { what: "workspace", found: workspace(config) });
     findings.push(Finding { what: "sandbox", found: machine::sandbox(config).await });
     findings.extend(models(config, wish.call).await);
+    findings.extend(servers(config).await);
     let is_well = findings.iter().all(|finding| finding.found.is_ok());
     for Finding { what, found } in &findings {
         if wish.json {
@@ -63,6 +64,29 @@ fn workspace(config: &Config) -> Result<String, String> {
         Ok(_) => Ok(format!("file tools work in {folder}")),
         Err(error) => Err(format!("{folder}: {error}; choose another with --workspace or in polis.toml")),
     }
+}
+
+/// Each MCP server, which is started to see whether it comes up.
+async fn servers(config: &Config) -> Vec<Finding> {
+    let finding = |found| Finding { what: "mcp", found };
+    if config.servers.is_empty() && config.url.is_none() {
+        return Vec::new();
+    }
+    let listed = match super::tools::listed(config).await {
+        Ok(listed) => listed,
+        Err(trouble) => return vec![finding(Err(trouble.to_string()))],
+    };
+    let one = |server: &Value| {
+        let text = |field: &str| server[field].as_str().unwrap_or_default().to_owned();
+        let (name, detail) = (text("name"), text("detail"));
+        finding(match text("state").as_str() {
+            "connected" => Ok(format!("{name}: {detail}, {} tools", server["tools"])),
+            "off" => Ok(format!("{name}: not enabled")),
+            "starting" => Err(format!("{name}: it is not ready yet; `polis tools` says when it is")),
+            _ => Err(format!("{name}: {detail}; POLIS_LOG=polis_tools=debug shows what it says")),
+        })
+    };
+    listed["servers"].as_array().into_iter().flatten().map(one).collect()
 }
 
 /// The models in the order in which they are asked; each is really asked for a word only when somebody says so.

@@ -11,4 +11,5 @@ pub(crate) mod models;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod tools;
 pub(crate) mod usage;

@@ -50,6 +50,7 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
         }
     }
     listener.serve(opened.desk.clone(), stop, GRACE).await;
+    opened.close_servers().await;
     sum_up(&opened.desk).await;
     opened.tell_unused();
     Ok(Exit::Done)

@@ -5,6 +5,7 @@ mod chat;
 mod emulated;
 mod look;
 mod machine;
+mod mcp;
 mod model;
 mod models;
 mod offline;

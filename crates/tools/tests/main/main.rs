@@ -9,6 +9,7 @@ mod editing;
 mod escaping;
 mod fetching;
 mod listing;
+mod mcp;
 mod reading;
 mod searching;
 mod telling_time;

@@ -1,0 +1,196 @@
+//! MCP servers as people write them down: `[mcp.NAME]` in `polis.toml`, and `.mcp.json` as other clients have it.
+//!
+//! A `.mcp.json` starts programs. It is read where the operator starts Polis or keeps its data, and no file tool may touch it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use polis_domain::EffectClass;
+use polis_tools::mcp::{Reach, ServerSettings};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::trouble::Trouble;
+
+/// The file of other clients.
+pub(crate) const FILE: &str = ".mcp.json";
+
+/// The longest time-out that can be set, in seconds: a day.
+const MAX_TIMEOUT_SECONDS: f64 = 86_400.0;
+
+/// A server in `polis.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenServer {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default = "yes")]
+    enabled: bool,
+    #[serde(default)]
+    trusted: bool,
+    timeout_seconds: Option<f64>,
+    #[serde(default)]
+    tools: BTreeMap<String, WrittenTool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTool {
+    effect: EffectClass,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Shows nothing: its values may be secret.
+impl fmt::Debug for WrittenServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WrittenServer").finish_non_exhaustive()
+    }
+}
+
+impl WrittenServer {
+    /// What it means, or what is wrong with it.
+    pub(crate) fn settings(self, name: &str) -> Result<ServerSettings, &'static str> {
+        let Self { command, args, env, cwd, url, headers, enabled, trusted, timeout_seconds, tools } = self;
+        let reach = match (command, url) {
+            (Some(command), None) if headers.is_empty() => Reach::Command { command, args, env, cwd },
+            (None, Some(url)) if args.is_empty() && env.is_empty() && cwd.is_none() => Reach::Http { url, headers },
+            (Some(_), None) => return Err("has a `command`, so it cannot have `headers`"),
+            (None, Some(_)) => return Err("has a `url`, so it cannot have `args`, `env` or `cwd`"),
+            (Some(_), Some(_)) => return Err("has both a `command` and a `url`"),
+            (None, None) => return Err("needs a `command` or a `url`"),
+        };
+        let timeout = match timeout_seconds {
+            None => ServerSettings::TIMEOUT,
+            Some(seconds) if seconds > 0.0 && seconds <= MAX_TIMEOUT_SECONDS => Duration::from_secs_f64(seconds),
+            Some(_) => return Err("has a `timeout_seconds` that is not above 0 and at most 86400"),
+        };
+        let effects = tools.into_iter().map(|(tool, written)| (tool, written.effect)).collect();
+        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects })
+    }
+}
+
+/// The servers of a `.mcp.json` here, else in the data directory.
+pub(crate) fn of_other_clients(data: &Path) -> Result<Vec<ServerSettings>, Trouble> {
+    for path in [PathBuf::from(FILE), data.join(FILE)] {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => return parse(&text, &path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Trouble::usage("bad_config", format!("{} cannot be read: {error}", path.display()))),
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// `{"mcpServers": {"name": {…}}}`. What other clients have beyond that is passed over.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    #[serde(default)]
+    mcp_servers: InOrder,
+}
+
+#[derive(Default)]
+struct InOrder(Vec<(String, Theirs)>);
+
+#[derive(Deserialize)]
+struct Theirs {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    disabled: bool,
+}
+
+/// Its errors name the place and never quote it: keys stand in such files.
+fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trouble> {
+    let bad = |what: String| Trouble::usage("bad_config", format!("{} {what}", path.display()));
+    let file: File = serde_json::from_str(text).map_err(|error| {
+        let what = match error.classify() {
+            serde_json::error::Category::Data => "this is not what belongs here",
+            _ => "this is not JSON",
+        };
+        bad(format!("line {}, column {}: {what}", error.line(), error.column()))
+    })?;
+    let one = |(name, it): (String, Theirs)| {
+        let reach = match (it.command, it.url) {
+            (Some(command), _) => Reach::Command { command, args: it.args, env: it.env, cwd: it.cwd },
+            (None, Some(url)) => Reach::Http { url, headers: it.headers },
+            (None, None) => return Err(bad(format!("the MCP server `{name}` needs a `command` or a `url`"))),
+        };
+        Ok(ServerSettings { enabled: !it.disabled, ..ServerSettings::new(name, reach) })
+    };
+    file.mcp_servers.0.into_iter().map(one).collect()
+}
+
+/// The first server that has a tool is the first of the file, so the order counts.
+impl<'de> Deserialize<'de> for InOrder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = InOrder;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("servers by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InOrder, A::Error> {
+                let mut all = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    all.push(entry);
+                }
+                Ok(InOrder(all))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_other_clients_is_read_in_order() {
+        let text = r#"{ "mcpServers": {
+            "web": { "type": "http", "url": "https://h/mcp", "headers": { "Authorization": "Bearer ${KEY}" } },
+            "files": { "command": "npx", "args": ["-y", "x"], "env": { "A": "b" }, "autoApprove": [] },
+            "off": { "command": "x", "disabled": true }
+        }, "other": 1 }"#;
+        let servers = parse(text, Path::new(FILE)).unwrap();
+        let headers = [("Authorization".to_owned(), "Bearer ${KEY}".to_owned())].into();
+        let web = ServerSettings::new("web", Reach::Http { url: "https://h/mcp".to_owned(), headers });
+        let (args, env) = (vec!["-y".to_owned(), "x".to_owned()], [("A".to_owned(), "b".to_owned())].into());
+        let files = ServerSettings::new("files", Reach::Command { command: "npx".to_owned(), args, env, cwd: None });
+        let off = ServerSettings { enabled: false, ..ServerSettings::new("off", Reach::command("x", [""; 0])) };
+        assert_eq!(servers, [web, files, off]);
+        assert_eq!(parse("{}", Path::new(FILE)).unwrap(), []);
+    }
+
+    #[test]
+    fn a_bad_file_is_an_error_with_its_place_and_without_its_values() {
+        let said = |text: &str| parse(text, Path::new(FILE)).unwrap_err().to_string();
+        let wrong = said("{ \"mcpServers\": {\n \"a\": { \"env\": \"sk-secret\" } } }");
+        assert!(wrong.contains(".mcp.json line 2, column ") && !wrong.contains("sk-secret"), "{wrong}");
+        assert!(said("{").contains("this is not JSON"));
+        assert!(said(r#"{"mcpServers":{"a":{}}}"#).contains("the MCP server `a` needs a `command` or a `url`"));
+    }
+}

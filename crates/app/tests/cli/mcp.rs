@@ -1,0 +1,94 @@
+//! MCP servers as the operator sets them up: a small one of `sh`, so that nothing needs to be installed.
+
+use serde_json::{Value, json};
+
+use super::model::{KEY, ModelServer, Reply};
+use super::support::Home;
+
+/// Answers each line that asks for something, in a few words; `words` counts what it was called with.
+const SERVER: &str = r#"#!/bin/sh
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"shell","version":"1"}}}\n' "$id" ;;
+    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"words","description":"Says a word.\\nAnd more.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}}\n' "$id" ;;
+    *'"method":"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"the word is %s %s"}]}}\n' "$id" "$WORD" "${OPENAI_API_KEY:-unknown}" ;;
+    *'"id"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+fn home() -> Home {
+    let home = Home::new();
+    home.write("server.sh", SERVER);
+    home
+}
+
+const SETTINGS: &str = "[mcp.shell]\ncommand = \"sh\"\nargs = [\"server.sh\"]\nenv = { WORD = \"oak\" }\n";
+
+#[test]
+fn an_agent_calls_a_tool_of_a_server_and_the_server_sees_no_key() {
+    let home = home();
+    let model = ModelServer::start(vec![Reply::Call("shell__words", json!({})), Reply::Say(&["done"])]);
+    home.write("polis.toml", SETTINGS);
+    let mut command = home.command(&["run", "a word, please"]);
+    model.set(&mut command);
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let log = home.polis(&["log", "--json"]).ok();
+    assert!(log.contains("the word is oak unknown") && !log.contains(KEY), "{log}");
+}
+
+#[test]
+fn the_tools_and_their_servers_are_listed_and_looked_at() {
+    let home = home();
+    let broken = "[mcp.broken]\ncommand = \"/no/such/program\"\n[mcp.off]\nurl = \"http://127.0.0.1:9\"\nenabled = false\n";
+    home.write("polis.toml", &format!("{SETTINGS}{broken}"));
+    let told = home.polis(&["tools"]).ok();
+    assert!(
+        told.contains("read       read_file ")
+            && told.contains("write      shell__words                         Says a word.\n"),
+        "{told}"
+    );
+    for server in [
+        "server shell: connected, 1 tools; shell 1\n",
+        "server broken: down, 0 tools; `/no/such/program` cannot be",
+        "server off: off",
+    ] {
+        assert!(told.contains(server), "{told}");
+    }
+    assert!(!home.data().exists(), "looking makes nothing");
+    let ill = home.polis(&["doctor"]);
+    assert_eq!(ill.code, 1);
+    for line in ["ok   mcp        shell: shell 1, 1 tools", "BAD  mcp        broken: ", "ok   mcp        off: not enabled"] {
+        assert!(ill.stdout.contains(line), "{}", ill.stdout);
+    }
+    home.write("polis.toml", &format!("{SETTINGS}trusted = true\n"));
+    let served = home.serve(&[]);
+    let here: Value = serde_json::from_str(&home.polis(&["tools", "--json"]).ok()).unwrap();
+    let there: Value = serde_json::from_str(&home.polis(&["tools", "--json", "--url", &served.url()]).ok()).unwrap();
+    assert_eq!(here, there);
+    let words = there["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "shell__words").unwrap();
+    assert_eq!((&words["server"], &words["effect"]), (&Value::from("shell"), &Value::from("read")));
+    assert_eq!(there["tools"][0]["server"], Value::Null);
+}
+
+#[test]
+fn the_file_of_other_clients_is_used_announced_and_closed_to_agents() {
+    let home = home();
+    let file = r#"{ "mcpServers": { "theirs": { "command": "sh", "args": ["server.sh"] } } }"#;
+    home.write(".mcp.json", file);
+    let call = json!({ "path": ".mcp.json", "content": r#"{"mcpServers":{"evil":{"command":"sh"}}}"# });
+    let model = ModelServer::start(vec![Reply::Call("write_file", call), Reply::Say(&["done"])]);
+    let mut command = home.command(&["run", "--approve", "all", "write it"]);
+    model.set(&mut command);
+    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(said.contains("polis: .mcp.json brings the MCP servers theirs"), "{said}");
+    assert_eq!(std::fs::read_to_string(home.path().join(".mcp.json")).unwrap(), file);
+    assert!(home.polis(&["log", "--json"]).ok().contains("which no agent may touch"));
+    assert!(home.polis(&["tools"]).ok().contains("theirs__words"));
+    home.write(".mcp.json", "{ \"mcpServers\": [\"sk-secret\"] }");
+    let bad = home.polis(&["tools"]);
+    assert!(!bad.stderr.contains("sk-secret"), "{}", bad.stderr);
+    bad.fails(2, "bad_config");
+}

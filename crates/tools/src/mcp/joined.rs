@@ -1,0 +1,55 @@
+//! The built-in tools and those of servers, as one toolbox. Built-in names come first and are never taken over.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use polis_domain::CallResult;
+use polis_ports::{CallContext, ToolError, ToolServer, ToolSpec, Toolbox};
+
+use super::servers::McpServers;
+
+/// Two toolboxes in one.
+pub struct JoinedTools {
+    own: Arc<dyn Toolbox>,
+    servers: Arc<McpServers>,
+    /// What was told last, and of which version of the servers' tools.
+    told: Mutex<Option<(u64, Arc<[ToolSpec]>)>>,
+}
+
+impl JoinedTools {
+    /// Puts them together. `own` is a fixed set.
+    pub fn new(own: Arc<dyn Toolbox>, servers: Arc<McpServers>) -> Self {
+        Self { own, servers, told: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Toolbox for JoinedTools {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        // Read before the tools: a change that comes between is told next time.
+        let version = self.servers.version();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, tools)) = &*told
+            && *of == version
+        {
+            return tools.clone();
+        }
+        let own = self.own.tools();
+        let theirs = self.servers.tools();
+        let new = theirs.iter().filter(|spec| own.iter().all(|mine| mine.name != spec.name));
+        let tools: Arc<[ToolSpec]> = own.iter().chain(new).cloned().collect();
+        *told = Some((version, tools.clone()));
+        tools
+    }
+
+    async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
+        if self.own.tools().iter().any(|spec| &*spec.name == tool) {
+            return self.own.call(tool, arguments, context).await;
+        }
+        self.servers.call(tool, arguments, context).await
+    }
+
+    fn servers(&self) -> Vec<ToolServer> {
+        self.servers.servers()
+    }
+}

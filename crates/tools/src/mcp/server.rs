@@ -1,0 +1,263 @@
+//! One server: its task connects, lists its tools, and begins anew with growing pauses when it dies or falls silent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::CallResult;
+use polis_ports::{CallContext, ServerState};
+use rmcp::model::{ClientRequest, JsonObject, PingRequest, SubscriptionFilter};
+use rmcp::service::{PeerRequestOptions, Subscription};
+use rmcp::{Peer, RoleClient, ServiceError};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::call::{self, Failed};
+use super::connect;
+use super::ear::Ear;
+use super::listing::{List, entries};
+use super::process::Process;
+use super::servers::McpOptions;
+use super::settings::ServerSettings;
+use super::tools::{Found, found};
+use crate::results::failed;
+
+/// Most calls that a server has to do at once; the others wait.
+const MAX_CALLS: usize = 16;
+
+/// Longest reason that is kept, in characters: it may hold what the server said.
+const MAX_REASON_CHARS: usize = 500;
+
+/// The least time between two listings, however often a server says that its list has changed.
+const BREATH: Duration = Duration::from_millis(250);
+
+/// A server, whatever state it is in.
+pub(super) struct Server {
+    pub(super) settings: ServerSettings,
+    pub(super) ear: Ear,
+    pub(super) state: watch::Sender<State>,
+    seats: Semaphore,
+    /// Somebody waited for it in vain.
+    suspicion: Notify,
+}
+
+/// How it stands.
+#[derive(Clone)]
+pub(super) enum State {
+    /// The operator does not want it.
+    Off,
+    /// The first connection is being made.
+    Starting,
+    /// Its tools can be called.
+    Connected(Arc<Connection>),
+    /// Why not; it is tried again.
+    Down(Arc<str>),
+    /// We have closed it.
+    Closed,
+}
+
+/// What is known while a connection stands.
+pub(super) struct Connection {
+    pub(super) peer: Peer<RoleClient>,
+    /// What the server calls itself.
+    pub(super) title: String,
+    pub(super) tools: Vec<Found>,
+}
+
+impl State {
+    pub(super) fn told(&self) -> (ServerState, String) {
+        match self {
+            Self::Off => (ServerState::Off, "not enabled".to_owned()),
+            Self::Starting => (ServerState::Starting, "starting".to_owned()),
+            Self::Connected(connection) => (ServerState::Connected, connection.title.clone()),
+            Self::Down(why) => (ServerState::Down, why.to_string()),
+            Self::Closed => (ServerState::Down, "closed".to_owned()),
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn new(settings: ServerSettings, options: &McpOptions) -> Self {
+        let ear = Ear {
+            server: settings.name.as_str().into(),
+            roots: options.roots.clone().into(),
+            asked: options.asked.clone(),
+            changed: Arc::new(Notify::new()),
+        };
+        let state = if settings.enabled { State::Starting } else { State::Off };
+        Self { settings, ear, state: watch::Sender::new(state), seats: Semaphore::new(MAX_CALLS), suspicion: Notify::new() }
+    }
+
+    /// The connection, if there is one just now.
+    pub(super) fn connection(&self) -> Result<Arc<Connection>, String> {
+        match &*self.state.borrow() {
+            State::Connected(connection) => Ok(connection.clone()),
+            state => Err(format!("the server `{}` is not connected: {}", self.settings.name, state.told().1)),
+        }
+    }
+
+    /// Calls a tool by the server's own name for it.
+    pub(super) async fn call(&self, tool: &str, arguments: JsonObject, context: &CallContext) -> CallResult {
+        let timeout = self.settings.timeout;
+        let Ok(Ok(_seat)) = tokio::time::timeout(timeout, self.seats.acquire()).await else {
+            return failed(format!("the server `{}` is busy; nothing was done", self.settings.name));
+        };
+        let connection = match self.connection() {
+            Ok(connection) => connection,
+            Err(why) => return failed(format!("{why}; nothing was done")),
+        };
+        match call::call(&connection.peer, &self.ear, tool, arguments, timeout, context).await {
+            Ok(result) => result,
+            Err(Failed::Refused(why)) => failed(why),
+            Err(Failed::Silent(why)) => {
+                self.suspicion.notify_one();
+                failed(why)
+            }
+        }
+    }
+
+    /// Keeps it running until `stop`. `changed` is called whenever its tools are no longer the same.
+    pub(super) async fn supervise(&self, options: &McpOptions, stop: &CancellationToken, changed: &(dyn Fn() + Send + Sync)) {
+        let mut pause = options.first_pause;
+        while !stop.is_cancelled() {
+            let began = Instant::now();
+            let mut process = None;
+            let why = self.live(options, &mut process, stop, changed).await;
+            let why: String = why.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
+            self.state.send_replace(State::Down(why.as_str().into()));
+            changed();
+            let last_words = process.as_ref().map(Process::last_words).unwrap_or_default();
+            if let Some(process) = process {
+                process.close().await;
+            }
+            if stop.is_cancelled() {
+                break;
+            }
+            let why = last_words.after(&why);
+            tracing::warn!(server = self.settings.name, "the MCP server is down: {why}; next try in {} s", pause.as_secs_f32());
+            self.state.send_replace(State::Down(why.into()));
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => {}
+            }
+            let was_well = began.elapsed() > options.longest_pause + pause;
+            pause = if was_well { options.first_pause } else { (pause * 2).min(options.longest_pause) };
+        }
+        self.state.send_replace(State::Closed);
+        changed();
+    }
+
+    /// One life of the connection; says why it ended.
+    async fn live(
+        &self,
+        options: &McpOptions,
+        process: &mut Option<Process>,
+        stop: &CancellationToken,
+        changed: &(dyn Fn() + Send + Sync),
+    ) -> String {
+        let start = async {
+            let session = connect::open(&self.settings.reach, self.ear.clone(), process).await?;
+            let connection =
+                self.listed(session.peer()).await.map_err(|error| format!("its tools cannot be listed: {error}"))?;
+            Ok::<_, String>((session, connection))
+        };
+        let started = tokio::select! {
+            started = tokio::time::timeout(options.start_timeout, start) => started,
+            () = stop.cancelled() => return "closed".to_owned(),
+        };
+        let (session, connection) = match started {
+            Ok(Ok(started)) => started,
+            Ok(Err(why)) => return why,
+            Err(_) => return format!("it was not ready after {} s", options.start_timeout.as_secs_f32()),
+        };
+        self.state.send_replace(State::Connected(Arc::new(connection)));
+        changed();
+        let (peer, end) = (session.peer().clone(), session.cancellation_token());
+        let mut ended = std::pin::pin!(session.waiting());
+        let why = tokio::select! {
+            why = died(process) => why,
+            _ = &mut ended => return "the connection was closed".to_owned(),
+            () = stop.cancelled() => "closed".to_owned(),
+            why = self.attend(&peer, options, changed) => why,
+        };
+        // Closes stdin as well, so that a process can end by itself.
+        end.cancel();
+        let _ = tokio::time::timeout(options.pulse, ended).await;
+        why
+    }
+
+    /// Looks after a connection that stands; says why it should not.
+    async fn attend(&self, peer: &Peer<RoleClient>, options: &McpOptions, changed: &(dyn Fn() + Send + Sync)) -> String {
+        let mut changes = subscribed(peer, options.pulse).await;
+        loop {
+            tokio::select! {
+                () = self.suspicion.notified() => {
+                    if !is_alive(peer, options.pulse).await {
+                        return format!("it does not answer any more, not even within {} s", options.pulse.as_secs_f32());
+                    }
+                    continue;
+                }
+                () = self.ear.changed.notified() => {}
+                is_over = next_change(&mut changes) => if is_over { changes = None; continue },
+            }
+            tokio::time::sleep(BREATH).await;
+            match tokio::time::timeout(options.start_timeout, self.listed(peer)).await {
+                Ok(Ok(connection)) => {
+                    self.state.send_replace(State::Connected(Arc::new(connection)));
+                    changed();
+                }
+                Ok(Err(error)) => tracing::warn!(server = self.settings.name, "the new list of tools cannot be read: {error}"),
+                Err(_) => return "it never came to the end of its new list of tools".to_owned(),
+            }
+        }
+    }
+
+    async fn listed(&self, peer: &Peer<RoleClient>) -> Result<Connection, ServiceError> {
+        let info = peer.peer_info();
+        let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
+        let listed = if has_tools { entries(peer, List::Tools).await? } else { Vec::new() };
+        let title = match info.as_ref().and_then(|info| info.server_info.as_ref()) {
+            Some(server) => format!("{} {}", server.name, server.version),
+            None => self.settings.reach.to_string(),
+        };
+        let title = title.chars().filter(|c| !c.is_control()).take(100).collect();
+        Ok(Connection { peer: peer.clone(), title, tools: found(&self.settings, listed) })
+    }
+}
+
+/// Servers of the newest protocol tell of changes only to whoever subscribes.
+async fn subscribed(peer: &Peer<RoleClient>, patience: Duration) -> Option<Subscription> {
+    let info = peer.peer_info()?;
+    let tells = info.capabilities.tools.as_ref()?.list_changed == Some(true);
+    if info.protocol_version.has_initialize() || !tells {
+        return None;
+    }
+    let wanted = SubscriptionFilter::builder().tools_list_changed().build();
+    tokio::time::timeout(patience, peer.listen(wanted)).await.ok()?.ok()
+}
+
+/// Waits for a change; says whether no more will come.
+async fn next_change(changes: &mut Option<Subscription>) -> bool {
+    match changes {
+        Some(subscription) => !matches!(subscription.next().await, Ok(Some(_))),
+        None => std::future::pending().await,
+    }
+}
+
+/// Any answer is a sign of life, also a refusal.
+async fn is_alive(peer: &Peer<RoleClient>, patience: Duration) -> bool {
+    let ping = ClientRequest::PingRequest(PingRequest::default());
+    let answered = match peer.send_request_with_option(ping, PeerRequestOptions::with_timeout(patience)).await {
+        Ok(handle) => handle.await_response().await.map(drop),
+        Err(error) => Err(error),
+    };
+    matches!(answered, Ok(()) | Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse))
+}
+
+/// Waits for the end of a process, if there is one.
+async fn died(process: &mut Option<Process>) -> String {
+    match process {
+        Some(process) => process.ended().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,225 @@
+//! All servers of a configuration, and their tools by name.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use polis_domain::CallResult;
+use polis_ports::{CallContext, ToolError, ToolServer, ToolSpec, Toolbox};
+use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::asked::{Asked, Declines};
+use super::listing::{List, Prompt, Resource, entries};
+use super::render;
+use super::server::{Server, State};
+use super::settings::ServerSettings;
+use crate::results::{arguments, failed};
+
+/// What holds for all servers.
+#[derive(Clone)]
+pub struct McpOptions {
+    /// The folders that servers are told about.
+    pub roots: Vec<PathBuf>,
+    /// Who answers what servers ask.
+    pub asked: Arc<dyn Asked>,
+    /// How long a server may take to be ready.
+    pub start_timeout: Duration,
+    /// How long a server may take to show that it lives when a call was waited for in vain.
+    pub pulse: Duration,
+    /// How long to wait before a dead server is started again; doubles each time.
+    pub first_pause: Duration,
+    /// The longest such wait.
+    pub longest_pause: Duration,
+}
+
+impl Default for McpOptions {
+    fn default() -> Self {
+        Self {
+            roots: Vec::new(),
+            asked: Arc::new(Declines),
+            // Enough for a package that is fetched first.
+            start_timeout: Duration::from_secs(120),
+            pulse: Duration::from_secs(10),
+            first_pause: Duration::from_secs(1),
+            longest_pause: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why a server cannot be asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum McpError {
+    /// Nobody has set it up.
+    #[error("there is no MCP server `{0}`")]
+    Unknown(String),
+    /// It is not connected, or says no.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The servers of a configuration. Dropping it ends them at once, [`McpServers::close`] in peace.
+pub struct McpServers {
+    servers: Arc<[Arc<Server>]>,
+    /// Counts the changes of the tools.
+    version: Arc<AtomicU64>,
+    /// Bare names that were warned about.
+    warned: Mutex<HashSet<String>>,
+    stop: CancellationToken,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl McpServers {
+    /// Opens them, each in a task of its own. The first of two with one name is taken.
+    pub fn open(settings: impl IntoIterator<Item = ServerSettings>, options: McpOptions) -> Self {
+        let mut names = HashSet::new();
+        let settings = settings.into_iter().filter(|server| names.insert(server.name.clone()));
+        let servers: Arc<[_]> = settings.map(|settings| Arc::new(Server::new(settings, &options))).collect();
+        let (stop, version) = (CancellationToken::new(), Arc::new(AtomicU64::new(0)));
+        let mut tasks = JoinSet::new();
+        for server in servers.iter().filter(|server| server.settings.enabled) {
+            let server = server.clone();
+            let (options, stop, version) = (options.clone(), stop.clone(), version.clone());
+            tasks.spawn(async move {
+                let changed = || {
+                    version.fetch_add(1, Ordering::Release);
+                };
+                server.supervise(&options, &stop, &changed).await;
+            });
+        }
+        Self { servers, version, warned: Mutex::default(), stop, tasks: Mutex::new(tasks) }
+    }
+
+    /// Waits until each of them has either come up or failed once, but no longer than `patience`.
+    pub async fn settled(&self, patience: Duration) {
+        let all = async {
+            for server in self.servers.iter() {
+                let mut state = server.state.subscribe();
+                let _ = state.wait_for(|state| !matches!(state, State::Starting)).await;
+            }
+        };
+        let _ = tokio::time::timeout(patience, all).await;
+    }
+
+    /// Ends all of them and what they have started.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// What a server lets be read.
+    pub async fn resources(&self, server: &str) -> Result<Vec<Resource>, McpError> {
+        self.list(server, List::Resources).await
+    }
+
+    /// The prompts that a server offers.
+    pub async fn prompts(&self, server: &str) -> Result<Vec<Prompt>, McpError> {
+        self.list(server, List::Prompts).await
+    }
+
+    /// Reads a resource, as text.
+    pub async fn read_resource(&self, server: &str, uri: &str) -> Result<String, McpError> {
+        let server = self.server(server)?;
+        let connection = server.connection().map_err(McpError::Failed)?;
+        let read = connection.peer.read_resource(ReadResourceRequestParams::new(uri));
+        in_time(server.settings.timeout, read).await.map(|result| render::resource(&result))
+    }
+
+    /// Fills in a prompt: its messages, as the protocol says them.
+    pub async fn prompt(&self, server: &str, name: &str, filled: JsonObject) -> Result<serde_json::Value, McpError> {
+        let server = self.server(server)?;
+        let connection = server.connection().map_err(McpError::Failed)?;
+        let get = connection.peer.get_prompt(GetPromptRequestParams::new(name).with_arguments(filled));
+        let result = in_time(server.settings.timeout, get).await?;
+        serde_json::to_value(result.messages).map_err(|error| McpError::Failed(error.to_string()))
+    }
+
+    /// Changes whenever the tools do.
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn server(&self, name: &str) -> Result<&Arc<Server>, McpError> {
+        self.servers.iter().find(|server| server.settings.name == name).ok_or_else(|| McpError::Unknown(name.to_owned()))
+    }
+
+    async fn list<T: DeserializeOwned>(&self, server: &str, list: List) -> Result<Vec<T>, McpError> {
+        let server = self.server(server)?;
+        let connection = server.connection().map_err(McpError::Failed)?;
+        let listed = in_time(server.settings.timeout, entries(&connection.peer, list)).await?;
+        Ok(listed.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
+    }
+
+    /// Why the server that a name names has no tools just now, if that is so.
+    fn why_absent(&self, tool: &str) -> Option<String> {
+        let is_meant =
+            |server: &&Arc<Server>| tool.strip_prefix(&server.settings.name).is_some_and(|rest| rest.starts_with("__"));
+        self.servers.iter().filter(is_meant).find_map(|server| server.connection().err())
+    }
+
+    /// Who has a tool, and the name that it has there: by its whole name, else the first server that has it (D23).
+    fn find(&self, tool: &str) -> Option<(Arc<Server>, String)> {
+        let by = |is_it: &dyn Fn(&super::tools::Found) -> bool| {
+            self.servers.iter().find_map(|server| {
+                let connection = server.connection().ok()?;
+                let found = connection.tools.iter().find(|found| is_it(found))?;
+                Some((server.clone(), found.name.clone()))
+            })
+        };
+        if let Some(found) = by(&|found| &*found.spec.name == tool) {
+            return Some(found);
+        }
+        let found = by(&|found| found.name == tool)?;
+        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned()) {
+            tracing::warn!("the tool `{tool}` was called without its server; `{}` is taken", found.0.settings.name);
+        }
+        Some(found)
+    }
+}
+
+async fn in_time<T>(timeout: Duration, asked: impl Future<Output = Result<T, rmcp::ServiceError>>) -> Result<T, McpError> {
+    match tokio::time::timeout(timeout, asked).await {
+        Ok(answer) => answer.map_err(|error| McpError::Failed(error.to_string())),
+        Err(_) => Err(McpError::Failed(format!("the server gave no answer for {} s", timeout.as_secs_f32()))),
+    }
+}
+
+#[async_trait]
+impl Toolbox for McpServers {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        let mut names = HashSet::new();
+        let connections = self.servers.iter().filter_map(|server| server.connection().ok());
+        let specs = connections.flat_map(|it| it.tools.iter().map(|found| found.spec.clone()).collect::<Vec<_>>());
+        specs.filter(|spec| names.insert(spec.name.clone())).collect()
+    }
+
+    async fn call(&self, tool: &str, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
+        match self.find(tool) {
+            Some((server, name)) => Ok(server.call(&name, arguments(text)?, context).await),
+            None => match self.why_absent(tool) {
+                Some(why) => Ok(failed(format!("{why}; nothing was done"))),
+                None => Err(ToolError::Unknown(tool.to_owned())),
+            },
+        }
+    }
+
+    fn servers(&self) -> Vec<ToolServer> {
+        let told = |server: &Arc<Server>| {
+            let state = server.state.borrow().clone();
+            let tools = match &state {
+                State::Connected(connection) => connection.tools.iter().map(|found| found.spec.name.clone()).collect(),
+                _ => Vec::new(),
+            };
+            let (state, detail) = state.told();
+            let ServerSettings { name, trusted, reach, .. } = &server.settings;
+            ToolServer { name: name.clone(), reach: reach.to_string(), state, detail, trusted: *trusted, tools }
+        };
+        self.servers.iter().map(told).collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! What the operator says about a server. Values that may be secret are never shown.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use polis_domain::EffectClass;
+
+/// One server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerSettings {
+    /// The first part of its tools' names.
+    pub name: String,
+    /// How it is reached.
+    pub reach: Reach,
+    /// Whether it is used at all.
+    pub enabled: bool,
+    /// Whether what it says about its own tools counts.
+    pub trusted: bool,
+    /// How long a call may stay without a sign of life.
+    pub timeout: Duration,
+    /// What the operator says of single tools, by the server's own names.
+    pub effects: BTreeMap<String, EffectClass>,
+}
+
+/// How a server is reached. All texts may hold `${VARIABLE}` or `${VARIABLE:-otherwise}`.
+#[derive(Clone, PartialEq)]
+pub enum Reach {
+    /// A program that we start.
+    Command {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// What its environment holds beside the little that every program needs.
+        env: BTreeMap<String, String>,
+        /// Where it works; ours when not given.
+        cwd: Option<PathBuf>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// Its address.
+        url: String,
+        /// What is sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+}
+
+impl ServerSettings {
+    /// How long a call may stay without a sign of life when nobody says otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// A server that is used, not trusted, with the usual time-out.
+    pub fn new(name: impl Into<String>, reach: Reach) -> Self {
+        let (name, timeout, effects) = (name.into(), Self::TIMEOUT, BTreeMap::new());
+        Self { name, reach, enabled: true, trusted: false, timeout, effects }
+    }
+}
+
+impl Reach {
+    /// A program without more.
+    pub fn command(command: impl Into<String>, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let args = args.into_iter().map(Into::into).collect();
+        Self::Command { command: command.into(), args, env: BTreeMap::new(), cwd: None }
+    }
+}
+
+/// Names what it is without what may be secret: arguments, values, queries.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command { command, .. } => write!(f, "{command}"),
+            Self::Http { url, .. } => {
+                let shown = url.split(['?', '#']).next().unwrap_or_default();
+                match shown.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+                    Some((scheme, rest)) => write!(f, "{scheme}://{rest}"),
+                    None => write!(f, "{shown}"),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command { env, cwd, .. } => {
+                write!(f, "Command({self}, {:?}, {cwd:?})", env.keys().collect::<Vec<_>>())
+            }
+            Self::Http { headers, .. } => write!(f, "Http({self}, {:?})", headers.keys().collect::<Vec<_>>()),
+        }
+    }
+}
+
+/// Puts variables in. One that is not set makes it an error: an empty key is never sent instead.
+pub(super) fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (inner, behind) = after.split_once('}').ok_or_else(|| "a `${` is never closed by `}`".to_owned())?;
+        let (name, otherwise) = match inner.split_once(":-") {
+            Some((name, otherwise)) => (name, Some(otherwise.to_owned())),
+            None => (inner, None),
+        };
+        let value = variable(name).or(otherwise).ok_or_else(|| format!("the variable {name} is not set"))?;
+        whole.push_str(before);
+        whole.push_str(&value);
+        rest = behind;
+    }
+    whole.push_str(rest);
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_put_in_and_a_missing_one_is_an_error() {
+        let set = |name: &str| (name == "KEY").then(|| "k-1".to_owned());
+        let check = |text: &str| expanded(text, &set);
+        assert_eq!(check("Bearer ${KEY}!"), Ok("Bearer k-1!".to_owned()));
+        assert_eq!(check("${OTHER:-x}${KEY:-y}"), Ok("xk-1".to_owned()));
+        assert_eq!(check("$KEY {KEY}"), Ok("$KEY {KEY}".to_owned()));
+        assert_eq!(check("a ${OTHER}"), Err("the variable OTHER is not set".to_owned()));
+        assert!(check("a ${KEY").is_err());
+    }
+
+    #[test]
+    fn nothing_secret_is_shown() {
+        let headers = BTreeMap::from([("Authorization".to_owned(), "secret".to_owned())]);
+        let http = Reach::Http { url: "https://me:secret@host/mcp?key=secret".to_owned(), headers };
+        assert_eq!(http.to_string(), "https://host/mcp");
+        let env = BTreeMap::from([("KEY".to_owned(), "secret".to_owned())]);
+        let command = Reach::Command { command: "npx".to_owned(), args: vec!["secret".to_owned()], env, cwd: None };
+        assert_eq!(command.to_string(), "npx");
+        for reach in [http, command] {
+            assert!(!format!("{reach:?}").contains("secret"), "{reach:?}");
+        }
+    }
+}

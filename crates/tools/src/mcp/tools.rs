@@ -1,0 +1,153 @@
+//! What a server says of its tools, and how much of that counts.
+
+use std::collections::BTreeSet;
+
+use polis_domain::EffectClass;
+use polis_ports::ToolSpec;
+use rmcp::model::ToolAnnotations;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::names::wire_name;
+use super::settings::ServerSettings;
+
+/// Longest description that is passed on, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
+
+/// Largest schema that is passed on, in bytes.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+
+/// A tool of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    /// The server's own name for it.
+    pub(super) name: String,
+    /// What models are told.
+    pub(super) spec: ToolSpec,
+}
+
+/// Leniently read: a tool that cannot be used is left out, and the others stay.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: Value,
+    annotations: Option<Value>,
+}
+
+/// The tools that can be used, in the server's order.
+pub(super) fn found(settings: &ServerSettings, entries: Vec<Value>) -> Vec<Found> {
+    let mut seen = BTreeSet::new();
+    let mut tools = Vec::new();
+    for entry in entries {
+        match one(settings, entry) {
+            Ok(tool) if seen.insert(tool.spec.name.clone()) => tools.push(tool),
+            Ok(tool) => tracing::warn!(server = settings.name, "two tools are called `{}`; the first is used", tool.name),
+            Err(why) => tracing::warn!(server = settings.name, "a tool is left out: {why}"),
+        }
+    }
+    tools
+}
+
+fn one(settings: &ServerSettings, entry: Value) -> Result<Found, String> {
+    let told: Told = serde_json::from_value(entry).map_err(|error| error.to_string())?;
+    let name = told.name;
+    let parameters = object_schema(told.input_schema).ok_or_else(|| format!("`{name}` takes no object"))?;
+    if parameters.to_string().len() > MAX_SCHEMA_BYTES {
+        return Err(format!("the schema of `{name}` is larger than {MAX_SCHEMA_BYTES} bytes"));
+    }
+    let annotations = told.annotations.and_then(|hints| serde_json::from_value(hints).ok()).unwrap_or_default();
+    let class = class_of(settings, &name, &annotations);
+    let mut description = told.description.or(told.title).unwrap_or_default();
+    description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
+    let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class };
+    Ok(Found { name, spec })
+}
+
+/// A schema of objects as every model API takes it.
+fn object_schema(schema: Value) -> Option<Value> {
+    let Value::Object(mut schema) = schema else { return None };
+    let kind = schema.entry("type").or_insert_with(|| "object".into());
+    if kind != "object" || schema.get("properties").is_some_and(|properties| !properties.is_object()) {
+        return None;
+    }
+    schema.entry("properties").or_insert_with(|| Map::new().into());
+    Some(schema.into())
+}
+
+/// The operator's word counts first, a trusted server's second; anything else is a write. Hints that a tool destroys
+/// something are believed of everybody.
+fn class_of(settings: &ServerSettings, tool: &str, hints: &ToolAnnotations) -> EffectClass {
+    if let Some(class) = settings.effects.get(tool) {
+        return *class;
+    }
+    if !settings.trusted || hints.destructive_hint == Some(true) {
+        return EffectClass::Write;
+    }
+    match (hints.read_only_hint, hints.idempotent_hint) {
+        (Some(true), _) => EffectClass::Read,
+        (_, Some(true)) => EffectClass::Idempotent,
+        _ => EffectClass::Write,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::mcp::Reach;
+
+    fn settings(trusted: bool) -> ServerSettings {
+        let reach = Reach::command("x", [""; 0]);
+        let effects = [("told".to_owned(), EffectClass::Read)].into();
+        ServerSettings { trusted, effects, ..ServerSettings::new("s", reach) }
+    }
+
+    fn listed(trusted: bool, entries: Value) -> Vec<(String, EffectClass)> {
+        let Value::Array(entries) = entries else { panic!() };
+        found(&settings(trusted), entries).into_iter().map(|tool| (tool.spec.name.to_string(), tool.spec.class)).collect()
+    }
+
+    #[test]
+    fn hints_count_only_for_servers_that_are_trusted_and_never_against_caution() {
+        use EffectClass::{Idempotent, Read, Write};
+        let tool =
+            |name: &str, hints: Value| json!({ "name": name, "inputSchema": { "type": "object" }, "annotations": hints });
+        let tools = json!([
+            tool("plain", json!(null)),
+            tool("reads", json!({ "readOnlyHint": true })),
+            tool("repeats", json!({ "idempotentHint": true })),
+            tool("destroys", json!({ "readOnlyHint": true, "idempotentHint": true, "destructiveHint": true })),
+            tool("additive", json!({ "destructiveHint": false })),
+            tool("told", json!({ "destructiveHint": true })),
+            tool("strange", json!("hints")),
+        ]);
+        let classes = |trusted| listed(trusted, tools.clone()).into_iter().map(|(_, class)| class).collect::<Vec<_>>();
+        assert_eq!(classes(false), [Write, Write, Write, Write, Write, Read, Write]);
+        assert_eq!(classes(true), [Write, Read, Idempotent, Write, Write, Read, Write]);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_left_out_and_the_rest_stays() {
+        let tools = json!([
+            { "name": "good", "inputSchema": {} },
+            { "name": "string", "inputSchema": { "type": "string" } },
+            { "name": "none" },
+            { "name": "list", "inputSchema": [] },
+            { "name": "properties", "inputSchema": { "type": "object", "properties": 7 } },
+            { "name": "large", "inputSchema": { "type": "object", "description": "x".repeat(MAX_SCHEMA_BYTES) } },
+            7,
+            { "name": "good", "inputSchema": { "type": "object" } },
+            { "name": "last", "inputSchema": { "type": "object" }, "description": "ä".repeat(MAX_DESCRIPTION_BYTES) },
+        ]);
+        let names: Vec<_> = listed(false, tools.clone()).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["s__good", "s__last"]);
+        let Value::Array(tools) = tools else { panic!() };
+        let found = found(&settings(false), tools);
+        assert_eq!(found[0].spec.parameters, json!({ "type": "object", "properties": {} }));
+        assert_eq!(found[1].spec.description.len(), MAX_DESCRIPTION_BYTES);
+    }
+}

@@ -1,0 +1,126 @@
+//! What a call carries, what comes back, and what servers may ask.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::EffectClass;
+use polis_ports::{ServerState, ToolError, Toolbox};
+use polis_tools::mcp::{JoinedTools, McpError, McpOptions, ServerSettings};
+use serde_json::{Value, json};
+
+use super::{acting, bad, call, good, names, open, open_with, options, states, until};
+use crate::bench::{bench, context, over};
+
+#[tokio::test]
+async fn tools_of_servers_have_their_servers_names_and_are_writes() {
+    let off = ServerSettings { enabled: false, ..acting("off") };
+    let servers = open([acting("good"), off, acting("dies")]).await;
+    let tools = servers.tools();
+    assert_eq!(&*tools[0].name, "good__echo");
+    assert!(tools.iter().all(|tool| tool.name.starts_with("good__") && tool.class == EffectClass::Write));
+    assert_eq!(tools.len(), 12, "both pages");
+    let (off, dies) = (("off".to_owned(), ServerState::Off), ("dies".to_owned(), ServerState::Down));
+    assert_eq!(states(&servers), [("good".to_owned(), ServerState::Connected), off, dies]);
+    until("what it said is told", || servers.servers()[2].detail.contains("no licence for this machine")).await;
+    servers.close().await;
+    assert!(names(&servers).is_empty());
+}
+
+#[tokio::test]
+async fn a_call_carries_its_arguments_and_on_whose_behalf_it_is_made() {
+    let servers = open([acting("good")]).await;
+    assert_eq!(good(&servers, "good__echo", json!({ "a": [1, "二"] })).await, r#"{"a":[1,"二"]}"#);
+    let meta: Value = serde_json::from_str(&good(&servers, "good__meta", json!({})).await).unwrap();
+    assert_eq!(meta["idempotencyKey"], json!(context().idempotency_key()));
+    assert_eq!((&meta["currentTaskId"], &meta["thread"]), (&json!("task"), &json!("root")));
+    assert_eq!(servers.call("good__echo", "", &context()).await.unwrap().content.as_ref(), "{}");
+    for arguments in ["[1]", "{", "7", "\"x\""] {
+        let refused = servers.call("good__echo", arguments, &context()).await.unwrap_err();
+        assert!(matches!(refused, ToolError::BadArguments(_)), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_bare_name_is_the_first_servers_and_an_unknown_one_is_nobodys() {
+    let servers = open([acting("dies"), acting("good"), acting("liar")]).await;
+    assert_eq!(good(&servers, "echo", json!({})).await, "{}");
+    for unknown in ["good__missing", "missing", "default__echo", ""] {
+        let refused = call(&servers, unknown, json!({})).await.unwrap_err();
+        assert_eq!(refused, ToolError::Unknown(unknown.to_owned()));
+    }
+    let down = bad(&servers, "dies__echo", json!({})).await;
+    assert!(down.contains("the server `dies` is not connected") && down.ends_with("; nothing was done"), "{down}");
+}
+
+#[tokio::test]
+async fn what_a_server_refuses_is_an_error_that_the_model_reads() {
+    let servers = open([acting("good"), acting("liar")]).await;
+    assert_eq!(bad(&servers, "good__deny", json!({})).await, "error: not like this (-32602)");
+    assert_eq!(bad(&servers, "liar__nothing", json!({})).await, "error: no tool nothing (-32602)");
+}
+
+#[tokio::test]
+async fn a_server_sees_no_secrets_of_ours() {
+    let servers = open([acting("good")]).await;
+    let environment = good(&servers, "good__environment", json!({})).await;
+    let names: Vec<_> = environment.split(' ').collect();
+    assert!(names.contains(&"PATH") && names.contains(&"POLIS_TEST_PART"), "{names:?}");
+    // Cargo sets dozens of these for every test.
+    assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_read_again() {
+    let servers = open([acting("good")]).await;
+    let own = Arc::new(over(bench().path()));
+    let joined = JoinedTools::new(own, servers.clone());
+    let has = |name: &str| joined.tools().iter().any(|tool| &*tool.name == name);
+    assert!(has("read_file") && has("good__echo") && !has("good__grown"));
+    good(&servers, "good__grow", json!({})).await;
+    until("the new tool is there", || has("good__grown")).await;
+    assert_eq!(joined.call("good__echo", "{}", &context()).await.unwrap().content.as_ref(), "{}");
+    let unknown = joined.call("good__gone", "{}", &context()).await.unwrap_err();
+    assert_eq!(unknown, ToolError::Unknown("good__gone".to_owned()));
+    let own = joined.call("list_files", "{}", &context()).await.unwrap();
+    assert!(!own.is_error, "{}", own.content);
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_cancelled() {
+    let servers = open([acting("good")]).await;
+    let context = context();
+    let given_up = tokio::time::timeout(Duration::from_millis(50), servers.call("good__hang", "{}", &context)).await;
+    assert!(given_up.is_err());
+    let told = async { while good(&servers, "good__told", json!({})).await != "1" {} };
+    tokio::time::timeout(super::PATIENCE, told).await.expect("the server is told");
+}
+
+#[tokio::test]
+async fn progress_extends_the_time_that_a_call_may_take() {
+    let servers = open([ServerSettings { timeout: Duration::from_millis(450), ..acting("good") }]).await;
+    assert_eq!(good(&servers, "good__steps", json!({})).await, "all steps");
+}
+
+#[tokio::test]
+async fn servers_are_told_the_roots_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = open_with([acting("good")], McpOptions { roots: vec![folder.path().to_owned()], ..options() }).await;
+    let roots = good(&servers, "good__ask", json!({ "method": "roots/list" })).await;
+    assert!(roots.contains(&format!("file://{}", folder.path().display())), "{roots}");
+    let messages = json!([{ "role": "user", "content": { "type": "text", "text": "hi" } }]);
+    let sample = json!({ "method": "sampling/createMessage", "params": { "messages": messages, "maxTokens": 5 } });
+    let no = good(&servers, "good__ask", sample).await;
+    assert!(no.contains("does not lend its models"), "{no}");
+    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let elicit = json!({ "method": "elicitation/create", "params": { "message": "who?", "requestedSchema": schema } });
+    let no = good(&servers, "good__ask", elicit).await;
+    assert!(no.contains(r#""action":"decline""#), "{no}");
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_set_up_has_nothing_to_read() {
+    let servers = open([acting("dies")]).await;
+    assert_eq!(servers.resources("other").await, Err(McpError::Unknown("other".to_owned())));
+    let down = servers.prompts("dies").await.unwrap_err().to_string();
+    assert!(down.contains("`dies` is not connected"), "{down}");
+}

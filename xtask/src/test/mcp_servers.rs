@@ -1,0 +1,76 @@
+//! The step that talks to MCP servers that others wrote. They go into a temporary folder and away again; where they cannot be
+//! had, the step says so.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::Done;
+use crate::workspace::Workspace;
+
+/// The servers on npm, which also need a `node`.
+const NPM: &[&str] = &[
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+];
+
+/// The servers on PyPI.
+const PYPI: &[&str] = &["mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19"];
+
+/// Names the folder with the servers to the test.
+const FOLDER: &str = "POLIS_TEST_MCP_SERVERS";
+
+const TEST: &str = "mcp::others::servers_of_others_are_used_over_stdio_and_http";
+
+pub(super) fn run(workspace: &Workspace) -> Result<Done> {
+    let folder = workspace.temp_dir().join("mcp-servers");
+    println!("installing {} into a temporary folder", [NPM, PYPI].concat().join(", "));
+    let done = match install(&folder) {
+        Ok(()) => talk(workspace, &folder).map(|()| Done::Passed),
+        Err(why) => Ok(Done::Skipped(why)),
+    };
+    super::remove(&folder);
+    done
+}
+
+fn install(folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    ran(Command::new("node").arg("--version"))?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]).arg(folder).args(NPM);
+    ran(&mut npm)?;
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]);
+    ran(pip.args(["--retries", "1", "--target"]).arg(folder.join("python")).args(PYPI))
+}
+
+/// Runs a program; otherwise says which, and the last thing that it said.
+fn ran(command: &mut Command) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let last = complaint.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it failed");
+    Err(format!("{program}: {}", last.trim()))
+}
+
+/// All programs of the workspace are asked for the test, because asking for one crate would build it anew.
+fn talk(workspace: &Workspace, folder: &Path) -> Result<()> {
+    let output = workspace
+        .cargo()
+        .args(["test", "--workspace", "--test", "main", "--", "--exact", TEST])
+        .env(FOLDER, folder)
+        .output()
+        .context("cannot start cargo")?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    if let Some(why) = super::why_not_shown(TEST, output.status.success(), &said) {
+        println!("{said}");
+        bail!("{why}");
+    }
+    Ok(())
+}
