@@ -31,7 +31,7 @@ fn an_agent_calls_a_tool_of_a_server_and_the_server_sees_no_key() {
     let home = home();
     let model = ModelServer::start(vec![Reply::Call("shell__words", json!({})), Reply::Say(&["done"])]);
     home.write("polis.toml", SETTINGS);
-    let mut command = home.command(&["run", "a word, please"]);
+    let mut command = home.command(&["run", "--approve", "all", "a word, please"]);
     model.set(&mut command);
     let done = command.output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
