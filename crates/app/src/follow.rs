@@ -94,22 +94,28 @@ impl Follow<'_> {
             Agree::Never => Some(Word::No("approvals are turned off for this run (--approve never)".to_owned())),
             Agree::All => Some(Word::Yes),
         };
-        if let Some(word) = word {
-            let waiting = person::list(self.door).await?;
-            let concerns = |waiting: &&Waiting| {
-                // To agree to everything that agents do is not to pay without end.
-                let is_question = matches!(waiting.what, What::Approval { .. }) && !(word == Word::Yes && waiting.is_budget());
-                waiting.task_id == self.task && is_question
-            };
-            for own in waiting.iter().filter(concerns) {
-                settled_by_now(own.answer(self.door, &word).await)?;
+        // To agree to everything that agents do is not to pay without end.
+        let may_answer = |waiting: &Waiting, word: &Word| {
+            let is_question = matches!(waiting.what, What::Approval { .. }) && !(*word == Word::Yes && waiting.is_budget());
+            waiting.task_id == self.task && is_question
+        };
+        let waiting = loop {
+            if let Some(word) = &word {
+                for own in person::list(self.door).await?.iter().filter(|waiting| may_answer(waiting, word)) {
+                    settled_by_now(own.answer(self.door, word).await)?;
+                }
             }
-        }
-        if status(self.door, &self.task).await? != "needs_person" {
-            *asked = !person::list(self.door).await?.is_empty();
-            return Ok(None);
-        }
-        let waiting = person::list(self.door).await?;
+            if status(self.door, &self.task).await? != "needs_person" {
+                *asked = !person::list(self.door).await?.is_empty();
+                return Ok(None);
+            }
+            let waiting = person::list(self.door).await?;
+            // What was asked in the meantime is answered as well.
+            let is_new = word.as_ref().is_some_and(|word| waiting.iter().any(|waiting| may_answer(waiting, word)));
+            if !is_new {
+                break waiting;
+            }
+        };
         let Some(lines) = self.lines.as_deref_mut() else { return Ok(Some(Ended::NeedsPerson(waiting))) };
         for one in &waiting {
             let answered = tokio::select! {
