@@ -68,6 +68,20 @@ fn passed((): ()) -> Done {
     Done::Passed
 }
 
+/// Runs one test with a folder that was made for it; it must have run. All programs of the workspace are asked for it, because
+/// asking for one crate would build it anew.
+fn show(workspace: &Workspace, test: &str, (variable, folder): (&str, &Path)) -> Result<()> {
+    let call = ["test", "--workspace", "--test", "main", "--", "--exact", test];
+    let output = workspace.cargo().args(call).env(variable, folder).output().context("cannot start cargo")?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    if let Some(why) = why_not_shown(test, output.status.success(), &said) {
+        println!("{said}");
+        bail!("{why}");
+    }
+    Ok(())
+}
+
 /// Why a test that has a step of its own showed nothing: one that was not there, or let itself be skipped, does not count.
 fn why_not_shown(test: &str, succeeded: bool, said: &str) -> Option<String> {
     if !succeeded {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
 use super::Done;
 use crate::workspace::Workspace;
@@ -21,7 +21,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let folder = workspace.temp_dir().join("local-model");
     println!("installing {} into a temporary folder", PACKAGES.join(", "));
     let done = match install(&folder) {
-        Ok(()) => smoke(workspace, &folder).map(|()| Done::Passed),
+        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
         Err(why) => Ok(Done::Skipped(format!("cannot install {}: {why}", PACKAGES.join(", ")))),
     };
     super::remove(&folder);
@@ -43,21 +43,4 @@ fn install(folder: &Path) -> Result<(), String> {
     }
     let complaint = String::from_utf8_lossy(&output.stderr);
     Err(complaint.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("pip failed").trim().to_owned())
-}
-
-/// All programs of the workspace are asked for the test, because asking for one crate would build it anew.
-fn smoke(workspace: &Workspace, folder: &Path) -> Result<()> {
-    let output = workspace
-        .cargo()
-        .args(["test", "--workspace", "--test", "main", "--", "--exact", TEST])
-        .env(FOLDER, folder)
-        .output()
-        .context("cannot start cargo")?;
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    if let Some(why) = super::why_not_shown(TEST, output.status.success(), &said) {
-        println!("{said}");
-        bail!("{why}");
-    }
-    Ok(())
 }

@@ -97,7 +97,7 @@ impl Turn {
                 }
                 else => std::future::pending().await,
             };
-            self.report(entries[place].id, Outcome::Result(result.clone())).await;
+            self.report(entries[place].id, Outcome::Result(result.clone()), None).await;
             results[place] = Some(result);
         }
         for place in asked {

@@ -253,16 +253,7 @@ impl Turn {
     }
 
     /// Reports an answer and goes on: it is in the log before anything that follows from it.
-    async fn report(&mut self, id: EffectId, outcome: Outcome) {
-        self.end(id, outcome, None).await;
-    }
-
-    /// The same for a model's, with what it cost.
-    async fn report_model(&mut self, id: EffectId, outcome: Outcome, spent: Spent) {
-        self.end(id, outcome, Some(spent)).await;
-    }
-
-    async fn end(&mut self, id: EffectId, outcome: Outcome, spent: Option<Spent>) {
+    async fn report(&mut self, id: EffectId, outcome: Outcome, spent: Option<Spent>) {
         let at = self.seat.shared.ports.clock.now();
         self.reported.push(send(&self.seat.shared, Command::End { id, outcome, spent, at }).await);
         self.position.1 = at;

@@ -106,13 +106,13 @@ impl Turn {
         loop {
             request.model = attempts.model();
             let window = port.window(&request.model);
-            request.system = told(&system, leave.as_ref(), window.map(|window| seen * 100 / window.max(1)));
+            request.system = told(&system, leave.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
             let began = self.seat.shared.ports.clock.now();
             let (tried, usage) = self.attempt(entry.id, request.clone(), leave.as_ref()).await;
             let took = self.seat.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
                 Ok(reply) => {
-                    self.report_model(entry.id, Outcome::Reply(reply.clone()), Spent::request(usage, took)).await;
+                    self.report(entry.id, Outcome::Reply(reply.clone()), Some(Spent::request(usage, took))).await;
                     return Ok(Outcome::Reply(reply));
                 }
                 Err(error) => error,
@@ -122,7 +122,7 @@ impl Turn {
             let spent = if is_resting { Spent::default() } else { Spent::request(usage, took) };
             let failure = Failure::new(error.code(), error.to_string());
             let Some(attempt) = attempts.after(&error) else {
-                self.report_model(entry.id, Outcome::Failed(failure.clone()), spent).await;
+                self.report(entry.id, Outcome::Failed(failure.clone()), Some(spent)).await;
                 return Err(failure);
             };
             tracing::debug!(
