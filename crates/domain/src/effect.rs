@@ -239,6 +239,18 @@ pub struct CallResult {
     pub is_error: bool,
 }
 
+impl CallResult {
+    /// What the tool was to bring.
+    pub fn good(content: impl Into<Arc<str>>) -> Self {
+        Self { content: content.into(), is_error: false }
+    }
+
+    /// What went wrong.
+    pub fn failed(content: impl Into<Arc<str>>) -> Self {
+        Self { content: content.into(), is_error: true }
+    }
+}
+
 /// What a person says to an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -185,7 +185,7 @@ pub(crate) fn call(class: EffectClass) -> Effect {
 }
 
 pub(crate) fn result(text: &str) -> Outcome {
-    Outcome::Result(CallResult { content: text.into(), is_error: false })
+    Outcome::Result(CallResult::good(text))
 }
 
 pub(crate) fn act(id: EffectId, acts: Vec<Act>) -> Command {

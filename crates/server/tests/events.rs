@@ -193,7 +193,7 @@ async fn a_stop_waits_for_what_is_under_way_and_answers_in_between() {
     let tools = ScriptedTools::new()
         .with("write", EffectClass::Write, move |_, _| {
             opened.store(true, std::sync::atomic::Ordering::SeqCst);
-            CallResult { content: "written".into(), is_error: false }
+            CallResult::good("written")
         })
         .delayed(|_| Duration::from_millis(200));
     let rig = Rig::on(log.clone(), ScriptedModel::new(|_| Line::text("")), tools).await;

@@ -51,7 +51,7 @@ async fn a_write_in_doubt_is_settled_by_a_persons_word_only() {
     ] {
         let log = Arc::new(MemoryLog::new());
         let write = |hours: u64| {
-            let act = |_: &str, _: &polis_ports::CallContext| CallResult { content: "written".into(), is_error: false };
+            let act = |_: &str, _: &polis_ports::CallContext| CallResult::good("written");
             ScriptedTools::new().with("write", EffectClass::Write, act).delayed(move |_| Duration::from_secs(3_600 * hours))
         };
         let silent = || ScriptedModel::new(|_| Line::text(""));

@@ -41,8 +41,7 @@ pub(crate) struct Reply {
 
 impl Rig {
     pub(crate) async fn start() -> Self {
-        let tools = ScriptedTools::new()
-            .with("note", EffectClass::Write, |_, _| CallResult { content: "noted".into(), is_error: false });
+        let tools = ScriptedTools::new().with("note", EffectClass::Write, |_, _| CallResult::good("noted"));
         Self::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("a thought")), tools).await
     }
 

@@ -31,7 +31,7 @@ pub fn tools(record: impl Fn(EffectClass, &str) + Send + Sync + 'static) -> Scri
 }
 
 fn told(tool: &str, argument: &str) -> CallResult {
-    CallResult { content: format!("{tool}({argument})").into(), is_error: false }
+    CallResult::good(format!("{tool}({argument})"))
 }
 
 /// Does what a careful person would: agrees to everything, and settles each doubtful write by looking whether it was done.

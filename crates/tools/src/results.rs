@@ -23,12 +23,12 @@ pub(crate) fn arguments<T: DeserializeOwned>(text: &str) -> Result<T, ToolError>
 
 /// A good result.
 pub(crate) fn good(content: String) -> CallResult {
-    CallResult { content: content.into(), is_error: false }
+    CallResult::good(content)
 }
 
 /// A failure that the model reads; the first word tells it even where the flag is lost on the way.
 pub(crate) fn failed(reason: impl std::fmt::Display) -> CallResult {
-    CallResult { content: format!("error: {reason}").into(), is_error: true }
+    CallResult::failed(format!("error: {reason}"))
 }
 
 /// A name as it can stand on a line of a result.

@@ -98,8 +98,7 @@ impl Agent for Counted {
 /// CPU milliseconds of a run in a society: 64 agents at once, each run in an agent of its own.
 async fn ours(url: &str, kind: Kind) -> Result<f64> {
     let (log, _guard) = world::log(kind)?;
-    let tools =
-        ScriptedTools::new().with("noop", EffectClass::Read, |_, _| CallResult { content: "ok".into(), is_error: false });
+    let tools = ScriptedTools::new().with("noop", EffectClass::Read, |_, _| CallResult::good("ok"));
     let model = Remote::new(Http::new(), RemoteOptions::new("mock", format!("{url}/v1"), "mock"))?;
     let ports = world::ports(log, Arc::new(model), Arc::new(tools));
     let (done, mut answers) = tokio::sync::mpsc::channel(AT_ONCE);

@@ -183,7 +183,7 @@ fn result_of(result: Result<Outcome, polis_domain::Failure>) -> CallResult {
 }
 
 fn refused(message: &str) -> CallResult {
-    CallResult { content: message.into(), is_error: true }
+    CallResult::failed(message)
 }
 
 /// Does one call.

@@ -162,7 +162,7 @@ async fn a_panic_fails_its_own_turn_and_disturbs_nobody_else() {
 #[tokio::test(start_paused = true)]
 async fn a_write_that_was_cut_is_in_doubt_until_a_person_says() {
     for (resolution, runs, told) in [
-        (Resolution::Outcome(Outcome::Result(CallResult { content: "it was done".into(), is_error: false })), 1, "it was done"),
+        (Resolution::Outcome(Outcome::Result(CallResult::good("it was done"))), 1, "it was done"),
         (Resolution::Again, 2, "done at last"),
     ] {
         let bed = Bed::new();
@@ -171,7 +171,7 @@ async fn a_write_that_was_cut_is_in_doubt_until_a_person_says() {
             let runs_so_far = runs_so_far.clone();
             let tools = ScriptedTools::new().with("mark", EffectClass::Write, move |_, _| {
                 runs_so_far.fetch_add(1, Ordering::Relaxed);
-                CallResult { content: "done at last".into(), is_error: false }
+                CallResult::good("done at last")
             });
             let wait = if hang { Duration::from_secs(1_000_000) } else { Duration::ZERO };
             let mut ports = bed.ports(bed.log.clone());

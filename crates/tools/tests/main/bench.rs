@@ -153,7 +153,7 @@ impl Tool for Twin {
     }
 
     async fn call(&self, _: &str, _: &CallContext) -> Result<CallResult, ToolError> {
-        Ok(CallResult { content: "".into(), is_error: false })
+        Ok(CallResult::good(""))
     }
 }
 
