@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Send(Send),
     /// Call off a request and everything that is done for it
     Cancel(Cancel),
+    /// Report what breaks the rules of names and layout for agents: docs/naming.md
+    Check(Check),
 }
 
 /// What the society works with, for commands that let it work.
@@ -293,6 +295,16 @@ pub(crate) struct Cancel {
     pub(crate) reason: Vec<String>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The folder to look at, with all below it [default: the working directory]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 impl Command {
     /// What the society should work with; nothing special for commands that do not let it work.
     pub(crate) fn with(&self) -> Option<&With> {
@@ -311,7 +323,8 @@ impl Command {
             | Self::Usage(_)
             | Self::Approvals(_)
             | Self::Send(_)
-            | Self::Cancel(_) => None,
+            | Self::Cancel(_)
+            | Self::Check(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The `polis` program: reads the command line, does one thing, and says with its exit status how it went.
 
 mod address;
+mod check;
 mod cli;
 mod client;
 mod commands;
@@ -48,6 +49,10 @@ fn main() -> ExitCode {
 }
 
 async fn obey(typed: Typed) -> Result<Exit, Trouble> {
+    // What looks at sources needs no society and no settings.
+    if let Command::Check(wish) = &typed.command {
+        return commands::check::check(wish);
+    }
     let config = Config::resolve(&typed)?;
     match typed.command {
         Command::Serve(wish) => serve::serve(&config, &wish).await,
@@ -65,5 +70,6 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Deny(wish) => approve::deny(&config, &wish).await,
         Command::Send(wish) => act::send(&config, &wish).await,
         Command::Cancel(wish) => act::cancel(&config, &wish).await,
+        Command::Check(wish) => commands::check::check(&wish),
     }
 }

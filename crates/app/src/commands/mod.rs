@@ -5,6 +5,7 @@ pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod approve;
 pub(crate) mod chat;
+pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod log;
 pub(crate) mod models;

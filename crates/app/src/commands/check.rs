@@ -1,0 +1,34 @@
+//! `polis check`: what breaks the rules of names and layout, and what to do.
+
+use std::path::Path;
+
+use crate::check;
+use crate::cli::Check;
+use crate::out;
+use crate::trouble::{Exit, Trouble};
+
+pub(crate) fn check(wish: &Check) -> Result<Exit, Trouble> {
+    let root = wish.dir.as_deref().unwrap_or(Path::new("."));
+    let bad = |error| Trouble::usage("bad_folder", format!("{}: {error}; name a folder that can be read", root.display()));
+    let report = check::look(root).map_err(bad)?;
+    if wish.json {
+        let report = serde_json::to_value(&report).map_err(|error| Trouble::new("output_failed", error.to_string()))?;
+        out::line(&format!("{report:#}"))?;
+    } else {
+        for check::Finding { file, line, rule, wrong, remedy } in &report.findings {
+            let file = if root == Path::new(".") { file.clone() } else { root.join(file).display().to_string() };
+            out::line(&format!("{file}:{line}: {}: {wrong}; {remedy}", rule.id()))?;
+        }
+        out::note(&format!(
+            "polis: {} in {}",
+            count(report.findings.len(), "finding"),
+            count(report.agents, "folder of agents")
+        ));
+    }
+    Ok(if report.findings.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+fn count(number: usize, what: &str) -> String {
+    let plural = what.replacen("folder", "folders", 1).replacen("finding", "findings", 1);
+    if number == 1 { format!("1 {what}") } else { format!("{number} {plural}") }
+}
