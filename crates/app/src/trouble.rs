@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::process::ExitCode;
 
+use polis_engine::NotOpened;
 use polis_ports::LogError;
 
 /// How the program ends (interface: 0, 1, 2, 3, 130).
@@ -67,6 +68,12 @@ impl fmt::Display for Trouble {
 
 impl From<LogError> for Trouble {
     fn from(error: LogError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<NotOpened> for Trouble {
+    fn from(error: NotOpened) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }

@@ -129,6 +129,7 @@ impl Spine {
             reply_to: *reply_to,
             next: 0,
             open: Vec::new(),
+            news: false,
             parked: None,
         };
         self.turns.insert(id, turn);
@@ -155,6 +156,7 @@ impl Spine {
         let Some(turn) = self.turns.get_mut(&id.turn) else { return };
         let Some(place) = turn.open.iter().position(|open| open.n == id.n) else { return };
         let ended = turn.open.remove(place);
+        turn.news = !turn.open.is_empty() && (turn.news || matches!(ended.kind, OpenKind::Unit(_)));
         if turn.parked.is_none() {
             self.reserve(&ended, Spent::minus);
         }

@@ -38,6 +38,6 @@ pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use phase::{BadPhase, Phase};
 pub use refusal::Refusal;
 pub use spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Turn};
-pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, Task, TaskType};
+pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};

@@ -24,6 +24,20 @@ pub struct Role {
     pub models: Vec<Arc<str>>,
 }
 
+impl Role {
+    /// A role of this name, run by this code, without a prompt and with the society's models.
+    pub fn new(id: impl Into<RoleId>, behaviour: impl Into<Behaviour>) -> Self {
+        let id = id.into();
+        let name = id.as_str().into();
+        Self { id, name, prompt: Arc::default(), behaviour: behaviour.into(), models: Vec::new() }
+    }
+
+    /// The same role, whose agents are told this about themselves.
+    pub fn with_prompt(self, prompt: impl Into<Arc<str>>) -> Self {
+        Self { prompt: prompt.into(), ..self }
+    }
+}
+
 /// One name is written as such, several as a list.
 mod one_or_many {
     use std::sync::Arc;

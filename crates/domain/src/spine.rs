@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 2;
+pub const SPINE_VERSION: u32 = 3;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -126,6 +126,8 @@ pub struct Turn {
     pub next: u32,
     /// Its effects without a result.
     pub open: Vec<OpenEffect>,
+    /// Whether a unit has ended while others are open: the turn may go on with it before they end.
+    pub news: bool,
     /// Why it stands still until a person acts.
     pub parked: Option<Box<Failure>>,
 }
@@ -261,7 +263,7 @@ impl Turn {
     /// Whether it should be running now: not parked, and not only waiting.
     pub fn is_owed(&self) -> bool {
         let waits = |open: &OpenEffect| matches!(open.stage, Stage::Waiting | Stage::InDoubt);
-        self.parked.is_none() && (self.open.is_empty() || !self.open.iter().all(waits))
+        self.parked.is_none() && (self.open.is_empty() || self.news || !self.open.iter().all(waits))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AgentId, EffectId, MessageId, SubThreadPath, TaskId};
+use crate::{AgentId, EffectId, MessageId, MetaPath, Phase, SubThreadPath, TaskId};
 
 /// What an agent is asked to do (R012-R014). The host utilities of the documents are the turn that it comes with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,6 +85,31 @@ pub struct Response {
     /// Goes into the meta of the bot message.
     #[serde(default)]
     pub meta: Map<String, Value>,
+    #[serde(default)]
+    message_update: Option<MessageId>,
+    #[serde(default)]
+    sub_thread: Option<Box<SubThreadRequest>>,
+    #[serde(default)]
+    next_phase: Option<Phase>,
+}
+
+/// A response, taken apart for whoever carries it out.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ResponseParts {
+    /// The text.
+    pub text: String,
+    /// Whether the text is not to be written: there is none, or it stands in the thread already.
+    pub silent: bool,
+    /// Goes into the meta of the message.
+    pub meta: Map<String, Value>,
+    /// Tasks that the same agent does next.
+    pub next_tasks: Vec<Task>,
+    /// The message that the text goes into, where it is not a new one.
+    pub message_update: Option<MessageId>,
+    /// The sub-thread that is to be opened in that message and run.
+    pub sub_thread: Option<Box<SubThreadRequest>>,
+    /// The phase for the next task.
+    pub next_phase: Option<Phase>,
 }
 
 impl Response {
@@ -96,6 +121,33 @@ impl Response {
     /// No message: the handler has already written into the thread (`Response("", false)`).
     pub fn silent() -> Self {
         Self { silent: true, ..Self::default() }
+    }
+
+    /// A text that stands in this message of the thread already.
+    pub fn standing_in(message: MessageId, text: impl Into<String>) -> Self {
+        Self { text: text.into(), silent: true, message_update: Some(message), ..Self::default() }
+    }
+
+    /// The same response, whose text and meta go into a message that stands in the thread already (R128).
+    pub fn updating(self, message: MessageId) -> Self {
+        Self { message_update: Some(message), ..self }
+    }
+
+    /// The same response, whose message is a placeholder: the sub-thread is opened in it and run, and what comes of that
+    /// becomes its text (R129).
+    pub fn in_sub_thread(self, request: SubThreadRequest) -> Self {
+        Self { sub_thread: Some(Box::new(request)), ..self }
+    }
+
+    /// The same response, suggesting the phase for the next task (R129). It stands against the configured one.
+    pub fn to_phase(self, phase: Phase) -> Self {
+        Self { next_phase: Some(phase), ..self }
+    }
+
+    /// The same response, suggesting this phase unless it suggests one already.
+    pub fn or_to_phase(mut self, phase: Phase) -> Self {
+        self.next_phase.get_or_insert(phase);
+        self
     }
 
     /// The whole text (R016).
@@ -113,9 +165,67 @@ impl Response {
         self.next_tasks.push(task);
     }
 
-    /// Takes the response apart: its text unless silent, its meta, and the tasks that follow.
-    pub fn into_parts(self) -> (Option<String>, Map<String, Value>, Vec<Task>) {
-        (Some(self.text).filter(|_| !self.silent), self.meta, self.next_tasks)
+    /// Takes the response apart.
+    pub fn into_parts(self) -> ResponseParts {
+        ResponseParts {
+            text: self.text,
+            silent: self.silent,
+            meta: self.meta,
+            next_tasks: self.next_tasks,
+            message_update: self.message_update,
+            sub_thread: self.sub_thread,
+            next_phase: self.next_phase,
+        }
+    }
+}
+
+/// A sub-thread that is to be opened and run: which of those that the handler declares, and what it is asked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubThreadRequest {
+    /// The name under which the handler, unit or agent declares it.
+    pub name: Arc<str>,
+    /// What it is asked.
+    pub message: Arc<str>,
+    /// The message that it hangs in; a new one when there is none.
+    #[serde(default)]
+    pub holder: Option<MessageId>,
+    /// What a new message says until the result is there; a word about waiting when there is none.
+    #[serde(default)]
+    pub placeholder: Option<String>,
+    /// Where in the message's meta it hangs.
+    #[serde(default)]
+    pub slot: MetaPath,
+    /// Free data about the sub-thread, for its units to read.
+    #[serde(default)]
+    pub meta: Map<String, Value>,
+}
+
+impl SubThreadRequest {
+    /// Asks the sub-thread of this name.
+    pub fn new(name: impl Into<Arc<str>>, message: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), message: message.into(), ..Self::default() }
+    }
+
+    /// The same request, in a message that stands in the thread already.
+    pub fn in_message(self, message: MessageId) -> Self {
+        Self { holder: Some(message), ..self }
+    }
+
+    /// The same request, in a new message that says this until the result is there.
+    pub fn showing(self, placeholder: impl Into<String>) -> Self {
+        Self { placeholder: Some(placeholder.into()), ..self }
+    }
+
+    /// The same request, at another place of the message's meta.
+    pub fn at(self, slot: MetaPath) -> Self {
+        Self { slot, ..self }
+    }
+
+    /// The same request with one more entry in the sub-thread's meta.
+    pub fn with_meta(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.to_owned(), value.into());
+        self
     }
 }
 
@@ -234,8 +344,8 @@ mod tests {
     fn a_silent_response_has_no_text_to_add() {
         let mut response = Response::silent();
         response.add_next_task(Task::action("t".into(), "next", ""));
-        let (text, _, next) = response.into_parts();
-        assert_eq!((text, next.len()), (None, 1));
+        let parts = response.into_parts();
+        assert_eq!((parts.silent, parts.next_tasks.len()), (true, 1));
         assert_eq!(Response::new("hi").full_message(), "hi");
     }
 }

@@ -31,6 +31,8 @@ type Alarm = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) enum Mail {
     /// A wish, and who wants to know what came of it.
     Command { command: Command, reply: Option<oneshot::Sender<Committed>> },
+    /// A turn has taken in what came of its units so far and waits for the others: its seat is free meanwhile.
+    Rest { turn: TurnId },
     /// A question about the spine as the log has it.
     Look(Look),
     /// Take in no more, let turns reach a safe point within the time given, then end.
@@ -202,7 +204,7 @@ impl Actor {
                     // Nobody waits for the answer any more: nothing to do.
                     let _ = reply.send(Err(Rejected::unavailable(error)));
                 }
-                Some(Mail::Command { reply: None, .. } | Mail::Look(_)) => {}
+                Some(Mail::Command { reply: None, .. } | Mail::Rest { .. } | Mail::Look(_)) => {}
                 Some(Mail::Stop { .. }) | None => return Standby::Stop,
             }
         }
@@ -217,6 +219,7 @@ impl Actor {
                     pass.replies.extend(reply.map(|reply| (reply, Err(Rejected::Stopping))));
                 }
                 Mail::Command { command, reply } => self.decide(&mut pass, command, reply, at),
+                Mail::Rest { turn } => self.bench.rest_if_idle(turn),
                 Mail::Look(look) => pass.looks.push(look),
                 Mail::Stop { grace } => self.stopping = Some(Timestamp(at.0 + grace.as_millis() as u64)),
             }

@@ -1,118 +1,159 @@
-//! How anybody writes an agent: an [`Agent`] executes tasks; [`Phased`] picks a [`StateHandler`] by the thread's phase.
+//! How anybody writes an agent: an [`Agent`] executes tasks, a [`StateHandler`] makes the bot message of a phase.
+//!
+//! Everything has a default: an agent says what is its own and nothing else. What runs is ordinary async code; every effect
+//! goes through the turn, so that it can be run again after a crash.
 
-use std::collections::BTreeMap;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use polis_domain::{Behaviour, Failure, Phase, Response};
-use rustc_hash::FxHashMap;
+use polis_domain::{Failure, Response};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::Turn;
+use crate::cast::{AnyHandler, AnySubThreadAgent};
+use crate::{SubThreads, Turn};
 
-/// Executes tasks. It is ordinary async code; every effect goes through the turn, so it can be run again after a crash.
+/// Executes tasks (the documents' BaseAgent).
 ///
-/// Write `async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure>`.
+/// The usual agent says which handler serves which phase, and no more:
+///
+/// ```
+/// use polis_engine::{Agent, Phases, StateHandler, Turn};
+/// use polis_domain::{Failure, Response};
+///
+/// struct GreetingHandler;
+/// impl StateHandler for GreetingHandler {
+///     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
+///         Ok(Response::new(turn.generate("Greet the person.").await?))
+///     }
+/// }
+///
+/// struct GreetingAgent;
+/// impl Agent for GreetingAgent {
+///     fn phases(&self) -> Phases {
+///         Phases::new().on("initial_phase", GreetingHandler).then("initial_phase")
+///     }
+/// }
+/// ```
 pub trait Agent: Send + Sync + 'static {
-    /// Does what the turn's task asks and responds.
-    fn execute_task(&self, turn: &mut Turn) -> impl Future<Output = Result<Response, Failure>> + Send;
+    /// The handlers, one for each phase. Asked once, when the agent is registered.
+    fn phases(&self) -> Phases {
+        Phases::new()
+    }
+
+    /// The sub-threads that the agent itself runs, whatever the phase. Asked once.
+    fn sub_threads(&self) -> SubThreads {
+        SubThreads::new()
+    }
+
+    /// What the page offers to a person who talks to this agent (R034). Asked once.
+    fn operations(&self) -> Vec<Operation> {
+        Vec::new()
+    }
+
+    /// What the model is told about the agent whenever [`Turn::generate`] asks it (R037): the role's prompt.
+    ///
+    /// Write `async fn system_prompt(&self, turn: &mut Turn) -> Result<Arc<str>, Failure>`.
+    fn system_prompt(&self, turn: &mut Turn) -> impl Future<Output = Result<Arc<str>, Failure>> + Send {
+        async { Ok(turn.role().map(|role| role.prompt.clone()).unwrap_or_default()) }
+    }
+
+    /// Does what the turn's task asks and responds: by the handler of the phase, see [`Turn::handle_by_phase`].
+    ///
+    /// Write `async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure>`.
+    fn execute_task(&self, turn: &mut Turn) -> impl Future<Output = Result<Response, Failure>> + Send {
+        turn.handle_by_phase()
+    }
+
+    /// Whether it is one that runs in sub-threads. [`crate::SubThreadAgent`] answers this; nobody else need.
+    #[doc(hidden)]
+    fn as_sub_thread(self: Arc<Self>) -> Option<Arc<dyn AnySubThreadAgent>> {
+        None
+    }
 }
 
-/// Makes the bot message of one phase.
-///
-/// Write `async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure>`.
+/// Makes the bot message of one phase, and nothing else (R047): what is stored, and which phase is next, is seen to.
 pub trait StateHandler: Send + Sync + 'static {
+    /// The sub-threads that the handler runs. Asked once, when the agent is registered.
+    fn sub_threads(&self) -> SubThreads {
+        SubThreads::new()
+    }
+
     /// Makes the bot message.
+    ///
+    /// Write `async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure>`.
     fn handle(&self, turn: &mut Turn) -> impl Future<Output = Result<Response, Failure>> + Send;
 }
 
-/// An agent that is a handler for each phase.
-#[derive(Default)]
-pub struct Phased {
-    handlers: BTreeMap<Phase, (Option<Phase>, Box<dyn AnyHandler>)>,
-}
-
-/// What a phase is called and what comes after it (R046).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PhaseConfig {
-    /// The phase that the handler serves.
-    pub phase: Phase,
-    /// What it suggests when it is done; nothing when unset (R045).
-    pub next_phase: Option<Phase>,
-}
-
-impl Phased {
-    /// An agent without phases yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The same agent with a handler for one more phase. When the handler is done, the next phase is suggested unless it has
-    /// suggested one itself (D04).
-    pub fn on(mut self, config: PhaseConfig, handler: impl StateHandler) -> Self {
-        self.handlers.insert(config.phase, (config.next_phase, Box::new(handler)));
-        self
-    }
-}
-
-impl Agent for Phased {
-    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let phase = turn.phase().clone();
-        let Some((next, handler)) = self.handlers.get(&phase) else {
-            let message = format!("找不到 {phase} 阶段处理器 (there is no handler for phase {phase}; register one)");
-            return Err(Failure::new("no_handler", message));
-        };
-        let response = handler.handle(turn).await?;
-        if let Some(next) = next.clone().filter(|_| !turn.has_suggested()) {
-            turn.suggest_phase(next).await?;
-        }
-        Ok(response)
-    }
-}
-
-/// Which code runs which behaviour.
+/// Which handler serves which phase, and which phase follows it (R046).
+///
+/// A new thread stands in `initial_phase`; where no handler has that name, the first one serves it. Where a thread ends is
+/// `completed`; a handler for it is needed only if the conversation goes on.
 #[derive(Default, Clone)]
-pub struct Cast {
-    agents: FxHashMap<Behaviour, Arc<dyn AnyAgent>>,
+pub struct Phases {
+    pub(crate) steps: Vec<PhaseStep>,
 }
 
-impl Cast {
-    /// Nobody yet.
+/// A handler and what is said about it.
+#[derive(Clone)]
+pub(crate) struct PhaseStep {
+    pub(crate) phase: Arc<str>,
+    pub(crate) next: Option<Arc<str>>,
+    pub(crate) handler: Arc<dyn AnyHandler>,
+}
+
+impl Phases {
+    /// No phases yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same cast with one more agent.
-    pub fn with(mut self, behaviour: impl Into<Behaviour>, agent: impl Agent) -> Self {
-        self.agents.insert(behaviour.into(), Arc::new(agent));
+    /// One more phase, and who makes its bot message. It suggests no other phase unless [`Phases::then`] follows (R045).
+    pub fn on(mut self, phase: &str, handler: impl StateHandler) -> Self {
+        self.steps.push(PhaseStep { phase: phase.into(), next: None, handler: Arc::new(handler) });
         self
     }
 
-    pub(crate) fn find(&self, behaviour: &Behaviour) -> Option<Arc<dyn AnyAgent>> {
-        self.agents.get(behaviour).cloned()
+    /// What follows the phase just named: suggested when its handler is done, unless it has suggested one itself (D04).
+    pub fn then(mut self, next: &str) -> Self {
+        if let Some(step) = self.steps.last_mut() {
+            step.next = Some(next.into());
+        }
+        self
     }
 }
 
-type Responds<'a> = Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + 'a>>;
-
-/// [`Agent`] behind a pointer.
-pub(crate) trait AnyAgent: Send + Sync {
-    fn execute_task<'a>(&'a self, turn: &'a mut Turn) -> Responds<'a>;
-}
-
-impl<A: Agent> AnyAgent for A {
-    fn execute_task<'a>(&'a self, turn: &'a mut Turn) -> Responds<'a> {
-        Box::pin(Agent::execute_task(self, turn))
+/// An agent that is its phases and nothing else.
+impl Agent for Phases {
+    fn phases(&self) -> Phases {
+        self.clone()
     }
 }
 
-/// [`StateHandler`] behind a pointer.
-trait AnyHandler: Send + Sync {
-    fn handle<'a>(&'a self, turn: &'a mut Turn) -> Responds<'a>;
+/// Something that a person can have an agent do with one touch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Operation {
+    /// Its name, for programs.
+    pub name: Arc<str>,
+    /// Its name, for people.
+    pub label: Arc<str>,
+    /// What is then said to the agent.
+    pub message: Arc<str>,
+    /// What goes with it into the task's meta, such as `_ui_action`.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
 }
 
-impl<H: StateHandler> AnyHandler for H {
-    fn handle<'a>(&'a self, turn: &'a mut Turn) -> Responds<'a> {
-        Box::pin(StateHandler::handle(self, turn))
+impl Operation {
+    /// An operation that says this to the agent.
+    pub fn new(name: impl Into<Arc<str>>, label: impl Into<Arc<str>>, message: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), label: label.into(), message: message.into(), meta: Map::new() }
+    }
+
+    /// The same operation with one more entry for the task's meta.
+    pub fn with_meta(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.to_owned(), value.into());
+        self
     }
 }

@@ -31,24 +31,46 @@ struct Seat {
 /// What a seated turn waits for and has not taken in yet. A turn has few waits open, and each ends once.
 #[derive(Default)]
 pub(crate) struct News {
-    unread: Mutex<VecDeque<Arc<Recorded>>>,
+    unread: Mutex<Unread>,
     more: Notify,
 }
 
+#[derive(Default)]
+struct Unread {
+    events: VecDeque<Arc<Recorded>>,
+    /// Whether the turn has looked, found nothing that it waits for, and nothing has come since.
+    idle: bool,
+}
+
 impl News {
-    /// The next piece, when it comes.
-    pub(crate) async fn next(&self) -> Arc<Recorded> {
+    /// The next piece that is wanted, when it comes. The others are kept.
+    pub(crate) async fn next(&self, wanted: impl Fn(&Recorded) -> bool) -> Arc<Recorded> {
         loop {
-            if let Some(event) = self.unread.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {
+            if let Some(event) = self.take(&wanted) {
                 return event;
             }
             self.more.notified().await;
         }
     }
 
+    /// The next piece that is wanted, if it has come.
+    pub(crate) fn take(&self, wanted: impl Fn(&Recorded) -> bool) -> Option<Arc<Recorded>> {
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = unread.events.iter().position(|event| wanted(event));
+        unread.idle = place.is_none();
+        unread.events.remove(place?)
+    }
+
     fn tell(&self, event: Arc<Recorded>) {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        unread.events.push_back(event);
+        unread.idle = false;
+        drop(unread);
         self.more.notify_one();
+    }
+
+    fn is_idle(&self) -> bool {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).idle
     }
 }
 
@@ -121,6 +143,13 @@ impl Bench {
         if self.lingering.len() > 2 * self.max_lingering + 16 {
             let seats = &self.seats;
             self.lingering.retain(|id| seats.get(id).is_some_and(|seat| seat.waiting));
+        }
+    }
+
+    /// Lets a turn rest that says it can do nothing more just now; unless something has come since it said so.
+    pub(crate) fn rest_if_idle(&mut self, id: TurnId) {
+        if self.seats.get(&id).is_some_and(|seat| seat.news.is_idle()) {
+            self.rest(id);
         }
     }
 

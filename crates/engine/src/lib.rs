@@ -5,23 +5,33 @@
 //! crash are the same code.
 //!
 //! Reading order: [`Society`] is the door, `actor` the loop behind it, `bench` the turns that run, [`Turn`] what a
-//! handler is given, [`Agent`] and [`StateHandler`] what anybody writes.
+//! handler is given, [`Agent`], [`StateHandler`],
+//! [`SubThreadAgent`] and [`InteractionUnit`] what anybody writes, [`Cast`] where it is registered.
 //!
 //! This crate names no HTTP, database or vendor; what it needs from the world are the ports.
 
 mod actor;
 mod agent;
 mod bench;
+mod cast;
 mod clock;
 mod live;
+mod nothing;
 mod plant;
+mod ready;
 mod society;
+mod sub_thread;
+mod text;
 mod turn;
 mod watch;
 
-pub use agent::{Agent, Cast, PhaseConfig, Phased, StateHandler};
+pub use agent::{Agent, Operation, Phases, StateHandler};
+pub use cast::{BadCast, Cast};
 pub use clock::SystemClock;
 pub use live::LocalLive;
-pub use society::{Options, Ports, Rejected, Sent, Society};
+pub use nothing::{NoModel, NoTools};
+pub use ready::{ExecuteSubThread, PrepareSubThread};
+pub use society::{NotOpened, Options, Ports, Rejected, Sent, Society};
+pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use turn::{BatchUpdate, Turn};
 pub use watch::{Seen, Watch};

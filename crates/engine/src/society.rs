@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Budgets, Command, EffectId, Event, Failure, Letter, LetterKind, Limits, MessageId, Payload, Recorded, Refusal,
-    ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix, place,
-    unique,
+    AgentId, Behaviour, Budgets, Command, EffectId, Event, Failure, Letter, LetterKind, Limits, MessageId, Payload, Recorded,
+    Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix,
+    place, unique,
 };
 use polis_ports::{Clock, Live, Log, LogError, Model, ThreadRange, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
-use crate::{Cast, Watch};
+use crate::{BadCast, Cast, LocalLive, NoModel, NoTools, Operation, SystemClock, Watch};
 
 /// Questions that may queue at a society that is only looked at.
 const LOOKERS: usize = 64;
@@ -32,6 +32,29 @@ pub struct Ports {
     pub live: Arc<dyn Live>,
     /// Knows the time.
     pub clock: Arc<dyn Clock>,
+}
+
+impl Ports {
+    /// A log, and nothing that thinks or acts yet; watched on this machine, with this machine's clock.
+    pub fn new(log: impl Log + 'static) -> Self {
+        Self {
+            log: Arc::new(log),
+            model: Arc::new(NoModel),
+            toolbox: Arc::new(NoTools),
+            live: Arc::new(LocalLive::default()),
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// The same ports with a model.
+    pub fn with_model(self, model: impl Model + 'static) -> Self {
+        Self { model: Arc::new(model), ..self }
+    }
+
+    /// The same ports with tools.
+    pub fn with_tools(self, toolbox: impl Toolbox + 'static) -> Self {
+        Self { toolbox: Arc::new(toolbox), ..self }
+    }
 }
 
 /// How a society is run on this node.
@@ -113,6 +136,27 @@ impl From<LogError> for Rejected {
     }
 }
 
+/// Why a society was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOpened {
+    /// Its log cannot be read or written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Its agents do not fit together.
+    #[error(transparent)]
+    Cast(#[from] BadCast),
+}
+
+impl NotOpened {
+    /// A stable name for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Log(error) => error.code(),
+            Self::Cast(_) => "bad_agent",
+        }
+    }
+}
+
 /// A letter that is in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
@@ -151,7 +195,8 @@ impl Drop for Handle {
 
 impl Society {
     /// Opens a society: folds its log and takes up whatever is owed. An empty log is founded.
-    pub async fn open(id: SocietyId, ports: Ports, cast: Cast, options: Options) -> Result<Self, LogError> {
+    pub async fn open(id: SocietyId, ports: Ports, cast: Cast, options: Options) -> Result<Self, NotOpened> {
+        cast.check()?;
         let (door, mail) = mpsc::channel(options.mailbox);
         let entropy = mix(options.entropy);
         let shared = Arc::new(Shared {
@@ -201,6 +246,11 @@ impl Society {
     /// The log behind it.
     pub fn log(&self) -> &Arc<dyn Log> {
         &self.ports().log
+    }
+
+    /// What the agents of a behaviour offer to a person.
+    pub fn operations(&self, behaviour: &Behaviour) -> &[Operation] {
+        self.handle.shared.cast.operations(behaviour)
     }
 
     /// The tools that its agents have.
@@ -368,7 +418,7 @@ async fn show(spine: Spine, mut mail: mpsc::Receiver<Mail>) {
         match mail {
             Mail::Look(look) => look(&spine),
             // Dropping the reply tells whoever wishes that nothing comes of it.
-            Mail::Command { .. } => {}
+            Mail::Command { .. } | Mail::Rest { .. } => {}
             Mail::Stop { .. } => return,
         }
     }

@@ -74,11 +74,12 @@ pub use polis_agents::Converse;
 pub use polis_domain as domain;
 pub use polis_domain::{
     AgentId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq, SocietyId, SubThreadPath,
-    Task, TaskId, Thread, ThreadId,
+    SubThreadRequest, Task, TaskId, Thread, ThreadId,
 };
 pub use polis_engine::{
-    Agent, BatchUpdate, Cast, LocalLive, Options, PhaseConfig, Phased, Ports, Rejected, Seen, Sent, Society, StateHandler,
-    SystemClock, Turn, Watch,
+    Agent, BadCast, BatchUpdate, Cast, ExecuteSubThread, Interaction, InteractionUnit, LocalLive, NoModel, NoTools, NotOpened,
+    Operation, Options, Phases, Ports, PrepareSubThread, Progress, Rejected, Seen, Sent, Society, StateHandler, SubThreadAgent,
+    SubThreadResult, SubThreads, SystemClock, Turn, Units, Watch,
 };
 pub use polis_ports as ports;
 pub use polis_ports::{Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};

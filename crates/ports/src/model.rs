@@ -61,6 +61,20 @@ pub struct ModelRequest {
     pub asker: Arc<str>,
 }
 
+/// One thing said to the model, and nothing else.
+impl From<&str> for ModelRequest {
+    fn from(prompt: &str) -> Self {
+        Self { messages: vec![ChatMessage::user(prompt)], ..Self::default() }
+    }
+}
+
+/// One thing said to the model, and nothing else.
+impl From<String> for ModelRequest {
+    fn from(prompt: String) -> Self {
+        Self::from(prompt.as_str())
+    }
+}
+
 /// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]

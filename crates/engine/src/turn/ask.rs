@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{
-    Act, AgentId, Behaviour, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Outcome, Payload, ReplyTo, Role, RoleId,
-    SubThreadPath, Task, Timestamp, Verdict,
+    Act, AgentId, Behaviour, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Outcome, Payload, Recorded, ReplyTo,
+    Role, RoleId, SubThreadPath, Task, Timestamp, Verdict,
 };
 use serde_json::{Map, Value};
 
 use super::Turn;
 use super::journal::Entry;
+use crate::actor::Mail;
 
 impl Turn {
     /// Asks another agent and waits for its answer, at most `patience`.
@@ -53,21 +54,21 @@ impl Turn {
         &mut self,
         units: Vec<(SubThreadPath, Behaviour, Task)>,
     ) -> Result<Vec<Result<Arc<str>, Failure>>, Failure> {
-        let parent = self.path();
         let mut effects = Vec::with_capacity(units.len());
-        for (path, behaviour, mut task) in units {
-            let thread = self.resolve(&path).await?;
-            task.meta.insert("subThreadPath".to_owned(), path.to_string().into());
-            task.meta.insert("parentThreadPath".to_owned(), parent.to_string().into());
-            effects.push(Effect::Unit { thread, behaviour, task });
+        for (path, behaviour, task) in units {
+            effects.push(self.unit(&path, behaviour, task).await?);
         }
         let results = self.wait_for_all(effects).await;
-        let text = |result: Result<Outcome, Failure>| match result {
-            Ok(Outcome::Answer(text)) => Ok(text),
-            Ok(_) => Err(Failure::new("no_answer", "the unit gave no answer")),
-            Err(failure) => Err(failure),
-        };
-        Ok(results.into_iter().map(text).collect())
+        Ok(results.into_iter().map(answer).collect())
+    }
+
+    /// A unit in a sub-thread, whose task says where it is.
+    pub(super) async fn unit(&mut self, path: &SubThreadPath, behaviour: Behaviour, mut task: Task) -> Result<Effect, Failure> {
+        let thread = self.resolve(path).await?;
+        task.meta.insert("subThreadPath".to_owned(), path.to_string().into());
+        task.meta.insert("parentThreadPath".to_owned(), self.path().to_string().into());
+        self.has_units = true;
+        Ok(Effect::Unit { thread, behaviour, task })
     }
 
     /// Sends a letter to an agent or to the person; nobody waits for an answer.
@@ -120,12 +121,34 @@ impl Turn {
     pub(super) async fn hear(&mut self, entries: &[Entry]) -> Vec<Result<Outcome, Failure>> {
         let mut results: Vec<_> = entries.iter().map(|entry| self.result(entry)).collect();
         while results.iter().any(Option::is_none) {
-            let event = self.news.next().await;
-            let place = entries.iter().position(|entry| Some(entry.id) == event.event.effect());
+            let event = self.next_news(entries.iter()).await;
+            let place = entries.iter().position(|entry| entry.is_about(&event));
             if let Some(place) = place {
                 results[place] = self.result(&Entry::new(entries[place].id, [event]));
             }
         }
         results.into_iter().flatten().collect()
+    }
+
+    /// What comes next of one of these. A turn that has units says when it can do nothing but wait.
+    pub(super) async fn next_news(&mut self, entries: impl Iterator<Item = &Entry> + Clone) -> Arc<Recorded> {
+        let wanted = |event: &Recorded| entries.clone().any(|entry| entry.is_about(event));
+        if !self.has_units {
+            return self.news.next(wanted).await;
+        }
+        if let Some(event) = self.news.take(wanted) {
+            return event;
+        }
+        // A closed door means that the society has ended; so will this turn.
+        let _ = self.seat.shared.door.send(Mail::Rest { turn: self.seat.id }).await;
+        self.news.next(wanted).await
+    }
+}
+
+/// The text of a unit that has ended.
+pub(super) fn answer(outcome: Result<Outcome, Failure>) -> Result<Arc<str>, Failure> {
+    match outcome? {
+        Outcome::Answer(text) => Ok(text),
+        _ => Err(Failure::new("no_answer", "the unit gave no answer")),
     }
 }

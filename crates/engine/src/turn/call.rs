@@ -82,8 +82,8 @@ impl Turn {
             let (place, result) = tokio::select! {
                 biased;
                 Some(done) = running.next() => done,
-                event = self.news.next(), if doubtful > 0 => {
-                    let Some(place) = entries.iter().position(|entry| Some(entry.id) == event.event.effect()) else { continue };
+                event = self.news.next(|event| entries.iter().any(|entry| entry.is_about(event))), if doubtful > 0 => {
+                    let Some(place) = entries.iter().position(|entry| entry.is_about(&event)) else { continue };
                     doubtful -= 1;
                     let id = entries[place].id;
                     if matches!(event.event, Event::EffectCleared { .. }) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Attempt, Effect, EffectId, Event, Leave, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId};
+use polis_domain::{Attempt, Effect, EffectId, Event, Failure, Leave, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId};
 use polis_ports::{Log, LogError, ThreadRange};
 
 /// The effects of earlier runs that this run has not asked for yet.
@@ -97,6 +97,24 @@ impl Entry {
             Event::EffectRetried { attempt, .. } => Some(attempt),
             _ => None,
         })
+    }
+
+    /// Whether an event tells of this effect.
+    pub(super) fn is_about(&self, recorded: &Recorded) -> bool {
+        recorded.event.effect() == Some(self.id)
+    }
+
+    /// Where in the log it ended, if it has.
+    pub(super) fn end(&self) -> Option<Seq> {
+        self.events.iter().find(|recorded| matches!(recorded.event, Event::EffectEnded { .. })).map(|ended| ended.seq)
+    }
+
+    /// Why it was not allowed, if it was not.
+    pub(super) fn refusal(&self) -> Option<&Failure> {
+        match self.events.first().map(|first| &first.event) {
+            Some(Event::EffectRefused { failure, .. }) => Some(failure),
+            _ => None,
+        }
     }
 
     pub(super) fn last(&self) -> Option<&Arc<Recorded>> {

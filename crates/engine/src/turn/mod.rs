@@ -8,7 +8,10 @@ mod ask;
 mod call;
 mod journal;
 mod model;
+mod phases;
+mod respond;
 mod retry;
+mod sub_threads;
 mod threads;
 
 use std::panic::AssertUnwindSafe;
@@ -16,14 +19,15 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Event, Failure, Message, Origin, Outcome, Phase, Recorded, ReplyTo, Response, Role,
-    Sender, Seq, Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
+    AgentId, Command, Effect, EffectId, Event, Failure, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Spent,
+    SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::oneshot;
 
 use crate::actor::{Committed, Mail, Shared};
 use crate::bench::News;
+use crate::cast::{Post, Scope};
 use journal::{Entry, Journal};
 pub use threads::BatchUpdate;
 
@@ -42,7 +46,7 @@ pub(crate) struct Seat {
 /// What a handler is given: its task, and every effect that it may have.
 ///
 /// All effects take `&mut self`, so that they happen one after another and are numbered alike in every run; what may happen at
-/// once is asked for at once ([`Turn::call_tools`], [`Turn::run_units`]).
+/// once is asked for at once ([`Turn::call_tools`], [`Turn::run_units`], [`Turn::run_sub_threads`]).
 pub struct Turn {
     seat: Seat,
     origin: Origin,
@@ -62,7 +66,13 @@ pub struct Turn {
     /// Answers that are on their way into the log. The turn has gone on with them: whatever it wants next comes after them in
     /// the log, so nothing happens on account of an answer that is not there.
     reported: Vec<oneshot::Receiver<Committed>>,
-    suggested: bool,
+    /// The phase that the turn has suggested for its own thread.
+    suggested: Option<Phase>,
+    /// The code that runs, and what it can reach just now.
+    post: Arc<Post>,
+    scope: Arc<Scope>,
+    /// Whether it has run units, some of which may be open while it waits for something else.
+    has_units: bool,
     /// What its model calls have cost so far.
     used: Usage,
     known: threads::Known,
@@ -98,7 +108,7 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
     let Event::TurnStarted { behaviour, phase, task, origin, reply_to, message, index, .. } = &first.event else {
         return park("data_damaged", format!("event {} does not start a turn", first.seq));
     };
-    let Some(agent) = seat.shared.cast.find(behaviour) else {
+    let Some(post) = seat.shared.cast.find(behaviour) else {
         return park("no_behaviour", format!("no code is registered for `{behaviour}`; register it and resume the turn"));
     };
     let mut turn = Turn {
@@ -113,19 +123,22 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
         draws: 0,
         position: (first.seq, first.at),
         reported: Vec::new(),
-        suggested: false,
+        suggested: None,
+        scope: post.scope.clone(),
+        post: post.clone(),
+        has_units: false,
         used: Usage::default(),
         known: threads::Known::default(),
         seat,
     };
-    let responded = agent.execute_task(&mut turn).await;
-    if let Some(n) = turn.journal.first() {
-        return turn.diverged(n, "the turn's end");
-    }
+    let responded = post.run(&mut turn).await;
     let result = match responded {
         Ok(response) => turn.result_of(response).await,
         Err(failure) => TurnResult::Failed(failure),
     };
+    if let Some(n) = turn.journal.first() {
+        return turn.diverged(n, "the turn's end");
+    }
     Command::Settle { turn: id, result }
 }
 
@@ -177,40 +190,7 @@ impl Turn {
 
     /// Whether the turn has suggested a phase for its own thread.
     pub fn has_suggested(&self) -> bool {
-        self.suggested
-    }
-
-    /// What a response comes to.
-    async fn result_of(&mut self, response: Response) -> TurnResult {
-        let (text, mut meta, next) = response.into_parts();
-        if !next.is_empty() && self.origin != Origin::Inbox {
-            let message = "a unit cannot queue tasks; its sub-thread's agent chooses what is next";
-            return TurnResult::Failed(Failure::new("next_tasks_in_unit", message));
-        }
-        match text {
-            Some(text) => {
-                if let (true, Ok(usage)) = (self.used != Usage::default(), serde_json::to_value(self.used)) {
-                    meta.entry("usage").or_insert(usage);
-                }
-                let prefix = if self.path().is_main() { "bot" } else { "sub_bot" };
-                let id = self.new_id(prefix).into();
-                let answer = text.as_str().into();
-                let message = Message { id, sender: Sender::Bot, text, timestamp: self.now(), meta };
-                TurnResult::Done { message: Some(message), answer, next }
-            }
-            None if self.reply_to == ReplyTo::Nobody => TurnResult::Done { message: None, answer: "".into(), next },
-            // The handler has written into the thread itself: whoever waits is told what stands there last (D05).
-            None => match Box::pin(self.last_bot_text()).await {
-                Ok(answer) => TurnResult::Done { message: None, answer, next },
-                Err(failure) => TurnResult::Failed(failure),
-            },
-        }
-    }
-
-    async fn last_bot_text(&mut self) -> Result<Arc<str>, Failure> {
-        let recent = self.recent(8).await?;
-        let last = recent.iter().rev().find(|(_, message)| message.sender == Sender::Bot);
-        Ok(last.map_or("", |(_, message)| &message.text).into())
+        self.suggested.is_some()
     }
 
     /// States effects, or finds that they were stated in an earlier run. They are numbered in this order.

@@ -93,8 +93,8 @@ impl Turn {
 
     /// Proposes the phase for the next task of the turn's own thread (R044). The last word stands (D04).
     pub async fn suggest_phase(&mut self, phase: Phase) -> Result<(), Failure> {
-        self.suggest_phase_in(&self.path(), phase).await?;
-        self.suggested = true;
+        self.suggest_phase_in(&self.path(), phase.clone()).await?;
+        self.suggested = Some(phase);
         Ok(())
     }
 
@@ -183,6 +183,11 @@ impl Turn {
         Ok(view)
     }
 
+    /// The turn's own thread.
+    pub async fn own_thread(&mut self) -> Result<Thread, Failure> {
+        self.thread(&self.path()).await
+    }
+
     /// The newest messages of the turn's own thread with their places, oldest first. Costs the same however long the thread is.
     pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Message)>, Failure> {
         let thread = self.seat.thread.clone();
@@ -210,7 +215,7 @@ impl Turn {
         self.length_at_start <= 1
     }
 
-    fn new_message(&mut self, path: &SubThreadPath, sender: Sender, text: String) -> Message {
+    pub(super) fn new_message(&mut self, path: &SubThreadPath, sender: Sender, text: String) -> Message {
         let prefix = match (path.is_main(), sender) {
             (true, Sender::Bot) => "bot",
             (true, Sender::User) => "user",
@@ -254,7 +259,7 @@ impl Turn {
         Ok(child)
     }
 
-    async fn index_of(&mut self, thread: &ThreadId, message: &MessageId) -> Result<u32, Failure> {
+    pub(super) async fn index_of(&mut self, thread: &ThreadId, message: &MessageId) -> Result<u32, Failure> {
         let key = (thread.clone(), message.clone());
         if let Some(index) = self.known.indices.get(&key) {
             return Ok(*index);

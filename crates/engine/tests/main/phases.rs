@@ -1,7 +1,7 @@
 //! Phases: suggested, then applied before the next task; each thread has its own (R038-R052).
 
 use polis_domain::{Event, Failure, Phase, Response, Task};
-use polis_engine::{Agent, Cast, PhaseConfig, Phased, StateHandler, Turn};
+use polis_engine::{Agent, Cast, Phases, StateHandler, Turn};
 use serde_json::{Map, json};
 
 use crate::bed::{Bed, answer};
@@ -25,15 +25,20 @@ impl StateHandler for Wilful {
     }
 }
 
+/// Goes where nobody is.
+struct Leaves;
+
+impl StateHandler for Leaves {
+    async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        Ok(Response::new(turn.phase().as_str()).to_phase(phase("nowhere")))
+    }
+}
+
 fn phase(name: &str) -> Phase {
     Phase::new(name).unwrap()
 }
 
-fn config(name: &str, next: Option<&str>) -> PhaseConfig {
-    PhaseConfig { phase: phase(name), next_phase: next.map(phase) }
-}
-
-fn bed(agent: Phased) -> Bed {
+fn bed(agent: Phases) -> Bed {
     Bed { cast: Cast::new().with("programmed", agent), ..Bed::new() }
 }
 
@@ -44,10 +49,12 @@ async fn say(society: &polis_engine::Society, meta: Map<String, serde_json::Valu
 
 #[tokio::test(start_paused = true)]
 async fn a_suggested_phase_is_applied_before_the_next_task() {
-    let agent = Phased::new()
-        .on(config("initial_phase", Some("drafting")), Reports)
-        .on(config("drafting", Some("completed")), Reports)
-        .on(config("completed", None), Reports);
+    let agent = Phases::new()
+        .on("initial_phase", Reports)
+        .then("drafting")
+        .on("drafting", Reports)
+        .then("completed")
+        .on("completed", Reports);
     let bed = bed(agent);
     let society = bed.open().await;
     for expected in ["initial_phase", "drafting", "completed", "completed"] {
@@ -59,7 +66,7 @@ async fn a_suggested_phase_is_applied_before_the_next_task() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_drops_the_suggestion_and_stays_in_its_phase() {
-    let agent = Phased::new().on(config("initial_phase", Some("drafting")), Reports).on(config("drafting", None), Reports);
+    let agent = Phases::new().on("initial_phase", Reports).then("drafting").on("drafting", Reports);
     let society = bed(agent).open().await;
     assert_eq!(say(&society, Map::new()).await.unwrap(), "initial_phase");
     let retry = Map::from_iter([("_ui_action".to_owned(), json!("retry"))]);
@@ -69,7 +76,7 @@ async fn a_retry_drops_the_suggestion_and_stays_in_its_phase() {
 
 #[tokio::test(start_paused = true)]
 async fn a_phase_without_a_handler_is_an_error_that_names_it() {
-    let agent = Phased::new().on(config("initial_phase", Some("nowhere")), Reports);
+    let agent = Phases::new().on("initial_phase", Leaves);
     let society = bed(agent).open().await;
     say(&society, Map::new()).await.unwrap();
     let sent = society.submit("next").await.unwrap();
@@ -80,7 +87,7 @@ async fn a_phase_without_a_handler_is_an_error_that_names_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handlers_own_suggestion_stands_against_the_configured_one() {
-    let agent = Phased::new().on(config("initial_phase", Some("drafting")), Wilful).on(config("completed", None), Reports);
+    let agent = Phases::new().on("initial_phase", Wilful).then("drafting").on("drafting", Reports).on("completed", Reports);
     let bed = bed(agent);
     let society = bed.open().await;
     say(&society, Map::new()).await.unwrap();

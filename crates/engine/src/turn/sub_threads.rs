@@ -1,0 +1,248 @@
+//! Running sub-threads: opened in a message, unit after unit until they are done, one or several beside each other.
+//!
+//! Several run independently: whichever unit ends first in the log is gone on with first. The order of the log is the same in
+//! a second run, so that the second run goes the same way.
+
+use std::sync::Arc;
+
+use polis_domain::{
+    Act, BriefStatus, Failure, MessageId, MessagePatch, Outcome, Phase, Response, Sender, Settings, SubThreadPath,
+    SubThreadRequest, Task,
+};
+
+use super::Turn;
+use super::ask::answer;
+use super::journal::Entry;
+use super::phases::no_handler;
+use crate::cast::{Course, Scope};
+use crate::text::Said;
+use crate::{Interaction, Progress, SubThreadResult};
+
+/// What a message says while its sub-thread is at work (R089).
+pub(super) const WAIT: Said = Said { zh: "正在处理您的请求...", en: "Working on your request..." };
+/// What it says inside another sub-thread (R100).
+pub(super) const WAIT_NESTED: Said = Said { zh: "正在执行深度分析...", en: "Looking into it more deeply..." };
+const FAILED: Said = Said { zh: "处理失败：", en: "This came to nothing: " };
+
+/// A sub-thread that is under way.
+struct Run {
+    course: Arc<Course>,
+    task: Task,
+    holder: MessageId,
+    path: SubThreadPath,
+    results: Vec<Interaction>,
+    /// Messages of the sub-thread that are known already.
+    seen: usize,
+    /// The phase of the unit that runs.
+    phase: Phase,
+    result: Option<SubThreadResult>,
+}
+
+impl Turn {
+    /// Opens a sub-thread and runs it to its end, unit by unit. It hangs in a message of the turn's own thread, which shows
+    /// what comes of it. What fails in it is told in the result; an error here means that it could not be begun.
+    ///
+    /// The name is one that the handler, unit or agent whose code this is declares in its `sub_threads`.
+    pub async fn run_sub_thread(&mut self, request: SubThreadRequest) -> Result<SubThreadResult, Failure> {
+        let course = self.declared(&request)?;
+        let run = self.open_run(course, request).await?;
+        self.finish_all(vec![run]).await.pop().ok_or_else(not_run)
+    }
+
+    /// Runs several sub-threads beside each other, none waiting for another; one result for each, in order (R086).
+    pub async fn run_sub_threads(&mut self, requests: Vec<SubThreadRequest>) -> Result<Vec<SubThreadResult>, Failure> {
+        let courses = requests.iter().map(|request| self.declared(request)).collect::<Result<Vec<_>, _>>()?;
+        let mut runs = Vec::with_capacity(requests.len());
+        for (course, request) in courses.into_iter().zip(requests) {
+            runs.push(self.open_run(course, request).await?);
+        }
+        Ok(self.finish_all(runs).await)
+    }
+
+    /// What a sub-thread agent does that is asked like any other: the same, in a message of its own.
+    pub(crate) async fn run_as_sub_thread(&mut self) -> Result<Response, Failure> {
+        let course = self.post.own_course().cloned().ok_or_else(not_run)?;
+        let run = self.open_run(course, SubThreadRequest::new("", self.task.message.clone())).await?;
+        let result = self.finish_all(vec![run]).await.pop().ok_or_else(not_run)?;
+        match result.failure {
+            Some(failure) => Err(failure),
+            None => Ok(result.into()),
+        }
+    }
+
+    fn declared(&self, request: &SubThreadRequest) -> Result<Arc<Course>, Failure> {
+        let found = self.scope.courses.get(&request.name).cloned();
+        found.ok_or_else(|| {
+            let declared: Vec<_> = self.scope.courses.keys().map(|name| format!("`{name}`")).collect();
+            let message = format!(
+                "there is no sub-thread `{}` here; `sub_threads` of the code that runs it must declare it ({})",
+                request.name,
+                if declared.is_empty() {
+                    "it declares none".to_owned()
+                } else {
+                    format!("it declares {}", declared.join(", "))
+                }
+            );
+            Failure::new("no_such_sub_thread", message)
+        })
+    }
+
+    async fn open_run(&mut self, course: Arc<Course>, request: SubThreadRequest) -> Result<Run, Failure> {
+        let holder = self.hold(&request, None).await?;
+        let brief_status = BriefStatus { phase: course.first.clone(), ..BriefStatus::default() };
+        let settings = Settings { brief_status, ..Settings::default() };
+        let here = self.path();
+        let path = self.open_sub_thread_at(&here, &holder, request.slot, settings, request.meta).await?;
+        let name = if path.is_nested() { "ProcessNestedSubThread" } else { "ProcessSubThread" };
+        let original = self.task.meta.get("originalQuery").cloned().unwrap_or_else(|| (*self.task.message).into());
+        let task = Task::action(self.task.id.clone(), name, request.message)
+            .with_meta("originalTask", original)
+            .with_meta("timestamp", self.now().0);
+        let phase = course.first.clone();
+        Ok(Run { course, task, holder, path, results: Vec::new(), seen: 0, phase, result: None })
+    }
+
+    async fn finish_all(&mut self, mut runs: Vec<Run>) -> Vec<SubThreadResult> {
+        let mut open = Vec::with_capacity(runs.len());
+        for (place, run) in runs.iter_mut().enumerate() {
+            open.extend(self.go_on(run, None).await.map(|entry| (place, entry)));
+        }
+        while !open.is_empty() {
+            let (place, outcome) = self.first_of(&mut open).await;
+            let Some(run) = runs.get_mut(place) else { continue };
+            open.extend(self.go_on(run, Some(outcome)).await.map(|entry| (place, entry)));
+        }
+        runs.into_iter().filter_map(|run| run.result).collect()
+    }
+
+    /// The unit that ended first in the log, of those that are open, and what came of it.
+    async fn first_of(&mut self, open: &mut Vec<(usize, Entry)>) -> (usize, Result<Outcome, Failure>) {
+        // Where the turn stands must not depend on whether its own reports have reached the log yet.
+        self.place().await;
+        loop {
+            let ended = open.iter().enumerate().filter_map(|(i, (_, entry))| Some((entry.end()?, i))).min();
+            if let Some((_, i)) = ended {
+                let (place, entry) = open.swap_remove(i);
+                let outcome = match self.result(&entry) {
+                    Some(outcome) => outcome,
+                    None => self.park_diverged(entry.id.n, "unit").await,
+                };
+                return (place, outcome);
+            }
+            let event = self.next_news(open.iter().map(|(_, entry)| entry)).await;
+            if let Some((_, entry)) = open.iter_mut().find(|(_, entry)| entry.is_about(&event)) {
+                entry.events.push(event);
+            }
+        }
+    }
+
+    /// Takes in what came of the last unit and starts the next one. None when the sub-thread is done.
+    async fn go_on(&mut self, run: &mut Run, ended: Option<Result<Outcome, Failure>>) -> Option<Entry> {
+        let next = match ended.map(answer) {
+            Some(Err(failure)) => Err(failure),
+            Some(Ok(_)) => self.next_of(run, true).await,
+            None => self.next_of(run, false).await,
+        };
+        let told = match next {
+            Ok(Next::Unit(entry)) => match entry.refusal() {
+                None => return Some(entry),
+                Some(failure) => Err(failure.clone()),
+            },
+            Ok(Next::Done(text)) => Ok(text),
+            Err(failure) => Err(failure),
+        };
+        let done = self.close(run, told).await;
+        run.result = Some(done);
+        None
+    }
+
+    /// What follows in a sub-thread: another unit, which is started, or its end.
+    async fn next_of(&mut self, run: &mut Run, is_unit_done: bool) -> Result<Next, Failure> {
+        let course = run.course.clone();
+        let thread = self.thread(&run.path).await?;
+        if is_unit_done {
+            run.results.push(pair(run.phase.clone(), &thread.messages[run.seen.min(thread.messages.len())..])?);
+        }
+        run.seen = thread.messages.len();
+        let suggested = thread.settings.phase_update_suggestion.as_ref().map(|suggestion| suggestion.phase.clone());
+        let next = suggested.clone().unwrap_or_else(|| thread.phase().clone());
+        let is_settled = is_unit_done && suggested.is_none();
+        let progress = Progress { results: std::mem::take(&mut run.results), thread, path: run.path.clone(), next };
+        let chosen = self.within(&course.scope, async |turn| course.agent.next_unit(&progress, turn).await).await?;
+        let goes_on = !course.agent.is_terminal(&chosen) && !(is_settled && chosen == progress.next);
+        if !goes_on {
+            let text = self.within(&course.scope, async |turn| course.agent.summarize(&progress, turn).await).await?;
+            return Ok(Next::Done(text));
+        }
+        let limit = course.agent.max_interactions();
+        if progress.results.len() >= limit {
+            let message = format!("the sub-thread is not done after {limit} interactions, which is the most it may have");
+            return Err(Failure::new("too_many_interactions", message));
+        }
+        let behaviour = course.units.get(&chosen).cloned().ok_or_else(|| no_handler(&chosen))?;
+        if chosen != progress.next {
+            self.suggest_phase_in(&run.path, chosen.clone()).await?;
+        }
+        run.results = progress.results;
+        run.phase = chosen;
+        let unit = self.unit(&run.path, behaviour, run.task.clone()).await?;
+        self.place().await;
+        let entries = self.state(vec![unit]).await;
+        entries.into_iter().next().map(Next::Unit).ok_or_else(not_run)
+    }
+
+    /// Writes into the message what came of its sub-thread, and that the sub-thread is done.
+    async fn close(&mut self, run: &Run, told: Result<String, Failure>) -> SubThreadResult {
+        let (text, failure) = match told {
+            Ok(text) => (text, None),
+            Err(failure) => (format!("{}{failure}", FAILED.to(&self.task.message)), Some(failure)),
+        };
+        let mut result = SubThreadResult { message: run.holder.clone(), path: run.path.clone(), text, failure };
+        if let Err(failure) = self.write_result(run, &result).await {
+            result.failure.get_or_insert(failure);
+        }
+        result
+    }
+
+    async fn write_result(&mut self, run: &Run, result: &SubThreadResult) -> Result<(), Failure> {
+        let parent = self.seat.thread.clone();
+        let index = self.index_of(&parent, &run.holder).await?;
+        let patch = MessagePatch { text: Some(result.text.clone()), ..MessagePatch::default() };
+        let mut acts = vec![Act::UpdateMessage { thread: parent, index, patch }];
+        let mut settings = self.thread(&run.path).await?.settings;
+        let is_done = result.failure.is_none();
+        if let Some(suggestion) = settings.phase_update_suggestion.take().filter(|_| is_done) {
+            // No turn will come that applies it.
+            settings.brief_status.phase = suggestion.phase;
+            acts.push(Act::UpdateSettings { thread: self.resolve(&run.path).await?, settings });
+        }
+        self.act(acts).await.map(drop)
+    }
+
+    /// Runs a sub-thread agent's own code as that agent.
+    async fn within<T>(&mut self, scope: &Arc<Scope>, code: impl AsyncFnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.scope, scope.clone());
+        let done = code(self).await;
+        self.scope = outer;
+        done
+    }
+}
+
+enum Next {
+    Unit(Entry),
+    Done(String),
+}
+
+/// The pair among what a unit has added to its sub-thread.
+fn pair(phase: Phase, added: &[polis_domain::Message]) -> Result<Interaction, Failure> {
+    let bot = added.iter().rposition(|message| message.sender == Sender::Bot);
+    let Some(bot) = bot else {
+        return Err(Failure::new("no_bot_message", format!("the unit of phase {phase} left no bot message")));
+    };
+    let user = added[bot..].iter().find(|message| message.sender == Sender::User).cloned();
+    Ok(Interaction { phase, bot: added[bot].clone(), user })
+}
+
+fn not_run() -> Failure {
+    Failure::new("not_run", "the sub-thread was not run")
+}
