@@ -60,6 +60,9 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// Report what breaks the rules of names and layout for agents: docs/naming.md
     Check(Check),
+    /// Write the beginning of something, by those rules
+    #[command(subcommand)]
+    New(New),
 }
 
 /// What the society works with, for commands that let it work.
@@ -305,6 +308,31 @@ pub(crate) struct Check {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum New {
+    /// An agent: its folder, files, prompts and a test that passes
+    Agent(NewAgent),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewAgent {
+    /// What it does, such as order_tracking or OrderTracking
+    pub(crate) name: String,
+
+    /// A sub-thread that it starts; may be said several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sub: Vec<String>,
+
+    /// Where: modules if this is in a crate, else a project in a new folder [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// The library for a new project: a checkout of Polis or its git address [default: the checkout that this program was
+    /// built from]
+    #[arg(long, value_name = "WHERE", env = "POLIS_SOURCE")]
+    pub(crate) polis: Option<String>,
+}
+
 impl Command {
     /// What the society should work with; nothing special for commands that do not let it work.
     pub(crate) fn with(&self) -> Option<&With> {
@@ -324,7 +352,8 @@ impl Command {
             | Self::Approvals(_)
             | Self::Send(_)
             | Self::Cancel(_)
-            | Self::Check(_) => None,
+            | Self::Check(_)
+            | Self::New(_) => None,
         }
     }
 }

@@ -15,6 +15,7 @@ mod machine;
 mod out;
 mod person;
 mod progress;
+mod scaffold;
 mod servers;
 mod signals;
 mod sse;
@@ -49,9 +50,11 @@ fn main() -> ExitCode {
 }
 
 async fn obey(typed: Typed) -> Result<Exit, Trouble> {
-    // What looks at sources needs no society and no settings.
-    if let Command::Check(wish) = &typed.command {
-        return commands::check::check(wish);
+    // What has to do with sources needs no society and no settings.
+    match &typed.command {
+        Command::Check(wish) => return commands::check::check(wish),
+        Command::New(wish) => return commands::new::new(wish),
+        _ => {}
     }
     let config = Config::resolve(&typed)?;
     match typed.command {
@@ -71,5 +74,6 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Send(wish) => act::send(&config, &wish).await,
         Command::Cancel(wish) => act::cancel(&config, &wish).await,
         Command::Check(wish) => commands::check::check(&wish),
+        Command::New(wish) => commands::new::new(&wish),
     }
 }

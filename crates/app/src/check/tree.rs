@@ -167,7 +167,7 @@ impl Walk {
             let inside = path.join(name);
             if kind.is_dir() {
                 // What cargo runs as tests names things for tests.
-                let for_tests = is_crate && ["benches", "tests"].contains(&name.as_str());
+                let for_tests = name == "tests" || (is_crate && name == "benches");
                 if !name.starts_with('.') && !ELSEWHERE.contains(&name.as_str()) && !for_tests {
                     // A folder that may not be read holds nothing that we could judge.
                     match self.folder(&inside) {
@@ -190,7 +190,7 @@ impl Walk {
                 self.defined.append(&mut words::defined_in(&self.text(path)?));
             }
         }
-        let Some(stem) = name.strip_suffix(".rs") else { return Ok(()) };
+        let Some(stem) = name.strip_suffix(".rs").filter(|stem| *stem != "tests") else { return Ok(()) };
         let kind = Kind::of(stem);
         let text = self.text(path)?;
         if text.contains("polis") || kind.is_some() {

@@ -105,6 +105,9 @@ const EMPTY: &[&str] = &[
     "task",
     "tasks",
     "test",
+    "tests",
+    "prompt",
+    "prompts",
     "third",
     "thread",
     "threads",
@@ -122,6 +125,7 @@ const BROAD: &[&str] = &[
     "answer",
     "content",
     "context",
+    "conversation",
     "data",
     "document",
     "documents",
@@ -348,6 +352,11 @@ pub(crate) fn judge_phase(phase: &str, defined: &Defined) -> Option<Fault> {
         wrong: format!("`{phase}` says only half of what the phase does"),
         remedy: format!("say what is done to what, such as `data_{phase}`"),
     })
+}
+
+/// Whether the documents have given this name away.
+pub(crate) fn is_given(name: &str) -> bool {
+    GIVEN.contains(&name)
 }
 
 /// Whether a phase of this name is meant to be the last one.

@@ -9,6 +9,7 @@ pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod log;
 pub(crate) mod models;
+pub(crate) mod new;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;

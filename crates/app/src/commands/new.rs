@@ -1,0 +1,24 @@
+//! `polis new`: writes the beginning of something, by the rules, and says what to do with it.
+
+use std::path::Path;
+
+use crate::cli::{New, NewAgent};
+use crate::out;
+use crate::scaffold::{self, Library, Names};
+use crate::trouble::{Exit, Trouble};
+
+pub(crate) fn new(wish: &New) -> Result<Exit, Trouble> {
+    let draft = match wish {
+        New::Agent(NewAgent { name, sub, dir, polis }) => {
+            let names = Names::new(name, sub)?;
+            let folder = dir.as_deref().unwrap_or(Path::new("."));
+            scaffold::agent(&names, folder, || Library::find(polis.as_deref()))?
+        }
+    };
+    draft.write()?;
+    for (path, _) in &draft.files {
+        out::line(&path.strip_prefix(".").unwrap_or(path).display().to_string())?;
+    }
+    draft.advice.iter().for_each(|advice| out::note(&format!("polis: {advice}")));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,209 @@
+//! `polis new agent`: the folder of an agent, its sub-threads, prompts and a test that passes.
+
+use std::path::Path;
+
+use super::Draft;
+use super::place::{Library, Place, missing};
+use crate::check::words::{self, Defined, Fault};
+use crate::trouble::Trouble;
+
+/// Longest name, in characters: files carry it with an ending.
+const MAX_NAME: usize = 60;
+
+macro_rules! template {
+    ($name:literal) => {
+        include_str!(concat!("templates/", $name, ".txt"))
+    };
+}
+
+/// The agent's name and those of its sub-threads, in `snake_case`, by the rules.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Names {
+    agent: String,
+    sub_threads: Vec<String>,
+}
+
+impl Names {
+    /// Takes names as people type them.
+    pub(crate) fn new(agent: &str, sub_threads: &[String]) -> Result<Self, Trouble> {
+        let agent = name(agent)?;
+        let mut named = Vec::new();
+        for typed in sub_threads {
+            let sub_thread = name(typed)?;
+            if sub_thread == agent || named.contains(&sub_thread) {
+                let message = format!("`{sub_thread}` is named twice; each agent and sub-thread has a name of its own");
+                return Err(Trouble::usage("bad_business_name", message));
+            }
+            named.push(sub_thread);
+        }
+        Ok(Self { agent, sub_threads: named })
+    }
+}
+
+/// What a new agent consists of, in this folder: modules of the crate that it is in, else a project.
+pub(crate) fn agent(
+    names: &Names,
+    folder: &Path,
+    library: impl FnOnce() -> Result<Library, Trouble>,
+) -> Result<Draft, Trouble> {
+    let mut draft = Draft::default();
+    let name = &names.agent;
+    match Place::of(folder)? {
+        Place::Crate { modules, manifest } => {
+            draft.advice.push(format!("write `mod {name};` into the file above {}", modules.join(name).display()));
+            let wanted = [("dependencies", "polis"), ("dev-dependencies", "polis-testkit"), ("dev-dependencies", "tokio")];
+            let missing = missing(&manifest, &wanted);
+            if !missing.is_empty() {
+                draft.advice.push(format!("{} needs {}", manifest.display(), missing.join(", ")));
+            }
+            modules_in(&mut draft, names, &modules.join(name));
+        }
+        Place::Open(folder) => {
+            let library = library()?;
+            let project = folder.join(name);
+            let manifest = filled(template!("Cargo.toml"), names)
+                .replace("__polis__", &library.dependency("polis"))
+                .replace("__testkit__", &library.dependency("testkit"));
+            draft.files.push((project.join("Cargo.toml"), manifest));
+            draft.files.extend(library.versions().map(|versions| (project.join("Cargo.lock"), versions)));
+            draft.files.push((project.join(".gitignore"), "/target\n".to_owned()));
+            draft.files.push((project.join("src/lib.rs"), filled(template!("lib.rs"), names)));
+            modules_in(&mut draft, names, &project.join("src").join(name));
+            draft.advice.push(format!("cd {} && cargo test", project.display()));
+        }
+    }
+    Ok(draft)
+}
+
+fn modules_in(draft: &mut Draft, names: &Names, folder: &Path) {
+    let Names { agent: name, sub_threads } = names;
+    let mut add = |path: String, text: String| draft.files.push((folder.join(path), text));
+    let modules: String = sub_threads.iter().map(|sub_thread| format!("mod {sub_thread};\n")).collect();
+    let (agent, handlers) = match &sub_threads[..] {
+        [] => (template!("agent.rs"), template!("state_handlers.rs")),
+        [_] => (template!("agent_with_sub_thread.rs"), template!("state_handlers_with_sub_thread.rs")),
+        _ => (template!("agent_with_sub_threads.rs"), template!("state_handlers_with_sub_threads.rs")),
+    };
+    add(
+        "mod.rs".to_owned(),
+        filled(template!("mod.rs"), names).replace("__modules__\n", &format!("{modules}\n")).replace("\n\n\n", "\n\n"),
+    );
+    add("conversation.rs".to_owned(), template!("conversation.rs").to_owned());
+    add(format!("{name}_agent.rs"), filled(agent, names));
+    add(format!("{name}_state_handlers.rs"), filled(handlers, names));
+    add("tests.rs".to_owned(), filled(template!("tests.rs"), names).replace("__expected__", &expected(sub_threads)));
+    let title = name.replace('_', " ");
+    let ask = format!(
+        "You are responsible for {title}. Ask for what you still need to know, one question at a time, and say what you will do then.\n"
+    );
+    add("prompt/initial_phase_system_prompt.md".to_owned(), ask);
+    if sub_threads.is_empty() {
+        let deliver = format!(
+            "You are responsible for {title}. You know what is needed. Deliver it, whole, and say where you are not sure.\n"
+        );
+        add("prompt/result_delivery_system_prompt.md".to_owned(), deliver);
+    }
+    for sub_thread in sub_threads {
+        let title = sub_thread.replace('_', " ");
+        let sub = |text: &str| for_sub_thread(&filled(text, names), sub_thread);
+        add(format!("{sub_thread}/mod.rs"), sub(template!("sub_mod.rs")));
+        add(format!("{sub_thread}/{sub_thread}_agent.rs"), sub(template!("sub_agent.rs")));
+        add(format!("{sub_thread}/{sub_thread}_interaction_units.rs"), sub(template!("sub_interaction_units.rs")));
+        add(format!("{sub_thread}/{sub_thread}_state_handlers.rs"), sub(template!("sub_state_handlers.rs")));
+        let plan = format!(
+            "You are responsible for {title}. Plan how it is done for what you are asked: one step a line, nothing else.\n"
+        );
+        add(format!("prompt/{sub_thread}_planning_system_prompt.md"), plan);
+        let complete = format!(
+            "You are responsible for {title}. The plan stands. Carry it out and give the result, and nothing beside it.\n"
+        );
+        add(format!("prompt/{sub_thread}_completion_system_prompt.md"), complete);
+    }
+}
+
+/// What the test expects of the second answer: the words of those who spoke last.
+fn expected(sub_threads: &[String]) -> String {
+    let prompt = |phase: &str| format!("include_str!(\"prompt/{phase}_system_prompt.md\")");
+    let last: Vec<_> = sub_threads.iter().map(|sub_thread| prompt(&format!("{sub_thread}_completion"))).collect();
+    match &last[..] {
+        [] => prompt("result_delivery"),
+        [only] => only.clone(),
+        several => format!("[{}].join(\"\\n\\n\")", several.join(", ")),
+    }
+}
+
+/// The names in the places that a template has for them.
+fn filled(template: &str, names: &Names) -> String {
+    let each = |line: &dyn Fn(&String) -> String| names.sub_threads.iter().map(line).collect::<Vec<_>>();
+    let imports = each(&|sub_thread| format!("use super::{sub_thread}::{}Agent;\n", words::camel(sub_thread))).concat();
+    let declared =
+        each(&|sub_thread| format!("            .with(\"{sub_thread}\", {}Agent)", words::camel(sub_thread))).join("\n");
+    let quoted = each(&|sub_thread| format!("\"{sub_thread}\"")).join(", ");
+    let text = template
+        .replace("__business__", &names.agent)
+        .replace("__Business__", &words::camel(&names.agent))
+        .replace("__imports__\n", &format!("{imports}\n"))
+        .replace("__declared__", &declared)
+        .replace("__names__", &quoted);
+    match &names.sub_threads[..] {
+        [only] => for_sub_thread(&text, only),
+        _ => text,
+    }
+}
+
+fn for_sub_thread(text: &str, sub_thread: &str) -> String {
+    text.replace("__sub__", sub_thread).replace("__Sub__", &words::camel(sub_thread))
+}
+
+/// A name by the rules, without the ending that some people type.
+fn name(typed: &str) -> Result<String, Trouble> {
+    let refused = |why: String| Trouble::usage("bad_business_name", format!("{why}; see docs/naming.md"));
+    let bare =
+        typed.strip_suffix("_agent").or_else(|| typed.strip_suffix("Agent")).filter(|bare| !bare.is_empty()).unwrap_or(typed);
+    if !words::is_snake(bare) && !words::is_camel(bare) {
+        return Err(refused(format!("`{typed}` is neither in snake_case nor in CamelCase; write `{}`", words::snake(typed))));
+    }
+    match words::judge(bare, &Defined::new()) {
+        Some(Fault::Empty { wrong, remedy } | Fault::Short { wrong, remedy }) => {
+            return Err(refused(format!("{wrong}; {remedy}")));
+        }
+        Some(Fault::Style { remedy }) => return Err(refused(remedy)),
+        None => {}
+    }
+    let name = words::snake(bare);
+    if words::is_given(&name) || name.chars().count() > MAX_NAME || syn::parse_str::<syn::Ident>(&name).is_err() {
+        return Err(refused(format!(
+            "`{typed}` cannot be the name of a module; name the work it does in at most {MAX_NAME} characters"
+        )));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_in_both_styles_and_refused_with_the_reason() {
+        for typed in ["order_tracking", "OrderTracking", "OrderTrackingAgent", "order_tracking_agent"] {
+            assert_eq!(name(typed).unwrap(), "order_tracking", "{typed}");
+        }
+        for (typed, why) in [
+            ("helper", "`helper` could be anything"),
+            ("Agent", "machinery"),
+            ("sub_thread", "machinery"),
+            ("data", "does not say what is done"),
+            ("order_mgmt", "`mgmt` is an abbreviation; write `management`"),
+            ("order-tracking", "write `order_tracking`"),
+            ("../order", "neither in snake_case"),
+            ("match", "name of a module"),
+            ("completed", "name of a module"),
+            ("", "machinery"),
+        ] {
+            let trouble = name(typed).unwrap_err();
+            assert!(trouble.message.contains(why), "{typed}: {trouble}");
+            assert_eq!(trouble.code, "bad_business_name");
+        }
+        assert!(Names::new("order_tracking", &["OrderTracking".to_owned()]).is_err());
+    }
+}
