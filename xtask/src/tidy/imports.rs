@@ -65,6 +65,7 @@ const FENCES: &[Fence] = &[
     Fence { dependencies: &["reqwest*"], homes: Homes::Only(&["polis-tools"]), why: "only MCP needs it, which the tools know" },
     Fence { dependencies: &["rmcp*"], homes: Homes::Only(&["polis-tools"]), why: "only the tools know MCP" },
     Fence { dependencies: &["clap*"], homes: Homes::Only(&["polis-app", "xtask"]), why: "only programs have a command line" },
+    Fence { dependencies: &["syn", "proc-macro2"], homes: Homes::Only(&["polis-app"]), why: "only `polis check` reads Rust" },
     Fence {
         dependencies: &["anyhow", "eyre", "color-eyre"],
         homes: Homes::Only(&["polis-app", "xtask"]),

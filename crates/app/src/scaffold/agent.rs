@@ -50,7 +50,9 @@ pub(crate) fn agent(
     let name = &names.agent;
     match Place::of(folder)? {
         Place::Crate { modules, manifest } => {
-            draft.advice.push(format!("write `mod {name};` into the file above {}", modules.join(name).display()));
+            let parent = ["lib.rs", "main.rs", "mod.rs"].map(|file| modules.join(file)).into_iter().find(|file| file.is_file());
+            let parent = parent.map_or("the module above it".to_owned(), |parent| parent.display().to_string());
+            draft.advice.push(format!("write `mod {name};` into {parent}"));
             let wanted = [("dependencies", "polis"), ("dev-dependencies", "polis-testkit"), ("dev-dependencies", "tokio")];
             let missing = missing(&manifest, &wanted);
             if !missing.is_empty() {
@@ -160,7 +162,7 @@ fn name(typed: &str) -> Result<String, Trouble> {
     let refused = |why: String| Trouble::usage("bad_business_name", format!("{why}; see docs/naming.md"));
     let bare =
         typed.strip_suffix("_agent").or_else(|| typed.strip_suffix("Agent")).filter(|bare| !bare.is_empty()).unwrap_or(typed);
-    if !words::is_snake(bare) && !words::is_camel(bare) {
+    if !bare.is_empty() && !words::is_snake(bare) && !words::is_camel(bare) {
         return Err(refused(format!("`{typed}` is neither in snake_case nor in CamelCase; write `{}`", words::snake(typed))));
     }
     match words::judge(bare, &Defined::new()) {

@@ -6,6 +6,7 @@ mod place;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 pub(crate) use agent::{Names, agent};
 pub(crate) use place::Library;
@@ -27,12 +28,23 @@ impl Draft {
         if let Some((path, _)) = self.files.iter().find(|(path, _)| fs::symlink_metadata(path).is_ok()) {
             return Err(in_the_way(path));
         }
-        self.files.iter().try_for_each(|(path, text)| {
+        for (path, text) in &self.files {
             write(path, text).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => in_the_way(path),
                 _ => Trouble::new("not_written", format!("{}: {error}; nothing that was there is changed", path.display())),
-            })
-        })
+            })?;
+        }
+        self.format();
+        Ok(())
+    }
+
+    /// Lays the new sources out as this machine's rustfmt does; names differ in length. Without one they stay as they are.
+    fn format(&self) {
+        let sources =
+            self.files.iter().map(|(path, _)| path).filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
+        let mut rustfmt = Command::new("rustfmt");
+        rustfmt.args(["--quiet", "--edition", "2024"]).args(sources);
+        let _ = rustfmt.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 }
 

@@ -12,6 +12,7 @@ mod offline;
 mod person;
 mod policy;
 mod run;
+mod scaffold;
 mod serve;
 mod support;
 mod tape;

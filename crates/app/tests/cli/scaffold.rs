@@ -1,0 +1,107 @@
+//! `polis new agent` and `polis check`: what is written compiles, its tests pass, and the check is content with it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::support::{Done, Home};
+
+/// Runs the tests of a project, with the artifacts of this one at hand and nothing from outside.
+fn cargo_test(project: &Path) -> Option<Done> {
+    let target = Path::new(env!("CARGO_BIN_EXE_polis")).ancestors().nth(2)?;
+    let mut cargo = Command::new(std::env::var_os("CARGO")?);
+    cargo.args(["test", "--offline", "--lib", "--config", "profile.dev.debug=\"line-tables-only\""]);
+    cargo.args(["--config", "profile.dev.package.\"*\".debug=false"]);
+    cargo.env("CARGO_TARGET_DIR", target).env("CARGO_TERM_COLOR", "never").current_dir(project);
+    Some(cargo.output().ok()?.into())
+}
+
+#[test]
+fn new_agents_compile_pass_their_tests_and_keep_the_rules() {
+    let home = Home::new();
+    let written = home.polis(&["new", "agent", "OrderTracking"]).ok();
+    assert!(written.contains("order_tracking/src/order_tracking/order_tracking_agent.rs\n"), "{written}");
+    // More of them, as modules of the crate that is there now.
+    let project = home.path().join("order_tracking");
+    let inside = |args: &[&str]| Done::from(home.command(args).current_dir(project.join("src")).output().unwrap());
+    let done = inside(&["new", "agent", "book_publishing", "--sub", "proof_reading"]);
+    assert!(done.stderr.contains("write `mod book_publishing;` into ./lib.rs"), "{}", done.stderr);
+    assert!(!done.stderr.contains("needs"), "{}", done.stderr);
+    done.ok();
+    inside(&["new", "agent", "article_creation", "--sub", "source_research", "--sub", "DraftWriting"]).ok();
+    let lib = project.join("src/lib.rs");
+    let text = fs::read_to_string(&lib).unwrap();
+    fs::write(&lib, format!("{text}\npub mod article_creation;\npub mod book_publishing;\n")).unwrap();
+
+    let report: Value = serde_json::from_str(&home.polis(&["check", "--json"]).ok()).unwrap();
+    assert_eq!(report, json!({ "findings": [], "agents": 6 }));
+    let Some(done) = cargo_test(&project) else {
+        use std::io::Write;
+        let _ =
+            writeln!(std::io::stderr(), "skipped: new_agents_compile_pass_their_tests_and_keep_the_rules: there is no cargo");
+        return;
+    };
+    assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+    assert!(done.ok().contains("3 passed"));
+}
+
+#[test]
+fn the_check_tells_file_line_and_rule_and_its_exit_status_says_how_it_went() {
+    let home = Home::new();
+    // It has nothing to do with a society, so bad settings do not matter.
+    home.write("polis.toml", "nonsense");
+    assert_eq!(home.polis(&["check"]).ok(), "");
+    home.polis(&["new", "agent", "order_tracking", "--sub", "parcel_search"]).ok();
+    home.polis(&["check", "order_tracking"]).ok();
+    let folder = "order_tracking/src/order_tracking/";
+    fs::rename(home.path().join(folder).join("parcel_search"), home.path().join(folder).join("parcelSearch")).unwrap();
+    fs::remove_file(home.path().join(folder).join("prompt/initial_phase_system_prompt.md")).unwrap();
+    home.write(&format!("{folder}prompt/intake_system_prompt.md"), "");
+    let done = home.polis(&["check", "order_tracking"]);
+    assert_eq!(done.code, 1);
+    let begins = [
+        format!(
+            "{folder}parcelSearch/parcel_search_agent.rs:1: naming_style: the folder `parcelSearch` is not in snake_case; call it `parcel_search`"
+        ),
+        format!("{folder}prompt/intake_system_prompt.md:1: prompt_phase: no agent here has a phase `intake`; "),
+    ];
+    let lines: Vec<_> = done.stdout.lines().collect();
+    assert_eq!(lines.len(), begins.len(), "{}", done.stdout);
+    assert!(lines.iter().zip(&begins).all(|(line, begin)| line.starts_with(begin)), "{}", done.stdout);
+    assert_eq!(done.stderr, "polis: 2 findings in 2 folders of agents\n");
+    let done = home.polis(&["check", "--json"]);
+    let report: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(
+        (done.code, &report["findings"][0]["rule"], &report["findings"][0]["line"]),
+        (1, &json!("naming_style"), &json!(1))
+    );
+    home.polis(&["check", "missing"]).fails(2, "bad_folder");
+    assert_eq!(home.polis(&["check", "--frobnicate"]).code, 2);
+}
+
+#[test]
+fn nothing_that_is_there_is_touched_and_bad_names_write_nothing() {
+    let home = Home::new();
+    let entries = || fs::read_dir(home.path()).unwrap().count();
+    for args in [
+        &["helper"][..],
+        &["order_mgmt"],
+        &["order_tracking", "--sub", "SubThread"],
+        &["order_tracking", "--sub", "order_tracking"],
+    ] {
+        home.polis(&[&["new", "agent"], args].concat()).fails(2, "bad_business_name");
+    }
+    home.polis(&["new", "agent", "order_tracking", "--polis", "/nowhere"]).fails(2, "no_library");
+    assert_eq!(entries(), 0);
+    fs::create_dir_all(home.path().join("order_tracking/src")).unwrap();
+    home.write("order_tracking/src/lib.rs", "mine");
+    home.polis(&["new", "agent", "order_tracking"]).fails(1, "already_there");
+    assert_eq!(fs::read_dir(home.path().join("order_tracking")).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(home.path().join("order_tracking/src/lib.rs")).unwrap(), "mine");
+    // A git address needs no checkout; it stands in the manifest.
+    home.polis(&["new", "agent", "book_publishing", "--dir", "deep/er", "--polis", "https://example.org/polis.git"]).ok();
+    let manifest = fs::read_to_string(home.path().join("deep/er/book_publishing/Cargo.toml")).unwrap();
+    assert!(manifest.contains("polis = { git = \"https://example.org/polis.git\" }"), "{manifest}");
+}
