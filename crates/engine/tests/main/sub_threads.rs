@@ -572,18 +572,36 @@ fn merging() -> Phases {
     Phases::new().on("initial_phase", MergingHandler)
 }
 
-/// In which order units were started, by what they were asked.
+/// In which order units of the root's turns began and ended, by what they were asked.
 fn order(events: &[Recorded]) -> Vec<String> {
-    let started = |recorded: &Recorded| match &recorded.event {
-        Event::EffectStarted { effect: Effect::Unit { behaviour, task, .. }, .. } => {
-            Some(format!("{} {}", task.message, behaviour.as_str().rsplit('/').next().unwrap()))
+    let mut names = std::collections::HashMap::new();
+    let told = |recorded: &Recorded| match &recorded.event {
+        Event::EffectStarted { id, effect: Effect::Unit { behaviour, task, .. }, .. } => {
+            let name = format!("{} {}", task.message, behaviour.as_str().rsplit('/').next().unwrap());
+            names.insert(*id, name.clone());
+            Some(format!("+{name}"))
         }
+        Event::EffectEnded { id, .. } => names.get(id).map(|name| format!("-{name}")),
         _ => None,
     };
-    events.iter().filter_map(started).collect()
+    events.iter().filter_map(told).collect()
 }
 
-const APART: [&str; 6] = ["9 initial_phase", "0 initial_phase", "2 initial_phase", "0 second", "2 second", "9 second"];
+/// Each goes on when it can: the first has not ended when the second is done.
+const APART: [&str; 12] = [
+    "+9 initial_phase",
+    "+0 initial_phase",
+    "+2 initial_phase",
+    "-0 initial_phase",
+    "+0 second",
+    "-0 second",
+    "-2 initial_phase",
+    "+2 second",
+    "-2 second",
+    "-9 initial_phase",
+    "+9 second",
+    "-9 second",
+];
 
 #[tokio::test(start_paused = true)]
 async fn sub_threads_beside_each_other_do_not_wait_for_each_other() {
