@@ -175,3 +175,22 @@ fn a_turn_is_owed_while_it_can_go_on_and_its_waits_are_owed_their_times() {
     check(and(at_work(vec![sleep()]), [park()]), waiting());
     check(and(at_work(vec![TOOL()]), [park(), Command::Resume { turn: turn(8) }]), running());
 }
+
+#[test]
+fn a_turn_is_owed_a_run_as_soon_as_one_of_its_units_has_ended() {
+    let mut society = four_agents();
+    let opened = act(effect(8, 0), vec![open("a", "meta.one", "s1"), open("a", "meta.two", "s2")]);
+    for wish in [submit("a", "go"), opened, begin(effect(8, 1), vec![unit("s1"), unit("s2")])] {
+        society.wish(wish, NOON).unwrap();
+    }
+    let is_owed = |society: &Society| society.spine.turns[&turn(8)].is_owed();
+    assert!(!is_owed(&society), "it only waits");
+    for (thread, expected) in [("s1", true), ("s2", true)] {
+        let unit = society.spine.threads[&ThreadId::from(thread)].turn.unwrap();
+        society.wish(settle(unit, "done"), NOON).unwrap();
+        assert_eq!(is_owed(&society), expected, "after {thread}");
+    }
+    society.wish(begin(effect(8, 3), vec![unit("s1")]), NOON).unwrap();
+    assert!(!is_owed(&society), "it waits for all that is open again");
+    society.assert_replays();
+}

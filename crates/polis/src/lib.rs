@@ -5,22 +5,14 @@
 //! `polis_providers::vendors::open` it is the society that the `polis` program runs.
 //!
 //! ```
-//! use std::sync::Arc;
-//!
-//! use polis::{Cast, Converse, LocalLive, Options, Ports, Role, Society, SystemClock};
-//! use polis_testkit::{MemoryLog, ScriptedModel, ScriptedTools};
+//! use polis::{Cast, Converse, Options, Ports, Role, Society};
+//! use polis_testkit::{MemoryLog, ScriptedModel};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let ports = Ports {
-//!     log: Arc::new(MemoryLog::new()),
-//!     model: Arc::new(ScriptedModel::saying("Hello to you.")),
-//!     toolbox: Arc::new(ScriptedTools::new()),
-//!     live: Arc::new(LocalLive::default()),
-//!     clock: Arc::new(SystemClock),
-//! };
-//! let root = Role { id: "root".into(), name: "Root".into(), prompt: "Be kind.".into(), behaviour: "converse".into(), models: vec![] };
+//! let ports = Ports::new(MemoryLog::new()).with_model(ScriptedModel::saying("Hello to you."));
 //! let cast = Cast::new().with("converse", Converse::default());
+//! let root = Role::new("root", "converse").with_prompt("Be kind.");
 //! let society = Society::open("main".into(), ports, cast, Options::new(1, root)).await?;
 //!
 //! let sent = society.submit("Hello!").await?;
@@ -34,38 +26,114 @@
 //! An agent is ordinary async code that is given a [`Turn`]. Every effect goes through the turn and is in the log before it
 //! is used, so the code may be run again from its first line after a crash, and gets the same answers until the log ends.
 //!
+//! Everything has a default, so an agent says what is its own: here, which handler serves which phase of the conversation.
+//! `polis_testkit::society` is a whole society with this agent at its root and a model that says what the test wrote.
+//!
+//! ```
+//! use polis::{Agent, Failure, Phases, Response, StateHandler, Turn};
+//! use polis_testkit::{ScriptedModel, ask, society};
+//!
+//! struct OutlineHandler;
+//! impl StateHandler for OutlineHandler {
+//!     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
+//!         let prompt = format!("Outline an article about {}.", turn.task().message);
+//!         Ok(Response::new(turn.generate(prompt).await?))
+//!     }
+//! }
+//!
+//! struct ArticleAgent;
+//! impl Agent for ArticleAgent {
+//!     fn phases(&self) -> Phases {
+//!         Phases::new().on("initial_phase", OutlineHandler).then("initial_phase")
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Failure> {
+//! let society = society(ArticleAgent, ScriptedModel::saying("1. Gills 2. Fins")).await;
+//! assert_eq!(ask(&society, "fish").await?, "1. Gills 2. Fins");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An agent that needs no phases takes every task as it comes:
+//!
 //! ```
 //! use polis::{Agent, Failure, ModelRequest, Response, Turn, ports::ChatMessage};
+//! use polis_testkit::{Line, ScriptedModel, ask, society};
 //!
 //! /// Answers twice: first the model, then a second look at what it said.
 //! struct Careful;
 //!
 //! impl Agent for Careful {
 //!     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-//!         let mut messages = vec![ChatMessage::user(turn.task().message.clone())];
-//!         let draft = turn.model(ModelRequest { messages: messages.clone(), ..ModelRequest::default() }).await?;
-//!         messages.push(ChatMessage::said(&draft));
-//!         messages.push(ChatMessage::user("Check this, and answer again."));
-//!         let checked = turn.model(ModelRequest { messages, ..ModelRequest::default() }).await?;
-//!         Ok(Response::new(checked.text))
+//!         let mut request = ModelRequest::from(&*turn.task().message);
+//!         let draft = turn.model(request.clone()).await?;
+//!         request.messages.push(ChatMessage::said(&draft));
+//!         request.messages.push(ChatMessage::user("Check this, and answer again."));
+//!         Ok(Response::new(turn.model(request).await?.text))
 //!     }
 //! }
-//! # use std::sync::Arc;
-//! # use polis::{Cast, LocalLive, Options, Ports, Role, Society, SystemClock};
-//! # use polis_testkit::{Line, MemoryLog, ScriptedModel, ScriptedTools};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Failure> {
+//! let model = ScriptedModel::new(|request| Line::text(&format!("look {}", request.messages.len())));
+//! assert_eq!(ask(&society(Careful, model).await, "Is it so?").await?, "look 3");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Working in several rounds
+//!
+//! A [`SubThreadAgent`] works inside one message: in a sub-thread, unit by unit, each a bot message from a [`StateHandler`]
+//! and a report of what came of it from an [`InteractionUnit`]. [`PrepareSubThread`] shows a placeholder at once and
+//! [`ExecuteSubThread`] fills it; inside a sub-thread, [`Turn::run_sub_thread`] and [`Turn::run_sub_threads`] go deeper.
+//!
+//! ```
+//! use polis::{Agent, ExecuteSubThread, Failure, InteractionUnit, Message, Phases, PrepareSubThread, Response, StateHandler};
+//! use polis::{SubThreadAgent, Turn, Units};
+//! use polis_testkit::{ScriptedModel, ask, society};
+//!
+//! struct DraftHandler;
+//! impl StateHandler for DraftHandler {
+//!     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
+//!         Ok(Response::new(turn.generate(format!("Write about {}.", turn.task().message)).await?))
+//!     }
+//! }
+//!
+//! /// Does what the bot message says, and reports it. Really.
+//! struct WordCountUnit;
+//! impl InteractionUnit for WordCountUnit {
+//!     async fn user_message(&self, bot: &Message, _: &mut Turn) -> Result<String, Failure> {
+//!         Ok(format!("{} words.", bot.text.split_whitespace().count()))
+//!     }
+//! }
+//!
+//! struct WritingAgent;
+//! impl SubThreadAgent for WritingAgent {
+//!     fn units(&self) -> Units {
+//!         Units::new()
+//!             .on("initial_phase", WordCountUnit).with_handler(DraftHandler).then("polishing")
+//!             .on("polishing", WordCountUnit).with_handler(DraftHandler).then("completed")
+//!     }
+//! }
+//!
+//! struct EssayAgent;
+//! impl Agent for EssayAgent {
+//!     fn phases(&self) -> Phases {
+//!         Phases::new()
+//!             .on("prepare_subthread", PrepareSubThread::default()).then("execute_subthread")
+//!             .on("execute_subthread", ExecuteSubThread::of(WritingAgent)).then("prepare_subthread")
+//!     }
+//! }
+//!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let ports = Ports {
-//! #     log: Arc::new(MemoryLog::new()),
-//! #     model: Arc::new(ScriptedModel::new(|request| Line::text(&format!("look {}", request.messages.len())))),
-//! #     toolbox: Arc::new(ScriptedTools::new()),
-//! #     live: Arc::new(LocalLive::default()),
-//! #     clock: Arc::new(SystemClock),
-//! # };
-//! # let root = Role { id: "root".into(), name: "Root".into(), prompt: "".into(), behaviour: "careful".into(), models: vec![] };
-//! # let society = Society::open("main".into(), ports, Cast::new().with("careful", Careful), Options::new(1, root)).await?;
-//! # let sent = society.submit("Is it so?").await?;
-//! # assert_eq!(&*society.answer(&sent).await?.payload.text, "look 3");
+//! let society = society(EssayAgent, ScriptedModel::saying("Fish swim.")).await;
+//! assert_eq!(ask(&society, "fish").await?, "Fish swim.");
+//! let sub_thread = society.thread(&"root".into(), &"messages[1].meta._thread".parse()?).await?;
+//! let texts: Vec<_> = sub_thread.messages.iter().map(|message| &*message.text).collect();
+//! assert_eq!(texts, ["Fish swim.", "2 words.", "Fish swim."]);
 //! # Ok(())
 //! # }
 //! ```

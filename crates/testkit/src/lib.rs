@@ -1,15 +1,18 @@
-//! Everything that tests need and no program does: scripted model and tools, a log in memory, a clock that moves when told,
-//! a conformance suite for logs, a hostile HTTP server, and the simulator.
+//! Everything that tests need and no program does: a whole society in one line, scripted model and tools, a log in memory, a
+//! clock that moves when told, a crash after every commit, a conformance suite for logs, a hostile HTTP
+//! server, and the simulator.
 
 pub mod alike;
 mod clock;
 pub mod conformance;
+pub mod crash;
 mod gated_log;
 pub mod hostile;
 mod memory_log;
 mod model;
 mod program;
 pub mod sim;
+mod society;
 mod tools;
 pub mod world;
 
@@ -18,4 +21,5 @@ pub use gated_log::{Gate, GatedLog};
 pub use memory_log::MemoryLog;
 pub use model::{Line, ScriptedModel};
 pub use program::{Op, Program, Programmed, expected, worker_role};
+pub use society::{ask, open, society};
 pub use tools::ScriptedTools;

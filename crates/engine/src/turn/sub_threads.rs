@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    Act, BriefStatus, Failure, MessageId, MessagePatch, Outcome, Phase, Response, Sender, Settings, SubThreadPath,
+    Act, BriefStatus, Effect, Failure, MessageId, MessagePatch, Outcome, Phase, Response, Sender, Settings, SubThreadPath,
     SubThreadRequest, Task,
 };
 
@@ -103,21 +103,42 @@ impl Turn {
     }
 
     async fn finish_all(&mut self, mut runs: Vec<Run>) -> Vec<SubThreadResult> {
-        let mut open = Vec::with_capacity(runs.len());
+        let mut first = Vec::with_capacity(runs.len());
         for (place, run) in runs.iter_mut().enumerate() {
-            open.extend(self.go_on(run, None).await.map(|entry| (place, entry)));
+            first.extend(self.go_on(run, None).await.map(|unit| (place, unit)));
         }
+        // All at once: a turn that has begun a unit and nothing else may have to leave its seat.
+        let mut open = self.begin(&mut runs, first).await;
         while !open.is_empty() {
             let (place, outcome) = self.first_of(&mut open).await;
             let Some(run) = runs.get_mut(place) else { continue };
-            open.extend(self.go_on(run, Some(outcome)).await.map(|entry| (place, entry)));
+            let next = self.go_on(run, Some(outcome)).await.map(|unit| (place, unit));
+            let begun = self.begin(&mut runs, next.into_iter().collect()).await;
+            open.extend(begun);
         }
         runs.into_iter().filter_map(|run| run.result).collect()
     }
 
+    /// States units. A sub-thread whose unit is refused has come to its end.
+    async fn begin(&mut self, runs: &mut [Run], units: Vec<(usize, Effect)>) -> Vec<(usize, Entry)> {
+        if units.is_empty() {
+            return Vec::new();
+        }
+        // Where the turn stands must not depend on whether its own reports have reached the log yet.
+        self.place().await;
+        let (places, effects): (Vec<_>, Vec<_>) = units.into_iter().unzip();
+        let mut open = Vec::with_capacity(places.len());
+        for (place, entry) in places.into_iter().zip(self.state(effects).await) {
+            match (entry.refusal().cloned(), runs.get_mut(place)) {
+                (Some(failure), Some(run)) => run.result = Some(self.close(run, Err(failure)).await),
+                _ => open.push((place, entry)),
+            }
+        }
+        open
+    }
+
     /// The unit that ended first in the log, of those that are open, and what came of it.
     async fn first_of(&mut self, open: &mut Vec<(usize, Entry)>) -> (usize, Result<Outcome, Failure>) {
-        // Where the turn stands must not depend on whether its own reports have reached the log yet.
         self.place().await;
         loop {
             let ended = open.iter().enumerate().filter_map(|(i, (_, entry))| Some((entry.end()?, i))).min();
@@ -136,27 +157,23 @@ impl Turn {
         }
     }
 
-    /// Takes in what came of the last unit and starts the next one. None when the sub-thread is done.
-    async fn go_on(&mut self, run: &mut Run, ended: Option<Result<Outcome, Failure>>) -> Option<Entry> {
+    /// Takes in what came of the last unit, and says which one is next. None when the sub-thread is done.
+    async fn go_on(&mut self, run: &mut Run, ended: Option<Result<Outcome, Failure>>) -> Option<Effect> {
         let next = match ended.map(answer) {
             Some(Err(failure)) => Err(failure),
             Some(Ok(_)) => self.next_of(run, true).await,
             None => self.next_of(run, false).await,
         };
         let told = match next {
-            Ok(Next::Unit(entry)) => match entry.refusal() {
-                None => return Some(entry),
-                Some(failure) => Err(failure.clone()),
-            },
+            Ok(Next::Unit(unit)) => return Some(unit),
             Ok(Next::Done(text)) => Ok(text),
             Err(failure) => Err(failure),
         };
-        let done = self.close(run, told).await;
-        run.result = Some(done);
+        run.result = Some(self.close(run, told).await);
         None
     }
 
-    /// What follows in a sub-thread: another unit, which is started, or its end.
+    /// What follows in a sub-thread: another unit, or its end.
     async fn next_of(&mut self, run: &mut Run, is_unit_done: bool) -> Result<Next, Failure> {
         let course = run.course.clone();
         let thread = self.thread(&run.path).await?;
@@ -185,10 +202,7 @@ impl Turn {
         }
         run.results = progress.results;
         run.phase = chosen;
-        let unit = self.unit(&run.path, behaviour, run.task.clone()).await?;
-        self.place().await;
-        let entries = self.state(vec![unit]).await;
-        entries.into_iter().next().map(Next::Unit).ok_or_else(not_run)
+        self.unit(&run.path, behaviour, run.task.clone()).await.map(Next::Unit)
     }
 
     /// Writes into the message what came of its sub-thread, and that the sub-thread is done.
@@ -229,7 +243,7 @@ impl Turn {
 }
 
 enum Next {
-    Unit(Entry),
+    Unit(Effect),
     Done(String),
 }
 

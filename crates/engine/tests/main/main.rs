@@ -1,10 +1,12 @@
 //! How a society behaves, seen through its door.
 #![cfg(test)]
 
+mod agents;
 mod bed;
 mod models;
 mod phases;
 mod policy;
 mod society;
+mod sub_threads;
 mod threads;
 mod turns;

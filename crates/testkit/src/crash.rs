@@ -1,0 +1,103 @@
+//! Whether agents survive a crash: a society is stopped after each of its commits in turn and opened again on what was there.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use polis_domain::{Event, Outcome, Recorded, Seq, SocietyId, Spine};
+use polis_engine::{Cast, Ports, Rejected, Sent, Society};
+use polis_ports::{Log, LogError};
+
+use crate::{Gate, GatedLog, MemoryLog, ScriptedModel, alike, open};
+
+/// What a society that was never disturbed came to; every disturbed one came to the same.
+#[derive(Debug)]
+pub struct Survived {
+    /// Its log.
+    pub log: Vec<Recorded>,
+    /// How many commits it had, and so how often it was stopped.
+    pub commits: usize,
+}
+
+/// Asks the root of these agents (behaviour `root`), one request after another; then the same again for each commit of the
+/// log, stopped right after it. Each must tell the same story, and ask the model for nothing that is in the log already.
+pub async fn at_every_commit(cast: &Cast, model: impl Fn() -> ScriptedModel, requests: &[&str]) -> Result<Survived, String> {
+    let log = Arc::new(MemoryLog::new());
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let gated = GatedLog { log: log.clone(), gate: Notes(ends.clone()) };
+    let society = open(cast.clone(), Ports::new(gated).with_model(model())).await;
+    live(&society, &log, requests).await?;
+    let whole = events(&log);
+    let ends = std::mem::take(&mut *ends.lock().unwrap_or_else(PoisonError::into_inner));
+    for end in &ends {
+        let at = |error: &dyn std::fmt::Display| format!("stopped after event {end}: {error}");
+        let log = Arc::new(MemoryLog::new());
+        let before: Vec<_> = whole.iter().take(end.0 as usize).cloned().map(Arc::new).collect();
+        log.append(&"main".into(), Seq(0), &before).await.map_err(|error| at(&error))?;
+        let model = model();
+        let asked = model.counter();
+        let ports = Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(model) };
+        let society = open(cast.clone(), ports).await;
+        live(&society, &log, requests).await.map_err(|error| at(&error))?;
+        let after = events(&log);
+        if let Some(difference) = alike::difference(&whole, &after) {
+            return Err(at(&format!("another story {difference}")));
+        }
+        let (asked, expected) = (asked.load(Ordering::Relaxed), replies(&after) - replies(&after[..before.len()]));
+        if asked != expected {
+            return Err(at(&format!("the model was asked {asked} times instead of {expected}")));
+        }
+    }
+    Ok(Survived { log: whole, commits: ends.len() })
+}
+
+/// Asks what was not asked yet, and waits until everything is answered and nobody is at work.
+async fn live(society: &Society, log: &MemoryLog, requests: &[&str]) -> Result<(), String> {
+    for request in requests {
+        let asked = events(log).into_iter().find_map(|recorded| match &recorded.event {
+            Event::LetterSent { letter, .. } if letter.from.is_user() && &*letter.payload.text == *request => {
+                Some(Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq })
+            }
+            _ => None,
+        });
+        let told = |error: Rejected| error.to_string();
+        let sent = match asked {
+            Some(sent) => sent,
+            None => society.submit(request).await.map_err(told)?,
+        };
+        let answered = tokio::time::timeout(Duration::from_secs(86_400), society.answer(&sent)).await;
+        answered.map_err(|_| format!("nobody answered `{request}`"))?.map_err(told)?;
+    }
+    society.stop(Duration::ZERO).await;
+    let open = Spine::from_iter(&events(log)).turns.len();
+    if open == 0 { Ok(()) } else { Err(format!("{open} turns are open in the end")) }
+}
+
+fn events(log: &MemoryLog) -> Vec<Recorded> {
+    log.events(&"main".into()).iter().map(|recorded| Recorded::clone(recorded)).collect()
+}
+
+/// How often a model has answered.
+fn replies(log: &[Recorded]) -> usize {
+    let is_reply = |recorded: &&Recorded| matches!(&recorded.event, Event::EffectEnded { outcome: Outcome::Reply(_), .. });
+    log.iter().filter(is_reply).count()
+}
+
+/// Notes where each commit ends.
+struct Notes(Arc<Mutex<Vec<Seq>>>);
+
+#[async_trait]
+impl Gate for Notes {
+    async fn append(
+        &self,
+        log: &dyn Log,
+        society: &SocietyId,
+        expected: Seq,
+        events: &[Arc<Recorded>],
+    ) -> Result<(), LogError> {
+        log.append(society, expected, events).await?;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(events.last().map(|last| last.seq));
+        Ok(())
+    }
+}
