@@ -13,6 +13,7 @@ mod actor;
 mod agent;
 mod bench;
 mod clock;
+mod listing;
 mod live;
 mod plant;
 mod society;

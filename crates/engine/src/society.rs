@@ -9,7 +9,7 @@ use polis_domain::{
     ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix, place,
     unique,
 };
-use polis_ports::{Clock, Live, Log, LogError, Model, ThreadRange, Toolbox};
+use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, ThreadRange, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -32,6 +32,8 @@ pub struct Ports {
     pub live: Arc<dyn Live>,
     /// Knows the time.
     pub clock: Arc<dyn Clock>,
+    /// Keeps what is too long for the log.
+    pub artifacts: Arc<dyn Artifacts>,
 }
 
 /// How a society is run on this node.
@@ -206,6 +208,16 @@ impl Society {
     /// The tools that its agents have.
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.ports().toolbox
+    }
+
+    /// Keeps what is too long for the log.
+    pub fn artifacts(&self) -> &Arc<dyn Artifacts> {
+        &self.ports().artifacts
+    }
+
+    /// Knows which artifacts its log names.
+    pub fn listing(&self) -> &dyn Listing {
+        &*self.handle.shared
     }
 
     /// Gives root a new request.

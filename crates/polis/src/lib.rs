@@ -8,7 +8,7 @@
 //! use std::sync::Arc;
 //!
 //! use polis::{Cast, Converse, LocalLive, Options, Ports, Role, Society, SystemClock};
-//! use polis_testkit::{MemoryLog, ScriptedModel, ScriptedTools};
+//! use polis_testkit::{MemoryArtifacts, MemoryLog, ScriptedModel, ScriptedTools};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,6 +18,7 @@
 //!     toolbox: Arc::new(ScriptedTools::new()),
 //!     live: Arc::new(LocalLive::default()),
 //!     clock: Arc::new(SystemClock),
+//!     artifacts: Arc::new(MemoryArtifacts::new()),
 //! };
 //! let root = Role { id: "root".into(), name: "Root".into(), prompt: "Be kind.".into(), behaviour: "converse".into(), models: vec![] };
 //! let cast = Cast::new().with("converse", Converse::default());
@@ -52,7 +53,7 @@
 //! }
 //! # use std::sync::Arc;
 //! # use polis::{Cast, LocalLive, Options, Ports, Role, Society, SystemClock};
-//! # use polis_testkit::{Line, MemoryLog, ScriptedModel, ScriptedTools};
+//! # use polis_testkit::{Line, MemoryArtifacts, MemoryLog, ScriptedModel, ScriptedTools};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let ports = Ports {
@@ -61,6 +62,7 @@
 //! #     toolbox: Arc::new(ScriptedTools::new()),
 //! #     live: Arc::new(LocalLive::default()),
 //! #     clock: Arc::new(SystemClock),
+//! #     artifacts: Arc::new(MemoryArtifacts::new()),
 //! # };
 //! # let root = Role { id: "root".into(), name: "Root".into(), prompt: "".into(), behaviour: "careful".into(), models: vec![] };
 //! # let society = Society::open("main".into(), ports, Cast::new().with("careful", Careful), Options::new(1, root)).await?;
@@ -73,7 +75,7 @@
 pub use polis_agents::Converse;
 pub use polis_domain as domain;
 pub use polis_domain::{
-    AgentId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq, SocietyId, SubThreadPath,
+    AgentId, Artifact, ArtifactId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq, SocietyId, SubThreadPath,
     Task, TaskId, Thread, ThreadId,
 };
 pub use polis_engine::{
@@ -81,4 +83,4 @@ pub use polis_engine::{
     SystemClock, Turn, Watch,
 };
 pub use polis_ports as ports;
-pub use polis_ports::{Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};
+pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};

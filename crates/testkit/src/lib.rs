@@ -2,6 +2,8 @@
 //! a conformance suite for logs, a hostile HTTP server, and the simulator.
 
 pub mod alike;
+pub mod artifact_conformance;
+mod artifacts;
 mod clock;
 pub mod conformance;
 mod gated_log;
@@ -13,6 +15,7 @@ pub mod sim;
 mod tools;
 pub mod world;
 
+pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
 pub use gated_log::{Gate, GatedLog};
 pub use memory_log::MemoryLog;

@@ -1,6 +1,7 @@
 //! How a society behaves, seen through its door.
 #![cfg(test)]
 
+mod artifacts;
 mod bed;
 mod models;
 mod phases;
