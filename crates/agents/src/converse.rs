@@ -24,6 +24,7 @@ impl Agent for Converse {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let mut messages = self.conversation(turn).await?;
         let system = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
+        let mut made: Vec<Artifact> = Vec::new();
         for _ in 0..self.max_rounds {
             let request = ModelRequest {
                 system: system.clone(),
@@ -33,9 +34,16 @@ impl Agent for Converse {
             };
             let reply = turn.model(request).await?;
             if reply.tool_calls.is_empty() {
-                return conclude(reply);
+                let mut response = conclude(reply)?;
+                Artifact::attach(&mut response.meta, &made);
+                return Ok(response);
             }
             let results = turn.call_tools(reply.tool_calls.clone()).await;
+            for artifact in results.iter().flat_map(|result| &result.artifacts) {
+                if !made.contains(artifact) {
+                    made.push(artifact.clone());
+                }
+            }
             messages.push(ChatMessage::said(&reply));
             messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
         }

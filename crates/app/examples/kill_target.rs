@@ -61,7 +61,12 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
 fn programs() -> Vec<Program> {
     let call = |tool: &str, argument: &str| (tool.to_owned(), argument.to_owned());
     let ask = |agent: &str, ops: Vec<Op>| Op::Ask { agent: agent.to_owned(), program: Program(ops), patience_ms: 600_000 };
-    let leaf = vec![Op::Say("deepest".into()), Op::Keep("a leaf".into()), Op::Call(vec![call("stamp", "leaf")]), Op::Think("leaf".into())];
+    let leaf = vec![
+        Op::Say("deepest".into()),
+        Op::Keep("a leaf".into()),
+        Op::Call(vec![call("stamp", "leaf")]),
+        Op::Think("leaf".into()),
+    ];
     let middle = vec![Op::Units(vec![Program(leaf)]), Op::Call(vec![call("mark", "middle")])];
     let top = vec![Op::Say("draft".into()), Op::Units(vec![Program(middle), Program(vec![Op::Say("aside".into())])])];
     let found = (1..=4).map(|n| Op::Spawn(format!("a{n}")));

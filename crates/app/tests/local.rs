@@ -156,7 +156,14 @@ async fn ask(models: &Models, request: ModelRequest) -> Result<Reply, ModelError
 
 fn context() -> CallContext {
     let effect = EffectId { turn: TurnId(Seq(1)), n: 0 };
-    CallContext { society: "main".into(), effect, agent: AgentId::ROOT.into(), thread: "root".into(), task: "task".into(), artifacts: Shelf::none() }
+    CallContext {
+        society: "main".into(),
+        effect,
+        agent: AgentId::ROOT.into(),
+        thread: "root".into(),
+        task: "task".into(),
+        artifacts: Shelf::none(),
+    }
 }
 
 /// The server's process. It ends with the test, also when that is killed, because its stdin is closed then.

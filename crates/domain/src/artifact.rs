@@ -155,9 +155,8 @@ impl fmt::Display for Artifact {
 
 fn is_media_type(text: &str) -> bool {
     let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
-    let is_token = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
-    };
+    let is_token =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte));
     let is_plain = parameters.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
     let halves = essence.trim().split_once('/');
     text.len() <= MAX_MEDIA_TYPE_BYTES && is_plain && halves.is_some_and(|(kind, sub)| is_token(kind) && is_token(sub))
@@ -218,7 +217,8 @@ mod tests {
         let text = "00ff".repeat(16);
         assert_eq!(text.parse::<ArtifactId>().unwrap().to_string(), text);
         assert_eq!(serde_json::to_value(text.parse::<ArtifactId>().unwrap()).unwrap(), json!(text));
-        let bad = ["", "00", &"0".repeat(63), &"0".repeat(65), &"0".repeat(66), &"G".repeat(64), &"FF00".repeat(16), &"é".repeat(32)];
+        let bad =
+            ["", "00", &"0".repeat(63), &"0".repeat(65), &"0".repeat(66), &"G".repeat(64), &"FF00".repeat(16), &"é".repeat(32)];
         for text in bad {
             assert_eq!(text.parse::<ArtifactId>(), Err(BadArtifactId), "{text}");
         }

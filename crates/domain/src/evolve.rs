@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::artifact::named_in;
 use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, Spine, Stage, Turn};
-use crate::{Cleared, Effect, EffectId, Event, Letter, LetterKind, ListedArtifact, Origin, Recorded, ReplyTo, Scope, Spent, Task, TurnId};
+use crate::{
+    Cleared, Effect, EffectId, Event, Letter, LetterKind, ListedArtifact, Origin, Recorded, ReplyTo, Scope, Spent, Task, TurnId,
+};
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.

@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Account, AgentId, Allowed, Budgets, Catalogue, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin, Phase,
-    ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Account, AgentId, Allowed, Budgets, Catalogue, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin,
+    Phase, ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.

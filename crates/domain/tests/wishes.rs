@@ -167,7 +167,9 @@ impl<'a> Chooser<'a> {
                 Outcome::Reply(Reply { text: self.text(), usage, ..Reply::default() })
             }
             (OpenKind::Keep, _) => Outcome::Kept(self.artifact()),
-            _ if self.one_in(4) => Outcome::Result(CallResult::good("made").with_artifacts(vec![self.artifact(), self.artifact()])),
+            _ if self.one_in(4) => {
+                Outcome::Result(CallResult::good("made").with_artifacts(vec![self.artifact(), self.artifact()]))
+            }
             _ => result("done"),
         };
         let usage = match &outcome {

@@ -75,8 +75,8 @@
 pub use polis_agents::Converse;
 pub use polis_domain as domain;
 pub use polis_domain::{
-    AgentId, Artifact, ArtifactId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq, SocietyId, SubThreadPath,
-    Task, TaskId, Thread, ThreadId,
+    AgentId, Artifact, ArtifactId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq,
+    SocietyId, SubThreadPath, Task, TaskId, Thread, ThreadId,
 };
 pub use polis_engine::{
     Agent, BatchUpdate, Cast, LocalLive, Options, PhaseConfig, Phased, Ports, Rejected, Seen, Sent, Society, StateHandler,

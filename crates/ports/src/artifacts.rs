@@ -49,7 +49,9 @@ pub enum ArtifactError {
         limit: u64,
     },
     /// There are too many, or they take too much room.
-    #[error("there is no room for more artifacts: {0}; remove unused ones with `polis artifacts gc`, or raise the limit in [artifacts] of polis.toml")]
+    #[error(
+        "there is no room for more artifacts: {0}; remove unused ones with `polis artifacts gc`, or raise the limit in [artifacts] of polis.toml"
+    )]
     NoRoom(String),
     /// The disk is full.
     #[error("the disk that holds the artifacts is full; make room and try again")]
@@ -58,7 +60,9 @@ pub enum ArtifactError {
     #[error("there is no artifact {0}; list those that are there")]
     Unknown(ArtifactId),
     /// What lies there is not what was kept.
-    #[error("artifact {0} is damaged: its content is not what was kept; put the file back from a copy, or keep the content again")]
+    #[error(
+        "artifact {0} is damaged: its content is not what was kept; put the file back from a copy, or keep the content again"
+    )]
     Damaged(ArtifactId),
     /// Nobody keeps artifacts here.
     #[error("artifacts are not kept here")]

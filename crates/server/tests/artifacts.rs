@@ -29,7 +29,10 @@ async fn what_agents_keep_is_listed_in_pages_and_downloaded() {
     let id = Hasher::id_of(b"two");
     assert_eq!(second[0]["id"], json!(id));
     assert_eq!(second[0]["n"], json!(2));
-    assert_eq!((&second[0]["name"], &second[0]["mediaType"], &second[0]["bytes"]), (&json!("kept.txt"), &json!("text/plain"), &json!(3)));
+    assert_eq!(
+        (&second[0]["name"], &second[0]["mediaType"], &second[0]["bytes"]),
+        (&json!("kept.txt"), &json!("text/plain"), &json!(3))
+    );
     assert_eq!((&second[0]["agent"], second.as_array().unwrap().len()), (&json!("root"), 1));
     let reply = download(&rig, &id, &[]).await;
     assert_eq!((reply.status, reply.body.as_slice()), (200, b"two".as_slice()));
@@ -42,7 +45,15 @@ async fn what_agents_keep_is_listed_in_pages_and_downloaded() {
 #[tokio::test]
 async fn what_could_act_is_downloaded_and_everything_is_sandboxed() {
     let rig = Rig::start().await;
-    let kinds = ["text/html", "image/svg+xml", "application/pdf", "text/javascript", "application/xml", "strange", "TEXT/HTML; charset=utf-8"];
+    let kinds = [
+        "text/html",
+        "image/svg+xml",
+        "application/pdf",
+        "text/javascript",
+        "application/xml",
+        "strange",
+        "TEXT/HTML; charset=utf-8",
+    ];
     for kind in kinds.into_iter().chain(["text/plain; charset=utf-8", "image/png"]) {
         let sent = upload(&rig, "x%22.html", kind, format!("<script>{kind}</script>").as_bytes()).await.ok();
         // Named by a message, as a model's own would be.
@@ -107,7 +118,8 @@ async fn what_is_wrong_is_said_with_a_code_and_damage_is_not_served() {
     for bad in ["x", "..%2F..%2Ftoken", &"A".repeat(64)] {
         assert_eq!(get(bad).await, (400, "bad_artifact_id".to_owned()), "{bad}");
     }
-    let submit = async |id: String| rig.post("/api/submit", json!({ "text": "x", "artifacts": [{ "id": id }] })).await.problem();
+    let submit =
+        async |id: String| rig.post("/api/submit", json!({ "text": "x", "artifacts": [{ "id": id }] })).await.problem();
     let before = rig.last();
     assert_eq!(submit(unknown.to_string()).await, (404, "unknown_artifact".to_owned()));
     assert_eq!(submit("x".to_owned()).await, (400, "bad_artifact_id".to_owned()));

@@ -25,6 +25,11 @@ impl MemoryArtifacts {
         Self { limit: Some(limit), ..Self::default() }
     }
 
+    /// Whether a content is kept.
+    pub fn holds(&self, id: &ArtifactId) -> bool {
+        self.lock().contains_key(id)
+    }
+
     /// Puts another content in the place of one that was kept.
     pub fn spoil(&self, id: ArtifactId) {
         self.lock().insert(id, b"something else".as_slice().into());

@@ -56,6 +56,8 @@ fn what_an_agent_puts_is_listed_and_can_be_had() {
     let listed: Value = serde_json::from_str(&home.polis(&["artifacts", "--json"]).ok()).unwrap();
     assert_eq!(listed["artifacts"][0]["mediaType"], json!("text/markdown; charset=utf-8"));
     assert_eq!(home.polis(&["artifacts", "get", &id.to_string()]).ok(), "# 报告\n");
+    let thread: Value = serde_json::from_str(&home.polis(&["show", "root", "--json"]).ok()).unwrap();
+    assert_eq!(thread["messages"][1]["meta"]["artifacts"][0]["id"], json!(id), "the answer brings it along");
     home.polis(&["artifacts", "get", &id.to_string()[..8], "--out", "got.md"]).ok();
     assert_eq!(std::fs::read_to_string(home.path().join("got.md")).unwrap(), "# 报告\n");
     home.polis(&["artifacts", "get", "xyz"]).fails(2, "bad_artifact_id");
@@ -161,7 +163,10 @@ fn a_gigabyte_of_output_goes_to_an_artifact_and_neither_to_memory_nor_to_the_log
     let id = artifact["id"].as_str().unwrap();
     let part = raw_range(&served, id, (1 << 30) + 6);
     assert_eq!(part, b"last\n");
-    let log: u64 = ["polis.db", "polis.db-wal"].map(|file| std::fs::metadata(home.data().join(file)).map_or(0, |it| it.len())).iter().sum();
+    let log: u64 = ["polis.db", "polis.db-wal"]
+        .map(|file| std::fs::metadata(home.data().join(file)).map_or(0, |it| it.len()))
+        .iter()
+        .sum();
     assert!(log < 2 << 20, "the log has {log} bytes");
     served.stop();
 }

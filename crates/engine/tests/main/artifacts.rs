@@ -19,7 +19,8 @@ async fn what_a_turn_keeps_is_named_in_the_log_and_its_content_is_not() {
     let want = Artifact::new(Hasher::id_of(b"a long content"), "kept.txt", "text/plain", 14);
     assert_eq!((total, &listed[0].artifact, listed[0].agent.as_ref().unwrap().as_str()), (1, &want, "root"));
     assert_eq!(society.listing().find(&want.id).await, Some(want));
-    let named = |recorded: &polis_domain::Recorded| matches!(&recorded.event, Event::EffectEnded { outcome: Outcome::Kept(_), .. });
+    let named =
+        |recorded: &polis_domain::Recorded| matches!(&recorded.event, Event::EffectEnded { outcome: Outcome::Kept(_), .. });
     assert_eq!(bed.events().iter().filter(|recorded| named(recorded)).count(), 1);
 }
 

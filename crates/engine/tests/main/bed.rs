@@ -8,7 +8,9 @@ use polis_domain::{
 };
 use polis_engine::{Cast, LocalLive, Options, Ports, Sent, Society};
 use polis_ports::Log;
-use polis_testkit::{Line, ManualClock, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, worker_role, world};
+use polis_testkit::{
+    Line, ManualClock, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, worker_role, world,
+};
 
 /// What a society needs, and what outlives it.
 pub(crate) struct Bed {

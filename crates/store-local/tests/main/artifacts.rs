@@ -95,7 +95,8 @@ fn there_are_limits_on_how_many_and_how_much_and_what_is_there_takes_no_more_roo
 fn a_sweep_takes_what_nobody_names_and_nobody_has_kept_of_late() {
     let dir = fresh_dir();
     let store = LocalArtifacts::open(dir.path(), limits()).unwrap();
-    let [named, old, kept_again, fresh] = [b"named".as_slice(), b"old", b"kept again", b"fresh"].map(|it| put(&store, it).unwrap());
+    let [named, old, kept_again, fresh] =
+        [b"named".as_slice(), b"old", b"kept again", b"fresh"].map(|it| put(&store, it).unwrap());
     let modified = |id: &ArtifactId| fs::metadata(file_of(dir.path(), id)).unwrap().modified().unwrap();
     let before = modified(&fresh) - Duration::from_secs(60);
     let age = |id: &ArtifactId| {

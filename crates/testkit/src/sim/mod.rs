@@ -15,7 +15,9 @@ use polis_domain::{AgentId, EffectClass, Event, MessageId, Recorded, SocietyId, 
 use polis_engine::{Cast, LocalLive, Options, Ports, Society};
 use polis_ports::{Clock, ModelError};
 
-use crate::{GatedLog, Line, ManualClock, MemoryArtifacts, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role, world};
+use crate::{
+    GatedLog, Line, ManualClock, MemoryArtifacts, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role, world,
+};
 pub use check::check;
 use dice::Dice;
 use fault_log::{Faults, Weather};
@@ -254,6 +256,10 @@ impl World {
     }
 
     fn check(&self, log: &[Recorded]) -> Result<(), String> {
+        let named = polis_domain::Spine::from_iter(log).artifacts;
+        if let Some(lost) = named.entries().iter().find(|entry| !self.artifacts.holds(&entry.artifact.id)) {
+            return Err(format!("an artifact is named and not kept: {}", lost.artifact));
+        }
         let ledger = lock(&self.ledger).clone();
         let accepted = lock(&self.accepted).clone();
         check(&self.plan, log, &ledger, &accepted)

@@ -30,7 +30,8 @@ impl Tool for ListArtifacts {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "list_artifacts".into(),
-            description: "Lists the artifacts that were made or sent so far, the oldest first: id, name, kind, bytes.".to_owned(),
+            description: "Lists the artifacts that were made or sent so far, the oldest first: id, name, kind, bytes."
+                .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {

@@ -66,6 +66,9 @@ mod tests {
     fn an_ending_tells_the_kind() {
         assert_eq!(media_type("Report.MD", true), "text/markdown; charset=utf-8");
         assert_eq!(media_type("picture.png", false), "image/png");
-        assert_eq!((media_type("LICENSE", true), media_type("x.bin", false)), (crate::spill::PLAIN, "application/octet-stream"));
+        assert_eq!(
+            (media_type("LICENSE", true), media_type("x.bin", false)),
+            (crate::spill::PLAIN, "application/octet-stream")
+        );
     }
 }

@@ -41,9 +41,10 @@ impl Tool for PutArtifact {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "put_artifact".into(),
-            description: "Keeps a text, or a file of the workspace as it is now, as an artifact that the person can download and \
+            description:
+                "Keeps a text, or a file of the workspace as it is now, as an artifact that the person can download and \
                           other agents can read. Gives its id."
-                .to_owned(),
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {

@@ -122,18 +122,21 @@ mod tests {
         check(
             json!({ "content": [{ "type": "image", "mimeType": "image/png", "data": "AAAA" }] }),
             "[image, image/png, 3 bytes, not shown]",
-        ).await;
+        )
+        .await;
         check(
             json!({ "content": [{ "type": "audio", "mimeType": "audio/wav", "data": "AAA=" }] }),
             "[audio, audio/wav, 2 bytes, not shown]",
-        ).await;
+        )
+        .await;
         let text = json!({ "uri": "a:b", "text": "inside" });
         check(json!({ "content": [{ "type": "resource", "resource": text }] }), "[resource a:b]\ninside").await;
         let blob = json!({ "uri": "a:b", "blob": "AAAA" });
         check(
             json!({ "content": [{ "type": "resource", "resource": blob }] }),
             "[resource a:b, unknown type, 3 bytes, not shown]",
-        ).await;
+        )
+        .await;
         check(json!({ "content": [{ "type": "resource_link", "uri": "a:b", "name": "n" }] }), "[resource a:b (n)]").await;
         check(json!({ "content": [] }), "(the tool returned nothing)").await;
         check(json!({ "content": [], "isError": true }), "error: the tool failed and does not say why").await;
@@ -145,7 +148,8 @@ mod tests {
         check(
             json!({ "content": [{ "type": "text", "text": "{ \"a\": 1 }" }], "structuredContent": { "a": 1 } }),
             "{ \"a\": 1 }",
-        ).await;
+        )
+        .await;
         check(json!({ "content": [{ "type": "text", "text": "one" }], "structuredContent": [1] }), "one\n[1]").await;
     }
 
@@ -173,7 +177,12 @@ mod tests {
         let octets = "application/octet-stream";
         assert_eq!(kept[..2], [("draw-1.svg", "image/svg+xml", 3), ("draw-2", octets, 4)]);
         assert_eq!((kept[2].0, kept.len()), ("draw.txt", 3));
-        for part in ["[image, not shown: artifact ", "[resource a:b, not shown: artifact ", "its content is no base64]", "; all of it is artifact "] {
+        for part in [
+            "[image, not shown: artifact ",
+            "[resource a:b, not shown: artifact ",
+            "its content is no base64]",
+            "; all of it is artifact ",
+        ] {
             assert!(told.content.contains(part), "{part}: {}", told.content);
         }
         assert_eq!(store.read(&told.artifacts[1].id, 0, 9).await.unwrap().bytes, [0, 1, 2, 3]);
