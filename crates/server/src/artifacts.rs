@@ -73,10 +73,15 @@ struct Numbered {
     listed: ListedArtifact,
 }
 
-pub(crate) async fn list(State(desk): State<Desk>, Wanted(which): Wanted<Which>) -> axum::Json<Page> {
-    let (listed, last) = desk.society.listing().list(which.after, which.limit.clamp(1, MAX_PAGE)).await;
-    let artifacts = (which.after + 1..).zip(listed).map(|(n, listed)| Numbered { n, listed }).collect();
-    axum::Json(Page { artifacts, last })
+pub(crate) async fn list(State(desk): State<Desk>, Wanted(which): Wanted<Which>) -> Result<axum::Json<Page>, Problem> {
+    let Which { after, limit } = which;
+    let page = desk.society.look(move |spine| {
+        let entries = spine.artifacts.entries();
+        let numbered = (1..).zip(entries).skip(after).take(limit.clamp(1, MAX_PAGE));
+        let artifacts = numbered.map(|(n, listed)| Numbered { n, listed: listed.clone() }).collect();
+        Page { artifacts, last: entries.len() }
+    });
+    Ok(axum::Json(page.await?))
 }
 
 pub(crate) async fn get(State(desk): State<Desk>, Name(id): Name, headers: HeaderMap) -> Result<Response, Problem> {

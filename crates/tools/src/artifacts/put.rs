@@ -67,7 +67,7 @@ impl Tool for PutArtifact {
             (Some(content), None) => {
                 let Some(name) = name.filter(|name| !name.trim().is_empty()) else { return bad("name is missing") };
                 let bytes = content.len() as u64;
-                let kept = store.put(content.as_bytes().into()).await.map_err(|error| failed(error));
+                let kept = store.put(content.as_bytes().into()).await.map_err(failed);
                 kept.map(|id| Artifact::new(id, &name, said.as_deref().unwrap_or(media_type(&name, true)), bytes))
             }
             (None, Some(path)) => {
