@@ -1,8 +1,9 @@
 //! A plain conversing agent: asks the model, does the calls that it asks for, until it answers.
 
-use polis_domain::{Failure, Finish, Reply, Response, Sender};
+use polis_domain::{Artifact, Failure, Finish, Reply, Response, Sender};
 use polis_engine::{Agent, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
+use serde_json::{Map, Value};
 
 /// Talks, and uses tools while it does.
 #[derive(Debug, Clone)]
@@ -23,6 +24,7 @@ impl Agent for Converse {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let mut messages = self.conversation(turn).await?;
         let system = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
+        let mut made: Vec<Artifact> = Vec::new();
         for _ in 0..self.max_rounds {
             let request = ModelRequest {
                 system: system.clone(),
@@ -32,9 +34,16 @@ impl Agent for Converse {
             };
             let reply = turn.model(request).await?;
             if reply.tool_calls.is_empty() {
-                return conclude(reply);
+                let mut response = conclude(reply)?;
+                Artifact::attach(&mut response.meta, &made);
+                return Ok(response);
             }
             let results = turn.call_tools(reply.tool_calls.clone()).await;
+            for artifact in results.iter().flat_map(|result| &result.artifacts) {
+                if !made.contains(artifact) {
+                    made.push(artifact.clone());
+                }
+            }
             messages.push(ChatMessage::said(&reply));
             messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
         }
@@ -60,14 +69,20 @@ fn conclude(reply: Reply) -> Result<Response, Failure> {
     }
 }
 
+/// What was said, and what was sent along.
+fn with_artifacts(text: String, meta: &Map<String, Value>) -> String {
+    Artifact::attached(meta).iter().fold(text, |text, artifact| format!("{text}\n[sent along: {artifact}]"))
+}
+
 impl Converse {
     async fn conversation(&self, turn: &mut Turn) -> Result<Vec<ChatMessage>, Failure> {
         if turn.is_first_message() {
-            return Ok(vec![ChatMessage::user(turn.task().message.clone())]);
+            let task = turn.task();
+            return Ok(vec![ChatMessage::user(with_artifacts(task.message.to_string(), &task.meta))]);
         }
         let recent = turn.recent(self.context_messages).await?;
         let said = recent.into_iter().map(|(_, message)| match message.sender {
-            Sender::User => ChatMessage::user(message.text),
+            Sender::User => ChatMessage::user(with_artifacts(message.text, &message.meta)),
             Sender::Bot => ChatMessage::assistant(message.text),
         });
         Ok(said.skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect())

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use polis_domain::{Event, LetterKind, Recorded, Seq, SocietyId, Spine};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, LogError};
-use polis_store_local::LocalLog;
+use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis_testkit::{Gate, GatedLog, Line, Op, Program, Programmed, ScriptedModel, worker_role, world};
 
 fn main() -> anyhow::Result<()> {
@@ -33,6 +33,7 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
         toolbox: Arc::new(world::tools(move |class, key| note(&ledger, &format!("{class:?} {key}")))),
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
+        artifacts: Arc::new(LocalArtifacts::open(&dir.join("data"), ArtifactLimits::default())?),
     };
     let cast = Cast::new().with(Programmed::NAME, Programmed);
     let options = Options::new(u64::from(std::process::id()), worker_role());
@@ -60,7 +61,12 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
 fn programs() -> Vec<Program> {
     let call = |tool: &str, argument: &str| (tool.to_owned(), argument.to_owned());
     let ask = |agent: &str, ops: Vec<Op>| Op::Ask { agent: agent.to_owned(), program: Program(ops), patience_ms: 600_000 };
-    let leaf = vec![Op::Say("deepest".into()), Op::Call(vec![call("stamp", "leaf")]), Op::Think("leaf".into())];
+    let leaf = vec![
+        Op::Say("deepest".into()),
+        Op::Keep("a leaf".into()),
+        Op::Call(vec![call("stamp", "leaf")]),
+        Op::Think("leaf".into()),
+    ];
     let middle = vec![Op::Units(vec![Program(leaf)]), Op::Call(vec![call("mark", "middle")])];
     let top = vec![Op::Say("draft".into()), Op::Units(vec![Program(middle), Program(vec![Op::Say("aside".into())])])];
     let found = (1..=4).map(|n| Op::Spawn(format!("a{n}")));
@@ -69,6 +75,7 @@ fn programs() -> Vec<Program> {
         ask("a2", vec![Op::Units(vec![Program(top)])]),
         ask("a3", vec![Op::Sleep(3), Op::Approve("may I?".into()), ask("a4", vec![Op::Call(vec![call("mark", "archive")])])]),
         Op::Tell("nearly there".into()),
+        Op::Keep("a report".into()),
         Op::Phase("finishing".into()),
         Op::Then(Program(vec![Op::Think("the end".into()), Op::Call(vec![call("mark", "end")])])),
     ]);

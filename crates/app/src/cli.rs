@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Models(Models),
     /// List the tools that agents have, and how the MCP servers stand
     Tools(Tools),
+    /// List what is kept outside the log; get one, or remove what nothing names
+    Artifacts(Artifacts),
     /// Show what was spent on models, and what is left
     Usage(Look),
     /// Look whether everything is there, and say what to do
@@ -211,6 +213,35 @@ pub(crate) struct Tools {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Artifacts {
+    #[command(subcommand)]
+    pub(crate) wish: Option<ArtifactWish>,
+
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArtifactWish {
+    /// Write one to stdout or into a file
+    Get {
+        /// As `polis artifacts` lists it, or its first digits
+        id: String,
+
+        /// The file; it is replaced
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Remove those that no log names; polis must not run
+    Gc {
+        /// Spare what was kept within this many hours [default: 24, or grace_hours in polis.toml]
+        #[arg(long, value_name = "HOURS")]
+        hours: Option<u32>,
+    },
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Ask the model for a word, which costs a little
     #[arg(long)]
@@ -348,6 +379,7 @@ impl Command {
             Self::Log(_)
             | Self::Show(_)
             | Self::Agents(_)
+            | Self::Artifacts(_)
             | Self::Usage(_)
             | Self::Approvals(_)
             | Self::Send(_)

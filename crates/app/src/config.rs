@@ -12,7 +12,7 @@ use polis_tools::mcp::ServerSettings;
 use crate::cli::{Command, Typed, With};
 use crate::servers;
 use crate::trouble::Trouble;
-use crate::written::{self, Tools, Written};
+use crate::written::{self, Kept, Tools, Written};
 
 pub(crate) const FILE: &str = "polis.toml";
 const DATA: &str = ".polis";
@@ -48,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) files: Vec<PathBuf>,
     /// The tools that touch the machine.
     pub(crate) tools: Tools,
+    /// What is kept outside the log.
+    pub(crate) artifacts: Kept,
     /// Addresses of vendors, by the variable that would set them.
     base_urls: BTreeMap<String, String>,
 }
@@ -98,6 +100,7 @@ impl Config {
             listen,
             emulated_tools: written.emulated_tools,
             tools: written.tools,
+            artifacts: written.artifacts.into(),
             servers,
             foreign_servers,
             base_urls: written

@@ -89,6 +89,7 @@ fn wanted(effect: &Effect) -> String {
         Effect::Approval { question, .. } => short(question, CHARS),
         Effect::Grant { lacking } => lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         Effect::Sleep { until } => format!("until {}", time(*until)),
+        Effect::Keep(artifact) => short(&artifact.to_string(), CHARS),
         Effect::Unit { thread, task, .. } => format!("in {thread}: {}", short(&task.message, CHARS)),
     }
 }
@@ -121,6 +122,7 @@ fn came(outcome: &Outcome) -> String {
         Outcome::Verdict(verdict) if verdict.approved => "approved".to_owned(),
         Outcome::Verdict(verdict) => format!("denied {}", verdict.reason),
         Outcome::Slept => "the time has come".to_owned(),
+        Outcome::Kept(artifact) => format!("kept {}", short(&artifact.name, CHARS)),
         Outcome::Failed(failure) => failure.to_string(),
     }
 }

@@ -115,6 +115,12 @@ impl Door {
         understood(self.ask(target, None).await?).await
     }
 
+    /// The answer as it comes, if it is a good one.
+    pub(crate) async fn answer(&self, target: &str) -> Result<Answer, Trouble> {
+        let answer = self.ask(target, None).await?;
+        if answer.status >= 400 { Err(problem(&body_of(answer).await?)) } else { Ok(answer) }
+    }
+
     /// Asks for something to be done.
     pub(crate) async fn post<T: DeserializeOwned>(&self, target: &str, body: &Value) -> Result<T, Trouble> {
         understood(self.ask(target, Some(body.to_string())).await?).await
@@ -132,10 +138,7 @@ impl Door {
 
     /// Everything after a place of the log, and what comes.
     pub(crate) async fn events(&self, after: Seq) -> Result<Events, Trouble> {
-        let answer = self.ask(&format!("/api/events?after={after}"), None).await?;
-        if answer.status >= 400 {
-            return Err(problem(&body_of(answer).await?));
-        }
+        let answer = self.answer(&format!("/api/events?after={after}")).await?;
         Ok(Events(Sse::new(answer.body)))
     }
 

@@ -77,7 +77,7 @@ impl Progress {
                 Some(format!("{agent} needs more: {used_up}"))
             }
             Effect::Sleep { .. } => Some(format!("{agent} waits")),
-            Effect::Unit { .. } => None,
+            Effect::Unit { .. } | Effect::Keep(_) => None,
         }
     }
 
@@ -92,6 +92,9 @@ impl Progress {
             }
             Outcome::Result(result) => Some(format!("{} gave {} characters", self.tool(id), result.content.chars().count())),
             Outcome::Failed(failure) => Some(format!("{agent}: {failure}")),
+            Outcome::Kept(artifact) => {
+                Some(format!("{agent} keeps {} ({} bytes)", short(&artifact.name, CHARS), artifact.bytes))
+            }
             Outcome::Answer(_) | Outcome::Verdict(_) | Outcome::Slept => None,
         }
     }

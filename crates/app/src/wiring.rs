@@ -11,7 +11,7 @@ use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
 use polis_server::{About, Desk, Vendor};
-use polis_store_local::LocalLog;
+use polis_store_local::{LocalArtifacts, LocalLog};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{Ruled, Workbench, Workspace, built_ins};
 
@@ -33,6 +33,7 @@ const ROOT_PROMPT: &str = include_str!("prompts/root.md");
 /// A society that is open in this process.
 pub(crate) struct Opened {
     pub(crate) desk: Desk,
+    pub(crate) artifacts: LocalArtifacts,
     replayer: Option<Arc<Replayer>>,
     servers: Option<Arc<McpServers>>,
 }
@@ -69,15 +70,23 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         announce(config, &thinking.about);
         announce_servers(config);
     }
-    let ports =
-        Ports { log, model: thinking.model, toolbox, live: Arc::new(LocalLive::default()), clock: Arc::new(SystemClock) };
+    let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
+        .map_err(|error| Trouble::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
+    let ports = Ports {
+        log,
+        model: thinking.model,
+        toolbox,
+        live: Arc::new(LocalLive::default()),
+        clock: Arc::new(SystemClock),
+        artifacts: Arc::new(artifacts.clone()),
+    };
     let id = SocietyId::from(SOCIETY);
     let society = match purpose {
         Purpose::Look => Society::open_to_look(id, ports).await?,
         Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options(config)? }).await?,
         Purpose::Work => Society::open(id, ports, cast(), options(config)?).await?,
     };
-    Ok(Opened { desk: Desk::new(society, thinking.about), replayer: thinking.replayer, servers })
+    Ok(Opened { desk: Desk::new(society, thinking.about), artifacts, replayer: thinking.replayer, servers })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.

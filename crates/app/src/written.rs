@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use polis_domain::{Budget, Budgets, RoleId};
 use polis_providers::Rate;
 use polis_providers::vendors::{VENDORS, Vendor};
+use polis_store_local::ArtifactLimits;
 use polis_tools::mcp::ServerSettings;
 use polis_tools::{Rule, Then};
 use serde::{Deserialize, Deserializer};
@@ -36,6 +38,8 @@ pub(crate) struct Written {
     pub(crate) providers: BTreeMap<Spanned<String>, Provider>,
     #[serde(default)]
     pub(crate) tools: Tools,
+    #[serde(default)]
+    pub(crate) artifacts: WrittenArtifacts,
     #[serde(default)]
     mcp: BTreeMap<Spanned<String>, WrittenServer>,
     /// The MCP servers, in the order of the file.
@@ -66,6 +70,36 @@ pub(crate) struct Tools {
     pub(crate) fetch: bool,
     #[serde(default)]
     pub(crate) fetch_allow: Vec<String>,
+}
+
+/// How much is kept outside the log, and how long what nothing names is spared.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenArtifacts {
+    max_mb: Option<NonZeroU32>,
+    max_total_mb: Option<NonZeroU32>,
+    max_count: Option<NonZeroU32>,
+    grace_hours: Option<u32>,
+}
+
+/// The same, meant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) limits: ArtifactLimits,
+    pub(crate) grace: Duration,
+}
+
+impl From<WrittenArtifacts> for Kept {
+    fn from(written: WrittenArtifacts) -> Self {
+        let default = ArtifactLimits::default();
+        let bytes = |megabytes: Option<NonZeroU32>, default| megabytes.map_or(default, |n| u64::from(n.get()) << 20);
+        let limits = ArtifactLimits {
+            max_bytes: bytes(written.max_mb, default.max_bytes),
+            max_total_bytes: bytes(written.max_total_mb, default.max_total_bytes),
+            max_count: written.max_count.map_or(default.max_count, |count| count.get().into()),
+        };
+        Self { limits, grace: Duration::from_secs(u64::from(written.grace_hours.unwrap_or(24)) * 3_600) }
+    }
 }
 
 #[derive(Debug, Deserialize)]

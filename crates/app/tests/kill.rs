@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use polis_domain::{Recorded, Seq};
-use polis_ports::Log;
-use polis_store_local::LocalLog;
+use polis_domain::{ListedArtifact, Recorded, Seq, Spine};
+use polis_ports::{Artifacts, Log};
+use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis_testkit::alike;
 
 /// How long one life may take before it counts as hanging.
@@ -53,6 +53,7 @@ fn kill_and_resume(undisturbed: &[Recorded], at: u64, when: &str) -> Result<(), 
         return Err(format!("the second life ended with {status}"));
     }
     let log = read(dir.path());
+    artifacts_are_whole(dir.path(), &log)?;
     for accepted in lines(dir.path(), "accepted") {
         let is_it = |recorded: &&Recorded| recorded.event.letter().is_some_and(|letter| letter.id.as_str() == accepted);
         if log.iter().filter(is_it).count() != 1 {
@@ -68,6 +69,20 @@ fn kill_and_resume(undisturbed: &[Recorded], at: u64, when: &str) -> Result<(), 
         Some(difference) => Err(format!("the log differs from the undisturbed one {difference}")),
         None => Ok(()),
     }
+}
+
+/// What the log names is there and whole: it was kept before it was named.
+fn artifacts_are_whole(dir: &Path, log: &[Recorded]) -> Result<(), String> {
+    let store = LocalArtifacts::open(&dir.join("data"), ArtifactLimits::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let entries = Spine::from_iter(log).artifacts.entries().to_vec();
+    if entries.len() != 2 {
+        return Err(format!("{} artifacts are named instead of 2", entries.len()));
+    }
+    for ListedArtifact { artifact, .. } in entries {
+        runtime.block_on(store.read(&artifact.id, 0, 1)).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 fn start(dir: &Path, kill: Option<(u64, &str)>) -> Child {

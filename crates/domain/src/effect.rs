@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, Behaviour, Digest, Failure, Letter, Level, Spent, Task, TaskId, ThreadId, Timestamp};
+use crate::{AgentId, Artifact, Behaviour, Digest, Failure, Letter, Level, Spent, Task, TaskId, ThreadId, Timestamp};
 
 /// Something that a turn asks for and waits for. Its intent is logged before it happens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +69,8 @@ pub enum Effect {
         /// What it is asked.
         task: Task,
     },
+    /// A content is kept outside the log. Repeating it changes nothing.
+    Keep(Artifact),
 }
 
 /// One use of a tool.
@@ -143,6 +145,8 @@ pub enum Outcome {
     Verdict(Verdict),
     /// The time has come.
     Slept,
+    /// The content is kept.
+    Kept(Artifact),
     /// It came to nothing.
     Failed(Failure),
 }
@@ -237,17 +241,26 @@ pub struct CallResult {
     /// Whether it tells of a failure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+    /// What it made that is too long or of another kind than text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
 }
 
 impl CallResult {
     /// What the tool was to bring.
     pub fn good(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: false }
+        Self { content: content.into(), is_error: false, artifacts: Vec::new() }
     }
 
     /// What went wrong.
     pub fn failed(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: true }
+        Self { content: content.into(), is_error: true, artifacts: Vec::new() }
+    }
+
+    /// The same with these artifacts.
+    #[must_use]
+    pub fn with_artifacts(self, artifacts: Vec<Artifact>) -> Self {
+        Self { artifacts, ..self }
     }
 }
 
@@ -321,7 +334,7 @@ impl Effect {
     /// Whether the turn only waits: the answer comes through the log, so the turn may leave memory meanwhile.
     pub fn is_wait(&self) -> bool {
         match self {
-            Self::Model { .. } | Self::Tool(_) => false,
+            Self::Model { .. } | Self::Tool(_) | Self::Keep(_) => false,
             Self::Ask { .. } | Self::Approval { .. } | Self::Grant { .. } | Self::Sleep { .. } | Self::Unit { .. } => true,
         }
     }
@@ -331,7 +344,7 @@ impl Effect {
         match self {
             Self::Ask { deadline, .. } | Self::Approval { deadline, .. } => *deadline,
             Self::Sleep { until } => Some(*until),
-            Self::Model { .. } | Self::Grant { .. } | Self::Tool(_) | Self::Unit { .. } => None,
+            Self::Model { .. } | Self::Grant { .. } | Self::Tool(_) | Self::Unit { .. } | Self::Keep(_) => None,
         }
     }
 
@@ -345,6 +358,7 @@ impl Effect {
             Self::Grant { .. } => "grant",
             Self::Sleep { .. } => "sleep",
             Self::Unit { .. } => "unit",
+            Self::Keep(_) => "artifact",
         }
     }
 }

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use crate::artifact::named_in;
 use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, Spine, Stage, Turn};
-use crate::{Cleared, Effect, EffectId, Event, Letter, LetterKind, Origin, Recorded, ReplyTo, Scope, Spent, Task, TurnId};
+use crate::{
+    Cleared, Effect, EffectId, Event, Letter, LetterKind, ListedArtifact, Origin, Recorded, ReplyTo, Scope, Spent, Task, TurnId,
+};
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
     pub fn evolve(&mut self, recorded: &Recorded) {
         debug_assert_eq!(recorded.seq, self.seq.next(), "events are folded in the order of the log");
         self.seq = recorded.seq;
+        self.list_artifacts(recorded);
         match &recorded.event {
             Event::SocietyFounded { seed, limits } => {
                 self.seed = *seed;
@@ -77,6 +81,23 @@ impl Spine {
         }
         self.count(recorded);
         self.evolve_head(recorded);
+    }
+
+    /// Lists the artifacts that an event names. Asked while the turn that it belongs to is still there.
+    fn list_artifacts(&mut self, recorded: &Recorded) {
+        let named = named_in(recorded);
+        if named.is_empty() {
+            return;
+        }
+        let turn = recorded.turn().and_then(|turn| self.turns.get(&turn));
+        let letter = recorded.event.letter();
+        let sender = letter.map(|letter| &letter.from).filter(|from| !from.is_user());
+        let agent = turn.map(|turn| &turn.agent).or(sender).cloned();
+        let task = turn.map(|turn| &turn.task).or(letter.map(|letter| &letter.task_id)).cloned();
+        for artifact in named {
+            let (agent, task) = (agent.clone(), task.clone());
+            self.artifacts.list(ListedArtifact { artifact, seq: recorded.seq, at: recorded.at, agent, task });
+        }
     }
 
     /// An effect that is stated or done moves its turn's counter.

@@ -4,6 +4,7 @@
 //! decide(spine, command) -> events | refusal      evolve(spine, event)      outstanding(spine) -> owed work
 //! ```
 
+mod artifact;
 mod budget;
 mod command;
 mod decide;
@@ -21,6 +22,7 @@ mod task;
 mod thread;
 mod upgrade;
 
+pub use artifact::{Artifact, ArtifactId, BadArtifactId, Catalogue, ListedArtifact};
 pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, Scope, Spent};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
 pub use decide::decide;

@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Account, AgentId, Allowed, Budgets, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin, Phase,
-    ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Account, AgentId, Allowed, Budgets, Catalogue, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin,
+    Phase, ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
@@ -39,6 +39,8 @@ pub struct Spine {
     pub threads: FxHashMap<ThreadId, Head>,
     /// The turns that are not settled, oldest first.
     pub turns: BTreeMap<TurnId, Turn>,
+    /// The artifacts that the log names.
+    pub artifacts: Catalogue,
 }
 
 /// An agent: a role, a parent, an inbox. Kept small: a society may have very many that are idle.
@@ -162,6 +164,8 @@ pub enum OpenKind {
     Sleep,
     /// A unit runs in a sub-thread.
     Unit(ThreadId),
+    /// A content is kept.
+    Keep,
 }
 
 /// How far an open effect is.
@@ -326,6 +330,7 @@ impl OpenEffect {
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
             Effect::Approval { call, .. } => OpenKind::Approval(call.as_ref().map(|call| call.tool.clone())),
             Effect::Sleep { .. } => OpenKind::Sleep,
+            Effect::Keep(_) => OpenKind::Keep,
             Effect::Unit { thread, .. } => OpenKind::Unit(thread.clone()),
         };
         let stage = if effect.is_wait() { Stage::Waiting } else { Stage::Working };

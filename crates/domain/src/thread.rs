@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::event::{Event, Recorded};
-use crate::{MessageId, MetaPath, Phase, ThreadId, Timestamp};
+use crate::{Artifact, MessageId, MetaPath, Phase, ThreadId, Timestamp};
 
 /// One whole conversation: messages, settings and meta.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,12 +150,14 @@ impl Messages {
     pub fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::TurnStarted { message: Some(id), index, task, .. } => {
+                let mut meta = Map::new();
+                Artifact::attach(&mut meta, &Artifact::attached(&task.meta));
                 let message = Message {
                     id: id.clone(),
                     sender: Sender::User,
                     text: task.message.to_string(),
                     timestamp: recorded.at,
-                    meta: Map::new(),
+                    meta,
                 };
                 self.push(*index, message);
             }

@@ -26,6 +26,8 @@ pub(crate) struct Past {
     /// The turn for which another one works: it asked, or it runs the unit.
     above: HashMap<TurnId, TurnId>,
     books: Books,
+    /// The contents that were named, and the names, in order.
+    artifacts: Vec<(ArtifactId, String)>,
 }
 
 /// Something that an agent is to turn to.
@@ -87,6 +89,7 @@ impl Past {
             ("nobody waits in a circle", no_circle(spine)),
             ("an inbox weighs what its entries weigh, and letters stay within the limits", weights(spine)),
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
+            ("the catalogue has what the log names, each content once under each name", self.catalogue(recorded, spine)),
         ];
         first_broken(laws)
     }
@@ -111,6 +114,32 @@ impl Past {
     fn sequence(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
         self.seq = self.seq.next();
         law!(recorded.seq == self.seq && spine.seq == self.seq, "{} after {}", recorded.seq, self.seq.0 - 1);
+        Ok(())
+    }
+
+    fn catalogue(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
+        let result = match &recorded.event {
+            Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.artifacts.clone(),
+            Event::EffectEnded { outcome: Outcome::Kept(artifact), .. } => vec![artifact.clone()],
+            _ => Vec::new(),
+        };
+        let message = match &recorded.event {
+            Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => Some(&message.meta),
+            Event::MessageUpdated { patch, .. } => Some(&patch.meta),
+            event => event.letter().map(|letter| &letter.payload.meta),
+        };
+        let attached = message.map(Artifact::attached).unwrap_or_default();
+        for artifact in result.into_iter().chain(attached) {
+            let named = (artifact.id, artifact.name.to_string());
+            if !self.artifacts.contains(&named) {
+                self.artifacts.push(named);
+            }
+        }
+        let entries = spine.artifacts.entries();
+        let listed: Vec<_> = entries.iter().map(|it| (it.artifact.id, it.artifact.name.to_string())).collect();
+        law!(listed == self.artifacts, "{listed:?} is listed, {:?} was named", self.artifacts);
+        law!(entries.is_sorted_by_key(|it| it.seq), "{entries:?} is not in order");
+        law!(entries.iter().all(|it| spine.artifacts.find(&it.artifact.id).is_some()), "one cannot be found");
         Ok(())
     }
 

@@ -114,7 +114,8 @@ pub(crate) fn no_circle(spine: &Spine) -> Law {
         open.iter().filter_map(|open| match &open.kind {
             OpenKind::Ask(agent) => spine.agents[agent].turn,
             OpenKind::Unit(thread) => spine.threads[thread].turn,
-            OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Approval(_) | OpenKind::Grant(_) | OpenKind::Sleep => None,
+            OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Keep => None,
+            OpenKind::Approval(_) | OpenKind::Grant(_) | OpenKind::Sleep => None,
         })
     };
     for top in spine.turns.keys() {

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod acts;
+mod artifacts;
 mod asks;
 mod budgets;
 mod cancels;

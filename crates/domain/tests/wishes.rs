@@ -122,7 +122,7 @@ impl<'a> Chooser<'a> {
 
     fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
-        match self.roll(8) {
+        match self.roll(9) {
             0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent() },
             1 | 2 => {
                 let class = *self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write]);
@@ -146,6 +146,7 @@ impl<'a> Chooser<'a> {
             }
             5 => Effect::Approval { question: "may I?".to_owned(), details: self.value(), call: None, deadline },
             6 => Effect::Sleep { until: self.later() },
+            7 => Effect::Keep(self.artifact()),
             _ => {
                 let thread = self.thread_of(turn);
                 let task = self.own_task(turn);
@@ -165,6 +166,10 @@ impl<'a> Chooser<'a> {
                 let usage = Usage { output_tokens: self.roll(tokens as usize + 9) as u64, cost_nanos, ..Usage::default() };
                 Outcome::Reply(Reply { text: self.text(), usage, ..Reply::default() })
             }
+            (OpenKind::Keep, _) => Outcome::Kept(self.artifact()),
+            _ if self.one_in(4) => {
+                Outcome::Result(CallResult::good("made").with_artifacts(vec![self.artifact(), self.artifact()]))
+            }
             _ => result("done"),
         };
         let usage = match &outcome {
@@ -172,6 +177,11 @@ impl<'a> Chooser<'a> {
             _ => Usage::default(),
         };
         Some(Command::End { id, outcome, spent: Some(Spent::request(usage, self.roll(50) as u64)), at: NOON })
+    }
+
+    /// One of few contents under one of few names.
+    fn artifact(&mut self) -> Artifact {
+        Artifact::new(ArtifactId::new([self.roll(3) as u8; 32]), ["a", "b"][self.roll(2)], "text/plain", 1)
     }
 
     fn retry(&mut self) -> Option<Command> {
@@ -479,6 +489,9 @@ impl<'a> Chooser<'a> {
         }
         if self.one_in(3) {
             meta.insert("note".to_owned(), self.value());
+        }
+        if self.one_in(8) {
+            Artifact::attach(&mut meta, &[self.artifact()]);
         }
         meta
     }

@@ -15,6 +15,7 @@ mod agent;
 mod bench;
 mod cast;
 mod clock;
+mod listing;
 mod live;
 mod nothing;
 mod plant;

@@ -9,7 +9,7 @@ use polis_domain::{
     Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix,
     place, unique,
 };
-use polis_ports::{Clock, Live, Log, LogError, Model, ThreadRange, Toolbox};
+use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, ThreadRange, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -32,6 +32,8 @@ pub struct Ports {
     pub live: Arc<dyn Live>,
     /// Knows the time.
     pub clock: Arc<dyn Clock>,
+    /// Keeps what is too long for the log.
+    pub artifacts: Arc<dyn Artifacts>,
 }
 
 impl Ports {
@@ -43,6 +45,7 @@ impl Ports {
             toolbox: Arc::new(NoTools),
             live: Arc::new(LocalLive::default()),
             clock: Arc::new(SystemClock),
+            artifacts: Arc::new(NoArtifacts),
         }
     }
 
@@ -54,6 +57,11 @@ impl Ports {
     /// The same ports with tools.
     pub fn with_tools(self, toolbox: impl Toolbox + 'static) -> Self {
         Self { toolbox: Arc::new(toolbox), ..self }
+    }
+
+    /// The same ports with a place for artifacts.
+    pub fn with_artifacts(self, artifacts: impl Artifacts + 'static) -> Self {
+        Self { artifacts: Arc::new(artifacts), ..self }
     }
 }
 
@@ -256,6 +264,16 @@ impl Society {
     /// The tools that its agents have.
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.ports().toolbox
+    }
+
+    /// Keeps what is too long for the log.
+    pub fn artifacts(&self) -> &Arc<dyn Artifacts> {
+        &self.ports().artifacts
+    }
+
+    /// Knows which artifacts its log names.
+    pub fn listing(&self) -> &dyn Listing {
+        &*self.handle.shared
     }
 
     /// Gives root a new request.

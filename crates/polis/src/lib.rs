@@ -141,7 +141,7 @@
 pub use polis_agents::Converse;
 pub use polis_domain as domain;
 pub use polis_domain::{
-    AgentId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq, SocietyId, SubThreadPath,
+    AgentId, Artifact, ArtifactId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq, SocietyId, SubThreadPath,
     SubThreadRequest, Task, TaskId, Thread, ThreadId,
 };
 pub use polis_engine::{
@@ -150,4 +150,4 @@ pub use polis_engine::{
     SubThreadResult, SubThreads, SystemClock, Turn, Units, Watch,
 };
 pub use polis_ports as ports;
-pub use polis_ports::{Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};
+pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};

@@ -1,14 +1,17 @@
-//! What Polis needs from the world: five small object-safe traits, each with a real implementation and one in testkit.
+//! What Polis needs from the world: six small object-safe traits, each with a real implementation and one in testkit.
 //!
-//! [`Log`] keeps what happened, [`Model`] thinks, [`Toolbox`] acts, [`Live`] tells whoever watches, [`Clock`] knows the time.
+//! [`Log`] keeps what happened, [`Model`] thinks, [`Toolbox`] acts, [`Live`] tells whoever watches, [`Clock`] knows the time,
+//! [`Artifacts`] keeps what is too long for the log.
 //! Nothing here holds a rule of the domain or names a vendor, a database or a protocol.
 
+mod artifacts;
 mod clock;
 mod live;
 mod log;
 mod model;
 mod toolbox;
 
+pub use artifacts::{ArtifactError, Artifacts, Draft, Hasher, Listing, NoArtifacts, Shelf, Window};
 pub use clock::Clock;
 pub use live::{Frame, Live, LiveStream, StreamedDelta};
 pub use log::{Log, LogError, Snapshot, ThreadRange};

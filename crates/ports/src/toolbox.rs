@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use polis_domain::{AgentId, CallResult, EffectId, RoleId, Ruling, SocietyId, TaskId, ThreadId};
 use serde::Serialize;
 
-use crate::ToolSpec;
+use crate::{Shelf, ToolSpec};
 
 /// Holds the tools of a society and runs them.
 #[async_trait]
@@ -83,7 +83,7 @@ pub struct Caller<'a> {
 }
 
 /// On whose behalf a call is made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct CallContext {
     /// The society.
     pub society: SocietyId,
@@ -95,6 +95,8 @@ pub struct CallContext {
     pub thread: ThreadId,
     /// For which request of a person.
     pub task: TaskId,
+    /// Where it keeps what is too long to be told.
+    pub artifacts: Shelf,
 }
 
 impl CallContext {

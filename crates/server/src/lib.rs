@@ -10,6 +10,7 @@
 mod access;
 mod agents;
 mod approvals;
+mod artifacts;
 mod body;
 mod desk;
 mod events;

@@ -6,7 +6,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::desk::Desk;
 use crate::problem::Problem;
-use crate::{agents, approvals, events, health, history, messages, models, submit, tasks, threads, tools};
+use crate::{agents, approvals, artifacts, events, health, history, messages, models, submit, tasks, threads, tools};
 
 /// Who may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,9 @@ const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel",  gate: Gate::Token, handler: || post(tasks::cancel) },
     Route { method: Method::GET,  path: "/api/approvals",          gate: Gate::Token, handler: || get(approvals::approvals) },
     Route { method: Method::POST, path: "/api/approvals/{id}",     gate: Gate::Token, handler: || post(approvals::resolve) },
+    Route { method: Method::GET,  path: "/api/artifacts",          gate: Gate::Token, handler: || get(artifacts::list) },
+    Route { method: Method::POST, path: "/api/artifacts",          gate: Gate::Token, handler: || post(artifacts::put) },
+    Route { method: Method::GET,  path: "/api/artifacts/{id}",     gate: Gate::Token, handler: || get(artifacts::get) },
     Route { method: Method::GET,  path: "/api/models",             gate: Gate::Token, handler: || get(models::models) },
     Route { method: Method::GET,  path: "/api/tools",              gate: Gate::Token, handler: || get(tools::tools) },
     Route { method: Method::GET,  path: "/api/usage",              gate: Gate::Token, handler: || get(models::usage) },

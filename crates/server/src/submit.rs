@@ -1,10 +1,12 @@
 //! Giving the society something to do: a new request to root, or a word to any agent.
 
 use axum::extract::State;
-use polis_domain::{AgentId, MessageId, Seq, TaskId};
+use polis_domain::{AgentId, Artifact, MessageId, Seq, TaskId};
 use polis_engine::Sent;
 use serde::{Deserialize, Serialize};
+use serde_json::Map;
 
+use crate::artifacts::{Attached, attached};
 use crate::body::Json;
 use crate::desk::Desk;
 use crate::problem::Problem;
@@ -13,6 +15,8 @@ use crate::problem::Problem;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Submit {
     text: String,
+    #[serde(default)]
+    artifacts: Vec<Attached>,
 }
 
 #[derive(Deserialize)]
@@ -21,6 +25,8 @@ pub(crate) struct Send {
     agent_id: AgentId,
     text: String,
     task_id: Option<TaskId>,
+    #[serde(default)]
+    artifacts: Vec<Attached>,
 }
 
 /// What is in the log now; events after `seq` tell what comes of it.
@@ -33,12 +39,23 @@ pub(crate) struct Accepted {
 }
 
 pub(crate) async fn submit(State(desk): State<Desk>, Json(wish): Json<Submit>) -> Result<axum::Json<Accepted>, Problem> {
-    let sent = desk.society.submit(&wish.text).await?;
-    Ok(axum::Json(sent.into()))
+    said(&desk, AgentId::root(), &wish.text, None, wish.artifacts).await
 }
 
 pub(crate) async fn send(State(desk): State<Desk>, Json(wish): Json<Send>) -> Result<axum::Json<Accepted>, Problem> {
-    let sent = desk.society.send(wish.agent_id, &wish.text, wish.task_id).await?;
+    said(&desk, wish.agent_id, &wish.text, wish.task_id, wish.artifacts).await
+}
+
+async fn said(
+    desk: &Desk,
+    agent: AgentId,
+    text: &str,
+    task: Option<TaskId>,
+    artifacts: Vec<Attached>,
+) -> Result<axum::Json<Accepted>, Problem> {
+    let mut meta = Map::new();
+    Artifact::attach(&mut meta, &attached(&desk.society, artifacts).await?);
+    let sent = desk.society.send_with_meta(agent, text, task, meta).await?;
     Ok(axum::Json(sent.into()))
 }
 

@@ -3,6 +3,7 @@
 
 mod access;
 mod api;
+mod artifacts;
 mod bad_input;
 mod events;
 mod person;

@@ -13,17 +13,21 @@ use polis_domain::{CallResult, EffectClass, LetterKind, Recorded, Seq, SocietyId
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
 use polis_server::{About, Access, Desk, Listener, Token};
-use polis_testkit::{Line, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
+use polis_testkit::{Line, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+/// The longest artifact that is kept.
+pub(crate) const ARTIFACT_BYTES: u64 = 1 << 20;
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// A society on a server of its own.
 pub(crate) struct Rig {
     pub(crate) log: Arc<MemoryLog>,
+    pub(crate) artifacts: MemoryArtifacts,
     pub(crate) society: Society,
     pub(crate) address: SocketAddr,
     stop: CancellationToken,
@@ -35,6 +39,7 @@ pub(crate) struct Rig {
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) content_type: String,
+    pub(crate) headers: hyper::HeaderMap,
     pub(crate) retry_after: Option<String>,
     pub(crate) body: Vec<u8>,
 }
@@ -46,12 +51,14 @@ impl Rig {
     }
 
     pub(crate) async fn on(log: Arc<MemoryLog>, model: impl Model + 'static, toolbox: impl Toolbox + 'static) -> Self {
+        let artifacts = MemoryArtifacts::limited(ARTIFACT_BYTES);
         let ports = Ports {
             log: log.clone(),
             model: Arc::new(model),
             toolbox: Arc::new(toolbox),
             live: Arc::new(LocalLive::default()),
             clock: Arc::new(SystemClock),
+            artifacts: Arc::new(artifacts.clone()),
         };
         let cast = Cast::new().with(Programmed::NAME, Programmed);
         let society = Society::open(society(), ports, cast, Options::new(7, worker_role())).await.unwrap();
@@ -62,7 +69,7 @@ impl Rig {
         let desk =
             Desk::new(society.clone(), About { model: "scripted/one".to_owned(), is_offline: false, vendors: Vec::new() });
         let serving = tokio::spawn(listener.serve(desk, stop.clone(), Duration::from_secs(30)));
-        Self { log, society, address, stop, serving }
+        Self { log, artifacts, society, address, stop, serving }
     }
 
     /// The log's last place.
@@ -123,9 +130,9 @@ impl Reply {
     pub(crate) async fn of(response: Response<Incoming>) -> Self {
         let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
         let (content_type, retry_after) = (header("content-type").unwrap_or_default(), header("retry-after"));
-        let status = response.status().as_u16();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.into_body().collect().await.unwrap().to_bytes().to_vec();
-        Self { status, content_type, retry_after, body }
+        Self { status, content_type, headers, retry_after, body }
     }
 
     pub(crate) fn json(&self) -> Value {

@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `polis.db` and its `-wal` and `-shm` | the events, in SQLite (WAL, `synchronous=FULL`) |
 //! | `witness` | the last commit that was acknowledged, so that its loss is noticed |
+//! | `artifacts/ab/cdef…` | contents that the log names by their SHA-256; `artifacts/drafts/` has those that are being written |
 //! | `snapshots/` | folded states: a cache, safe to delete |
 //! | `lock` | held by the process that has the directory open; its text says who that is |
 //! | `DAMAGED`, `damaged-…/` | what was wrong, and the files as they were found (D14) |
@@ -26,6 +27,7 @@
 //!
 //! Never put the directory on a network file system: neither its locks nor its fsync can be relied upon there.
 
+mod artifacts;
 mod check;
 mod damage;
 mod error;
@@ -39,5 +41,6 @@ mod snapshot;
 mod witness;
 mod writer;
 
+pub use artifacts::{ArtifactLimits, LocalArtifacts, Swept};
 pub use local_log::{LocalLog, Options};
 pub use lock::read_note;

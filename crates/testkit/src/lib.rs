@@ -3,6 +3,8 @@
 //! server, and the simulator.
 
 pub mod alike;
+pub mod artifact_conformance;
+mod artifacts;
 mod clock;
 pub mod conformance;
 pub mod crash;
@@ -16,6 +18,7 @@ mod society;
 mod tools;
 pub mod world;
 
+pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
 pub use gated_log::{Gate, GatedLog};
 pub use memory_log::MemoryLog;

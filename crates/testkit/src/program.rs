@@ -48,6 +48,8 @@ pub enum Op {
     Fail(String),
     /// Panic.
     Panic(String),
+    /// Keep a content, list it, and read it again.
+    Keep(String),
     /// Queue a follow-up. Whoever waits is answered by it.
     Then(Program),
 }
@@ -148,10 +150,20 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
             turn.suggest_phase(Phase::new(&phase).map_err(|bad| Failure::new("bad_phase", bad.to_string()))?).await?;
             format!("{}>{phase}", turn.phase())
         }
+        Op::Keep(content) => keep(turn, &content).await?,
         Op::Fail(code) => return Err(Failure::new(code, "as the program says")),
         Op::Panic(text) => panic!("{text}"),
         Op::Then(_) => String::new(),
     })
+}
+
+/// What is kept is listed and reads as it was written.
+async fn keep(turn: &mut Turn, content: &str) -> Result<String, Failure> {
+    let artifact = turn.put_artifact("kept.txt", "text/plain", content.as_bytes()).await?;
+    let is_listed = turn.artifacts().await.iter().any(|listed| listed.artifact.id == artifact.id);
+    let window = turn.artifact(&artifact.id, 0, usize::MAX).await?;
+    let text = String::from_utf8_lossy(&window.bytes).into_owned();
+    Ok(if is_listed { format!("kept:{text}") } else { "!unlisted".to_owned() })
 }
 
 /// Each program runs in the sub-thread of a placeholder, which then shows its answer.
@@ -199,6 +211,7 @@ pub fn expected(program: &Program) -> Result<String, String> {
             Op::Tell(_) => "told".to_owned(),
             Op::Spawn(_) => "spawned".to_owned(),
             Op::Phase(phase) => format!("initial_phase>{phase}"),
+            Op::Keep(content) => format!("kept:{content}"),
             Op::Fail(code) => return Err(code.clone()),
             Op::Panic(_) => return Err("panicked".to_owned()),
             Op::Then(program) => {

@@ -4,6 +4,7 @@
 //! To add one: one file, one line in [`built_ins`]. Tools of MCP servers come through [`mcp`]. A tool knows nothing of who may
 //! use it: [`Ruled`] says so, from rules.
 
+mod artifacts;
 mod edit_file;
 mod fetch;
 mod fetch_url;
@@ -19,6 +20,7 @@ mod run_command;
 #[cfg(target_os = "linux")]
 pub mod sandbox;
 mod search_files;
+mod spill;
 mod text;
 mod walk;
 mod workbench;
@@ -29,6 +31,7 @@ use std::sync::Arc;
 
 use polis_ports::{Clock, Tool};
 
+pub use artifacts::{GetArtifact, ListArtifacts, PutArtifact};
 pub use edit_file::EditFile;
 pub use fetch::{Allowed, BadRule, Resolver, SystemResolver};
 pub use fetch_url::FetchUrl;
@@ -52,5 +55,8 @@ pub fn built_ins(workspace: &Workspace, clock: Arc<dyn Clock>) -> Vec<Box<dyn To
         Box::new(ListFiles::new(workspace.clone())),
         Box::new(SearchFiles::new(workspace.clone())),
         Box::new(Now::new(clock)),
+        Box::new(PutArtifact::new(workspace.clone())),
+        Box::new(GetArtifact),
+        Box::new(ListArtifacts),
     ]
 }

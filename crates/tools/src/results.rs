@@ -66,8 +66,18 @@ impl HeadTail {
         self.total
     }
 
-    /// What the model reads. The whole could be kept elsewhere and named here.
-    pub(crate) fn text(mut self) -> String {
+    /// All of it, as long as nothing is left out.
+    pub(crate) fn parts(&mut self) -> (&[u8], &[u8]) {
+        (&self.head, self.tail.make_contiguous())
+    }
+
+    /// What the model reads.
+    pub(crate) fn text(self) -> String {
+        self.text_noting("")
+    }
+
+    /// The same with a word about what is left out.
+    pub(crate) fn text_noting(mut self, note: &str) -> String {
         let left_out = self.total - (self.head.len() + self.tail.len()) as u64;
         if left_out == 0 {
             self.head.extend(self.tail);
@@ -76,18 +86,8 @@ impl HeadTail {
         // Characters that were cut in two.
         let (head, tail) = (String::from_utf8_lossy(&self.head), self.tail.make_contiguous());
         let (head, tail) = (head.trim_end_matches('\u{fffd}'), String::from_utf8_lossy(tail));
-        format!("{head}\n[cut: {left_out} bytes are left out here]\n{}", tail.trim_start_matches('\u{fffd}'))
+        format!("{head}\n[cut: {left_out} bytes are left out here{note}]\n{}", tail.trim_start_matches('\u{fffd}'))
     }
-}
-
-/// A text as long as a result may be: its beginning and its end.
-pub(crate) fn shortened(text: String) -> String {
-    if text.len() <= MAX_RESULT_BYTES {
-        return text;
-    }
-    let mut kept = HeadTail::new(MAX_RESULT_BYTES);
-    kept.push(text.as_bytes());
-    kept.text()
 }
 
 #[cfg(test)]
@@ -111,9 +111,5 @@ mod tests {
             };
             assert_eq!((kept.total(), kept.text()), (256, want), "{most} in {pieces} pieces");
         }
-        let cut = shortened("长".repeat(MAX_RESULT_BYTES));
-        assert!(
-            cut.len() <= MAX_RESULT_BYTES + 60 && cut.starts_with('长') && cut.ends_with('长') && !cut.contains('\u{fffd}')
-        );
     }
 }

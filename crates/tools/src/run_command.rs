@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{Artifact, CallResult, EffectClass};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::results::{HeadTail, arguments, failed, good};
+use crate::results::{arguments, failed, good};
 use crate::sandbox::{Ended, Limits, Order, Sandbox, Stop, Why};
+use crate::spill::Spill;
 
 /// Longest command, in bytes; the kernel takes no longer one.
 const MAX_COMMAND_BYTES: usize = 100 << 10;
@@ -116,7 +117,7 @@ impl Tool for RunCommand {
         ToolSpec {
             name: "run_command".into(),
             description: "Runs a command in the workspace and gives its exit status and what it printed, long output cut in \
-                          the middle. It can read the system's programs and write only in the workspace and in $TMPDIR, gets \
+                          the middle and kept whole as an artifact. It can read the system's programs and write only in the workspace and in $TMPDIR, gets \
                           no input, and all its processes end with it."
                 .to_owned(),
             parameters,
@@ -124,7 +125,7 @@ impl Tool for RunCommand {
         }
     }
 
-    async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
+    async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         let Arguments { command, timeout_seconds, network } = arguments(text)?;
         let bad = |why: String| Err(ToolError::BadArguments(why));
         if command.trim().is_empty() || command.contains('\0') || command.len() > MAX_COMMAND_BYTES {
@@ -149,16 +150,16 @@ impl Tool for RunCommand {
                 Ok(ready) => ready,
                 Err(error) => return Ok(failed(error)),
             };
-        let sandbox = self.sandbox.clone();
+        let (sandbox, store) = (self.sandbox.clone(), context.artifacts.store.clone());
         let ran = tokio::task::spawn_blocking(move || {
-            let ran = sandbox.run(order, lines);
+            let ran = sandbox.run(order, lines, &store);
             drop(home);
-            ran
+            ran.map(|ended| told(ended, wall))
         });
         let ran = ran.await;
         drop(stop);
         Ok(match ran {
-            Ok(Ok(ended)) => told(ended, wall),
+            Ok(Ok(told)) => told,
             Ok(Err(reason)) => failed(format_args!("{reason}; nothing was run")),
             Err(stopped) => failed(stopped),
         })
@@ -173,17 +174,23 @@ fn told(ended: Ended, wall: Duration) -> CallResult {
         Why::TooMuchOutput => ("ended because it printed too much".to_owned(), true),
         Why::Lost => ("ended together with its sandbox".to_owned(), true),
     };
-    let mut content = how;
+    let (mut content, mut artifacts) = (how, Vec::new());
     for (name, stream) in [("stdout", ended.stdout), ("stderr", ended.stderr)] {
-        content.push_str(&part(name, stream));
+        let (part, artifact) = part(name, stream);
+        content.push_str(&part);
+        artifacts.extend(artifact);
     }
-    if is_error { failed(content) } else { good(content) }
+    let result = if is_error { failed(content) } else { good(content) };
+    result.with_artifacts(artifacts)
 }
 
-fn part(name: &str, stream: HeadTail) -> String {
+fn part(name: &str, stream: Spill) -> (String, Option<Artifact>) {
     match stream.total() {
-        0 => format!("\n{name}: nothing"),
-        total => format!("\n{name} ({total} bytes):\n{}", stream.text().trim_end_matches('\n')),
+        0 => (format!("\n{name}: nothing"), None),
+        total => {
+            let (text, artifact) = stream.told(&format!("{name}.txt"));
+            (format!("\n{name} ({total} bytes):\n{}", text.trim_end_matches('\n')), artifact)
+        }
     }
 }
 

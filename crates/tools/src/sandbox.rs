@@ -15,6 +15,9 @@ mod warden;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+
+use polis_ports::{Artifacts, NoArtifacts};
 
 pub(crate) use order::Order;
 pub use order::{Limits, Offers};
@@ -56,7 +59,8 @@ impl Sandbox {
         let order = Order::nothing(home.path());
         let sandbox = self.clone();
         let (_stop, lines) = Stop::new().map_err(|error| error.to_string())?;
-        let ran = tokio::task::spawn_blocking(move || sandbox.run(order, lines)).await;
+        let nothing: Arc<dyn Artifacts> = Arc::new(NoArtifacts);
+        let ran = tokio::task::spawn_blocking(move || sandbox.run(order, lines, &nothing)).await;
         ran.map_err(|error| error.to_string())?.map(|ended| ended.offers)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use polis_domain::Role;
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
-use polis_ports::{Log, Model, Toolbox};
+use polis_ports::{Log, Model, NoArtifacts, Toolbox};
 use polis_store_local::LocalLog;
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedTools};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -48,7 +48,8 @@ pub(crate) fn role(behaviour: &str) -> Role {
 }
 
 pub(crate) fn ports(log: Arc<dyn Log>, model: Arc<dyn Model>, toolbox: Arc<dyn Toolbox>) -> Ports {
-    Ports { log, model, toolbox, live: Arc::new(LocalLive::default()), clock: Arc::new(SystemClock) }
+    let (live, clock) = (Arc::new(LocalLive::default()), Arc::new(SystemClock));
+    Ports { log, model, toolbox, live, clock, artifacts: Arc::new(NoArtifacts) }
 }
 
 /// A society that needs neither a model nor tools.

@@ -4,6 +4,7 @@ pub(crate) mod act;
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod approve;
+pub(crate) mod artifacts;
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod doctor;

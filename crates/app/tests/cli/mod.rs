@@ -1,5 +1,6 @@
 //! The real binary, the real store, a real network on loopback.
 
+mod artifacts;
 mod bad_input;
 mod chat;
 mod emulated;

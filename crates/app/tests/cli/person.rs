@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use polis_domain::{Effect, Event, Seq};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
+use polis_ports::NoArtifacts;
 use polis_store_local::LocalLog;
 use polis_testkit::{Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
 
@@ -20,6 +21,7 @@ fn begun(data: &Path) -> (String, String) {
             toolbox: Arc::new(ScriptedTools::new()),
             live: Arc::new(LocalLive::default()),
             clock: Arc::new(SystemClock),
+            artifacts: Arc::new(NoArtifacts),
         };
         let cast = Cast::new().with(Programmed::NAME, Programmed);
         let society = Society::open("main".into(), ports, cast, Options::new(1, worker_role())).await.unwrap();

@@ -192,6 +192,14 @@ impl Served {
         self.wait()
     }
 
+    /// What the system says of its memory, `VmRSS` or `VmHWM`.
+    pub(crate) fn resident_kb(&self, which: &str) -> u64 {
+        let id = self.child.as_ref().unwrap().id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(which)?.strip_prefix(':')).unwrap();
+        line.trim_end_matches("kB").trim().parse().unwrap()
+    }
+
     pub(crate) fn kill(mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();

@@ -37,7 +37,7 @@ pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effe
 
 fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Result<(), Refusal> {
     match effect {
-        Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } => Ok(()),
+        Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } | Effect::Keep(_) => Ok(()),
         Effect::Model { reserve, .. } => budget::check_call(draft, *reserve),
         Effect::Grant { .. } => Err(Refusal::NotYours),
         Effect::Ask { letter, .. } => {
@@ -98,7 +98,12 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
             match &open.kind {
                 OpenKind::Ask(agent) => agents.push(agent.clone()),
                 OpenKind::Unit(thread) => turns.extend(draft.spine.threads.get(thread).and_then(|head| head.turn)),
-                OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Approval(_) | OpenKind::Grant(_) | OpenKind::Sleep => {}
+                OpenKind::Model(_)
+                | OpenKind::Tool(_)
+                | OpenKind::Approval(_)
+                | OpenKind::Grant(_)
+                | OpenKind::Sleep
+                | OpenKind::Keep => {}
             }
         }
     }
@@ -130,7 +135,12 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
             let origin = Origin::Unit(id);
             draft.start(Start { agent, thread, behaviour, task, origin, reply_to, message: None });
         }
-        Effect::Model { .. } | Effect::Tool(_) | Effect::Approval { .. } | Effect::Grant { .. } | Effect::Sleep { .. } => {}
+        Effect::Model { .. }
+        | Effect::Tool(_)
+        | Effect::Approval { .. }
+        | Effect::Grant { .. }
+        | Effect::Sleep { .. }
+        | Effect::Keep(_) => {}
     }
     Ok(())
 }
@@ -173,6 +183,7 @@ pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome, spent: 
         (open, &outcome),
         (OpenEffect { stage: Stage::Working, kind: OpenKind::Model(_), .. }, Outcome::Reply(_) | Outcome::Failed(_))
             | (OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(_), .. }, Outcome::Result(_) | Outcome::Failed(_))
+            | (OpenEffect { stage: Stage::Working, kind: OpenKind::Keep, .. }, Outcome::Kept(_) | Outcome::Failed(_))
     );
     if !fits {
         return Err(Refusal::NotWaiting(id));

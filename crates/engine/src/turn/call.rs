@@ -132,6 +132,7 @@ impl Turn {
                 agent: self.seat.agent.clone(),
                 thread: self.seat.thread.clone(),
                 task: self.task.id.clone(),
+                artifacts: self.shelf(),
             },
         }
     }

@@ -4,6 +4,7 @@
 //! real. A turn sees the society as it stood at the last answer that it received: time, ids and threads are derived from that
 //! place of the log, so that reading them needs no event and gives the same again.
 
+mod artifacts;
 mod ask;
 mod call;
 mod journal;

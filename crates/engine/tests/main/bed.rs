@@ -8,13 +8,16 @@ use polis_domain::{
 };
 use polis_engine::{Cast, LocalLive, Options, Ports, Sent, Society};
 use polis_ports::Log;
-use polis_testkit::{Line, ManualClock, MemoryLog, Op, Program, Programmed, ScriptedModel, worker_role, world};
+use polis_testkit::{
+    Line, ManualClock, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, worker_role, world,
+};
 
 /// What a society needs, and what outlives it.
 pub(crate) struct Bed {
     pub(crate) log: Arc<MemoryLog>,
     pub(crate) done: Arc<Mutex<Vec<(EffectClass, String)>>>,
     pub(crate) thoughts: Arc<AtomicUsize>,
+    pub(crate) artifacts: Arc<MemoryArtifacts>,
     pub(crate) cast: Cast,
     pub(crate) options: Options,
 }
@@ -25,6 +28,7 @@ impl Bed {
             log: Arc::new(MemoryLog::new()),
             done: Arc::default(),
             thoughts: Arc::default(),
+            artifacts: Arc::default(),
             cast: Cast::new().with(Programmed::NAME, Programmed),
             options: Options::new(7, worker_role()),
         }
@@ -51,6 +55,7 @@ impl Bed {
             toolbox: Arc::new(tools),
             live: Arc::new(LocalLive::default()),
             clock: Arc::new(ManualClock::at(Timestamp(1_700_000_000_000))),
+            artifacts: self.artifacts.clone(),
         }
     }
 

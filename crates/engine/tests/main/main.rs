@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod agents;
+mod artifacts;
 mod bed;
 mod models;
 mod phases;

@@ -108,7 +108,7 @@ impl Folder {
                     Ok(content) => (content, false),
                     Err(content) => (content, true),
                 };
-                request.messages.push(ChatMessage::result(call, &CallResult { content: content.into(), is_error }));
+                request.messages.push(ChatMessage::result(call, &CallResult { is_error, ..CallResult::good(content) }));
             }
             let is_answer = reply.tool_calls.is_empty();
             replies.push(reply);

@@ -1,6 +1,7 @@
 //! The local log under everything that can happen to a disk and to a process.
 #![cfg(test)]
 
+mod artifacts;
 mod contract;
 mod damage;
 mod disk_full;

@@ -15,7 +15,9 @@ use polis_domain::{AgentId, EffectClass, Event, MessageId, Recorded, SocietyId, 
 use polis_engine::{Cast, LocalLive, Options, Ports, Society};
 use polis_ports::{Clock, ModelError};
 
-use crate::{GatedLog, Line, ManualClock, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role, world};
+use crate::{
+    GatedLog, Line, ManualClock, MemoryArtifacts, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role, world,
+};
 pub use check::check;
 use dice::Dice;
 use fault_log::{Faults, Weather};
@@ -45,6 +47,7 @@ struct World {
     society: SocietyId,
     plan: Plan,
     log: Arc<MemoryLog>,
+    artifacts: Arc<MemoryArtifacts>,
     /// What tools have done: the key of each call, once for every time that it was really done.
     ledger: Mutex<Vec<(EffectClass, String)>>,
     /// What was acknowledged: the place in the plan, and the letter.
@@ -72,6 +75,7 @@ fn live_through(plan: Plan) -> Result<Report, String> {
         society: "main".into(),
         plan,
         log: Arc::new(MemoryLog::new()),
+        artifacts: Arc::default(),
         ledger: Mutex::default(),
         accepted: Mutex::default(),
         dice: Mutex::new(Dice::new(seed ^ 0x77)),
@@ -120,6 +124,7 @@ impl World {
             toolbox: Arc::new(self.tools()),
             live: Arc::new(LocalLive::default()),
             clock,
+            artifacts: self.artifacts.clone(),
         };
         let cast = Cast::new().with(Programmed::NAME, Programmed);
         let entropy = polis_domain::mix(self.plan.seed ^ life);
@@ -251,6 +256,10 @@ impl World {
     }
 
     fn check(&self, log: &[Recorded]) -> Result<(), String> {
+        let named = polis_domain::Spine::from_iter(log).artifacts;
+        if let Some(lost) = named.entries().iter().find(|entry| !self.artifacts.holds(&entry.artifact.id)) {
+            return Err(format!("an artifact is named and not kept: {}", lost.artifact));
+        }
         let ledger = lock(&self.ledger).clone();
         let accepted = lock(&self.accepted).clone();
         check(&self.plan, log, &ledger, &accepted)

@@ -75,7 +75,18 @@ impl Plan {
         if dice.chance(25) {
             plan.spend(&mut dice);
         }
+        plan.keep(&mut dice);
         plan
+    }
+
+    /// Has some keep contents outside the log, a few of them the same.
+    fn keep(&mut self, dice: &mut Dice) {
+        for submission in &mut self.submissions {
+            if dice.chance(40) {
+                let place = 1 + dice.below(submission.program.0.len() as u64) as usize;
+                submission.program.0.insert(place, Op::Keep(format!("content {}", dice.below(3))));
+            }
+        }
     }
 
     /// Sets budgets of a few replies and has everybody think in several places at once, so that calls wait for each other and

@@ -44,7 +44,7 @@ pub(super) async fn call(
     let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     for _ in 0..MAX_ROUNDS {
         match once(peer, params.clone(), timeout, context).await.map_err(|error| failed(error, timeout))? {
-            ServerResult::CallToolResult(result) => return Ok(rendered(&result)),
+            ServerResult::CallToolResult(result) => return Ok(rendered(tool, &result, &*context.artifacts.store).await),
             ServerResult::InputRequiredResult(wanted) => {
                 let mut answers = InputResponses::new();
                 for (key, request) in wanted.input_requests.unwrap_or_default() {

@@ -128,7 +128,7 @@ impl McpServers {
         let server = self.server(server)?;
         let connection = server.connection().map_err(McpError::Failed)?;
         let read = connection.peer.read_resource(ReadResourceRequestParams::new(uri));
-        in_time(server.settings.timeout, read).await.map(|result| render::resource(&result))
+        Ok(render::resource(&in_time(server.settings.timeout, read).await?).await)
     }
 
     /// Fills in a prompt: its messages, as the protocol says them.

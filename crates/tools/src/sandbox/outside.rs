@@ -1,4 +1,4 @@
-//! The side of the program: starts the warden, reads what the command prints as it comes, and keeps a little of it.
+//! The side of the program: starts the warden, reads what the command prints as it comes; what is long goes to an artifact.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,19 +6,21 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use polis_ports::Artifacts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::order::{Offers, Order, Report, tell};
 use super::{Sandbox, WARDEN};
-use crate::results::HeadTail;
+use crate::spill::Spill;
 
 /// How long the warden may take to end everything.
 const GRACE: Duration = Duration::from_secs(15);
 /// Most bytes that the warden may report.
 const MAX_REPORT_BYTES: usize = 64 << 10;
-/// Most bytes of each stream that are kept, from the beginning and from the end.
+/// Most bytes of each stream that are shown, from the beginning and from the end.
 const KEPT_BYTES: usize = 20 << 10;
 
 /// Ends a command when it is dropped.
@@ -50,11 +52,10 @@ impl Drop for Stop {
 }
 
 /// How a command ended.
-#[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) why: Why,
-    pub(crate) stdout: HeadTail,
-    pub(crate) stderr: HeadTail,
+    pub(crate) stdout: Spill,
+    pub(crate) stderr: Spill,
     pub(crate) offers: Offers,
 }
 
@@ -70,19 +71,24 @@ pub(crate) enum Why {
 
 impl Sandbox {
     /// Runs a command to its end; an error means that it was never begun.
-    pub(crate) fn run(&self, mut order: Order, [with, without]: [Line; 2]) -> Result<Ended, String> {
+    pub(crate) fn run(
+        &self,
+        mut order: Order,
+        [with, without]: [Line; 2],
+        store: &Arc<dyn Artifacts>,
+    ) -> Result<Ended, String> {
         order.namespaces = self.namespaces;
         if order.namespaces
-            && let Some(ended) = self.attempt(&order, with)?
+            && let Some(ended) = self.attempt(&order, with, store)?
         {
             return Ok(ended);
         }
         order.namespaces = false;
-        self.attempt(&order, without)?.ok_or_else(|| "the command cannot be confined".to_owned())
+        self.attempt(&order, without, store)?.ok_or_else(|| "the command cannot be confined".to_owned())
     }
 
     /// None where namespaces cannot be had.
-    fn attempt(&self, order: &Order, Line { ours, theirs }: Line) -> Result<Option<Ended>, String> {
+    fn attempt(&self, order: &Order, Line { ours, theirs }: Line, store: &Arc<dyn Artifacts>) -> Result<Option<Ended>, String> {
         let failed = |error: io::Error| format!("the sandbox cannot be started: {error}");
         let mut command = Command::new(&self.program);
         command.arg(WARDEN).env_clear().current_dir("/").stdin(Stdio::from(OwnedFd::from(theirs)));
@@ -90,7 +96,8 @@ impl Sandbox {
         // It keeps the socket's other end, which nobody may hold but the warden.
         drop(command);
         let streams = [warden.stdout.take().map(OwnedFd::from), warden.stderr.take().map(OwnedFd::from)];
-        let told = tell(&ours, order).and_then(|()| listen(order, &ours, streams.map(|stream| stream.map(File::from))));
+        let streams = streams.map(|stream| stream.map(File::from));
+        let told = tell(&ours, order).and_then(|()| listen(order, &ours, streams, store));
         if told.as_ref().map_or(true, |heard| heard.is_late) {
             // With it goes, if there are namespaces, everything below it.
             let _ = warden.kill();
@@ -103,17 +110,22 @@ impl Sandbox {
 /// What came back from a warden.
 struct Heard {
     reports: Vec<u8>,
-    stdout: HeadTail,
-    stderr: HeadTail,
+    stdout: Spill,
+    stderr: Spill,
     stopped: Option<Why>,
     is_late: bool,
 }
 
-fn listen(order: &Order, control: &UnixStream, [mut stdout, mut stderr]: [Option<File>; 2]) -> io::Result<Heard> {
+fn listen(
+    order: &Order,
+    control: &UnixStream,
+    [mut stdout, mut stderr]: [Option<File>; 2],
+    store: &Arc<dyn Artifacts>,
+) -> io::Result<Heard> {
     let mut heard = Heard {
         reports: Vec::new(),
-        stdout: HeadTail::new(KEPT_BYTES),
-        stderr: HeadTail::new(KEPT_BYTES),
+        stdout: Spill::new(KEPT_BYTES, store.clone()),
+        stderr: Spill::new(KEPT_BYTES, store.clone()),
         stopped: None,
         is_late: false,
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId};
-use polis_ports::{CallContext, Clock, Tool, ToolError, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Clock, Shelf, Tool, ToolError, ToolSpec, Toolbox};
 use polis_tools::{DuplicateTool, Workbench, Workspace, built_ins};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -48,6 +48,7 @@ pub(crate) fn context() -> CallContext {
         agent: AgentId::root(),
         thread: ThreadId::from("root"),
         task: TaskId::from("task"),
+        artifacts: Shelf::none(),
     }
 }
 
@@ -96,10 +97,15 @@ impl Bench {
 async fn the_built_in_tools_are_told_with_their_class_and_a_schema() {
     let bench = bench();
     let told: Vec<_> = bench.workbench.tools().iter().map(|spec| (spec.name.to_string(), spec.class)).collect();
-    let want = ["read_file", "write_file", "edit_file", "list_files", "search_files", "now"].map(|name| {
-        let class = if ["write_file", "edit_file"].contains(&name) { EffectClass::Write } else { EffectClass::Read };
-        (name.to_owned(), class)
-    });
+    let files = ["read_file", "write_file", "edit_file", "list_files", "search_files"];
+    let names = files.into_iter().chain(["now", "put_artifact", "get_artifact", "list_artifacts"]);
+    let want: Vec<_> = names
+        .map(|name| match name {
+            "write_file" | "edit_file" => (name.to_owned(), EffectClass::Write),
+            "put_artifact" => (name.to_owned(), EffectClass::Idempotent),
+            _ => (name.to_owned(), EffectClass::Read),
+        })
+        .collect();
     assert_eq!(told, want);
     for spec in bench.workbench.tools().iter() {
         assert_eq!((&spec.parameters["type"], &spec.parameters["additionalProperties"]), (&json!("object"), &json!(false)));
@@ -135,6 +141,12 @@ async fn arguments_that_cannot_be_used_do_nothing_and_say_why() {
         ("search_files", "{}", "missing field `text`"),
         ("search_files", "{\"text\":\"\"}", "one line"),
         ("now", "{\"zone\":7}", "invalid type: integer"),
+        ("put_artifact", "{}", "either content or path"),
+        ("put_artifact", "{\"content\":\"a\"}", "name is missing"),
+        ("put_artifact", "{\"path\":\"../a\"}", "holds `..`"),
+        ("get_artifact", "{}", "missing field `id`"),
+        ("get_artifact", "{\"id\":\"../../token\"}", "64 digits"),
+        ("list_artifacts", "{\"after\":-1}", "invalid value"),
     ] {
         match bench.call(tool, arguments).await {
             Err(ToolError::BadArguments(why)) => assert!(why.contains(want), "{arguments}: {why}"),

@@ -209,3 +209,30 @@ async fn long_and_slow_pages_are_bounded() {
     let result = get(&tool, &format!("http://{}/", silent.local_addr().unwrap())).await;
     assert!(result.is_error && result.content.contains("took longer than 0.2 seconds"), "{}", result.content);
 }
+
+#[tokio::test]
+async fn a_long_page_and_what_is_no_text_are_kept_whole() {
+    let long = "line of a long page\n".repeat(10_000);
+    let text = long.clone();
+    let server = server(move |path| match path {
+        "/a/picture.png?size=2" => page("200 OK\r\ncontent-type: image/png", [0x89, b'P', 0]),
+        _ => page("200 OK\r\ncontent-type: text/plain", &text),
+    })
+    .await;
+    let store = polis_testkit::MemoryArtifacts::new();
+    let shelf = polis_ports::Shelf { store: Arc::new(store.clone()), ..polis_ports::Shelf::none() };
+    let context = polis_ports::CallContext { artifacts: shelf, ..context() };
+    let at = format!("http://{}", server.address);
+    let get = async |path: &str| local().call(&json!({ "url": format!("{at}{path}") }).to_string(), &context).await.unwrap();
+    let read = async |result: &CallResult| {
+        polis_ports::Artifacts::read(&store, &result.artifacts[0].id, 0, usize::MAX).await.unwrap().bytes
+    };
+    let page = get("/long").await;
+    assert!(page.content.len() < 50 << 10 && page.content.contains("bytes are left out here; all of it is artifact"));
+    assert_eq!(read(&page).await, format!("{at}/long answered 200 OK\n\n{long}").into_bytes());
+    assert_eq!(&*page.artifacts[0].name, "long.txt");
+    let picture = get("/a/picture.png?size=2").await;
+    assert!(!picture.is_error && picture.content.contains("is kept as artifact"), "{}", picture.content);
+    assert_eq!((&*picture.artifacts[0].name, &*picture.artifacts[0].media_type), ("picture.png", "image/png"));
+    assert_eq!(read(&picture).await, [0x89, b'P', 0]);
+}

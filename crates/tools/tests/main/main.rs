@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod artifacts;
 mod bench;
 #[cfg(target_os = "linux")]
 mod commands;

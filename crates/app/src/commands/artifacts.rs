@@ -1,0 +1,207 @@
+//! `polis artifacts`: which contents are kept outside the log, getting one, and removing those that no log names.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use futures_util::StreamExt;
+use polis_domain::{ArtifactId, ListedArtifact, Seq};
+use polis_engine::SystemClock;
+use polis_ports::{Clock, Log, LogError};
+use polis_server::Answer;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::cli::{ArtifactWish, Artifacts};
+use crate::config::Config;
+use crate::describe::time;
+use crate::door::{Door, Purpose};
+use crate::out;
+use crate::trouble::{Exit, Trouble};
+
+/// Artifacts that are asked for at once.
+const PAGE: usize = 1_000;
+
+/// Events that are read at once.
+const EVENTS: usize = 1_000;
+
+#[derive(Deserialize)]
+struct Page {
+    artifacts: Vec<ListedArtifact>,
+    last: usize,
+}
+
+pub(crate) async fn artifacts(config: &Config, wish: &Artifacts) -> Result<Exit, Trouble> {
+    match &wish.wish {
+        None => list(config, wish.json).await,
+        Some(ArtifactWish::Get { id, out }) => get(config, id, out.as_deref()).await,
+        Some(ArtifactWish::Gc { hours }) => collect(config, *hours, wish.json).await,
+    }
+}
+
+async fn list(config: &Config, json: bool) -> Result<Exit, Trouble> {
+    let listed = all(&Door::open(config, Purpose::Look).await?).await?;
+    if json {
+        let listed: Value = json!({ "artifacts": listed });
+        return out::line(&format!("{listed:#}")).map(|()| Exit::Done);
+    }
+    for ListedArtifact { artifact, at, agent, .. } in listed {
+        let who = agent.map_or_else(|| "you".to_owned(), |agent| agent.to_string());
+        let what = format!("{:>12}  {}  {}", artifact.bytes, artifact.media_type, artifact.name);
+        out::line(&format!("{}  {}  {who:<10} {what}", artifact.id, time(at)))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn all(door: &Door) -> Result<Vec<ListedArtifact>, Trouble> {
+    let mut listed = Vec::new();
+    loop {
+        let page: Page = door.get(&format!("/api/artifacts?after={}&limit={PAGE}", listed.len())).await?;
+        let is_last = page.artifacts.is_empty() || listed.len() + page.artifacts.len() >= page.last;
+        listed.extend(page.artifacts);
+        if is_last {
+            return Ok(listed);
+        }
+    }
+}
+
+async fn get(config: &Config, id: &str, out: Option<&Path>) -> Result<Exit, Trouble> {
+    let door = Door::open(config, Purpose::Look).await?;
+    let answer = door.answer(&format!("/api/artifacts/{}", whole(&door, id).await?)).await?;
+    match out {
+        None => to_stdout(answer).await?,
+        Some(path) => to_file(answer, path).await?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The id that begins like this.
+async fn whole(door: &Door, start: &str) -> Result<ArtifactId, Trouble> {
+    let bad = |message: String| Trouble::usage("bad_artifact_id", message);
+    if let Ok(id) = start.parse() {
+        return Ok(id);
+    }
+    if start.len() < 6 || !start.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(bad(format!("`{start}` is no id of an artifact; give at least its first 6 digits from `polis artifacts`")));
+    }
+    let mut found: Vec<_> = all(door).await?.into_iter().map(|it| it.artifact.id).collect();
+    found.retain(|id| id.to_string().starts_with(start));
+    found.sort();
+    found.dedup();
+    match found[..] {
+        [id] => Ok(id),
+        [] => Err(Trouble::new("unknown_artifact", format!("no artifact begins with `{start}`; look with `polis artifacts`"))),
+        _ => Err(bad(format!("{} artifacts begin with `{start}`; give more digits", found.len()))),
+    }
+}
+
+async fn to_stdout(mut answer: Answer) -> Result<(), Trouble> {
+    let is_terminal = io::stdout().is_terminal();
+    while let Some(piece) = answer.body.next().await {
+        let piece = piece.map_err(broken)?;
+        if is_terminal {
+            out::piece(&String::from_utf8_lossy(&piece))?;
+            continue;
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&piece).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Trouble::nobody_listens(),
+            _ => Trouble::new("output_failed", format!("the output cannot be written: {error}")),
+        })?;
+    }
+    Ok(())
+}
+
+/// The file is there when all of it has come.
+async fn to_file(mut answer: Answer, path: &Path) -> Result<(), Trouble> {
+    let failed = |error: io::Error| Trouble::new("output_failed", format!("{} cannot be written: {error}", path.display()));
+    let draft = Draft(PathBuf::from(format!("{}.part", path.display())));
+    let mut file = File::create(&draft.0).map_err(failed)?;
+    while let Some(piece) = answer.body.next().await {
+        file.write_all(&piece.map_err(broken)?).map_err(failed)?;
+    }
+    file.sync_all().and_then(|()| fs::rename(&draft.0, path)).map_err(failed)
+}
+
+struct Draft(PathBuf);
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn broken(error: io::Error) -> Trouble {
+    Trouble::new("server_gone", format!("the content broke off: {error}; get it again"))
+}
+
+/// Removes what no log names. The society must not run: between keeping a content and naming it some time passes.
+async fn collect(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit, Trouble> {
+    let opened = match Door::open(config, Purpose::Look).await? {
+        Door::Here(opened) => opened,
+        Door::There(_) => {
+            let message = "a polis runs on this data and may be about to name what it keeps; stop it and try again";
+            return Err(Trouble::new("data_locked", message));
+        }
+    };
+    let hours = hours.map_or(config.artifacts.grace, |hours| Duration::from_secs(u64::from(hours) * 3_600));
+    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(SystemClock.now().0);
+    let before = now.checked_sub(hours).unwrap_or(SystemTime::UNIX_EPOCH);
+    let named = named(&**opened.desk.society().log()).await?;
+    let store = opened.artifacts.clone();
+    let swept = tokio::task::spawn_blocking(move || store.sweep(|id| named.contains(id), before)).await;
+    let failed = |why: String| Trouble::new("artifacts_failed", format!("the artifacts cannot be removed: {why}"));
+    let swept = swept.map_err(|stopped| failed(stopped.to_string()))?.map_err(|error| failed(error.to_string()))?;
+    if json {
+        let told = json!({ "removed": swept.removed, "bytes": swept.bytes, "kept": swept.kept });
+        return out::line(&told.to_string()).map(|()| Exit::Done);
+    }
+    out::line(&format!("removed {} artifacts ({} bytes), kept {}", swept.removed, swept.bytes, swept.kept))?;
+    Ok(Exit::Done)
+}
+
+/// Every id that stands anywhere in any log, also in a text: whatever somebody may still ask for.
+async fn named(log: &dyn Log) -> Result<HashSet<ArtifactId>, LogError> {
+    let mut found = HashSet::new();
+    for society in log.societies().await? {
+        let mut after = Seq(0);
+        loop {
+            let events = log.read(&society, after, EVENTS).await?;
+            let Some(last) = events.last() else { break };
+            after = last.seq;
+            for event in &events {
+                let text = serde_json::to_string(event).map_err(|error| LogError::Failed(error.into()))?;
+                collect_ids(&text, &mut found);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn collect_ids(text: &str, found: &mut HashSet<ArtifactId>) {
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    for run in text.as_bytes().split(|byte| !is_digit(byte)).filter(|run| run.len() >= 64) {
+        found.extend(run.windows(64).filter_map(|window| std::str::from_utf8(window).ok()?.parse::<ArtifactId>().ok()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_counts_wherever_it_stands() {
+        let id = "0123456789abcdef".repeat(4);
+        let ids = |text: String| {
+            let mut found = HashSet::new();
+            collect_ids(&text, &mut found);
+            (found.len(), found.contains(&id.parse().unwrap()))
+        };
+        assert_eq!(ids(format!(r#"{{"id":"{id}"}}"#)), (1, true));
+        assert_eq!(ids(format!("see {id}, or x{id}y")), (1, true));
+        assert_eq!(ids(format!("\\n{id}ab")), (3, true));
+        assert_eq!(ids(id[1..].to_owned()), (0, false));
+    }
+}

@@ -1,0 +1,254 @@
+//! Artifacts: contents that lie outside the log and are named in it. The log has their references only, never their bytes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
+
+use crate::{AgentId, Event, Outcome, Recorded, Seq, TaskId, Timestamp};
+
+/// Where references stand in the meta of a message or letter.
+const META_KEY: &str = "artifacts";
+
+/// Longest name that is kept, in bytes.
+const MAX_NAME_BYTES: usize = 200;
+
+/// Longest media type that is kept, in bytes.
+const MAX_MEDIA_TYPE_BYTES: usize = 100;
+
+/// The name of a content: its SHA-256, written as 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ArtifactId([u8; 32]);
+
+/// Not the name of a content.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an artifact's id has 64 digits from 0-9 and a-f; take it from the list of artifacts")]
+pub struct BadArtifactId;
+
+/// A reference to a content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Artifact {
+    /// Which content.
+    pub id: ArtifactId,
+    /// What it is called, for people and models. Not a path.
+    pub name: Arc<str>,
+    /// What kind of content it is said to be.
+    pub media_type: Arc<str>,
+    /// How long it is.
+    pub bytes: u64,
+}
+
+/// A reference with its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedArtifact {
+    /// The reference.
+    #[serde(flatten)]
+    pub artifact: Artifact,
+    /// The event that named it first under this name.
+    pub seq: Seq,
+    /// When that was.
+    pub at: Timestamp,
+    /// Whose work it belongs to; none for what a person sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// For which request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+}
+
+/// All artifacts that a log names, in its order; each content once under each of its names.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Catalogue {
+    entries: Vec<ListedArtifact>,
+    /// The places of each content.
+    places: BTreeMap<ArtifactId, Vec<u32>>,
+}
+
+impl ArtifactId {
+    /// The id with this SHA-256.
+    pub fn new(digest: [u8; 32]) -> Self {
+        Self(digest)
+    }
+}
+
+impl fmt::Display for ArtifactId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ArtifactId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArtifactId({self})")
+    }
+}
+
+impl FromStr for ArtifactId {
+    type Err = BadArtifactId;
+
+    fn from_str(text: &str) -> Result<Self, BadArtifactId> {
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Ok(byte - b'0'),
+            b'a'..=b'f' => Ok(byte - b'a' + 10),
+            _ => Err(BadArtifactId),
+        };
+        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(BadArtifactId) };
+        if pairs.len() != 32 {
+            return Err(BadArtifactId);
+        }
+        let mut bytes = [0; 32];
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for ArtifactId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ArtifactId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+impl Artifact {
+    /// A reference with a name and a media type that can be shown: what cannot stand there is left out.
+    pub fn new(id: ArtifactId, name: &str, media_type: &str, bytes: u64) -> Self {
+        let mut shown: String = name.trim().chars().filter(|letter| !letter.is_control()).collect();
+        shown.truncate(shown.floor_char_boundary(MAX_NAME_BYTES));
+        let name = if shown.is_empty() { "unnamed" } else { &shown };
+        let media_type = if is_media_type(media_type) { media_type } else { "application/octet-stream" };
+        Self { id, name: name.into(), media_type: media_type.into(), bytes }
+    }
+
+    /// The references in the meta of a message or letter. What is no reference is passed over.
+    pub fn attached(meta: &Map<String, Value>) -> Vec<Self> {
+        let attached = meta.get(META_KEY).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        attached.iter().filter_map(|value| Self::deserialize(value).ok()).collect()
+    }
+
+    /// Attaches references to a message or letter.
+    pub fn attach(meta: &mut Map<String, Value>, artifacts: &[Self]) {
+        if !artifacts.is_empty() {
+            let list = artifacts.iter().filter_map(|artifact| serde_json::to_value(artifact).ok()).collect();
+            meta.insert(META_KEY.to_owned(), Value::Array(list));
+        }
+    }
+}
+
+/// As people and models read it.
+impl fmt::Display for Artifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "artifact {} ({}, {}, {} bytes)", self.id, self.name, self.media_type, self.bytes)
+    }
+}
+
+fn is_media_type(text: &str) -> bool {
+    let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
+    let is_token =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte));
+    let is_plain = parameters.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    let halves = essence.trim().split_once('/');
+    text.len() <= MAX_MEDIA_TYPE_BYTES && is_plain && halves.is_some_and(|(kind, sub)| is_token(kind) && is_token(sub))
+}
+
+impl Catalogue {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All of them, in the order of the log.
+    pub fn entries(&self) -> &[ListedArtifact] {
+        &self.entries
+    }
+
+    /// The first reference to a content.
+    pub fn find(&self, id: &ArtifactId) -> Option<&ListedArtifact> {
+        self.entries.get(*self.places.get(id)?.first()? as usize)
+    }
+
+    pub(crate) fn list(&mut self, entry: ListedArtifact) {
+        let places = self.places.entry(entry.artifact.id).or_default();
+        let is_known = places.iter().any(|place| self.entries[*place as usize].artifact.name == entry.artifact.name);
+        if !is_known {
+            places.push(self.entries.len() as u32);
+            self.entries.push(entry);
+        }
+    }
+}
+
+/// The references that an event brings.
+pub(crate) fn named_in(recorded: &Recorded) -> Vec<Artifact> {
+    match &recorded.event {
+        Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.artifacts.clone(),
+        Event::EffectEnded { outcome: Outcome::Kept(artifact), .. } => vec![artifact.clone()],
+        Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => {
+            Artifact::attached(&message.meta)
+        }
+        Event::MessageUpdated { patch, .. } => Artifact::attached(&patch.meta),
+        event => event.letter().map(|letter| Artifact::attached(&letter.payload.meta)).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_64_digits_and_nothing_else() {
+        let text = "00ff".repeat(16);
+        assert_eq!(text.parse::<ArtifactId>().unwrap().to_string(), text);
+        assert_eq!(serde_json::to_value(text.parse::<ArtifactId>().unwrap()).unwrap(), json!(text));
+        let bad =
+            ["", "00", &"0".repeat(63), &"0".repeat(65), &"0".repeat(66), &"G".repeat(64), &"FF00".repeat(16), &"é".repeat(32)];
+        for text in bad {
+            assert_eq!(text.parse::<ArtifactId>(), Err(BadArtifactId), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_and_a_media_type_can_always_be_shown() {
+        let id = ArtifactId::new([7; 32]);
+        let shown = |name: &str, media_type: &str| {
+            let artifact = Artifact::new(id, name, media_type, 1);
+            (artifact.name.to_string(), artifact.media_type.to_string())
+        };
+        let octets = "application/octet-stream";
+        assert_eq!(shown(" a\nb.md ", "text/markdown; charset=utf-8"), ("ab.md".into(), "text/markdown; charset=utf-8".into()));
+        assert_eq!(shown("\0", "text"), ("unnamed".into(), octets.into()));
+        assert_eq!(shown(&"长".repeat(100), "text/a\r\nb").0.len(), 198);
+        for bad in ["", "/", "text/", "text/a b", "text/html\r\nx: y", "text/x;\u{7f}", &format!("text/{}", "x".repeat(100))] {
+            assert_eq!(shown("a", bad).1, octets, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_attached_is_found_again_and_anything_else_passed_over() {
+        let artifact = Artifact::new(ArtifactId::new([7; 32]), "a.md", "text/markdown", 3);
+        let mut meta = Map::new();
+        Artifact::attach(&mut meta, std::slice::from_ref(&artifact));
+        assert_eq!(Artifact::attached(&meta), [artifact]);
+        for strange in [json!(null), json!("x"), json!([1, { "id": "x" }])] {
+            let meta = json!({ "artifacts": strange });
+            assert_eq!(Artifact::attached(meta.as_object().unwrap()), []);
+        }
+    }
+}

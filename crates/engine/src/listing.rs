@@ -1,0 +1,36 @@
+//! Which artifacts a society names, for tools and servers that know nothing of societies.
+
+use async_trait::async_trait;
+use polis_domain::{Artifact, ArtifactId, ListedArtifact, Spine};
+use polis_ports::Listing;
+use tokio::sync::oneshot;
+
+use crate::actor::{Mail, Shared};
+
+impl Shared {
+    /// Looks at the spine as the log has it; none while that cannot be said.
+    pub(crate) async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        let look = Box::new(move |spine: &Spine| {
+            let _ = reply.send(question(spine));
+        });
+        self.door.send(Mail::Look(look)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+#[async_trait]
+impl Listing for Shared {
+    async fn list(&self, after: usize, limit: usize) -> (Vec<ListedArtifact>, usize) {
+        let page = move |spine: &Spine| {
+            let entries = spine.artifacts.entries();
+            (entries.iter().skip(after).take(limit).cloned().collect(), entries.len())
+        };
+        self.look(page).await.unwrap_or_default()
+    }
+
+    async fn find(&self, id: &ArtifactId) -> Option<Artifact> {
+        let id = *id;
+        self.look(move |spine| spine.artifacts.find(&id).map(|found| found.artifact.clone())).await.flatten()
+    }
+}

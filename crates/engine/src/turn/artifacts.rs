@@ -1,0 +1,75 @@
+//! Contents outside the log: kept as an effect, so that a second run gets the same reference; read as the log names them.
+
+use std::sync::Arc;
+
+use polis_domain::{Artifact, ArtifactId, Command, Effect, Failure, ListedArtifact, Outcome};
+use polis_ports::{ArtifactError, Hasher, Shelf, Window};
+
+use super::Turn;
+
+impl Turn {
+    /// Keeps a content outside the log and gives the reference to it. Put that into a message's meta with
+    /// [`Artifact::attach`], and whoever reads the message finds it.
+    pub async fn put_artifact(
+        &mut self,
+        name: &str,
+        media_type: &str,
+        content: impl Into<Arc<[u8]>>,
+    ) -> Result<Artifact, Failure> {
+        let content = content.into();
+        let artifact = Artifact::new(Hasher::id_of(&content), name, media_type, content.len() as u64);
+        let Some(entry) = self.state(vec![Effect::Keep(artifact.clone())]).await.pop() else {
+            return self.park_diverged(self.n - 1, "artifact").await;
+        };
+        match self.result(&entry) {
+            Some(Ok(Outcome::Kept(artifact))) => return Ok(artifact),
+            Some(Ok(_)) => return self.park_diverged(self.n - 1, "artifact").await,
+            Some(Err(failure)) => return Err(failure),
+            None => {}
+        }
+        let kept = self.seat.shared.ports.artifacts.put(content).await.map(|_| artifact);
+        let kept = kept.map_err(|error| Failure::new(error.code(), error.to_string()));
+        let outcome = kept.clone().map_or_else(Outcome::Failed, Outcome::Kept);
+        self.report(entry.id, outcome, None).await;
+        kept
+    }
+
+    /// A part of a content that the society's log names. A turn whose content is damaged or gone stands still until somebody
+    /// has put it back.
+    pub async fn artifact(&mut self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, Failure> {
+        let (place, wanted) = (self.place().await, *id);
+        let find = move |spine: &polis_domain::Spine| spine.artifacts.find(&wanted).is_some_and(|found| found.seq <= place);
+        let Some(is_named) = self.seat.shared.look(find).await else { return std::future::pending().await };
+        if !is_named {
+            let unknown = ArtifactError::Unknown(*id);
+            return Err(Failure::new(unknown.code(), unknown.to_string()));
+        }
+        match self.seat.shared.ports.artifacts.read(id, offset, limit).await {
+            Ok(window) => Ok(window),
+            Err(error) => {
+                let reason = Failure::new(error.code(), error.to_string());
+                self.commit(Command::Park { turn: self.seat.id, reason }).await;
+                std::future::pending().await
+            }
+        }
+    }
+
+    /// The artifacts that the society's log names, in its order.
+    pub async fn artifacts(&mut self) -> Vec<ListedArtifact> {
+        let place = self.place().await;
+        let list = move |spine: &polis_domain::Spine| {
+            let entries = spine.artifacts.entries();
+            entries[..entries.partition_point(|entry| entry.seq <= place)].to_vec()
+        };
+        match self.seat.shared.look(list).await {
+            Some(listed) => listed,
+            // The turn is about to be dropped.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What a call of this turn is given.
+    pub(super) fn shelf(&self) -> Shelf {
+        Shelf { store: self.seat.shared.ports.artifacts.clone(), listing: self.seat.shared.clone() }
+    }
+}

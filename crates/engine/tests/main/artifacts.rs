@@ -1,0 +1,112 @@
+//! Contents outside the log: kept once, found again by a second run, reported when they are not what they were.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::{Artifact, Event, Failure, Outcome, Resolution, Response, Verdict};
+use polis_engine::{Agent, Cast, Ports, Society, Turn};
+use polis_ports::Hasher;
+use polis_testkit::{MemoryArtifacts, Op, Programmed, ScriptedTools};
+
+use crate::bed::{Bed, answer, ask, is_approval, open_effect, parked, submit};
+
+#[tokio::test(start_paused = true)]
+async fn what_a_turn_keeps_is_named_in_the_log_and_its_content_is_not() {
+    let bed = Bed::new();
+    let society = bed.open().await;
+    assert_eq!(ask(&society, vec![Op::Keep("a long content".into())]).await.unwrap(), "kept:a long content");
+    let (listed, total) = society.listing().list(0, 10).await;
+    let want = Artifact::new(Hasher::id_of(b"a long content"), "kept.txt", "text/plain", 14);
+    assert_eq!((total, &listed[0].artifact, listed[0].agent.as_ref().unwrap().as_str()), (1, &want, "root"));
+    assert_eq!(society.listing().find(&want.id).await, Some(want));
+    let named =
+        |recorded: &polis_domain::Recorded| matches!(&recorded.event, Event::EffectEnded { outcome: Outcome::Kept(_), .. });
+    assert_eq!(bed.events().iter().filter(|recorded| named(recorded)).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_gets_the_same_reference_also_when_it_could_not_be_kept_now() {
+    let bed = Bed::new();
+    let first = bed.open().await;
+    let sent = submit(&first, vec![Op::Keep("one".into()), Op::Approve("go on?".into()), Op::Keep("two".into())]).await;
+    let id = open_effect(&first, is_approval).await;
+    first.stop(Duration::ZERO).await;
+
+    let second = bed.open().await;
+    second.resolve(id, Resolution::Outcome(Outcome::Verdict(Verdict::yes()))).await.unwrap();
+    assert_eq!(answer(&second, &sent).await.unwrap(), "kept:one approved kept:two");
+    assert_eq!(second.listing().list(0, 10).await.1, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_content_that_is_too_large_fails_alike_in_every_run() {
+    let bed = Bed::new();
+    let small = |limit| Ports { artifacts: Arc::new(MemoryArtifacts::limited(limit)), ..bed.ports(bed.log.clone()) };
+    let cast = || Cast::new().with(Programmed::NAME, Hopeful);
+    let first = Society::open("main".into(), small(3), cast(), bed.options.clone()).await.unwrap();
+    let sent = first.submit("go").await.unwrap();
+    let id = open_effect(&first, is_approval).await;
+    first.stop(Duration::ZERO).await;
+    let second = Society::open("main".into(), small(1_000), cast(), bed.options.clone()).await.unwrap();
+    second.resolve(id, Resolution::Outcome(Outcome::Verdict(Verdict::yes()))).await.unwrap();
+    assert_eq!(answer(&second, &sent).await.unwrap(), "artifact_too_large");
+}
+
+/// Keeps what may be too large, asks, and says how it went.
+struct Hopeful;
+
+impl Agent for Hopeful {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let kept = turn.put_artifact("a", "text/plain", b"abcd".as_slice()).await;
+        turn.approve("go on?", ().into(), None).await?;
+        Ok(Response::new(kept.map_or_else(|failure| failure.code.to_string(), |artifact| artifact.name.to_string())))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_content_is_damaged_stands_still_until_it_is_put_back() {
+    let bed = Bed::new();
+    let society = bed.open().await;
+    ask(&society, vec![Op::Keep("precious".into())]).await.unwrap();
+    let id = Hasher::id_of(b"precious");
+    let cast = Cast::new().with(Programmed::NAME, Reader);
+    society.stop(Duration::ZERO).await;
+    let society = Society::open("main".into(), bed.ports(bed.log.clone()), cast, bed.options.clone()).await.unwrap();
+    assert_eq!(answer(&society, &society.submit(&id.to_string()).await.unwrap()).await.unwrap(), "cious of 8");
+    let unknown = Hasher::id_of(b"unknown").to_string();
+    assert_eq!(answer(&society, &society.submit(&unknown).await.unwrap()).await.unwrap_err(), "unknown_artifact");
+    bed.artifacts.spoil(id);
+    let sent = society.submit(&id.to_string()).await.unwrap();
+    let (turn, why) = parked(&society).await;
+    assert_eq!(&*why.code, "artifact_damaged");
+    polis_ports::Artifacts::put(&*bed.artifacts, b"precious".as_slice().into()).await.unwrap();
+    society.resume(turn).await.unwrap();
+    assert_eq!(answer(&society, &sent).await.unwrap(), "cious of 8");
+}
+
+/// Reads the artifact that its task names.
+struct Reader;
+
+impl Agent for Reader {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let id = turn.task().message.parse().map_err(|_| Failure::new("bad_id", "no id"))?;
+        let window = turn.artifact(&id, 3, 99).await?;
+        Ok(Response::new(format!("{} of {}", String::from_utf8_lossy(&window.bytes), window.total)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_reaches_the_store_and_its_result_names_what_it_made() {
+    let bed = Bed::new();
+    let tools = ScriptedTools::new().with("make", polis_domain::EffectClass::Read, |_, context| {
+        let mut draft = context.artifacts.store.draft().unwrap();
+        draft.write(b"made").unwrap();
+        let (id, bytes) = draft.keep().unwrap();
+        let made = Artifact::new(id, "made.txt", "text/plain", bytes);
+        polis_domain::CallResult::good("made").with_artifacts(vec![made])
+    });
+    let ports = Ports { toolbox: Arc::new(tools), ..bed.ports(bed.log.clone()) };
+    let society = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
+    assert_eq!(ask(&society, vec![Op::Call(vec![("make".into(), "".into())])]).await.unwrap(), "made");
+    assert_eq!(&*society.listing().list(0, 1).await.0[0].artifact.name, "made.txt");
+}

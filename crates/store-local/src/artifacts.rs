@@ -1,0 +1,316 @@
+//! Contents in files that are named by their SHA-256. A file appears whole and synced or not at all, and is never changed.
+//!
+//! Who has the data directory's lock may open it, and nobody else: drafts of a process that died are removed.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use polis_domain::ArtifactId;
+use polis_ports::{ArtifactError, Artifacts, Draft, Hasher, Window};
+
+use crate::damage::sync_dir;
+
+const FOLDER: &str = "artifacts";
+const DRAFTS: &str = "drafts";
+
+/// A shorter content is looked through each time that it is read.
+const WORTH_REMEMBERING_BYTES: u64 = 1 << 20;
+
+/// Most contents that are remembered to be whole.
+const MAX_REMEMBERED: usize = 1_024;
+
+/// How much may be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArtifactLimits {
+    /// Longest content.
+    pub max_bytes: u64,
+    /// Most bytes of all contents together.
+    pub max_total_bytes: u64,
+    /// Most contents.
+    pub max_count: u64,
+}
+
+impl Default for ArtifactLimits {
+    fn default() -> Self {
+        Self { max_bytes: 2 << 30, max_total_bytes: 20 << 30, max_count: 100_000 }
+    }
+}
+
+/// The contents of a data directory.
+#[derive(Debug, Clone)]
+pub struct LocalArtifacts {
+    store: Arc<Store>,
+}
+
+/// What a sweep came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// Contents that were removed.
+    pub removed: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Contents that stay.
+    pub kept: u64,
+}
+
+#[derive(Debug)]
+struct Store {
+    data: PathBuf,
+    dir: PathBuf,
+    limits: ArtifactLimits,
+    /// What is kept; none until somebody needs to know. Whoever puts a file in place or takes one away holds it.
+    used: Mutex<Option<Used>>,
+    drafts: AtomicU64,
+    /// The state of long files in which they were seen to be whole.
+    whole: Mutex<HashMap<ArtifactId, Stamp>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    count: u64,
+    bytes: u64,
+}
+
+/// Changes when somebody writes to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: SystemTime,
+}
+
+impl LocalArtifacts {
+    /// Opens the contents of a data directory whose lock this process has. Nothing is made until something is kept.
+    pub fn open(data: &Path, limits: ArtifactLimits) -> io::Result<Self> {
+        let dir = data.join(FOLDER);
+        match fs::remove_dir_all(dir.join(DRAFTS)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let (used, drafts, whole) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
+        Ok(Self { store: Arc::new(Store { data: data.to_owned(), dir, limits, used, drafts, whole }) })
+    }
+
+    /// Removes the contents that nobody names and that nobody has kept since `before`. Blocks.
+    ///
+    /// Between keeping a content and naming it in the log some time passes: `before` must lie far enough in the past, and what
+    /// is named must have been found out after `before`.
+    pub fn sweep(&self, is_named: impl Fn(&ArtifactId) -> bool, before: SystemTime) -> io::Result<Swept> {
+        let store = &*self.store;
+        let mut swept = Swept::default();
+        for (id, path) in store.files()? {
+            let mut used = lock(&store.used);
+            let (bytes, modified) = match fs::metadata(&path) {
+                Ok(file) => (file.len(), file.modified()?),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if modified >= before || is_named(&id) {
+                swept.kept += 1;
+                continue;
+            }
+            fs::remove_file(&path)?;
+            *used = None;
+            swept.removed += 1;
+            swept.bytes += bytes;
+        }
+        Ok(swept)
+    }
+}
+
+#[async_trait]
+impl Artifacts for LocalArtifacts {
+    fn draft(&self) -> Result<Box<dyn Draft>, ArtifactError> {
+        Ok(Box::new(Written::begin(self.store.clone())?))
+    }
+
+    async fn put(&self, content: Arc<[u8]>) -> Result<ArtifactId, ArtifactError> {
+        let store = self.store.clone();
+        let put = move || {
+            let mut draft = Written::begin(store)?;
+            draft.write(&content)?;
+            Box::new(draft).keep().map(|(id, _)| id)
+        };
+        joined(tokio::task::spawn_blocking(put).await)
+    }
+
+    async fn read(&self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, ArtifactError> {
+        let (store, id) = (self.store.clone(), *id);
+        joined(tokio::task::spawn_blocking(move || store.read(id, offset, limit)).await)
+    }
+}
+
+fn joined<T>(done: Result<Result<T, ArtifactError>, tokio::task::JoinError>) -> Result<T, ArtifactError> {
+    done.unwrap_or_else(|stopped| Err(ArtifactError::Failed(stopped.to_string())))
+}
+
+impl Store {
+    fn path(&self, id: &ArtifactId) -> PathBuf {
+        let name = id.to_string();
+        self.dir.join(&name[..2]).join(&name[2..])
+    }
+
+    /// All files with a content's name. What is called otherwise is not ours.
+    fn files(&self) -> io::Result<Vec<(ArtifactId, PathBuf)>> {
+        let mut files = Vec::new();
+        for folder in entries(&self.dir)? {
+            let start = folder.file_name();
+            if start.len() != 2 {
+                continue;
+            }
+            for file in entries(&folder.path())? {
+                let name = format!("{}{}", start.display(), file.file_name().display());
+                files.extend(name.parse().ok().map(|id| (id, file.path())));
+            }
+        }
+        Ok(files)
+    }
+
+    /// What is kept. The files are counted once.
+    fn used<'a>(&self, used: &'a mut Option<Used>) -> io::Result<&'a mut Used> {
+        if used.is_none() {
+            let mut counted = Used::default();
+            for (_, path) in self.files()? {
+                counted.count += 1;
+                counted.bytes += fs::metadata(path)?.len();
+            }
+            *used = Some(counted);
+        }
+        Ok(used.get_or_insert_default())
+    }
+
+    fn check_room(&self, bytes: u64) -> Result<(), ArtifactError> {
+        let ArtifactLimits { max_bytes, max_total_bytes, .. } = self.limits;
+        if bytes > max_bytes {
+            return Err(ArtifactError::TooLarge { limit: max_bytes });
+        }
+        let kept = self.used(&mut lock(&self.used)).map_err(failed)?.bytes;
+        if kept.saturating_add(bytes) > max_total_bytes {
+            return Err(ArtifactError::NoRoom(format!("{kept} of {max_total_bytes} bytes are used")));
+        }
+        Ok(())
+    }
+
+    fn read(&self, id: ArtifactId, offset: u64, limit: usize) -> Result<Window, ArtifactError> {
+        let mut file = File::open(self.path(&id)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => ArtifactError::Unknown(id),
+            _ => failed(error),
+        })?;
+        let state = file.metadata().map_err(failed)?;
+        let stamp = Stamp { bytes: state.len(), modified: state.modified().map_err(failed)? };
+        if lock(&self.whole).get(&id) != Some(&stamp) {
+            self.check(&mut file, id, stamp)?;
+        }
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(offset.min(stamp.bytes))).map_err(failed)?;
+        file.take(limit as u64).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(Window { bytes, total: stamp.bytes })
+    }
+
+    /// Looks through all of a file.
+    fn check(&self, file: &mut File, id: ArtifactId, stamp: Stamp) -> Result<(), ArtifactError> {
+        let (mut hasher, mut buffer) = (Hasher::default(), vec![0; 256 << 10]);
+        loop {
+            match file.read(&mut buffer).map_err(failed)? {
+                0 => break,
+                read => hasher.update(&buffer[..read]),
+            }
+        }
+        if hasher.id() != id {
+            return Err(ArtifactError::Damaged(id));
+        }
+        if stamp.bytes >= WORTH_REMEMBERING_BYTES {
+            let mut whole = lock(&self.whole);
+            if whole.len() >= MAX_REMEMBERED {
+                whole.clear();
+            }
+            whole.insert(id, stamp);
+        }
+        Ok(())
+    }
+}
+
+/// A file that is being written.
+struct Written {
+    store: Arc<Store>,
+    path: PathBuf,
+    file: File,
+    hasher: Hasher,
+    bytes: u64,
+}
+
+impl Written {
+    fn begin(store: Arc<Store>) -> Result<Self, ArtifactError> {
+        let folder = store.dir.join(DRAFTS);
+        if !folder.exists() {
+            fs::create_dir_all(&folder).and_then(|()| sync_dir(&store.data)).map_err(failed)?;
+        }
+        let path = folder.join(store.drafts.fetch_add(1, Ordering::Relaxed).to_string());
+        let file = File::options().write(true).create_new(true).open(&path).map_err(failed)?;
+        Ok(Self { store, path, file, hasher: Hasher::default(), bytes: 0 })
+    }
+}
+
+impl Draft for Written {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), ArtifactError> {
+        let length = self.bytes + bytes.len() as u64;
+        self.store.check_room(length)?;
+        self.file.write_all(bytes).map_err(failed)?;
+        self.hasher.update(bytes);
+        self.bytes = length;
+        Ok(())
+    }
+
+    /// A content that is there already is put there again: it may have been damaged, and its age tells a sweep that somebody is
+    /// about to name it.
+    fn keep(self: Box<Self>) -> Result<(ArtifactId, u64), ArtifactError> {
+        self.file.sync_all().map_err(failed)?;
+        let (store, id) = (&*self.store, self.hasher.clone().id());
+        let path = store.path(&id);
+        let folder = path.parent().unwrap_or(&store.dir);
+        let mut guard = lock(&store.used);
+        let used = store.used(&mut guard).map_err(failed)?;
+        let replaced = fs::metadata(&path).map(|file| file.len()).ok();
+        if replaced.is_none() && used.count >= store.limits.max_count {
+            return Err(ArtifactError::NoRoom(format!("there are {} already", used.count)));
+        }
+        if !folder.exists() {
+            fs::create_dir_all(folder).and_then(|()| sync_dir(&store.dir)).map_err(failed)?;
+        }
+        fs::rename(&self.path, &path).and_then(|()| sync_dir(folder)).map_err(failed)?;
+        used.count += u64::from(replaced.is_none());
+        used.bytes = (used.bytes + self.bytes).saturating_sub(replaced.unwrap_or_default());
+        Ok((id, self.bytes))
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        // Gone already when it was kept; otherwise the next opening removes it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn entries(dir: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    match fs::read_dir(dir) {
+        Ok(entries) => entries.collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn failed(error: io::Error) -> ArtifactError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ArtifactError::Full,
+        _ => ArtifactError::Failed(error.to_string()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

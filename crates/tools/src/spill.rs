@@ -1,0 +1,161 @@
+//! What is too long to be told: its beginning and its end go to the model, and all of it to an artifact.
+
+use std::sync::Arc;
+
+use polis_domain::Artifact;
+use polis_ports::{ArtifactError, Artifacts, Draft};
+
+use crate::results::{HeadTail, MAX_RESULT_BYTES};
+
+/// The media type of what programs print and pages say.
+pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Something that comes piece by piece and may have any length. Writing blocks as soon as it is long.
+pub(crate) struct Spill {
+    most: usize,
+    shown: HeadTail,
+    store: Arc<dyn Artifacts>,
+    whole: Whole,
+}
+
+/// Where all of it is.
+enum Whole {
+    /// In what is shown.
+    Shown,
+    /// On its way to an artifact.
+    Written(Box<dyn Draft>),
+    /// It became longer than an artifact may be.
+    Begun(Box<dyn Draft>),
+    /// Nowhere.
+    Lost(ArtifactError),
+}
+
+impl Spill {
+    /// Shows `most` bytes.
+    pub(crate) fn new(most: usize, store: Arc<dyn Artifacts>) -> Self {
+        Self { most: most / 2 * 2, shown: HeadTail::new(most), store, whole: Whole::Shown }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if matches!(self.whole, Whole::Shown) && self.shown.total() + bytes.len() as u64 > self.most as u64 {
+            self.whole = match self.begin() {
+                Ok(draft) => Whole::Written(draft),
+                Err(error) => Whole::Lost(error),
+            };
+        }
+        self.whole = match std::mem::replace(&mut self.whole, Whole::Shown) {
+            Whole::Written(draft) => written(draft, bytes, self.shown.total()),
+            whole => whole,
+        };
+        self.shown.push(bytes);
+    }
+
+    /// Writes what was only shown so far.
+    fn begin(&mut self) -> Result<Box<dyn Draft>, ArtifactError> {
+        let mut draft = self.store.draft()?;
+        let (head, tail) = self.shown.parts();
+        draft.write(head)?;
+        draft.write(tail)?;
+        Ok(draft)
+    }
+
+    /// How many bytes there were.
+    pub(crate) fn total(&self) -> u64 {
+        self.shown.total()
+    }
+
+    /// What the model reads, and the artifact with all of it if it is long. Blocks.
+    pub(crate) fn told(self, name: &str) -> (String, Option<Artifact>) {
+        let keep = |draft: Box<dyn Draft>| draft.keep().map(|(id, bytes)| Artifact::new(id, name, PLAIN, bytes));
+        let (kept, is_all) = match self.whole {
+            Whole::Shown => return (self.shown.text(), None),
+            Whole::Written(draft) => (keep(draft), true),
+            Whole::Begun(draft) => (keep(draft), false),
+            Whole::Lost(error) => (Err(error), false),
+        };
+        (self.shown.text_noting(&note(&kept, is_all)), kept.ok())
+    }
+}
+
+/// Writes more of it, or as much as an artifact may have.
+fn written(mut draft: Box<dyn Draft>, bytes: &[u8], so_far: u64) -> Whole {
+    match draft.write(bytes) {
+        Ok(()) => Whole::Written(draft),
+        Err(ArtifactError::TooLarge { limit }) => {
+            let room = usize::try_from(limit.saturating_sub(so_far)).unwrap_or_default().min(bytes.len());
+            match draft.write(&bytes[..room]) {
+                Ok(()) => Whole::Begun(draft),
+                Err(error) => Whole::Lost(error),
+            }
+        }
+        Err(error) => Whole::Lost(error),
+    }
+}
+
+/// Where the rest is.
+fn note(kept: &Result<Artifact, ArtifactError>, is_all: bool) -> String {
+    match kept {
+        Ok(artifact) if is_all => format!("; all of it is {artifact}, which get_artifact reads"),
+        Ok(artifact) => format!("; the first {} bytes are {artifact}, which get_artifact reads", artifact.bytes),
+        Err(ArtifactError::None) => String::new(),
+        Err(error) => format!("; it could not be kept: {error}"),
+    }
+}
+
+/// A text as long as a result may be, and the artifact with all of it if it is longer.
+pub(crate) async fn fitted(text: String, name: &str, store: &dyn Artifacts) -> (String, Option<Artifact>) {
+    if text.len() <= MAX_RESULT_BYTES {
+        return (text, None);
+    }
+    let kept = store.put(text.as_bytes().into()).await.map(|id| Artifact::new(id, name, PLAIN, text.len() as u64));
+    let mut shown = HeadTail::new(MAX_RESULT_BYTES);
+    shown.push(text.as_bytes());
+    (shown.text_noting(&note(&kept, true)), kept.ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use polis_ports::{Hasher, NoArtifacts};
+    use polis_testkit::MemoryArtifacts;
+
+    use super::*;
+
+    fn spilled(store: &MemoryArtifacts, pieces: &[&str]) -> (String, Option<Artifact>) {
+        let mut spill = Spill::new(8, Arc::new(store.clone()));
+        pieces.iter().for_each(|piece| spill.push(piece.as_bytes()));
+        spill.told("out.txt")
+    }
+
+    #[tokio::test]
+    async fn what_is_short_is_told_and_what_is_long_is_kept_whole_however_it_comes() {
+        let store = MemoryArtifacts::new();
+        assert_eq!(spilled(&store, &["1234", "5678"]), ("12345678".to_owned(), None));
+        let id = Hasher::id_of(b"123456789");
+        for pieces in [&["123456789"][..], &["12345678", "9"], &["1", "2", "345", "67", "8", "", "9"]] {
+            let (text, artifact) = spilled(&store, pieces);
+            let want = format!(
+                "1234\n[cut: 1 bytes are left out here; all of it is artifact {id} (out.txt, {PLAIN}, 9 bytes), which get_artifact reads]\n6789"
+            );
+            assert_eq!((text, artifact.map(|artifact| artifact.id)), (want, Some(id)), "{pieces:?}");
+            assert_eq!(store.read(&id, 0, 99).await.unwrap().bytes, b"123456789");
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_an_artifact_may_be_is_kept_as_far_as_it_goes() {
+        let (text, artifact) = spilled(&MemoryArtifacts::limited(10), &["12345678", "9", "0 and more", "and more"]);
+        let artifact = artifact.unwrap();
+        assert_eq!((artifact.id, artifact.bytes), (Hasher::id_of(b"1234567890"), 10));
+        assert!(text.contains("the first 10 bytes are artifact"), "{text}");
+        assert_eq!(spilled(&MemoryArtifacts::limited(3), &["123456789"]).1.unwrap().id, Hasher::id_of(b"123"));
+    }
+
+    #[test]
+    fn where_nothing_is_kept_it_is_cut() {
+        let mut spill = Spill::new(4, Arc::new(NoArtifacts));
+        spill.push(b"123456");
+        assert_eq!(spill.told("out.txt"), ("12\n[cut: 2 bytes are left out here]\n56".to_owned(), None));
+        let (text, artifact) = spilled(&MemoryArtifacts::limited(3), &["12345678", "9"]);
+        assert!(artifact.is_none() && text.contains("it could not be kept: an artifact may have 3 bytes at most"), "{text}");
+    }
+}
