@@ -4,12 +4,14 @@
 //! Nothing here holds a rule of the domain or names a vendor, a database or a protocol.
 
 mod clock;
+mod host;
 mod live;
 mod log;
 mod model;
 mod toolbox;
 
 pub use clock::Clock;
+pub use host::Host;
 pub use live::{Frame, Live, LiveStream, StreamedDelta};
 pub use log::{Log, LogError, Snapshot, ThreadRange};
 pub use model::{

@@ -4,6 +4,7 @@
 //! To add one: one file, one line in [`built_ins`]. Tools of MCP servers come through [`mcp`]. A tool knows nothing of who may
 //! use it: [`Ruled`] says so, from rules.
 
+mod ask_person;
 mod edit_file;
 mod fetch;
 mod fetch_url;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 
 use polis_ports::{Clock, Tool};
 
+pub use ask_person::AskPerson;
 pub use edit_file::EditFile;
 pub use fetch::{Allowed, BadRule, Resolver, SystemResolver};
 pub use fetch_url::FetchUrl;
@@ -52,5 +54,6 @@ pub fn built_ins(workspace: &Workspace, clock: Arc<dyn Clock>) -> Vec<Box<dyn To
         Box::new(ListFiles::new(workspace.clone())),
         Box::new(SearchFiles::new(workspace.clone())),
         Box::new(Now::new(clock)),
+        Box::new(AskPerson),
     ]
 }

@@ -6,6 +6,7 @@
 
 mod ask;
 mod call;
+mod host;
 mod journal;
 mod model;
 mod retry;

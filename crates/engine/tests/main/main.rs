@@ -3,6 +3,7 @@
 
 mod bed;
 mod models;
+mod person;
 mod phases;
 mod policy;
 mod society;
