@@ -74,9 +74,19 @@ async fn once(
     let handle = peer.send_request_with_option(request, options).await?;
     let mut unanswered = Unanswered { peer, id: Some(handle.id.clone()) };
     call.known_as(handle.progress_token.clone());
-    let answer = in_time(call, timeout, handle.await_response()).await?;
-    unanswered.id = None;
-    answer
+    let answer = in_time(call, timeout, handle.await_response()).await;
+    let id = unanswered.id.take();
+    match answer {
+        Ok(answer) => answer,
+        Err(late) => {
+            let _ = tokio::time::timeout(FAREWELL, peer.notify_cancelled(farewell(id))).await;
+            Err(late)
+        }
+    }
+}
+
+fn farewell(id: Option<RequestId>) -> CancelledNotificationParam {
+    CancelledNotificationParam::new(id, Some("nobody waits for it any more".to_owned()))
 }
 
 /// Waits while the server shows signs of life, but not for ever. The time that it waits for us does not count.
@@ -139,8 +149,7 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
         let peer = self.peer.clone();
-        let told = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".to_owned()));
         // Nothing depends on it, and it ends by itself.
-        runtime.spawn(async move { tokio::time::timeout(FAREWELL, peer.notify_cancelled(told)).await });
+        runtime.spawn(async move { tokio::time::timeout(FAREWELL, peer.notify_cancelled(farewell(Some(id)))).await });
     }
 }

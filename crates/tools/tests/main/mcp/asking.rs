@@ -132,7 +132,10 @@ async fn nobody_is_asked_on_anothers_account() {
     let servers = open([acting("good")]).await;
     let host = Arc::new(Scripted::default());
     let other = CallContext { agent: "other".into(), ..hosted(&host) };
-    let waiting = { let servers = servers.clone(); tokio::spawn(async move { servers.call("good__hang", "{}", &other).await }) };
+    let waiting = {
+        let servers = servers.clone();
+        tokio::spawn(async move { servers.call("good__hang", "{}", &other).await })
+    };
     // The other call is under way once the server has answered something that came after it.
     let own = answering(None);
     let several = loop {
@@ -154,7 +157,10 @@ async fn a_question_goes_with_its_call() {
     let host = Arc::new(Scripted::default());
     let context = hosted(&host);
     let arguments = json!({ "method": "elicitation/create", "params": form() }).to_string();
-    let waiting = { let servers = servers.clone(); tokio::spawn(async move { servers.call("good__ask", &arguments, &context).await }) };
+    let waiting = {
+        let servers = servers.clone();
+        tokio::spawn(async move { servers.call("good__ask", &arguments, &context).await })
+    };
     host.reached.notified().await;
     waiting.abort();
     let _ = waiting.await;
