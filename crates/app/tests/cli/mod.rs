@@ -11,6 +11,7 @@ mod models;
 mod offline;
 mod person;
 mod policy;
+mod questions;
 mod run;
 mod serve;
 mod support;
