@@ -31,7 +31,9 @@ struct Arguments {
 fn read(text: &str) -> Result<Question, ToolError> {
     let bad = |what: String| Err(ToolError::BadArguments(what));
     let Arguments { question, options } = arguments(text)?;
-    let options = options.unwrap_or_default();
+    // It is shown on terminals.
+    let shown = |text: String| text.chars().filter(|c| *c == '\n' || !c.is_control()).collect::<String>();
+    let (question, options) = (shown(question), options.unwrap_or_default().into_iter().map(shown).collect::<Vec<_>>());
     if question.trim().is_empty() {
         return bad("question is empty".to_owned());
     }
@@ -98,6 +100,8 @@ mod tests {
         };
         assert_eq!(options(r#"{"question": "which?"}"#), Some(0));
         assert_eq!(options(r#"{"question": "which?", "options": null}"#), Some(0));
+        let question = AskPerson.question(r#"{"question": "which\u001b[2J?\nsay"}"#).unwrap();
+        assert_eq!(question.text, "which[2J?\nsay");
         assert_eq!(options(r#"{"question": "哪个？", "options": ["红", "blue"]}"#), Some(2));
         let many = json!({ "question": "which?", "options": vec!["a"; MAX_OPTIONS + 1] }).to_string();
         let long = json!({ "question": "x".repeat(MAX_QUESTION_CHARS + 1) }).to_string();
