@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Approve(Approve),
     /// Disagree with what waits for a person
     Deny(Deny),
+    /// Answer a question that waits for a person
+    Answer(Answer),
     /// Say something to an agent
     Send(Send),
     /// Call off a request and everything that is done for it
@@ -291,9 +293,26 @@ pub(crate) enum Always {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// As `polis approvals` lists it
+    pub(crate) id: String,
+
+    /// The words, one of the options, or the filled form as JSON
+    #[arg(required = true)]
+    pub(crate) answer: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Deny {
     /// As `polis approvals` lists it
     pub(crate) id: String,
+
+    /// For a question of a server: say neither yes nor no
+    #[arg(long, conflicts_with = "reason")]
+    pub(crate) cancel: bool,
 
     /// Why, for the agent to read
     pub(crate) reason: Vec<String>,
@@ -375,7 +394,8 @@ impl Command {
             | Self::Tools(Tools { with, .. })
             | Self::Doctor(Doctor { with, .. })
             | Self::Approve(Approve { with, .. })
-            | Self::Deny(Deny { with, .. }) => Some(with),
+            | Self::Deny(Deny { with, .. })
+            | Self::Answer(Answer { with, .. }) => Some(with),
             Self::Log(_)
             | Self::Show(_)
             | Self::Agents(_)

@@ -1,6 +1,6 @@
 //! An event of the log as one line for people.
 
-use polis_domain::{Attempt, Cleared, Effect, Event, LetterKind, Outcome, Recorded, Settlement, Timestamp};
+use polis_domain::{Answer, Attempt, Cleared, Effect, Event, Inquiry, LetterKind, Outcome, Recorded, Settlement, Timestamp};
 use serde_json::Value;
 
 use crate::out::short;
@@ -60,6 +60,8 @@ fn about(event: &Event) -> String {
             id.to_string()
         }
         Event::EffectRefused { id, failure } => format!("{id} {failure}"),
+        Event::CallInquired { id, by, inquiry, .. } => format!("{id} {by} {}", inquired(inquiry)),
+        Event::CallAnswered { id, answer, .. } => format!("{id} {}", answered(answer)),
         Event::MessageAdded { index, message, .. } => format!("[{index}] {}", short(&message.text, CHARS)),
         Event::MessageUpdated { index, patch, .. } => {
             format!("[{index}] {}", short(patch.text.as_deref().unwrap_or("(meta)"), CHARS))
@@ -94,6 +96,24 @@ fn wanted(effect: &Effect) -> String {
     }
 }
 
+/// What a running call asks.
+pub(crate) fn inquired(inquiry: &Inquiry) -> String {
+    match inquiry {
+        Inquiry::Person { question, .. } => format!("asks you: {}", short(&question.text, CHARS)),
+        Inquiry::Model { model, prompt, .. } if model.is_empty() => format!("asks a model: {}", short(prompt, CHARS)),
+        Inquiry::Model { model, prompt, .. } => format!("asks {model}: {}", short(prompt, CHARS)),
+    }
+}
+
+fn answered(answer: &Answer) -> String {
+    match answer {
+        Answer::Verdict(verdict) => came(&Outcome::Verdict(verdict.clone())),
+        Answer::Reply(reply) => came(&Outcome::Reply(reply.clone())),
+        Answer::Cancelled => "cancelled".to_owned(),
+        Answer::Failed(failure) => failure.to_string(),
+    }
+}
+
 /// An attempt at a model that came to nothing, and what follows.
 pub(crate) fn vain(attempt: &Attempt) -> String {
     let Attempt { model, attempt, max_retries, failure, delay_ms, next } = attempt;
@@ -119,7 +139,11 @@ fn came(outcome: &Outcome) -> String {
         Outcome::Result(result) if result.is_error => format!("failed: {}", short(&result.content, CHARS)),
         Outcome::Result(result) => short(&result.content, CHARS),
         Outcome::Answer(text) => short(text, CHARS),
-        Outcome::Verdict(verdict) if verdict.approved => "approved".to_owned(),
+        Outcome::Verdict(verdict) if verdict.approved => match &verdict.answer {
+            Some(Value::String(text)) => format!("answered {}", short(text, CHARS)),
+            Some(other) => format!("answered {}", short(&other.to_string(), CHARS)),
+            None => "approved".to_owned(),
+        },
         Outcome::Verdict(verdict) => format!("denied {}", verdict.reason),
         Outcome::Slept => "the time has come".to_owned(),
         Outcome::Kept(artifact) => format!("kept {}", short(&artifact.name, CHARS)),

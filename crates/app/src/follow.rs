@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Effect, EffectId, Event, Failure, LetterKind, Recorded, Seq, TaskId, ThreadId};
+use polis_domain::{Effect, EffectId, Event, Failure, Inquiry, LetterKind, Recorded, Seq, TaskId, ThreadId};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::door::{Door, Events, Told};
 use crate::lines::Lines;
 use crate::out;
-use crate::person::{self, Waiting, What, Word};
+use crate::person::{self, Waiting, Word};
 use crate::progress::Progress;
 use crate::trouble::{Exit, Trouble};
 
@@ -89,20 +89,10 @@ impl Follow<'_> {
 
     /// Answers what waits for a person, as far as we may.
     async fn settle(&mut self, asked: &mut bool) -> Result<Option<Ended>, Trouble> {
-        let word = match self.agree {
-            Agree::Ask => None,
-            Agree::Never => Some(Word::No("approvals are turned off for this run (--approve never)".to_owned())),
-            Agree::All => Some(Word::Yes),
-        };
-        // To agree to everything that agents do is not to pay without end.
-        let may_answer = |waiting: &Waiting, word: &Word| {
-            let is_question = matches!(waiting.what, What::Approval { .. }) && !(*word == Word::Yes && waiting.is_budget());
-            waiting.task_id == self.task && is_question
-        };
         let waiting = loop {
-            if let Some(word) = &word {
-                for own in person::list(self.door).await?.iter().filter(|waiting| may_answer(waiting, word)) {
-                    settled_by_now(own.answer(self.door, word).await)?;
+            for one in &person::list(self.door).await? {
+                if let Some(word) = self.word_on(one) {
+                    settled_by_now(one.answer(self.door, &word).await)?;
                 }
             }
             if status(self.door, &self.task).await? != "needs_person" {
@@ -111,7 +101,7 @@ impl Follow<'_> {
             }
             let waiting = person::list(self.door).await?;
             // What was asked in the meantime is answered as well.
-            let is_new = word.as_ref().is_some_and(|word| waiting.iter().any(|waiting| may_answer(waiting, word)));
+            let is_new = waiting.iter().any(|waiting| self.word_on(waiting).is_some());
             if !is_new {
                 break waiting;
             }
@@ -128,6 +118,21 @@ impl Follow<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// What is said without asking anybody, if anything is.
+    fn word_on(&self, waiting: &Waiting) -> Option<Word> {
+        let is_own = waiting.task_id == self.task;
+        match self.agree {
+            Agree::Never if is_own && waiting.is_question() => {
+                Some(Word::No("approvals are turned off for this run (--approve never)".to_owned()))
+            }
+            // To agree to everything that agents do is not to pay without end.
+            Agree::All if is_own && waiting.wants_a_yes() && !waiting.is_budget() => Some(Word::Yes),
+            // Whoever asks is gone when this process ends, and nobody else can answer meanwhile.
+            _ if waiting.is_servers() && self.lines.is_none() && matches!(self.door, Door::Here(_)) => Some(Word::Cancel),
+            _ => None,
+        }
     }
 
     fn tell(&mut self, data: &str, recorded: &Recorded) -> Result<(), Trouble> {
@@ -253,6 +258,7 @@ fn asks_person(event: &Event) -> bool {
     matches!(
         event,
         Event::EffectStarted { effect: Effect::Approval { .. } | Effect::Grant { .. }, .. }
+            | Event::CallInquired { inquiry: Inquiry::Person { .. }, .. }
             | Event::EffectDoubted { .. }
             | Event::TurnParked { .. }
     )

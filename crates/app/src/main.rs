@@ -10,6 +10,7 @@ mod describe;
 mod door;
 mod fence;
 mod follow;
+mod form;
 mod lines;
 mod machine;
 mod out;
@@ -72,6 +73,7 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Approvals(wish) => approvals::approvals(&config, wish.json).await,
         Command::Approve(wish) => approve::approve(&config, &wish).await,
         Command::Deny(wish) => approve::deny(&config, &wish).await,
+        Command::Answer(wish) => approve::answer(&config, &wish).await,
         Command::Send(wish) => act::send(&config, &wish).await,
         Command::Cancel(wish) => act::cancel(&config, &wish).await,
         Command::Check(wish) => commands::check::check(&wish),

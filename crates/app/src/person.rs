@@ -1,12 +1,13 @@
 //! What waits for a person: the list, each in words, and asking about it on the spot.
 
-use polis_domain::{AgentId, Call, Failure, TaskId};
+use polis_domain::{AgentId, Call, Failure, TaskId, Wanted};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::address::encoded;
 use crate::config::Config;
 use crate::door::Door;
+use crate::form;
 use crate::lines::{Line, Lines};
 use crate::out;
 use crate::trouble::Trouble;
@@ -32,6 +33,17 @@ pub(crate) enum What {
         #[serde(default)]
         call: Option<Call>,
     },
+    /// More than a yes is wanted, or a server asks.
+    Question {
+        question: String,
+        #[serde(default)]
+        details: Value,
+        wanted: Wanted,
+        #[serde(default)]
+        server: Option<String>,
+        #[serde(default)]
+        call: Option<Call>,
+    },
     InDoubt {
         call: Call,
     },
@@ -52,6 +64,10 @@ pub(crate) enum Word {
     No(String),
     Done(String),
     Again,
+    /// For a question: the words, or the form as JSON.
+    Answer(String),
+    /// For a question of a server: neither yes nor no.
+    Cancel,
 }
 
 /// Everything that waits for a person.
@@ -75,11 +91,41 @@ impl Waiting {
             }
             What::Approval { question, details: Value::Null, .. } => format!("{id}  {agent} asks: {question}"),
             What::Approval { question, details, .. } => format!("{id}  {agent} asks: {question} {details}"),
+            What::Question { question, details, wanted, server, call } => {
+                let whose = match (server, call) {
+                    (Some(_), Some(call)) => format!("{question}  (for {agent}, which calls {} {})", call.tool, call.arguments),
+                    (Some(_), None) => question.clone(),
+                    (None, _) => format!("{agent} asks: {question}"),
+                };
+                let wanted = match wanted {
+                    Wanted::Text { options } if !options.is_empty() => format!("  [{}]", options.join(" | ")),
+                    Wanted::Form { schema } => format!("  {}", form::in_words(schema)),
+                    Wanted::Visit { url } => format!("  {url}"),
+                    Wanted::Agreement if !details.is_null() => format!("  {details}"),
+                    Wanted::Agreement | Wanted::Text { .. } => String::new(),
+                };
+                format!("{id}  {whose}{wanted}")
+            }
             What::InDoubt { call } => {
                 format!("{id}  {agent} called {} {}, and nobody knows whether it was done", call.tool, call.arguments)
             }
             What::Parked { failure } => format!("{id}  {agent} stands still: {failure}"),
         }
+    }
+
+    /// Whether a person is asked, and nothing is broken.
+    pub(crate) fn is_question(&self) -> bool {
+        matches!(self.what, What::Approval { .. } | What::Question { .. })
+    }
+
+    /// Whether a yes answers it.
+    pub(crate) fn wants_a_yes(&self) -> bool {
+        matches!(self.what, What::Approval { .. } | What::Question { wanted: Wanted::Agreement, .. })
+    }
+
+    /// Whether a server asks while a call runs there.
+    pub(crate) fn is_servers(&self) -> bool {
+        matches!(self.what, What::Question { server: Some(_), .. })
     }
 
     /// Whether it asks for more than a budget allows.
@@ -99,6 +145,25 @@ impl Waiting {
                     again(format!("approve {id}{more}")),
                     again(format!("deny {id} [reason]"))
                 )
+            }
+            What::Question { wanted, server, .. } => {
+                let yes = match wanted {
+                    Wanted::Text { options } if options.is_empty() => {
+                        format!("answer with `{}`", again(format!("answer {id} TEXT")))
+                    }
+                    Wanted::Text { .. } => format!("answer with `{}`", again(format!("answer {id} OPTION"))),
+                    Wanted::Form { .. } => format!("answer with `{}`", again(format!("answer {id} JSON"))),
+                    Wanted::Visit { .. } => {
+                        format!("go there yourself if you trust it, then `{}`", again(format!("approve {id}")))
+                    }
+                    Wanted::Agreement => format!("agree with `{}`", again(format!("approve {id} [--always agent|task|tool]"))),
+                };
+                let cancel = if server.is_some() {
+                    format!(", or leave it with `{}`", again(format!("deny {id} --cancel")))
+                } else {
+                    String::new()
+                };
+                format!("{yes}, or not with `{}`{cancel}", again(format!("deny {id} [reason]")))
             }
             What::InDoubt { .. } => format!(
                 "look whether it was done; then `{}`, or `{}`, or have it done again with `{}`",
@@ -121,6 +186,23 @@ impl Waiting {
             (What::Approval { call: Some(_), .. }, Word::YesWith { arguments, always }) => {
                 json!({ "approved": true, "arguments": arguments, "always": always })
             }
+            (What::Question { wanted: Wanted::Agreement, .. }, Word::YesWith { arguments: None, always }) => {
+                json!({ "approved": true, "always": always })
+            }
+            (What::Question { wanted: Wanted::Agreement | Wanted::Visit { .. }, .. }, Word::Yes) => json!({ "approved": true }),
+            (What::Question { wanted: Wanted::Text { .. }, .. }, Word::Answer(text)) => json!({ "answer": text }),
+            (What::Question { wanted: Wanted::Form { .. }, .. }, Word::Answer(text)) => {
+                let form: Value = serde_json::from_str(text)
+                    .map_err(|error| Trouble::usage("bad_answer", format!("the answer is no JSON: {error}")))?;
+                json!({ "answer": form })
+            }
+            (What::Question { .. }, Word::No(reason)) => json!({ "approved": false, "reason": reason }),
+            (What::Question { server: Some(_), .. }, Word::Cancel) => json!({ "outcome": "cancelled" }),
+            (What::Question { .. }, Word::Yes | Word::YesWith { .. } | Word::Done(_) | Word::Again) => {
+                return Err(self.unfit("it is a question; answer or deny it"));
+            }
+            (_, Word::Answer(_)) => return Err(self.unfit("it wants no words; approve or deny it")),
+            (_, Word::Cancel) => return Err(self.unfit("only questions of servers can be cancelled; deny it")),
             (_, Word::YesWith { .. }) => return Err(self.unfit("--arguments and --always are for calls of tools")),
             (What::Approval { .. }, Word::No(reason)) => json!({ "approved": false, "reason": reason }),
             (What::InDoubt { .. }, Word::Done(result)) => json!({ "outcome": "done", "result": result }),
@@ -144,8 +226,18 @@ impl Waiting {
     pub(crate) async fn ask(&self, door: &Door, lines: &mut Lines) -> Result<bool, Trouble> {
         out::note(&self.in_words());
         loop {
+            if let What::Question { wanted: wanted @ (Wanted::Text { .. } | Wanted::Form { .. }), .. } = &self.what {
+                let Some(word) = form::ask(wanted, lines).await else { return Ok(false) };
+                match self.answer(door, &word).await {
+                    Err(trouble) if ["not_waiting", "bad_answer"].contains(&&*trouble.code) => out::note(&trouble.message),
+                    answered => return answered.map(|()| true),
+                }
+                continue;
+            }
             out::prompt(match self.what {
                 What::Approval { .. } => "agree? [y / n reason] ",
+                What::Question { wanted: Wanted::Visit { .. }, .. } => "been there? [y / n reason] ",
+                What::Question { .. } => "agree? [y / n reason] ",
                 What::InDoubt { .. } => "was it done? [done RESULT / n reason / again] ",
                 What::Parked { .. } => "[again] ",
             });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, TaskId, TurnId};
 
-use crate::describe::vain;
+use crate::describe::{inquired, vain};
 use crate::out::short;
 
 /// Longest piece of a text that is shown on a line.
@@ -53,6 +53,7 @@ impl Progress {
             Event::EffectRetried { attempt, .. } => Some(vain(attempt)),
             Event::EffectEnded { id, outcome, .. } => self.ended(*id, &agent, outcome),
             Event::EffectRefused { failure, .. } => Some(format!("{agent} may not: {failure}")),
+            Event::CallInquired { by, inquiry, .. } => Some(format!("{by} {}", inquired(inquiry))),
             Event::EffectDoubted { id } => Some(format!("{}: nobody knows whether it was done", self.tool(*id))),
             Event::EffectRestarted { id } => Some(format!("{agent} calls {} again", self.tool(*id))),
             Event::RoleCreated { role, .. } => Some(format!("{agent} makes the role {}", role.name)),

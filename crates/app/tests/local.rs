@@ -156,14 +156,8 @@ async fn ask(models: &Models, request: ModelRequest) -> Result<Reply, ModelError
 
 fn context() -> CallContext {
     let effect = EffectId { turn: TurnId(Seq(1)), n: 0 };
-    CallContext {
-        society: "main".into(),
-        effect,
-        agent: AgentId::ROOT.into(),
-        thread: "root".into(),
-        task: "task".into(),
-        artifacts: Shelf::none(),
-    }
+    let (society, agent, thread, task) = ("main".into(), AgentId::ROOT.into(), "root".into(), "task".into());
+    CallContext { society, effect, agent, thread, task, artifacts: Shelf::none(), host: None }
 }
 
 /// The server's process. It ends with the test, also when that is killed, because its stdin is closed then.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentId, Attempt, Budgets, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome, Phase,
-    Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Answer, Attempt, Budgets, Effect, EffectId, Failure, Inquiry, InquiryId, Letter, Limits, Message, MessagePatch,
+    MetaPath, Outcome, Phase, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -62,6 +62,24 @@ pub enum Command {
         attempt: Attempt,
         /// What it cost all the same.
         spent: Spent,
+    },
+    /// A call that a turn makes asks for a word of the person or of a model.
+    Inquire {
+        /// Which call.
+        id: EffectId,
+        /// Who asks.
+        by: Arc<str>,
+        /// What.
+        inquiry: Inquiry,
+    },
+    /// Answers what a running call has asked.
+    Answer {
+        /// Which inquiry.
+        id: InquiryId,
+        /// With what.
+        answer: Answer,
+        /// What it cost, if it is a model's.
+        spent: Option<Spent>,
     },
     /// A turn reports what came of a model call or tool call.
     End {

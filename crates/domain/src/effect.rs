@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, Artifact, Behaviour, Digest, Failure, Letter, Level, Spent, Task, TaskId, ThreadId, Timestamp};
+use crate::{
+    AgentId, Artifact, Behaviour, Digest, Failure, Letter, Level, Question, Spent, Task, TaskId, ThreadId, Timestamp, Wanted,
+};
 
 /// Something that a turn asks for and waits for. Its intent is logged before it happens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,6 +55,9 @@ pub enum Effect {
         /// When waiting ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
+        /// What an answer must be, where a yes is not enough.
+        #[serde(default, skip_serializing_if = "Wanted::is_agreement")]
+        wanted: Wanted,
     },
     /// Nothing happens until then.
     Sleep {
@@ -103,6 +108,8 @@ pub enum Ruling {
     Deny(String),
     /// A person has said so.
     Approved,
+    /// The tool is a question: what a person answers is its result, and it is never run.
+    Person(Question),
 }
 
 impl Ruling {
@@ -279,12 +286,20 @@ pub struct Verdict {
     /// For a call: whom not to ask again about this tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<Always>,
+    /// What the person answers, where a yes is not enough: a text, or an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
 }
 
 impl Verdict {
     /// Agrees, and says no more.
     pub fn yes() -> Self {
-        Self { approved: true, reason: String::new(), arguments: None, always: None }
+        Self { approved: true, reason: String::new(), arguments: None, always: None, answer: None }
+    }
+
+    /// Answers with words.
+    pub fn words(text: impl Into<String>) -> Self {
+        Self { answer: Some(Value::String(text.into())), ..Self::yes() }
     }
 
     /// Disagrees.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentId, Allowed, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Letter, Level, Message, MessageId,
-    MessagePatch, MetaPath, Outcome, Phase, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task, TaskId, ThreadId,
-    Timestamp, TurnId,
+    AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Inquiry, InquiryId, Letter, Level,
+    Message, MessageId, MessagePatch, MetaPath, Outcome, Phase, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task,
+    TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its place, its time and its thread.
@@ -158,6 +158,28 @@ pub enum Event {
     EffectRestarted {
         /// Which effect.
         id: EffectId,
+    },
+    /// A running call asks for a word of the person or of a model; the inquiry's id is the call's with this event's place.
+    CallInquired {
+        /// Which call.
+        id: EffectId,
+        /// Who asks: the server that the call went to.
+        by: Arc<str>,
+        /// What is asked.
+        inquiry: Inquiry,
+        /// What a model call is told of the budgets that it falls under; none where there are none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        leave: Option<Leave>,
+    },
+    /// What a running call asked is answered, or nobody waits for it any more.
+    CallAnswered {
+        /// Which inquiry.
+        id: InquiryId,
+        /// What came of it.
+        answer: Answer,
+        /// What it cost, if it is a model's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<Spent>,
     },
     /// What was wanted is not allowed; nothing happened.
     EffectRefused {
@@ -357,7 +379,9 @@ impl Event {
             | Self::EffectCleared { id }
             | Self::EffectRestarted { id }
             | Self::EffectRefused { id, .. }
+            | Self::CallInquired { id, .. }
             | Self::Acted { id } => Some(*id),
+            Self::CallAnswered { id, .. } => Some(id.call),
             Self::MessageAdded { by, .. }
             | Self::MessageUpdated { by, .. }
             | Self::SettingsUpdated { by, .. }

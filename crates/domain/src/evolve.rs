@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::artifact::named_in;
 use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, Spine, Stage, Turn};
 use crate::{
-    Cleared, Effect, EffectId, Event, Letter, LetterKind, ListedArtifact, Origin, Recorded, ReplyTo, Scope, Spent, Task, TurnId,
+    Cleared, Effect, EffectId, Event, Inquiry, InquiryId, Letter, LetterKind, ListedArtifact, OpenInquiry, Origin, Recorded,
+    ReplyTo, Reserved, Scope, Spent, Task, TurnId,
 };
 
 impl Spine {
@@ -49,14 +50,21 @@ impl Spine {
             Event::EffectRetried { id, spent, .. } => self.spend(*id, *spent),
             Event::EffectEnded { id, spent, .. } => {
                 self.spend(*id, spent.unwrap_or_default());
+                self.drop_inquiries(|inquiry| inquiry.call == *id);
                 self.end_effect(*id);
             }
-            Event::EffectDoubted { id } => self.move_to(*id, Stage::InDoubt),
+            Event::CallInquired { id, inquiry, .. } => self.inquire(InquiryId { call: *id, seq: recorded.seq }, inquiry),
+            Event::CallAnswered { id, spent, .. } => self.answer(*id, spent.unwrap_or_default()),
+            Event::EffectDoubted { id } => {
+                self.drop_inquiries(|inquiry| inquiry.call == *id);
+                self.move_to(*id, Stage::InDoubt);
+            }
             Event::EffectCleared { id } => self.move_to(*id, Stage::Cleared),
             Event::EffectRestarted { id } => self.move_to(*id, Stage::Working),
             Event::TurnParked { turn, reason } => {
                 // What stands still holds nothing up: its reservations come back with it.
                 self.reserve_all(*turn, Spent::minus);
+                self.drop_inquiries(|inquiry| inquiry.call.turn == *turn);
                 if let Some(turn) = self.turns.get_mut(turn) {
                     turn.parked = Some(Box::new(reason.clone()));
                 }
@@ -207,6 +215,43 @@ impl Spine {
         open.iter().for_each(|open| self.reserve(open, change));
     }
 
+    /// A running call asks.
+    fn inquire(&mut self, id: InquiryId, inquiry: &Inquiry) {
+        let open = match (inquiry, self.turns.get(&id.call.turn)) {
+            (Inquiry::Person { question, about, .. }, _) => {
+                OpenInquiry::Person { wanted: question.wanted.clone(), about: about.clone() }
+            }
+            (Inquiry::Model { reserve, .. }, Some(turn)) => {
+                let scopes = self.accounts(&turn.agent, &turn.task);
+                OpenInquiry::Model(Reserved { amount: *reserve, scopes })
+            }
+            (Inquiry::Model { .. }, None) => return,
+        };
+        if let OpenInquiry::Model(reserved) = &open {
+            for scope in &reserved.scopes {
+                let account = self.ledger.entry(scope.clone()).or_default();
+                account.reserved = account.reserved.plus(reserved.amount);
+            }
+        }
+        self.inquiries.insert(id, open);
+    }
+
+    /// What a call asked has come, and has cost this.
+    fn answer(&mut self, id: InquiryId, spent: Spent) {
+        let Some(OpenInquiry::Model(reserved)) = self.inquiries.remove(&id) else { return };
+        for scope in reserved.scopes {
+            let account = self.ledger.entry(scope).or_default();
+            account.reserved = account.reserved.minus(reserved.amount);
+            account.spent = account.spent.plus(spent);
+        }
+    }
+
+    /// Nobody waits any more for what these calls have asked.
+    fn drop_inquiries(&mut self, of: impl Fn(&InquiryId) -> bool) {
+        let gone: Vec<InquiryId> = self.inquiries.keys().filter(|id| of(id)).copied().collect();
+        gone.into_iter().for_each(|id| self.answer(id, Spent::default()));
+    }
+
     /// A request that is answered needs no account any more, and no word of a person; what it cost stands in the answer.
     fn close_account(&mut self, letter: &Letter) {
         if letter.to.is_user() && letter.kind != LetterKind::Message {
@@ -226,6 +271,7 @@ impl Spine {
     }
 
     fn settle_turn(&mut self, id: TurnId, next: &[Task]) {
+        self.drop_inquiries(|inquiry| inquiry.call.turn == id);
         let Some(turn) = self.turns.remove(&id) else { return };
         if turn.parked.is_none() {
             turn.open.iter().for_each(|open| self.reserve(open, Spent::minus));

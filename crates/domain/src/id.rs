@@ -148,7 +148,7 @@ impl fmt::Display for EffectId {
 /// An effect id is two numbers with a dot between them.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an effect id; write it as turn.number, for example 12.3")]
-pub struct BadEffectId(String);
+pub struct BadEffectId(pub(crate) String);
 
 impl FromStr for EffectId {
     type Err = BadEffectId;

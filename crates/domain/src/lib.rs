@@ -12,10 +12,12 @@ mod effect;
 mod event;
 mod evolve;
 mod id;
+mod inquiry;
 mod org;
 mod outstanding;
 mod path;
 mod phase;
+mod question;
 mod refusal;
 mod spine;
 mod task;
@@ -34,10 +36,12 @@ pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,
     mix, unique,
 };
+pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
 pub use org::Role;
 pub use outstanding::{Owed, outstanding};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use phase::{BadPhase, Phase};
+pub use question::{Question, Wanted};
 pub use refusal::Refusal;
 pub use spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Turn};
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};

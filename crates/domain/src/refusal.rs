@@ -1,6 +1,8 @@
 //! Why a command changes nothing. Each refusal has a stable code and says what to do.
 
-use crate::{AgentId, Counted, EffectId, Failure, MessageId, RoleId, TaskId, ThreadId, TurnId};
+use std::sync::Arc;
+
+use crate::{AgentId, Counted, EffectId, Failure, InquiryId, MessageId, RoleId, TaskId, ThreadId, TurnId};
 
 /// Why a command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +49,23 @@ pub enum Refusal {
     /// The effect is open but this does not end it.
     #[error("effect {0} does not wait for that")]
     NotWaiting(EffectId),
+    /// The question has its answer already, or its call has ended.
+    #[error("question {0} is not open: it is answered already, or whoever asked is gone")]
+    NotAsked(InquiryId),
+    /// The answer is not what was asked for.
+    #[error("that does not answer the question: {0}")]
+    BadAnswer(String),
+    /// A rule says no.
+    #[error("{what} may not be used here: {why}")]
+    Denied {
+        /// What.
+        what: Arc<str>,
+        /// Why.
+        why: String,
+    },
+    /// Nothing is left, and this is nothing to ask the person for.
+    #[error("{}; nothing is left for this", .0.join("; "))]
+    UsedUp(Vec<String>),
     /// A turn's effects are numbered without gaps.
     #[error("effect {got} is out of order; the next one of its turn is number {expected}")]
     OutOfOrder {
@@ -146,6 +165,10 @@ impl Refusal {
             Self::NotParked(_) => "not_parked",
             Self::NotOpen(_) => "not_open",
             Self::NotWaiting(_) => "not_waiting",
+            Self::NotAsked(_) => "not_open",
+            Self::BadAnswer(_) => "bad_answer",
+            Self::Denied { .. } => "policy_denied",
+            Self::UsedUp(_) => "budget_exhausted",
             Self::OutOfOrder { .. } => "out_of_order",
             Self::TextTooLong { .. } => "text_too_long",
             Self::EmptyText => "empty_text",

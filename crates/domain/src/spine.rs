@@ -9,8 +9,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Account, AgentId, Allowed, Budgets, Catalogue, Effect, EffectClass, EffectId, Failure, Letter, Limits, MetaPath, Origin,
-    Phase, ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Account, AgentId, Allowed, Budgets, Catalogue, Effect, EffectClass, EffectId, Failure, InquiryId, Letter, Limits, MetaPath,
+    OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp,
+    TurnId, Wanted,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
@@ -41,6 +42,8 @@ pub struct Spine {
     pub turns: BTreeMap<TurnId, Turn>,
     /// The artifacts that the log names.
     pub artifacts: Catalogue,
+    /// What running calls have asked and nobody has answered.
+    pub inquiries: BTreeMap<InquiryId, OpenInquiry>,
 }
 
 /// An agent: a role, a parent, an inbox. Kept small: a society may have very many that are idle.
@@ -160,6 +163,8 @@ pub enum OpenKind {
     Ask(AgentId),
     /// A person is asked; about this tool, if it is about one.
     Approval(Option<Arc<str>>),
+    /// A person is asked for more than a yes.
+    Question(Box<Wanted>),
     /// Time passes.
     Sleep,
     /// A unit runs in a sub-thread.
@@ -238,6 +243,12 @@ impl Spine {
     /// The open effect with this id.
     pub fn open_effect(&self, id: EffectId) -> Option<&OpenEffect> {
         self.turns.get(&id.turn)?.open.iter().find(|open| open.n == id.n)
+    }
+
+    /// Whether a call that runs waits for a word of the person.
+    pub fn is_asking(&self, call: EffectId) -> bool {
+        let own = InquiryId { call, seq: Seq(0) }..=InquiryId { call, seq: Seq(u64::MAX) };
+        self.inquiries.range(own).any(|(_, open)| matches!(open, OpenInquiry::Person { .. }))
     }
 
     /// Whether a person has said that this tool need not be asked about.
@@ -328,6 +339,7 @@ impl OpenEffect {
             Effect::Grant { lacking } => OpenKind::Grant(lacking.iter().map(|level| level.scope.clone()).collect()),
             Effect::Tool(call) => OpenKind::Tool(call.class),
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
+            Effect::Approval { wanted, .. } if !wanted.is_agreement() => OpenKind::Question(Box::new(wanted.clone())),
             Effect::Approval { call, .. } => OpenKind::Approval(call.as_ref().map(|call| call.tool.clone())),
             Effect::Sleep { .. } => OpenKind::Sleep,
             Effect::Keep(_) => OpenKind::Keep,

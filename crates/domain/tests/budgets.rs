@@ -16,6 +16,8 @@ pub(crate) struct Books {
     turns: BTreeMap<TurnId, (AgentId, TaskId)>,
     asleep: Vec<TurnId>,
     calls: BTreeMap<EffectId, (Spent, Vec<Scope>)>,
+    /// Models that running calls have asked.
+    samples: BTreeMap<InquiryId, (Spent, Vec<Scope>)>,
     spent: BTreeMap<Scope, Spent>,
     granted: BTreeMap<Scope, Spent>,
 }
@@ -47,15 +49,33 @@ impl Books {
                 law!(used_up, "a person is asked although something is left everywhere");
             }
             Event::EffectRetried { id, spent, .. } => self.book(*id, *spent),
+            Event::CallInquired { id, inquiry: Inquiry::Model { reserve, .. }, .. } => {
+                let scopes = self.scopes(id.turn);
+                for scope in &scopes {
+                    self.may_begin(scope, *reserve)?;
+                }
+                self.samples.insert(InquiryId { call: *id, seq: recorded.seq }, (*reserve, scopes));
+            }
+            Event::CallAnswered { id, spent, .. } => {
+                if let Some((_, scopes)) = self.samples.remove(id) {
+                    scopes.iter().for_each(|scope| add(&mut self.spent, scope, spent.unwrap_or_default()));
+                }
+            }
+            Event::EffectDoubted { id } => self.samples.retain(|inquiry, _| inquiry.call != *id),
             Event::EffectEnded { id, spent, .. } => {
+                self.samples.retain(|inquiry, _| inquiry.call != *id);
                 self.book(*id, spent.unwrap_or_default());
                 self.calls.remove(id);
             }
-            Event::TurnParked { turn, .. } => self.asleep.push(*turn),
+            Event::TurnParked { turn, .. } => {
+                self.asleep.push(*turn);
+                self.samples.retain(|inquiry, _| inquiry.call.turn != *turn);
+            }
             Event::TurnResumed { turn } => self.asleep.retain(|asleep| asleep != turn),
             Event::TurnSettled { turn, .. } => {
                 self.asleep.retain(|asleep| asleep != turn);
                 self.calls.retain(|id, _| id.turn != *turn);
+                self.samples.retain(|id, _| id.call.turn != *turn);
             }
             Event::LetterSent { letter, .. } if letter.to.is_user() && letter.kind != LetterKind::Message => {
                 let scope = Scope::Task(letter.task_id.clone());
@@ -120,7 +140,8 @@ impl Books {
     fn reserved(&self, scope: &Scope) -> Spent {
         let awake = self.calls.iter().filter(|(id, _)| !self.asleep.contains(&id.turn));
         let here = awake.filter(|(_, (_, scopes))| scopes.contains(scope));
-        here.map(|(_, (amount, _))| *amount).fold(Spent::default(), Spent::plus)
+        let samples = self.samples.values().filter(|(_, scopes)| scopes.contains(scope)).map(|(amount, _)| *amount);
+        here.map(|(_, (amount, _))| *amount).chain(samples).fold(Spent::default(), Spent::plus)
     }
 
     fn book(&mut self, id: EffectId, cost: Spent) {

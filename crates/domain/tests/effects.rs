@@ -16,6 +16,10 @@ fn and(mut given: Vec<Command>, more: impl IntoIterator<Item = Command>) -> Vec<
     given
 }
 
+fn asks(wanted: Wanted, deadline: Option<Timestamp>) -> Effect {
+    Effect::Approval { question: "may I?".to_owned(), details: ().into(), call: None, deadline, wanted }
+}
+
 fn end(id: EffectId) -> Command {
     Command::End { id, outcome: result("done"), spent: None, at: NOON }
 }
@@ -31,7 +35,7 @@ fn a_second_result_for_one_call_is_refused() {
 #[test]
 fn an_effect_takes_only_the_outcome_that_fits_it() {
     let model = || Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: Spent::default() };
-    let approval = || Effect::Approval { question: "may I?".to_owned(), details: ().into(), call: None, deadline: None };
+    let approval = || asks(Wanted::Agreement, None);
     let sleep = || Effect::Sleep { until: Timestamp(2_000) };
     let reply = || Outcome::Reply(Reply::default());
     let verdict = || Outcome::Verdict(Verdict::yes());
@@ -97,10 +101,7 @@ fn time_ends_a_wait_at_its_deadline_and_not_before() {
     let deadline = Timestamp(2_000);
     let waits = [
         (Effect::Sleep { until: deadline }, Outcome::Slept),
-        (
-            Effect::Approval { question: "may I?".to_owned(), details: ().into(), call: None, deadline: Some(deadline) },
-            Outcome::Failed(Failure::new("timed_out", "nobody answered in time")),
-        ),
+        (asks(Wanted::Agreement, Some(deadline)), Outcome::Failed(Failure::new("timed_out", "nobody answered in time"))),
         (asking_until(id, "a", "b", Some(deadline)), Outcome::Failed(Failure::new("timed_out", "nobody answered in time"))),
     ];
     for (wait, outcome) in waits {

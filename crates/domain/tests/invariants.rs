@@ -87,6 +87,7 @@ impl Past {
             ("turns, heads and agents agree on what is open", agreement(spine)),
             ("a sub-thread hangs where its parent says, and its address leads to it", places(spine)),
             ("nobody waits in a circle", no_circle(spine)),
+            ("a call asks only while it runs", calls_ask_while_they_run(spine)),
             ("an inbox weighs what its entries weigh, and letters stay within the limits", weights(spine)),
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
             ("the catalogue has what the log names, each content once under each name", self.catalogue(recorded, spine)),
@@ -157,6 +158,8 @@ impl Past {
             (Event::EffectDoubted { .. }, Some(Progress::Open))
             | (Event::EffectRetried { .. }, Some(Progress::Open))
             | (Event::EffectCleared { .. }, Some(Progress::Open))
+            | (Event::CallInquired { .. }, Some(Progress::Open))
+            | (Event::CallAnswered { .. }, Some(Progress::Open))
             | (Event::EffectRestarted { .. }, Some(Progress::Open)) => Progress::Open,
             (event, None | Some(Progress::Acting)) if is_act(event) => Progress::Acting,
             (event, known) => return Err(format!("{id} was {known:?} before {event:?}")),
@@ -377,6 +380,8 @@ fn is_act(event: &Event) -> bool {
         | Event::BudgetsSet { .. }
         | Event::BudgetGranted { .. }
         | Event::EffectRetried { .. }
+        | Event::CallInquired { .. }
+        | Event::CallAnswered { .. }
         | Event::InboxCleared { .. }
         | Event::TurnStarted { .. }
         | Event::EffectStarted { .. }

@@ -115,7 +115,7 @@ pub(crate) fn no_circle(spine: &Spine) -> Law {
             OpenKind::Ask(agent) => spine.agents[agent].turn,
             OpenKind::Unit(thread) => spine.threads[thread].turn,
             OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Keep => None,
-            OpenKind::Approval(_) | OpenKind::Grant(_) | OpenKind::Sleep => None,
+            OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_) | OpenKind::Sleep => None,
         })
     };
     for top in spine.turns.keys() {
@@ -180,7 +180,8 @@ pub(crate) fn rightly_moved(before: &Before, wish: &Command, events: &[Recorded]
         Command::Doubt { .. } => open.stage == Stage::Working && write,
         Command::Restart { .. } => open.stage == Stage::Cleared && write,
         Command::Resolve { .. } => {
-            open.stage == Stage::InDoubt || matches!(open.kind, OpenKind::Approval(_) | OpenKind::Grant(_))
+            let asks = matches!(open.kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
+            open.stage == Stage::InDoubt || asks
         }
         _ => open.deadline.is_some_and(|deadline| events.iter().all(|recorded| recorded.at >= deadline)),
     };
@@ -239,5 +240,18 @@ pub(crate) fn few_effects(spine: &Spine) -> Law {
     let limit = spine.limits.open_effects;
     let many = spine.turns.iter().find(|(_, turn)| turn.open.len() > limit);
     law!(many.is_none(), "{many:?}");
+    Ok(())
+}
+
+/// What a call has asked is open only while the call itself runs, in a turn that does.
+pub(crate) fn calls_ask_while_they_run(spine: &Spine) -> Law {
+    for id in spine.inquiries.keys() {
+        let runs = spine.open_effect(id.call).is_some_and(|open| {
+            open.stage == Stage::Working
+                && matches!(open.kind, OpenKind::Tool(_))
+                && spine.turns[&id.call.turn].parked.is_none()
+        });
+        law!(runs, "{id} is open and its call does not run");
+    }
     Ok(())
 }

@@ -30,6 +30,8 @@ pub(crate) enum Wish {
     Retry,
     Budgets,
     Nonsense,
+    Inquire,
+    Answer,
 }
 
 pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
@@ -52,6 +54,8 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         2 => Just(Wish::Retry),
         2 => Just(Wish::Budgets),
         5 => Just(Wish::Nonsense),
+        6 => Just(Wish::Inquire),
+        6 => Just(Wish::Answer),
     ]
 }
 
@@ -95,6 +99,8 @@ impl<'a> Chooser<'a> {
             Wish::Retry => self.retry(),
             Wish::Budgets => Some(Command::SetBudgets { budgets: Arc::new(self.budgets()) }),
             Wish::Nonsense => Some(self.nonsense()),
+            Wish::Inquire => self.inquire(),
+            Wish::Answer => self.answer(),
         };
         let command = command.unwrap_or_else(|| self.submit());
         let later = self.roll(50) as u64;
@@ -128,7 +134,9 @@ impl<'a> Chooser<'a> {
                 let class = *self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write]);
                 let ask = || Ruling::Ask("it is dear".to_owned());
                 let allow = || Ruling::Allow;
-                let rulings = [allow(), allow(), allow(), Ruling::Approved, ask(), ask(), Ruling::Deny("no".to_owned())];
+                let person = Ruling::Person(Question { text: "which?".to_owned(), wanted: self.wanted() });
+                let rulings =
+                    [allow(), allow(), allow(), Ruling::Approved, ask(), ask(), Ruling::Deny("no".to_owned()), person];
                 let ruling = self.pick(&rulings).clone();
                 match call(class) {
                     Effect::Tool(call) => Effect::Tool(Call { ruling, ..call }),
@@ -144,7 +152,10 @@ impl<'a> Chooser<'a> {
                 };
                 Effect::Ask { letter: Arc::new(letter), deadline }
             }
-            5 => Effect::Approval { question: "may I?".to_owned(), details: self.value(), call: None, deadline },
+            5 => {
+                let (question, details, wanted) = ("may I?".to_owned(), self.value(), self.wanted());
+                Effect::Approval { question, details, call: None, deadline, wanted }
+            }
             6 => Effect::Sleep { until: self.later() },
             7 => Effect::Keep(self.artifact()),
             _ => {
@@ -243,7 +254,7 @@ impl<'a> Chooser<'a> {
 
     fn resolve(&mut self) -> Option<Command> {
         let strays = self.one_in(6);
-        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Grant(_));
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
         let (id, open) = self.open(|open| strays || asks(&open.kind) || open.stage == Stage::InDoubt)?;
         let resolution = match (open.stage, self.roll(6)) {
             (_, 0) | (Stage::InDoubt, 1 | 2) => Resolution::Again,
@@ -251,10 +262,73 @@ impl<'a> Chooser<'a> {
             _ => {
                 let always = *self.pick(&[None, Some(Always::Agent), Some(Always::Task), Some(Always::Tool)]);
                 let always = always.filter(|_| self.one_in(3));
-                Resolution::Outcome(Outcome::Verdict(Verdict { approved: self.one_in(2), always, ..Verdict::yes() }))
+                let answer = matches!(open.kind, OpenKind::Question(_)).then(|| self.words());
+                let approved = self.one_in(2);
+                Resolution::Outcome(Outcome::Verdict(Verdict { approved, always, answer, ..Verdict::yes() }))
             }
         };
         Some(Command::Resolve { id, resolution })
+    }
+
+    /// What an answer must be.
+    fn wanted(&mut self) -> Wanted {
+        let options = || vec!["yes".to_owned(), "red".to_owned()];
+        let schema = json!({ "properties": { "colour": { "type": "string" } } });
+        let all = [
+            Wanted::Agreement,
+            Wanted::Agreement,
+            Wanted::Text { options: Vec::new() },
+            Wanted::Text { options: options() },
+            Wanted::Form { schema },
+            Wanted::Visit { url: "https://a.example".to_owned() },
+        ];
+        self.pick(&all).clone()
+    }
+
+    /// Words that answer some questions and not others.
+    fn words(&mut self) -> Value {
+        self.pick(&[json!("red"), json!("yes"), json!({ "colour": "red" }), json!({ "size": 1 })]).clone()
+    }
+
+    /// A call that runs asks for something; mostly one that does run.
+    fn inquire(&mut self) -> Option<Command> {
+        let strays = self.one_in(6);
+        let runs = |open: &OpenEffect| open.stage == Stage::Working && matches!(open.kind, OpenKind::Tool(_));
+        let (id, _) = self.open(|open| strays || runs(open))?;
+        let about = self.pick(&["s__sampling", "t__sampling"]).to_string();
+        let inquiry = if self.one_in(2) {
+            let question = Question { text: self.text(), wanted: self.wanted() };
+            Inquiry::Person { question, details: self.value(), about: self.one_in(2).then(|| about.into()) }
+        } else {
+            let ask = Ruling::Ask(String::new());
+            let rulings = [Ruling::Allow, Ruling::Allow, Ruling::Approved, ask, Ruling::Deny("no".to_owned())];
+            let (reserve, ruling) = (self.spent(), self.pick(&rulings).clone());
+            let (model, request, prompt) = ("m".into(), Digest::of(["r"]), "say".to_owned());
+            Inquiry::Model { model, request, prompt, reserve, about: about.into(), ruling }
+        };
+        Some(Command::Inquire { id, by: "s".into(), inquiry })
+    }
+
+    fn answer(&mut self) -> Option<Command> {
+        let ids: Vec<_> = self.spine.inquiries.iter().collect();
+        if ids.is_empty() {
+            return None;
+        }
+        let (id, open) = ids[self.roll(ids.len())];
+        let id = if self.one_in(9) { InquiryId { seq: Seq(id.seq.0 + 1), ..*id } } else { *id };
+        let answer = match (open, self.roll(8)) {
+            (_, 0) => Answer::void(),
+            (_, 1) => Answer::Reply(Reply::default()),
+            (_, 2) => Answer::Cancelled,
+            (OpenInquiry::Model(_), _) => Answer::Reply(Reply { text: self.text(), ..Reply::default() }),
+            (OpenInquiry::Person { wanted, .. }, _) => {
+                let answer = (*wanted != Wanted::Agreement || self.one_in(6)).then(|| self.words());
+                let always = *self.pick(&[None, None, Some(Always::Agent), Some(Always::Tool)]);
+                Answer::Verdict(Verdict { approved: !self.one_in(3), always, answer, ..Verdict::yes() })
+            }
+        };
+        let spent = Some(self.spent());
+        Some(Command::Answer { id, answer, spent })
     }
 
     fn doubt(&mut self) -> Option<Command> {

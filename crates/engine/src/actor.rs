@@ -233,6 +233,8 @@ impl Actor {
 
     fn decide(&mut self, pass: &mut Pass, command: Command, reply: Option<oneshot::Sender<Committed>>, at: Timestamp) {
         let own = turn_of(&command);
+        // A call that asks for something is told no; it is not the turn that stands still.
+        let is_aside = matches!(command, Command::Inquire { .. } | Command::Answer { .. });
         let committed = match decide(&self.spine, command, at) {
             Ok(recorded) => {
                 let recorded: Vec<_> = recorded.into_iter().map(Arc::new).collect();
@@ -243,11 +245,16 @@ impl Actor {
                     {
                         pass.news.push((id.turn, event.clone()));
                     }
+                    if let Event::CallAnswered { id, .. } = &event.event
+                        && own != Some(id.call.turn)
+                    {
+                        pass.news.push((id.call.turn, event.clone()));
+                    }
                 }
                 pass.events.extend(recorded.iter().cloned());
                 Ok(recorded)
             }
-            Err(Refusal::BudgetBusy) => {
+            Err(Refusal::BudgetBusy) if !is_aside => {
                 own.into_iter().for_each(|turn| self.bench.leave(turn));
                 self.deferred.extend(own);
                 return;
@@ -255,6 +262,7 @@ impl Actor {
             Err(refusal) => Err(Rejected::Refused(refusal)),
         };
         if let (Err(Rejected::Refused(refusal)), Some(turn)) = (&committed, own)
+            && !is_aside
             && !matches!(refusal, Refusal::TurnNotOpen(_) | Refusal::NotOpen(_))
         {
             tracing::error!(%turn, %refusal, "a turn asked for what it may not; it stands still");
@@ -407,6 +415,7 @@ fn makes_room(event: &Event) -> bool {
     matches!(
         event,
         Event::EffectEnded { .. }
+            | Event::CallAnswered { .. }
             | Event::TurnSettled { .. }
             | Event::TurnParked { .. }
             | Event::BudgetGranted { .. }
@@ -418,7 +427,9 @@ fn makes_room(event: &Event) -> bool {
 fn turn_of(command: &Command) -> Option<TurnId> {
     match command {
         Command::Begin { turn, .. } | Command::Settle { turn, .. } | Command::Park { turn, .. } => Some(*turn),
+        Command::Answer { id, answer, .. } => (!answer.is_persons()).then_some(id.call.turn),
         Command::Retry { id, .. }
+        | Command::Inquire { id, .. }
         | Command::End { id, .. }
         | Command::Act { id, .. }
         | Command::Doubt { id }

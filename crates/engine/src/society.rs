@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Behaviour, Budgets, Command, EffectId, Event, Failure, Letter, LetterKind, Limits, MessageId, Payload, Recorded,
-    Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix,
-    place, unique,
+    AgentId, Answer, Behaviour, Budgets, Command, EffectId, Event, Failure, InquiryId, Letter, LetterKind, Limits, MessageId,
+    Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId,
+    Thread, ThreadId, Verdict, mix, place, unique,
 };
-use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, ThreadRange, Toolbox};
+use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -321,6 +321,12 @@ impl Society {
     /// Answers an approval, or settles a write that is in doubt.
     pub async fn resolve(&self, id: EffectId, resolution: Resolution) -> Result<(), Rejected> {
         self.wish(Command::Resolve { id, resolution }).await.map(drop)
+    }
+
+    /// Answers what a running call asks of the person; nothing to turn away from it.
+    pub async fn reply(&self, id: InquiryId, verdict: Option<Verdict>) -> Result<(), Rejected> {
+        let answer = verdict.map_or(Answer::Cancelled, Answer::Verdict);
+        self.wish(Command::Answer { id, answer, spent: None }).await.map(drop)
     }
 
     /// Lets a parked turn try again.

@@ -141,8 +141,8 @@
 pub use polis_agents::Converse;
 pub use polis_domain as domain;
 pub use polis_domain::{
-    AgentId, Artifact, ArtifactId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq, SocietyId, SubThreadPath,
-    SubThreadRequest, Task, TaskId, Thread, ThreadId,
+    AgentId, Artifact, ArtifactId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq,
+    SocietyId, SubThreadPath, SubThreadRequest, Task, TaskId, Thread, ThreadId,
 };
 pub use polis_engine::{
     Agent, BadCast, BatchUpdate, Cast, ExecuteSubThread, Interaction, InteractionUnit, LocalLive, NoModel, NoTools, NotOpened,

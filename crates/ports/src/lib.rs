@@ -6,6 +6,7 @@
 
 mod artifacts;
 mod clock;
+mod host;
 mod live;
 mod log;
 mod model;
@@ -13,6 +14,7 @@ mod toolbox;
 
 pub use artifacts::{ArtifactError, Artifacts, Draft, Hasher, Listing, NoArtifacts, Shelf, Window};
 pub use clock::Clock;
+pub use host::Host;
 pub use live::{Frame, Live, LiveStream, StreamedDelta};
 pub use log::{Log, LogError, Snapshot, ThreadRange};
 pub use model::{

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, CallResult, EffectId, RoleId, Ruling, SocietyId, TaskId, ThreadId};
+use polis_domain::{AgentId, CallResult, EffectId, Question, RoleId, Ruling, SocietyId, TaskId, ThreadId};
 use serde::Serialize;
 
-use crate::{Shelf, ToolSpec};
+use crate::{Host, Shelf, ToolSpec};
 
 /// Holds the tools of a society and runs them.
 #[async_trait]
@@ -17,6 +17,11 @@ pub trait Toolbox: Send + Sync {
     /// Whether a call may be made. Asked once, before the call is stated; what was said is in the log.
     fn ruling(&self, _tool: &str, _arguments: &str, _who: &Caller<'_>) -> Ruling {
         Ruling::Allow
+    }
+
+    /// Whether a server may have a model's words while a call of ours runs there.
+    fn lending(&self, _server: &str, _who: &Caller<'_>) -> Ruling {
+        Ruling::Ask(String::new())
     }
 
     /// Runs one call. Dropping the future stops it as far as that can be done.
@@ -67,6 +72,11 @@ pub trait Tool: Send + Sync {
     /// What it is.
     fn spec(&self) -> ToolSpec;
 
+    /// The question that the person answers in its place, if it is one: then it is never run.
+    fn question(&self, _arguments: &str) -> Option<Question> {
+        None
+    }
+
     /// Runs it.
     async fn call(&self, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
 }
@@ -97,6 +107,8 @@ pub struct CallContext {
     pub task: TaskId,
     /// Where it keeps what is too long to be told.
     pub artifacts: Shelf,
+    /// Whom the call may ask while it runs; nobody where there is none.
+    pub host: Option<Arc<dyn Host>>,
 }
 
 impl CallContext {

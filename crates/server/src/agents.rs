@@ -42,8 +42,8 @@ pub(crate) async fn agents(State(desk): State<Desk>) -> Result<axum::Json<Agents
 
 fn list(spine: &Spine) -> Vec<Agent> {
     let mut standings = HashMap::<&AgentId, Standing>::new();
-    for turn in spine.turns.values() {
-        let standing = Standing::of(turn);
+    for (id, turn) in &spine.turns {
+        let standing = Standing::of(spine, *id, turn);
         standings.entry(&turn.agent).and_modify(|worst| *worst = standing.max(*worst)).or_insert(standing);
     }
     let agent = |(id, agent): (&AgentId, &polis_domain::Agent)| Agent {

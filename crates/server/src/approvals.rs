@@ -3,11 +3,11 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
-    AgentId, Always, Call, CallResult, Effect, EffectId, Event, Failure, Level, OpenKind, Outcome, Resolution, Seq, Spine,
-    Stage, TaskId, ThreadId, Timestamp, TurnId, Verdict,
+    AgentId, Always, Call, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, OpenInquiry, OpenKind,
+    Outcome, Recorded, Resolution, Seq, Spine, Stage, TaskId, ThreadId, Timestamp, TurnId, Verdict, Wanted,
 };
 use polis_ports::ThreadRange;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::body::Json;
@@ -51,6 +51,22 @@ enum What {
         #[serde(skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
+    /// More than a yes is wanted; or a server asks while a call of ours runs there.
+    Question {
+        question: String,
+        #[serde(skip_serializing_if = "Value::is_null")]
+        details: Value,
+        /// Agreement, a text or one of its options, a form with its schema, or the visit of an address.
+        wanted: Wanted,
+        /// The server that asks; none when it is the agent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        server: Option<std::sync::Arc<str>>,
+        /// The call that waits for the answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call: Option<Call>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+    },
     InDoubt {
         call: Call,
     },
@@ -67,11 +83,15 @@ pub(crate) enum Word {
     Done(Option<String>),
     NotDone(Option<String>),
     Again,
+    Cancelled,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Spoken {
+    /// For a question: the words, or the object.
+    #[serde(default, deserialize_with = "given")]
+    answer: Option<Value>,
     approved: Option<bool>,
     #[serde(default)]
     reason: String,
@@ -81,6 +101,11 @@ struct Spoken {
     always: Option<Always>,
     outcome: Option<String>,
     result: Option<String>,
+}
+
+/// What is there, be it null.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 #[derive(Serialize)]
@@ -101,6 +126,7 @@ struct Found {
 #[derive(Clone, Copy)]
 enum Target {
     Effect(EffectId),
+    Inquiry(InquiryId),
     Turn(TurnId),
 }
 
@@ -110,6 +136,7 @@ pub(crate) async fn approvals(State(desk): State<Desk>) -> Result<axum::Json<App
         let what = match (found.id, found.parked) {
             (_, Some(failure)) => Some(What::Parked { failure }),
             (Target::Effect(id), None) => details(&desk, id, &found.own).await?,
+            (Target::Inquiry(id), None) => asked(&desk, id, &found.own).await?,
             (Target::Turn(_), None) => None,
         };
         let (thread, path) = found.address;
@@ -126,7 +153,28 @@ pub(crate) async fn resolve(
     Json(word): Json<Word>,
 ) -> Result<axum::Json<Resolved>, Problem> {
     let resolution = match (Target::read(&id)?, word) {
-        (Target::Effect(id), word) => desk.society.resolve(id, word.into()).await,
+        (Target::Inquiry(id), Word::Verdict(verdict)) => desk.society.reply(id, Some(verdict)).await,
+        (Target::Inquiry(id), Word::Cancelled) => desk.society.reply(id, None).await,
+        (Target::Inquiry(_), _) => {
+            let detail =
+                "a server's question is answered (`answer`, or `approved`) or cancelled ({\"outcome\": \"cancelled\"})";
+            return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
+        }
+        (Target::Effect(_), Word::Cancelled) => {
+            let detail = "only a server's question can be cancelled; say no with {\"approved\": false}";
+            return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
+        }
+        (Target::Effect(id), Word::Verdict(verdict)) => {
+            desk.society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await
+        }
+        (Target::Effect(id), Word::Done(said)) => {
+            desk.society.resolve(id, looked(said.unwrap_or_else(|| DONE.to_owned()), false)).await
+        }
+        (Target::Effect(id), Word::NotDone(said)) => {
+            let said = said.map_or_else(|| NOT_DONE.to_owned(), |said| format!("{NOT_DONE}: {said}"));
+            desk.society.resolve(id, looked(said, true)).await
+        }
+        (Target::Effect(id), Word::Again) => desk.society.resolve(id, Resolution::Again).await,
         (Target::Turn(turn), Word::Again) => desk.society.resume(turn).await,
         (Target::Turn(_), _) => {
             let detail = "a turn that stands still can only go on ({\"outcome\": \"again\"}) or be cancelled with its task";
@@ -150,9 +198,12 @@ fn open(spine: &Spine) -> Vec<Found> {
             address: address.clone(),
             parked,
         };
-        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Grant(_));
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
         let asks = turn.open.iter().filter(|open| asks(&open.kind) || open.stage == Stage::InDoubt);
         found.extend(asks.map(|open| one(Target::Effect(EffectId { turn: *turn_id, n: open.n }), None)));
+        let own =
+            |(id, open): &(&InquiryId, &OpenInquiry)| id.call.turn == *turn_id && matches!(open, OpenInquiry::Person { .. });
+        found.extend(spine.inquiries.iter().filter(own).map(|(id, _)| one(Target::Inquiry(*id), None)));
         found.extend(turn.parked.iter().map(|failure| one(Target::Turn(*turn_id), Some((**failure).clone()))));
     }
     found
@@ -160,12 +211,14 @@ fn open(spine: &Spine) -> Vec<Found> {
 
 /// What the effect is about, as it was stated in the log.
 async fn details(desk: &Desk, id: EffectId, thread: &ThreadId) -> Result<Option<What>, Problem> {
-    let range = ThreadRange { after: id.turn.0, ..ThreadRange::ALL };
-    let events = desk.society.log().read_thread(desk.society.id(), thread, range).await?;
+    let events = since(desk, id.turn, thread).await?;
     Ok(events.into_iter().find_map(|recorded| match recorded.event {
         Event::EffectStarted { id: stated, effect, .. } if stated == id => match effect {
-            Effect::Approval { question, details, call, deadline } => {
+            Effect::Approval { question, details, call, deadline, wanted: Wanted::Agreement } => {
                 Some(What::Approval { question, details, call, deadline })
+            }
+            Effect::Approval { question, details, call, deadline, wanted } => {
+                Some(What::Question { question, details, wanted, server: None, call, deadline })
             }
             Effect::Tool(call) => Some(What::InDoubt { call }),
             Effect::Grant { lacking } => Some(for_more(&lacking)),
@@ -173,6 +226,33 @@ async fn details(desk: &Desk, id: EffectId, thread: &ThreadId) -> Result<Option<
         },
         _ => None,
     }))
+}
+
+/// What a server asks, and for which call.
+async fn asked(desk: &Desk, id: InquiryId, thread: &ThreadId) -> Result<Option<What>, Problem> {
+    let mut call = None;
+    for recorded in since(desk, id.call.turn, thread).await? {
+        match recorded.event {
+            Event::EffectStarted { id: stated, effect: Effect::Tool(made), .. } if stated == id.call => call = Some(made),
+            Event::CallInquired { by, inquiry: Inquiry::Person { question, details, .. }, .. } if recorded.seq == id.seq => {
+                let (question, wanted) = (question.text, question.wanted);
+                return Ok(Some(What::Question { question, details, wanted, server: Some(by), call, deadline: None }));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// The events of a turn.
+async fn since(desk: &Desk, turn: TurnId, thread: &ThreadId) -> Result<Vec<Recorded>, Problem> {
+    let range = ThreadRange { after: turn.0, ..ThreadRange::ALL };
+    Ok(desk.society.log().read_thread(desk.society.id(), thread, range).await?)
+}
+
+/// What a person found who looked whether a write was done.
+fn looked(content: String, is_error: bool) -> Resolution {
+    Resolution::Outcome(Outcome::Result(CallResult { is_error, ..CallResult::good(content) }))
 }
 
 /// A budget that is used up is a question like any other.
@@ -187,6 +267,9 @@ impl Target {
         if let Ok(seq) = text.parse() {
             return Ok(Self::Turn(TurnId(Seq(seq))));
         }
+        if let Ok(id) = text.parse() {
+            return Ok(Self::Inquiry(id));
+        }
         let bad = |error: polis_domain::BadEffectId| Problem::bad_request("bad_id", error.to_string());
         text.parse().map(Self::Effect).map_err(bad)
     }
@@ -196,6 +279,7 @@ impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Effect(id) => id.fmt(f),
+            Self::Inquiry(id) => id.fmt(f),
             Self::Turn(turn) => turn.fmt(f),
         }
     }
@@ -205,32 +289,26 @@ impl TryFrom<Spoken> for Word {
     type Error = &'static str;
 
     fn try_from(spoken: Spoken) -> Result<Self, Self::Error> {
-        match (spoken.approved, spoken.outcome.as_deref()) {
+        let approved = spoken.approved.or_else(|| spoken.answer.as_ref().map(|_| true));
+        match (approved, spoken.outcome.as_deref()) {
             (Some(approved), None) => {
                 let arguments = spoken.arguments.map(|arguments| match arguments {
                     Value::String(text) => text.into(),
                     other => other.to_string().into(),
                 });
-                Ok(Self::Verdict(Verdict { approved, reason: spoken.reason, arguments, always: spoken.always }))
+                Ok(Self::Verdict(Verdict {
+                    approved,
+                    reason: spoken.reason,
+                    arguments,
+                    always: spoken.always,
+                    answer: spoken.answer,
+                }))
             }
             (None, Some("done")) => Ok(Self::Done(spoken.result)),
             (None, Some("not_done")) => Ok(Self::NotDone(spoken.result)),
             (None, Some("again")) => Ok(Self::Again),
-            _ => Err("say either `approved` (true or false) or `outcome` (done, not_done or again)"),
-        }
-    }
-}
-
-impl From<Word> for Resolution {
-    fn from(word: Word) -> Self {
-        let result =
-            |content: String, is_error| Self::Outcome(Outcome::Result(CallResult { is_error, ..CallResult::good(content) }));
-        match word {
-            Word::Verdict(verdict) => Self::Outcome(Outcome::Verdict(verdict)),
-            Word::Done(said) => result(said.unwrap_or_else(|| DONE.to_owned()), false),
-            Word::NotDone(Some(said)) => result(format!("{NOT_DONE}: {said}"), true),
-            Word::NotDone(None) => result(NOT_DONE.to_owned(), true),
-            Word::Again => Self::Again,
+            (None, Some("cancelled")) => Ok(Self::Cancelled),
+            _ => Err("say either `approved` (true or false), `answer`, or `outcome` (done, not_done, again or cancelled)"),
         }
     }
 }

@@ -79,7 +79,7 @@ impl From<LogError> for Problem {
 
 fn status_of(refusal: &Refusal) -> StatusCode {
     match refusal {
-        Refusal::ToUser | Refusal::BadName(_) | Refusal::EmptyText => StatusCode::BAD_REQUEST,
+        Refusal::ToUser | Refusal::BadName(_) | Refusal::EmptyText | Refusal::BadAnswer(_) => StatusCode::BAD_REQUEST,
         Refusal::UnknownAgent(_)
         | Refusal::UnknownRole(_)
         | Refusal::UnknownTask(_)
@@ -97,6 +97,9 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::NotParked(_)
         | Refusal::NotOpen(_)
         | Refusal::NotWaiting(_)
+        | Refusal::NotAsked(_)
+        | Refusal::Denied { .. }
+        | Refusal::UsedUp(_)
         | Refusal::OutOfOrder { .. }
         | Refusal::TooManyEffects { .. }
         | Refusal::NotYours

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
-use polis_domain::{Due, Failure, Letter, LetterKind, OpenKind, Spine, Stage, Target, TaskId, Turn};
+use polis_domain::{Due, EffectId, Failure, Letter, LetterKind, OpenKind, Spine, Stage, Target, TaskId, Turn, TurnId};
 use serde::{Deserialize, Serialize};
 
 use crate::body::Json;
@@ -76,13 +76,20 @@ pub(crate) async fn cancel(
 }
 
 impl Standing {
-    pub(crate) fn of(turn: &Turn) -> Self {
+    pub(crate) fn of(spine: &Spine, id: TurnId, turn: &Turn) -> Self {
         let is = |stage: Stage| turn.open.iter().any(|open| open.stage == stage);
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
+        let asking = |n: u32| spine.is_asking(EffectId { turn: id, n });
+        // A call whose server waits for the person does not move either.
+        let is_held = turn.open.iter().any(|open| asking(open.n))
+            && turn.open.iter().all(|open| open.stage == Stage::Waiting || asking(open.n));
         if turn.parked.is_some() || is(Stage::InDoubt) {
             Self::Parked
+        } else if is_held {
+            Self::Asking
         } else if turn.is_owed() {
             Self::Running
-        } else if turn.open.iter().any(|open| matches!(open.kind, OpenKind::Approval(_) | OpenKind::Grant(_))) {
+        } else if turn.open.iter().any(|open| asks(&open.kind)) {
             Self::Asking
         } else {
             Self::Waiting
@@ -108,8 +115,12 @@ fn of_task(spine: &Spine, task: &TaskId) -> Option<&'static str> {
     if !queued && !own {
         return None;
     }
-    let standings: BTreeSet<Standing> =
-        spine.turns.values().filter(|turn| tasks.contains(&turn.task)).map(Standing::of).collect();
+    let standings: BTreeSet<Standing> = spine
+        .turns
+        .iter()
+        .filter(|(_, turn)| tasks.contains(&turn.task))
+        .map(|(id, turn)| Standing::of(spine, *id, turn))
+        .collect();
     let status = if standings.contains(&Standing::Running) {
         "running"
     } else if standings.contains(&Standing::Parked) || standings.contains(&Standing::Asking) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{CallResult, EffectClass, Event};
+use polis_domain::{CallResult, EffectClass, Event, Question, Ruling};
 use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
 use serde_json::{Value, json};
 
@@ -86,4 +86,36 @@ async fn a_write_in_doubt_is_settled_by_a_persons_word_only() {
             .count();
         assert_eq!(restarts, usize::from(want == "written"), "nothing is done again unasked");
     }
+}
+
+#[tokio::test]
+async fn a_question_is_listed_with_what_it_wants_and_takes_only_what_answers_it() {
+    let ask = |_: &str, _: &polis_ports::CallContext| CallResult::failed("it is never run");
+    let options = || vec!["red".to_owned(), "blue".to_owned()];
+    let tools = ScriptedTools::new().with("ask_person", EffectClass::Read, ask);
+    let tools = tools.ruled(move |_, question| Ruling::Person(Question::words(question, options())));
+    let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("")), tools).await;
+    let text = Program(vec![Op::Call(vec![("ask_person".into(), "which?".into())])]).text();
+    let task = rig.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].clone();
+    let asked = rig.until(|recorded| matches!(recorded.event, Event::EffectStarted { .. })).await;
+    let id = asked.event.effect().unwrap().to_string();
+    let listed = rig.get("/api/approvals").await.ok();
+    let question = &listed["approvals"][0];
+    assert_eq!((&question["kind"], &question["question"]), (&json!("question"), &json!("which?")));
+    assert_eq!(question["wanted"], json!({ "text": { "options": ["red", "blue"] } }));
+    let task_path = format!("/api/tasks/{}", task.as_str().unwrap());
+    assert_eq!(rig.get(&task_path).await.ok()["status"], json!("needs_person"));
+    let address = format!("/api/approvals/{id}");
+    for (word, problem) in [
+        (json!({ "approved": true }), (400, "bad_answer")),
+        (json!({ "answer": "green" }), (400, "bad_answer")),
+        (json!({ "answer": null }), (400, "bad_answer")),
+        (json!({ "outcome": "cancelled" }), (409, "not_waiting")),
+        (json!({ "outcome": "again" }), (409, "not_waiting")),
+    ] {
+        assert_eq!(rig.post(&address, word.clone()).await.problem(), (problem.0, problem.1.to_owned()), "{word}");
+    }
+    assert_eq!(rig.post("/api/approvals/1.2.3", json!({ "answer": "x" })).await.problem(), (409, "not_open".to_owned()));
+    rig.post(&address, json!({ "answer": "blue" })).await.ok();
+    assert_eq!(answer_of(&rig, &task).await, json!("blue"));
 }

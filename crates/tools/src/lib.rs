@@ -5,6 +5,7 @@
 //! use it: [`Ruled`] says so, from rules.
 
 mod artifacts;
+mod ask_person;
 mod edit_file;
 mod fetch;
 mod fetch_url;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use polis_ports::{Clock, Tool};
 
 pub use artifacts::{GetArtifact, ListArtifacts, PutArtifact};
+pub use ask_person::AskPerson;
 pub use edit_file::EditFile;
 pub use fetch::{Allowed, BadRule, Resolver, SystemResolver};
 pub use fetch_url::FetchUrl;
@@ -58,5 +60,6 @@ pub fn built_ins(workspace: &Workspace, clock: Arc<dyn Clock>) -> Vec<Box<dyn To
         Box::new(PutArtifact::new(workspace.clone())),
         Box::new(GetArtifact),
         Box::new(ListArtifacts),
+        Box::new(AskPerson),
     ]
 }

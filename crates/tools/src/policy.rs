@@ -18,6 +18,9 @@ const BEYOND: &[&str] = &["fetch_url"];
 /// What parts the name of a server from the name of its tool.
 const PARTS: &str = "__";
 
+/// What rules call the words of a model that a server asks for.
+const SAMPLING: &str = "sampling";
+
 /// One rule. What it does not name fits anything; `*` in a pattern stands for any text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
@@ -81,15 +84,21 @@ impl Toolbox for Ruled {
     }
 
     fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
-        match self.rules.iter().find(|rule| rule.fits(tool, arguments, who)) {
-            None => self.usual(tool),
-            Some(Rule { then: Then::Allow, .. }) => Ruling::Allow,
-            Some(Rule { then: Then::Ask, why, .. }) => Ruling::Ask(why.clone()),
-            Some(Rule { then: Then::Deny, why, .. }) if why.is_empty() => {
-                Ruling::Deny("a rule of polis.toml says so".to_owned())
-            }
-            Some(Rule { then: Then::Deny, why, .. }) => Ruling::Deny(why.clone()),
+        let ruled = self.rules.iter().find(|rule| rule.fits(tool, arguments, who)).map(Rule::ruling);
+        // A question to the person needs nobody's word; it can only be denied.
+        match (self.toolbox.ruling(tool, arguments, who), ruled) {
+            (_, Some(denied @ Ruling::Deny(_))) => denied,
+            (question @ Ruling::Person(_), _) => question,
+            (_, ruled) => ruled.unwrap_or_else(|| self.usual(tool)),
         }
+    }
+
+    fn lending(&self, server: &str, who: &Caller<'_>) -> Ruling {
+        let name = format!("{server}{PARTS}{SAMPLING}");
+        // A rule that lets a server's tools be used does not lend it a model unless it says so.
+        let means_it = |rule: &&Rule| rule.tool.is_some() || rule.then == Then::Deny;
+        let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&name, "", who)).map(Rule::ruling);
+        ruled.unwrap_or_else(|| self.toolbox.lending(server, who))
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
@@ -102,6 +111,15 @@ impl Toolbox for Ruled {
 }
 
 impl Rule {
+    fn ruling(&self) -> Ruling {
+        match self.then {
+            Then::Allow => Ruling::Allow,
+            Then::Ask => Ruling::Ask(self.why.clone()),
+            Then::Deny if self.why.is_empty() => Ruling::Deny("a rule of polis.toml says so".to_owned()),
+            Then::Deny => Ruling::Deny(self.why.clone()),
+        }
+    }
+
     fn fits(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> bool {
         let (server, own) = tool.split_once(PARTS).unwrap_or(("", tool));
         let is = |pattern: &Option<String>, text: &str| pattern.as_ref().is_none_or(|pattern| matches(pattern, text));
@@ -137,7 +155,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use polis_domain::{AgentId, RoleId, TaskId};
+    use polis_domain::{AgentId, Question, RoleId, TaskId};
     use serde_json::json;
 
     use super::*;
@@ -165,18 +183,35 @@ mod tests {
             named.map(spec).into()
         }
 
+        fn ruling(&self, tool: &str, _: &str, _: &Caller<'_>) -> Ruling {
+            if tool == "ask_person" { Ruling::Person(Question::words("which?", Vec::new())) } else { Ruling::Allow }
+        }
+
+        fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
+            if server == "trusted" { Ruling::Allow } else { Ruling::Ask(String::new()) }
+        }
+
         async fn call(&self, tool: &str, _: &str, _: &CallContext) -> Result<CallResult, ToolError> {
             Err(ToolError::Unknown(tool.to_owned()))
         }
     }
 
     fn ruling(rules: &[Rule], tool: &str, arguments: &str) -> &'static str {
+        said(rules, |ruled, who| ruled.ruling(tool, arguments, who))
+    }
+
+    fn lending(rules: &[Rule], server: &str) -> &'static str {
+        said(rules, |ruled, who| ruled.lending(server, who))
+    }
+
+    fn said(rules: &[Rule], ask: impl Fn(&Ruled, &Caller<'_>) -> Ruling) -> &'static str {
         let (agent, role, task) = (AgentId::from("scribe1"), RoleId::from("scribe"), TaskId::from("t"));
         let who = Caller { agent: &agent, role: Some(&role), task: &task };
-        match Ruled::new(Arc::new(Tools), rules.to_vec()).ruling(tool, arguments, &who) {
+        match ask(&Ruled::new(Arc::new(Tools), rules.to_vec()), &who) {
             Ruling::Allow | Ruling::Approved => "allow",
             Ruling::Ask(_) => "ask",
             Ruling::Deny(_) => "deny",
+            Ruling::Person(_) => "person",
         }
     }
 
@@ -206,6 +241,25 @@ mod tests {
         assert_eq!(ruling(&rules, "read_file", "{}"), "deny");
         let others = [Rule { role: some("editor"), ..rule("read_file", Then::Deny) }, rule("push", Then::Deny)];
         assert_eq!([ruling(&others, "read_file", "{}"), ruling(&others, "git__push", "{}")], ["allow", "deny"]);
+    }
+
+    #[test]
+    fn a_question_to_the_person_needs_no_word_and_can_only_be_denied() {
+        let with = |then| ruling(&[Rule { tool: some("ask_*"), then, ..Rule::default() }], "ask_person", "{}");
+        assert_eq!(ruling(&[], "ask_person", "{}"), "person");
+        assert_eq!([Then::Allow, Then::Ask, Then::Deny].map(with), ["person", "person", "deny"]);
+    }
+
+    #[test]
+    fn a_model_is_lent_to_servers_that_are_trusted_or_that_a_rule_names_for_it() {
+        let rule = |then| Rule { server: some("git"), then, ..Rule::default() };
+        let named = |then| Rule { tool: some("sampling"), ..rule(then) };
+        assert_eq!(["trusted", "git"].map(|server| lending(&[], server)), ["allow", "ask"]);
+        let with = |rule: Rule| lending(&[rule], "git");
+        assert_eq!([Then::Allow, Then::Ask, Then::Deny].map(|then| with(named(then))), ["allow", "ask", "deny"]);
+        // Rules about all its tools: they do not lend a model, but they can keep it back.
+        assert_eq!([Then::Allow, Then::Deny].map(|then| with(rule(then))), ["ask", "deny"]);
+        assert_eq!(lending(&[named(Then::Deny)], "trusted"), "allow");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::CallResult;
-use polis_ports::{CallContext, Tool, ToolError, ToolSpec, Toolbox};
+use polis_domain::{CallResult, Ruling};
+use polis_ports::{CallContext, Caller, Tool, ToolError, ToolSpec, Toolbox};
 
 /// A fixed set of tools.
 pub struct Workbench {
@@ -37,6 +37,11 @@ impl Workbench {
 impl Toolbox for Workbench {
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.specs.clone()
+    }
+
+    fn ruling(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Ruling {
+        let question = self.tools.get(tool).and_then(|tool| tool.question(arguments));
+        question.map_or(Ruling::Allow, Ruling::Person)
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

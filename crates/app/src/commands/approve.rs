@@ -1,11 +1,14 @@
-//! `polis approve` and `polis deny`: a person's word. Where no server runs, the request is then carried on here.
+//! `polis approve`, `polis deny` and `polis answer`: a person's word. Where no server runs, the request is then carried on here.
 
-use polis_domain::{EffectId, Seq, TurnId};
+use std::io::{IsTerminal, stdin};
 
-use crate::cli::{Agree, Always, Approve, Deny};
+use polis_domain::{EffectId, InquiryId, Seq, TurnId};
+
+use crate::cli::{Agree, Always, Answer, Approve, Deny};
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::follow::{Follow, Show, conclude};
+use crate::lines::Lines;
 use crate::person::{self, Waiting, Word};
 use crate::progress::Progress;
 use crate::trouble::{Exit, Trouble};
@@ -29,7 +32,12 @@ pub(crate) async fn approve(config: &Config, wish: &Approve) -> Result<Exit, Tro
 }
 
 pub(crate) async fn deny(config: &Config, wish: &Deny) -> Result<Exit, Trouble> {
-    say(config, &wish.id, &Word::No(wish.reason.join(" "))).await
+    let word = if wish.cancel { Word::Cancel } else { Word::No(wish.reason.join(" ")) };
+    say(config, &wish.id, &word).await
+}
+
+pub(crate) async fn answer(config: &Config, wish: &Answer) -> Result<Exit, Trouble> {
+    say(config, &wish.id, &Word::Answer(wish.answer.join(" "))).await
 }
 
 async fn say(config: &Config, id: &str, word: &Word) -> Result<Exit, Trouble> {
@@ -64,6 +72,7 @@ async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exi
         if let Some(turn) = turn_of(&waiting.id) {
             progress.knows(turn, waiting.agent_id.clone());
         }
+        let mut lines = stdin().is_terminal().then(Lines::start);
         let mut follow = Follow {
             door: &door,
             events: &mut events,
@@ -72,7 +81,7 @@ async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exi
             from: last,
             show: Show::Progress(None),
             agree: Agree::Ask,
-            lines: None,
+            lines: lines.as_mut(),
             progress,
         };
         let ended = follow.until_it_ends().await?;
@@ -85,5 +94,10 @@ async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exi
 
 fn turn_of(id: &str) -> Option<TurnId> {
     let effect: Result<EffectId, _> = id.parse();
-    effect.map(|effect| effect.turn).or_else(|_| id.parse().map(|seq| TurnId(Seq(seq)))).ok()
+    let inquiry: Result<InquiryId, _> = id.parse();
+    effect
+        .or_else(|_| inquiry.map(|inquiry| inquiry.call))
+        .map(|effect| effect.turn)
+        .or_else(|_| id.parse().map(|seq| TurnId(Seq(seq))))
+        .ok()
 }

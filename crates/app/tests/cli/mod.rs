@@ -12,6 +12,7 @@ mod models;
 mod offline;
 mod person;
 mod policy;
+mod questions;
 mod run;
 mod scaffold;
 mod serve;

@@ -10,7 +10,7 @@ use super::{Draft, Start, budget, message};
 use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
     AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo,
-    Resolution, Ruling, Spent, TurnId,
+    Resolution, Ruling, Spent, TurnId, Verdict, Wanted,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -98,12 +98,8 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
             match &open.kind {
                 OpenKind::Ask(agent) => agents.push(agent.clone()),
                 OpenKind::Unit(thread) => turns.extend(draft.spine.threads.get(thread).and_then(|head| head.turn)),
-                OpenKind::Model(_)
-                | OpenKind::Tool(_)
-                | OpenKind::Approval(_)
-                | OpenKind::Grant(_)
-                | OpenKind::Sleep
-                | OpenKind::Keep => {}
+                OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Approval(_) => {}
+                OpenKind::Question(_) | OpenKind::Grant(_) | OpenKind::Sleep | OpenKind::Keep => {}
             }
         }
     }
@@ -156,9 +152,17 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failur
                 details: Value::Null,
                 call: Some(call),
                 deadline: None,
+                wanted: Wanted::Agreement,
             })
         }
         Ruling::Ask(_) => Ok(Effect::Tool(Call { ruling: Ruling::Approved, ..call })),
+        Ruling::Person(question) => Ok(Effect::Approval {
+            question: question.text,
+            details: Value::Null,
+            call: Some(call),
+            deadline: None,
+            wanted: question.wanted,
+        }),
         ruling @ (Ruling::Allow | Ruling::Approved) => Ok(Effect::Tool(Call { ruling, ..call })),
     }
 }
@@ -216,9 +220,14 @@ pub(super) fn restart(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal
 pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolution) -> Result<(), Refusal> {
     match (open(draft, id)?, resolution) {
         (OpenEffect { kind: OpenKind::Approval(tool), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
+            check_answer(draft, &Wanted::Agreement, &verdict)?;
             if let (Some(tool), Some(always), true) = (tool, verdict.always, verdict.approved) {
                 remember(draft, id, tool.clone(), always);
             }
+            conclude(draft, id, Outcome::Verdict(verdict));
+        }
+        (OpenEffect { kind: OpenKind::Question(wanted), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
+            check_answer(draft, wanted, &verdict)?;
             conclude(draft, id, Outcome::Verdict(verdict));
         }
         (OpenEffect { kind: OpenKind::Grant(scopes), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
@@ -236,8 +245,17 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
     Ok(())
 }
 
+/// Whether a person's word is what was asked for, and not too long.
+pub(super) fn check_answer(draft: &Draft<'_>, wanted: &Wanted, verdict: &Verdict) -> Result<(), Refusal> {
+    message::check_text(draft, &verdict.reason)?;
+    if let Some(answer) = &verdict.answer {
+        message::check_text(draft, &answer.to_string())?;
+    }
+    wanted.check(verdict).map_err(Refusal::BadAnswer)
+}
+
 /// Notes how far a person's word goes.
-fn remember(draft: &mut Draft<'_>, id: EffectId, tool: Arc<str>, always: Always) {
+pub(super) fn remember(draft: &mut Draft<'_>, id: EffectId, tool: Arc<str>, always: Always) {
     let Some(turn) = draft.spine.turns.get(&id.turn) else { return };
     let agent = (always == Always::Agent).then(|| turn.agent.clone());
     let task = (always == Always::Task).then(|| turn.task.clone());
@@ -270,11 +288,11 @@ fn conclude(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
     push(draft, id, Event::EffectEnded { id, outcome, spent: None });
 }
 
-fn push(draft: &mut Draft<'_>, id: EffectId, event: Event) {
+pub(super) fn push(draft: &mut Draft<'_>, id: EffectId, event: Event) {
     let thread = draft.spine.turns.get(&id.turn).map(|turn| turn.thread.clone());
     draft.push(thread.as_ref(), event);
 }
 
-fn open<'a>(draft: &Draft<'a>, id: EffectId) -> Result<&'a OpenEffect, Refusal> {
+pub(super) fn open<'a>(draft: &Draft<'a>, id: EffectId) -> Result<&'a OpenEffect, Refusal> {
     draft.spine.open_effect(id).ok_or(Refusal::NotOpen(id))
 }

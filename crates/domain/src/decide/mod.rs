@@ -6,6 +6,7 @@ mod act;
 mod budget;
 mod cancel;
 mod effect;
+mod inquiry;
 mod message;
 mod org;
 mod turn;
@@ -30,6 +31,8 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Reco
             draft.at = at;
             effect::end(&mut draft, id, outcome, spent)?;
         }
+        (true, Command::Inquire { id, by, inquiry }) => inquiry::inquire(&mut draft, id, by, inquiry)?,
+        (true, Command::Answer { id, answer, spent }) => inquiry::answer(&mut draft, id, answer, spent)?,
         (true, Command::Act { id, acts }) => act::act(&mut draft, id, acts)?,
         (true, Command::Doubt { id }) => effect::doubt(&mut draft, id)?,
         (true, Command::Restart { id }) => effect::restart(&mut draft, id)?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_domain::{
     Act, AgentId, Behaviour, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Outcome, Payload, Recorded, ReplyTo,
-    Role, RoleId, SubThreadPath, Task, Timestamp, Verdict,
+    Role, RoleId, SubThreadPath, Task, Timestamp, Verdict, Wanted,
 };
 use serde_json::{Map, Value};
 
@@ -28,9 +28,24 @@ impl Turn {
     /// Asks a person to agree to something, and waits; for ever unless `patience` is given.
     pub async fn approve(&mut self, question: &str, details: Value, patience: Option<Duration>) -> Result<Verdict, Failure> {
         let deadline = patience.map(|patience| self.after(patience));
-        match self.wait(Effect::Approval { question: question.to_owned(), details, call: None, deadline }).await? {
-            Outcome::Verdict(verdict) => Ok(verdict),
-            _ => self.park_diverged(self.n - 1, "approval").await,
+        self.verdict(question, details, deadline, Wanted::Agreement).await
+    }
+
+    /// Asks a person for words, or for one of `options` where there are any, and waits; for ever unless `patience` is given. One
+    /// who will not answer is a failure `declined`.
+    pub async fn ask_person(
+        &mut self,
+        question: &str,
+        options: &[&str],
+        patience: Option<Duration>,
+    ) -> Result<Arc<str>, Failure> {
+        let deadline = patience.map(|patience| self.after(patience));
+        let wanted = Wanted::Text { options: options.iter().map(|option| (*option).to_owned()).collect() };
+        let verdict = self.verdict(question, Value::Null, deadline, wanted).await?;
+        match verdict.answer {
+            Some(Value::String(text)) if verdict.approved => Ok(text.into()),
+            _ if verdict.reason.is_empty() => Err(Failure::new("declined", "the person did not answer")),
+            _ => Err(Failure::new("declined", format!("the person did not answer: {}", verdict.reason))),
         }
     }
 
@@ -87,6 +102,19 @@ impl Turn {
     /// Makes an agent below this one.
     pub async fn spawn_agent(&mut self, agent: &AgentId, role: &RoleId) -> Result<(), Failure> {
         self.act(vec![Act::Spawn { agent: agent.clone(), role: role.clone() }]).await.map(drop)
+    }
+
+    async fn verdict(
+        &mut self,
+        question: &str,
+        details: Value,
+        deadline: Option<Timestamp>,
+        wanted: Wanted,
+    ) -> Result<Verdict, Failure> {
+        match self.wait(Effect::Approval { question: question.to_owned(), details, call: None, deadline, wanted }).await? {
+            Outcome::Verdict(verdict) => Ok(verdict),
+            _ => self.park_diverged(self.n - 1, "approval").await,
+        }
     }
 
     fn letter(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Letter {

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use polis_domain::{Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Ruling, ToolCall};
-use polis_ports::{CallContext, Caller};
+use polis_domain::{Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Ruling, ToolCall};
+use polis_ports::{CallContext, Caller, ModelRequest};
+use serde_json::Value;
 
-use super::Turn;
+use super::host::{Asker, CallHost};
 use super::journal::Entry;
+use super::{Turn, send};
 use crate::actor::Shared;
 use crate::plant::{Plant, is_planted};
 
@@ -54,18 +56,26 @@ impl Turn {
             return Vec::new();
         }
         let early = self.plant_act(&calls).await;
-        let entries = self.state(calls.iter().cloned().map(Effect::Tool).collect()).await;
+        let mut entries = self.state(calls.iter().cloned().map(Effect::Tool).collect()).await;
         let mut results: Vec<Option<CallResult>> = vec![None; entries.len()];
         let mut running = FuturesUnordered::new();
+        let mut hosts = Vec::new();
+        let mut begin = |worker: Worker| {
+            hosts.push(worker.host.clone());
+            worker
+        };
         let mut doubtful = 0;
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate() {
             match next_step(entry) {
                 Next::Ask => {}
                 Next::Done => {}
-                Next::Perform => running.push(self.worker(entry.id, call).done(place, early.clone())),
+                Next::Perform => {
+                    self.withdraw(entry).await;
+                    running.push(begin(self.worker(entry.id, call)).done(place, early.clone()));
+                }
                 Next::Again => {
                     self.commit(Command::Restart { id: entry.id }).await;
-                    running.push(self.worker(entry.id, call).done(place, None));
+                    running.push(begin(self.worker(entry.id, call)).done(place, None));
                 }
                 Next::Doubt => {
                     self.commit(Command::Doubt { id: entry.id }).await;
@@ -82,20 +92,29 @@ impl Turn {
             let (place, result) = tokio::select! {
                 biased;
                 Some(done) = running.next() => done,
-                event = self.news.next(|event| entries.iter().any(|entry| entry.is_about(event))), if doubtful > 0 => {
+                event = self.news.next(|event| entries.iter().any(|entry| entry.is_about(event))) => {
                     let Some(place) = entries.iter().position(|entry| entry.is_about(&event)) else { continue };
+                    if let Event::CallAnswered { id, .. } = &event.event {
+                        hosts.iter().filter(|host| host.call() == id.call).for_each(|host| host.deliver(&event.event));
+                        continue;
+                    }
+                    if asked.contains(&place) {
+                        entries[place].events.push(event);
+                        continue;
+                    }
                     doubtful -= 1;
                     let id = entries[place].id;
                     if matches!(event.event, Event::EffectCleared { .. }) {
                         self.commit(Command::Restart { id }).await;
-                        running.push(self.worker(id, &calls[place]).done(place, None));
+                        let worker = self.worker(id, &calls[place]);
+                        hosts.push(worker.host.clone());
+                        running.push(worker.done(place, None));
                     } else {
                         self.place().await;
                         results[place] = self.result(&Entry::new(id, [event])).map(result_of);
                     }
                     continue;
                 }
-                else => std::future::pending().await,
             };
             self.report(entries[place].id, Outcome::Result(result.clone()), None).await;
             results[place] = Some(result);
@@ -109,6 +128,13 @@ impl Turn {
     /// Waits for a person's word about a call, and makes it as they said: with their arguments where they gave others.
     async fn call_if_agreed(&mut self, entry: &Entry, mut call: Call) -> CallResult {
         match self.hear(std::slice::from_ref(entry)).await.pop() {
+            // What the person says is the result; nothing is run.
+            Some(Ok(Outcome::Verdict(verdict))) if entry.wants_words() => match verdict.answer {
+                Some(Value::String(text)) if verdict.approved => CallResult::good(text),
+                Some(other) if verdict.approved => CallResult::good(other.to_string()),
+                _ if verdict.reason.is_empty() => refused("the person did not answer"),
+                _ => refused(&format!("the person did not answer: {}", verdict.reason)),
+            },
             Some(Ok(Outcome::Verdict(verdict))) if verdict.approved => {
                 call.arguments = verdict.arguments.unwrap_or(call.arguments);
                 call.ruling = Ruling::Approved;
@@ -122,8 +148,25 @@ impl Turn {
         }
     }
 
+    /// What the call asked in an earlier run is void: whoever asked is gone.
+    async fn withdraw(&self, entry: &Entry) {
+        for id in entry.unanswered() {
+            // It may have been answered just now, which is as good.
+            let _ = send(&self.seat.shared, Command::Answer { id, answer: Answer::void(), spent: None }).await.await;
+        }
+    }
+
     fn worker(&self, id: EffectId, call: &Call) -> Worker {
+        let asker = Asker {
+            call: id,
+            agent: self.seat.agent.clone(),
+            role: self.role().map(|role| role.id.clone()),
+            task: self.task.id.clone(),
+            models: self.models(&ModelRequest::default()),
+        };
+        let host = Arc::new(CallHost::new(self.seat.shared.clone(), asker));
         Worker {
+            host: host.clone(),
             call: call.clone(),
             shared: self.seat.shared.clone(),
             context: CallContext {
@@ -133,6 +176,7 @@ impl Turn {
                 thread: self.seat.thread.clone(),
                 task: self.task.id.clone(),
                 artifacts: self.shelf(),
+                host: Some(host),
             },
         }
     }
@@ -189,6 +233,7 @@ fn refused(message: &str) -> CallResult {
 
 /// Does one call.
 struct Worker {
+    host: Arc<CallHost>,
     call: Call,
     shared: Arc<Shared>,
     context: CallContext,
@@ -206,6 +251,14 @@ impl Worker {
             Some(result) => result,
             None => self.act().await,
         };
+        self.host.close();
+        self.host.quiet().await;
         (place, result)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.host.close();
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Attempt, Effect, EffectId, Event, Failure, Leave, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId};
+use polis_domain::{
+    Attempt, Effect, EffectId, Event, Failure, InquiryId, Leave, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId, Wanted,
+};
 use polis_ports::{Log, LogError, ThreadRange};
 
 /// The effects of earlier runs that this run has not asked for yet.
@@ -83,6 +85,11 @@ impl Entry {
         matches!(self.stated(), Some((Effect::Approval { .. }, _)))
     }
 
+    /// Whether the person is asked for words instead of a call.
+    pub(super) fn wants_words(&self) -> bool {
+        matches!(self.stated(), Some((Effect::Approval { wanted, .. }, _)) if *wanted != Wanted::Agreement)
+    }
+
     /// When the next attempt is due, after one in vain: a restart does not shorten the wait.
     pub(super) fn rests_until(&self) -> Option<Timestamp> {
         match self.last().map(|last| (&last.event, last.at)) {
@@ -117,8 +124,23 @@ impl Entry {
         }
     }
 
+    /// The last event of the effect itself; what a running call asked stands beside it.
     pub(super) fn last(&self) -> Option<&Arc<Recorded>> {
-        self.events.last()
+        let beside = |event: &Event| matches!(event, Event::CallInquired { .. } | Event::CallAnswered { .. });
+        self.events.iter().rfind(|recorded| !beside(&recorded.event))
+    }
+
+    /// What a call asked in an earlier run and nobody has answered.
+    pub(super) fn unanswered(&self) -> Vec<InquiryId> {
+        let mut open = Vec::new();
+        for recorded in &self.events {
+            match &recorded.event {
+                Event::CallInquired { id, .. } => open.push(InquiryId { call: *id, seq: recorded.seq }),
+                Event::CallAnswered { id, .. } => open.retain(|asked| asked != id),
+                _ => {}
+            }
+        }
+        open
     }
 
     /// Whether this is what the handler asks for now. A refusal says nothing of what was asked, so it agrees.

@@ -7,6 +7,7 @@
 mod artifacts;
 mod ask;
 mod call;
+mod host;
 mod journal;
 mod model;
 mod phases;

@@ -56,7 +56,7 @@ impl Turn {
 
     /// The models to ask, in this order: those of the request, of the role, of the society. Without any choice it is the one
     /// that the model port takes by itself.
-    fn models(&self, request: &ModelRequest) -> Vec<Arc<str>> {
+    pub(super) fn models(&self, request: &ModelRequest) -> Vec<Arc<str>> {
         if !request.model.is_empty() {
             return vec![request.model.clone()];
         }

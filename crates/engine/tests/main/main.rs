@@ -5,6 +5,7 @@ mod agents;
 mod artifacts;
 mod bed;
 mod models;
+mod person;
 mod phases;
 mod policy;
 mod society;

@@ -11,9 +11,11 @@ use rmcp::model::{
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::json;
+use tokio::time::{Instant, sleep_until};
 
 use super::ear::Ear;
 use super::render::rendered;
+use super::under_way::UnderWay;
 
 /// A server that reports progress may take this many times longer than one that is silent.
 const PATIENCE: u32 = 10;
@@ -41,14 +43,15 @@ pub(super) async fn call(
     timeout: Duration,
     context: &CallContext,
 ) -> Result<CallResult, Failed> {
+    let begun = ear.calls.begin(context);
     let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     for _ in 0..MAX_ROUNDS {
-        match once(peer, params.clone(), timeout, context).await.map_err(|error| failed(error, timeout))? {
+        match once(peer, params.clone(), timeout, &begun.call).await.map_err(|error| failed(error, timeout))? {
             ServerResult::CallToolResult(result) => return Ok(rendered(tool, &result, &*context.artifacts.store).await),
             ServerResult::InputRequiredResult(wanted) => {
                 let mut answers = InputResponses::new();
                 for (key, request) in wanted.input_requests.unwrap_or_default() {
-                    let answer = ear.answer(request).await;
+                    let answer = ear.answer(&begun.call, request).await;
                     answers.insert(key, answer.map_err(|error| Failed::Refused(error.message.into_owned()))?);
                 }
                 params = params.with_input_responses(answers);
@@ -64,18 +67,44 @@ async fn once(
     peer: &Peer<RoleClient>,
     params: CallToolRequestParams,
     timeout: Duration,
-    context: &CallContext,
+    call: &UnderWay,
 ) -> Result<ServerResult, ServiceError> {
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-    let options = PeerRequestOptions::with_timeout(timeout)
-        .reset_timeout_on_progress()
-        .with_max_total_timeout(timeout * PATIENCE)
-        .with_meta(meta(context));
+    let options = PeerRequestOptions::no_options().with_meta(meta(&call.context));
     let handle = peer.send_request_with_option(request, options).await?;
     let mut unanswered = Unanswered { peer, id: Some(handle.id.clone()) };
-    let answer = handle.await_response().await;
-    unanswered.id = None;
-    answer
+    call.known_as(handle.progress_token.clone());
+    let answer = in_time(call, timeout, handle.await_response()).await;
+    let id = unanswered.id.take();
+    match answer {
+        Ok(answer) => answer,
+        Err(late) => {
+            let _ = tokio::time::timeout(FAREWELL, peer.notify_cancelled(farewell(id))).await;
+            Err(late)
+        }
+    }
+}
+
+fn farewell(id: Option<RequestId>) -> CancelledNotificationParam {
+    CancelledNotificationParam::new(id, Some("nobody waits for it any more".to_owned()))
+}
+
+/// Waits while the server shows signs of life, but not for ever. The time that it waits for us does not count.
+async fn in_time<T>(call: &UnderWay, timeout: Duration, answer: impl Future<Output = T>) -> Result<T, ServiceError> {
+    let mut answer = std::pin::pin!(answer);
+    let (mut silent, mut latest) = (Instant::now() + timeout, Instant::now() + timeout * PATIENCE);
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut answer => return Ok(answer),
+            () = call.sign.notified() => silent = Instant::now() + timeout,
+            () = sleep_until(silent.min(latest)) => match (call.is_asking(), latest <= silent) {
+                (true, _) => (silent, latest) = (silent + timeout, latest + timeout),
+                (false, true) => return Err(ServiceError::Timeout { timeout: timeout * PATIENCE }),
+                (false, false) => return Err(ServiceError::Timeout { timeout }),
+            },
+        }
+    }
 }
 
 /// On whose behalf the call is made, for servers that want to know, and the key by which they can tell a repetition.
@@ -120,8 +149,7 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
         let peer = self.peer.clone();
-        let told = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".to_owned()));
         // Nothing depends on it, and it ends by itself.
-        runtime.spawn(async move { tokio::time::timeout(FAREWELL, peer.notify_cancelled(told)).await });
+        runtime.spawn(async move { tokio::time::timeout(FAREWELL, peer.notify_cancelled(farewell(Some(id)))).await });
     }
 }

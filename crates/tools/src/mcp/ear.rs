@@ -7,31 +7,33 @@ use std::sync::Arc;
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ErrorCode, Implementation, InputRequest, ListRootsResult, LoggingMessageNotificationParam, Root,
+    ErrorCode, Implementation, InputRequest, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam, Root,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::asked::Asked;
+use super::asked;
+use super::under_way::{Calls, UnderWay};
 
 /// One server's.
 #[derive(Clone)]
 pub(super) struct Ear {
     pub(super) server: Arc<str>,
     pub(super) roots: Arc<[PathBuf]>,
-    pub(super) asked: Arc<dyn Asked>,
+    /// What it has to do for us just now.
+    pub(super) calls: Arc<Calls>,
     /// Its tools are no longer those that it listed.
     pub(super) changed: Arc<Notify>,
 }
 
 impl Ear {
     /// Answers what a server needs to know before it goes on with a call.
-    pub(super) async fn answer(&self, request: InputRequest) -> Result<Value, ErrorData> {
+    pub(super) async fn answer(&self, call: &UnderWay, request: InputRequest) -> Result<Value, ErrorData> {
         let answer = match request {
-            InputRequest::CreateMessage(request) => serde_json::to_value(self.sample(request.params).await?),
-            InputRequest::Elicitation(request) => serde_json::to_value(self.elicit(request.params).await),
+            InputRequest::CreateMessage(request) => serde_json::to_value(self.sample(call, request.params).await?),
+            InputRequest::Elicitation(request) => serde_json::to_value(self.elicit(call, request.params).await?),
             InputRequest::ListRoots(_) => serde_json::to_value(self.roots()),
             _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not known here", None)),
         };
@@ -46,34 +48,41 @@ impl Ear {
         ListRootsResult::new(self.roots.iter().map(root).collect())
     }
 
-    async fn sample(&self, request: CreateMessageRequestParams) -> Result<CreateMessageResult, ErrorData> {
-        let no = |why: String| ErrorData::new(ErrorCode::INVALID_REQUEST, why, None);
-        let request = serde_json::to_value(request).map_err(|error| no(error.to_string()))?;
-        let answer = self.asked.sample(&self.server, request).await.map_err(no)?;
-        serde_json::from_value(answer).map_err(|error| no(error.to_string()))
+    async fn sample(&self, call: &UnderWay, params: CreateMessageRequestParams) -> Result<CreateMessageResult, ErrorData> {
+        let request = asked::request(&params).map_err(no)?;
+        match call.ask(|host| async move { host.ask_model(&self.server, request).await }).await {
+            Some(Ok(reply)) => Ok(asked::sampled(&params, reply)),
+            Some(Err(failure)) => Err(no(failure.to_string())),
+            None => Err(no("nobody lends a model for this call".to_owned())),
+        }
     }
 
-    async fn elicit(&self, request: ElicitRequestParams) -> ElicitResult {
-        let answer = match serde_json::to_value(request) {
-            Ok(request) => self.asked.elicit(&self.server, request).await,
-            Err(_) => None,
-        };
-        match answer {
-            Some(content) => ElicitResult::new(ElicitationAction::Accept).with_content(content),
-            None => ElicitResult::new(ElicitationAction::Decline),
-        }
+    async fn elicit(&self, call: &UnderWay, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
+        let question = asked::question(&self.server, params).map_err(no)?;
+        let said = call.ask(|host| async move { host.ask_person(&self.server, question).await }).await;
+        Ok(asked::said(said.flatten()))
+    }
+}
+
+fn no(why: String) -> ErrorData {
+    ErrorData::new(ErrorCode::INVALID_REQUEST, why, None)
+}
+
+/// Gives up what the server no longer waits for.
+async fn unless_cancelled<T>(
+    context: &RequestContext<RoleClient>,
+    answer: impl Future<Output = Result<T, ErrorData>>,
+) -> Result<T, ErrorData> {
+    tokio::select! {
+        biased;
+        () = context.ct.cancelled() => Err(no("nobody waits for it any more".to_owned())),
+        answer = answer => answer,
     }
 }
 
 impl ClientHandler for Ear {
     fn get_info(&self) -> ClientConfig {
-        let mut offered = json!({ "roots": {} });
-        if self.asked.lends_models() {
-            offered["sampling"] = json!({});
-        }
-        if self.asked.asks_the_person() {
-            offered["elicitation"] = json!({ "form": {} });
-        }
+        let offered = json!({ "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} } });
         let capabilities = serde_json::from_value::<ClientCapabilities>(offered).unwrap_or_default();
         ClientConfig::new(capabilities, Implementation::new("polis", env!("CARGO_PKG_VERSION")))
     }
@@ -81,17 +90,19 @@ impl ClientHandler for Ear {
     async fn create_message(
         &self,
         params: CreateMessageRequestParams,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        self.sample(params).await
+        let call = self.calls.caller().map_err(no)?;
+        unless_cancelled(&context, self.sample(&call, params)).await
     }
 
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        Ok(self.elicit(request).await)
+        let call = self.calls.caller().map_err(no)?;
+        unless_cancelled(&context, self.elicit(&call, request)).await
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
@@ -100,6 +111,10 @@ impl ClientHandler for Ear {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.calls.progress(&params.progress_token);
     }
 
     async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {

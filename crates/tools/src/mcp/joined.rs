@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use polis_domain::CallResult;
-use polis_ports::{CallContext, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_domain::{CallResult, Ruling};
+use polis_ports::{CallContext, Caller, ToolError, ToolServer, ToolSpec, Toolbox};
 
 use super::servers::McpServers;
 
@@ -40,6 +40,17 @@ impl Toolbox for JoinedTools {
         let tools: Arc<[ToolSpec]> = own.iter().chain(new).cloned().collect();
         *told = Some((version, tools.clone()));
         tools
+    }
+
+    fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
+        if self.own.tools().iter().any(|spec| &*spec.name == tool) {
+            return self.own.ruling(tool, arguments, who);
+        }
+        self.servers.ruling(tool, arguments, who)
+    }
+
+    fn lending(&self, server: &str, who: &Caller<'_>) -> Ruling {
+        self.servers.lending(server, who)
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -17,9 +17,9 @@ mod server;
 mod servers;
 mod settings;
 mod tools;
+mod under_way;
 mod watched;
 
-pub use asked::{Asked, Declines};
 pub use joined::JoinedTools;
 pub use listing::{Prompt, Resource};
 pub use servers::{McpError, McpOptions, McpServers};

@@ -81,7 +81,7 @@ impl Server {
         let ear = Ear {
             server: settings.name.as_str().into(),
             roots: options.roots.clone().into(),
-            asked: options.asked.clone(),
+            calls: Arc::default(),
             changed: Arc::new(Notify::new()),
         };
         let state = if settings.enabled { State::Starting } else { State::Off };

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::CallResult;
-use polis_ports::{CallContext, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_domain::{CallResult, Ruling};
+use polis_ports::{CallContext, Caller, ToolError, ToolServer, ToolSpec, Toolbox};
 use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::asked::{Asked, Declines};
 use super::listing::{List, Prompt, Resource, entries};
 use super::render;
 use super::server::{Server, State};
@@ -26,8 +25,6 @@ use crate::results::{arguments, failed};
 pub struct McpOptions {
     /// The folders that servers are told about.
     pub roots: Vec<PathBuf>,
-    /// Who answers what servers ask.
-    pub asked: Arc<dyn Asked>,
     /// How long a server may take to be ready.
     pub start_timeout: Duration,
     /// How long a server may take to show that it lives when a call was waited for in vain.
@@ -42,7 +39,6 @@ impl Default for McpOptions {
     fn default() -> Self {
         Self {
             roots: Vec::new(),
-            asked: Arc::new(Declines),
             // Enough for a package that is fetched first.
             start_timeout: Duration::from_secs(120),
             pulse: Duration::from_secs(10),
@@ -197,6 +193,13 @@ impl Toolbox for McpServers {
         let connections = self.servers.iter().filter_map(|server| server.connection().ok());
         let specs = connections.flat_map(|it| it.tools.iter().map(|found| found.spec.clone()).collect::<Vec<_>>());
         specs.filter(|spec| names.insert(spec.name.clone())).collect()
+    }
+
+    fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
+        match self.server(server) {
+            Ok(server) if server.settings.trusted => Ruling::Allow,
+            _ => Ruling::Ask("It is not marked as trusted.".to_owned()),
+        }
     }
 
     async fn call(&self, tool: &str, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -43,6 +43,7 @@ impl Clock for Stopped {
 
 pub(crate) fn context() -> CallContext {
     CallContext {
+        host: None,
         society: SocietyId::from("main"),
         effect: EffectId { turn: TurnId(Seq(1)), n: 0 },
         agent: AgentId::root(),

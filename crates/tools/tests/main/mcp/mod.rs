@@ -1,6 +1,7 @@
 //! MCP servers: one of ours that behaves as badly as it is told to, and those of others.
 
 mod actor;
+mod asking;
 mod bad;
 mod calls;
 mod others;

@@ -10,11 +10,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use polis_domain::EffectClass;
+use polis_domain::{EffectClass, Verdict, Wanted};
 use polis_ports::{ServerState, Toolbox};
 use polis_tools::mcp::{McpOptions, McpServers, Reach, ServerSettings};
 use serde_json::{Value, json};
 
+use super::asking::{answering, hosted};
 use super::{bad, good, names, until};
 
 /// Names the folder with the packages.
@@ -39,6 +40,7 @@ async fn servers_of_others_are_used_over_stdio_and_http() {
         let servers = open(folder, work.path(), &remote).await;
         for server in ["everything", "remote"] {
             everything_works(&servers, server, work.path()).await;
+            it_asks_the_person_and_a_model(&servers, server).await;
         }
         files_are_read_and_written_where_it_is_allowed(&servers, work.path()).await;
         memory_remembers(&servers).await;
@@ -99,6 +101,31 @@ async fn everything_works(servers: &McpServers, server: &str, work: &Path) {
     assert!(prompts.iter().any(|prompt| prompt.name == "simple-prompt"), "{prompts:?}");
     let filled = servers.prompt(server, "simple-prompt", Default::default()).await.unwrap();
     assert!(filled[0]["content"]["text"].is_string(), "{filled}");
+}
+
+async fn it_asks_the_person_and_a_model(servers: &McpServers, server: &str) {
+    let tool = |name: &str| format!("{server}__{name}");
+    until("it knows what we can do", || names(servers).contains(&tool("trigger-elicitation-request"))).await;
+    let filled = Verdict { answer: Some(json!({ "name": "Ada", "check": true, "integer": 42 })), ..Verdict::yes() };
+    for (verdict, told) in [(Some(filled), "Ada"), (Some(Verdict::no("private")), "declined"), (None, "cancel")] {
+        let host = answering(verdict);
+        let result = servers.call(&tool("trigger-elicitation-request"), "{}", &hosted(&host)).await.unwrap();
+        assert!(!result.is_error && result.content.contains(told), "{}", result.content);
+        let asked = host.asked.lock().unwrap();
+        let Wanted::Form { schema } = &asked[0].1.wanted else { panic!("{asked:?}") };
+        assert!(schema["properties"]["name"]["type"] == "string" && asked[0].0 == server, "{asked:?}");
+        // What a person says is checked against the form of a server that we did not write.
+        let fits = |answer: Value| asked[0].1.wanted.check(&Verdict { answer: Some(answer), ..Verdict::yes() }).is_ok();
+        assert!(fits(json!({ "name": "Ada", "email": "ada@b.example" })), "{schema}");
+        assert!(!fits(json!({ "check": true })) && !fits(json!({ "name": "Ada", "email": "nobody" })), "{schema}");
+    }
+    let host = answering(Some(Verdict::yes()));
+    let visit = json!({ "url": "https://a.example/in", "message": "sign in" }).to_string();
+    servers.call(&tool("trigger-url-elicitation"), &visit, &hosted(&host)).await.unwrap();
+    assert_eq!(host.asked.lock().unwrap()[0].1.wanted, Wanted::Visit { url: "https://a.example/in".to_owned() });
+    let arguments = json!({ "prompt": "a word, please", "maxTokens": 20 }).to_string();
+    let result = servers.call(&tool("trigger-sampling-request"), &arguments, &hosted(&host)).await.unwrap();
+    assert!(result.content.contains("said to") && result.content.contains("a word, please"), "{}", result.content);
 }
 
 async fn files_are_read_and_written_where_it_is_allowed(servers: &McpServers, work: &Path) {

@@ -1,0 +1,65 @@
+//! What running calls ask: of the person, and of models within the budgets of whoever calls.
+
+use serde_json::json;
+
+use super::budget::{self, Told};
+use super::{Draft, effect};
+use crate::spine::{OpenEffect, OpenKind, Stage};
+use crate::{Answer, EffectId, Event, Inquiry, InquiryId, Level, OpenInquiry, Question, Refusal, Ruling, Spent};
+
+/// A running call asks for something.
+pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<str>, inquiry: Inquiry) -> Result<(), Refusal> {
+    let turn = draft.turn(id.turn)?;
+    if !matches!(effect::open(draft, id)?, OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(_), .. }) {
+        return Err(Refusal::NotWaiting(id));
+    }
+    let limit = draft.spine.limits.open_effects;
+    if draft.spine.inquiries.keys().filter(|inquiry| inquiry.call == id).count() >= limit {
+        return Err(Refusal::TooManyEffects { limit });
+    }
+    let (inquiry, leave) = match inquiry {
+        inquiry @ Inquiry::Person { .. } => (inquiry, None),
+        Inquiry::Model { model, request, prompt, reserve, about, ruling } => match ruling {
+            Ruling::Deny(why) => return Err(Refusal::Denied { what: about, why }),
+            Ruling::Ask(why) if !draft.spine.is_allowed(&about, &turn.agent, &turn.task) => {
+                let text = format!("May the server `{by}` ask a model, on account of {}? {why}", turn.agent);
+                let question = Question { text: text.trim_end().to_owned(), wanted: crate::Wanted::Agreement };
+                let details = json!({ "prompt": prompt, "tokens": reserve.tokens });
+                (Inquiry::Person { question, details, about: Some(about) }, None)
+            }
+            ruling => {
+                budget::check_call(draft, reserve)?;
+                let leave = match budget::leave(draft, turn, reserve) {
+                    Told::May(leave) => leave,
+                    Told::Ask(lacking) => return Err(Refusal::UsedUp(lacking.iter().map(Level::to_string).collect())),
+                    Told::Later => return Err(Refusal::BudgetBusy),
+                };
+                (Inquiry::Model { model, request, prompt, reserve, about, ruling }, leave)
+            }
+        },
+    };
+    if let Inquiry::Person { question, .. } = &inquiry {
+        super::message::check_text(draft, &question.text)?;
+    }
+    effect::push(draft, id, Event::CallInquired { id, by, inquiry, leave });
+    Ok(())
+}
+
+/// The person or a model answers, or nobody waits any more.
+pub(super) fn answer(draft: &mut Draft<'_>, id: InquiryId, answer: Answer, spent: Option<Spent>) -> Result<(), Refusal> {
+    let open = draft.spine.inquiries.get(&id).ok_or(Refusal::NotAsked(id))?;
+    match (open, &answer) {
+        (OpenInquiry::Person { wanted, about }, Answer::Verdict(verdict)) => {
+            effect::check_answer(draft, wanted, verdict)?;
+            if let (Some(about), Some(always), true) = (about, verdict.always, verdict.approved) {
+                effect::remember(draft, id.call, about.clone(), always);
+            }
+        }
+        (OpenInquiry::Person { .. }, Answer::Cancelled | Answer::Failed(_))
+        | (OpenInquiry::Model(_), Answer::Reply(_) | Answer::Failed(_)) => {}
+        _ => return Err(Refusal::NotWaiting(id.call)),
+    }
+    let spent = spent.filter(|_| matches!(open, OpenInquiry::Model(_)));
+    effect::push(draft, id.call, Event::CallAnswered { id, answer, spent });
+    Ok(())
+}

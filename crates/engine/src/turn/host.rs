@@ -1,0 +1,346 @@
+//! What a running call may ask: the person, or a model within the budgets of whoever calls. Asked and answered stand in the log
+//! beside the call; a question whose call is over is void.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use polis_domain::{
+    AgentId, Answer, Command, EffectId, Event, Failure, Inquiry, InquiryId, Leave, Question, Recorded, Reply, RoleId, Ruling,
+    Seq, Spent, TaskId, Timestamp, Usage, Verdict,
+};
+use polis_ports::{Caller, ChatMessage, Collector, Delta, Host, ModelError, ModelRequest, estimate_tokens};
+use tokio::sync::{Notify, oneshot};
+
+use super::send;
+use crate::actor::{Mail, Shared};
+
+/// Most times that one call may ask.
+const MAX_INQUIRIES: u32 = 32;
+
+/// Most tokens of one answer of a model to a call.
+const MAX_REPLY_TOKENS: u32 = 4_096;
+
+/// Longest end of a prompt that is kept and shown, in characters.
+const MAX_PROMPT_CHARS: usize = 2_000;
+
+/// How long to wait before a budget that is busy is looked at again.
+const BUSY_MS: u64 = 1_000;
+
+/// On whose behalf a call asks.
+pub(super) struct Asker {
+    pub(super) call: EffectId,
+    pub(super) agent: AgentId,
+    pub(super) role: Option<RoleId>,
+    pub(super) task: TaskId,
+    /// The models of whoever calls.
+    pub(super) models: Vec<Arc<str>>,
+}
+
+/// Answers one call.
+pub(super) struct CallHost {
+    shared: Arc<Shared>,
+    asker: Asker,
+    state: Mutex<State>,
+    /// A model has been heard to the end.
+    heard: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: HashMap<Seq, oneshot::Sender<Answer>>,
+    /// Answers that came before anybody waited for them.
+    early: HashMap<Seq, Answer>,
+    asked: u32,
+    /// Models that are being asked.
+    samples: usize,
+    /// The call is over.
+    is_closed: bool,
+}
+
+impl CallHost {
+    pub(super) fn new(shared: Arc<Shared>, asker: Asker) -> Self {
+        Self { shared, asker, state: Mutex::default(), heard: Notify::new() }
+    }
+
+    pub(super) fn call(&self) -> EffectId {
+        self.asker.call
+    }
+
+    /// Takes in what the log says a person has answered.
+    pub(super) fn deliver(&self, event: &Event) {
+        let Event::CallAnswered { id, answer, .. } = event else { return };
+        let mut state = self.state();
+        match state.waiting.remove(&id.seq) {
+            // Whoever waited may have gone.
+            Some(waiting) => drop(waiting.send(answer.clone())),
+            None if !state.is_closed => drop(state.early.insert(id.seq, answer.clone())),
+            None => {}
+        }
+    }
+
+    /// Takes nothing in any more; whoever waits for the person hears that nobody will answer.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        state.waiting.clear();
+    }
+
+    /// Waits until no model is asked any more, so that what it cost stands in the log before the call's result.
+    pub(super) async fn quiet(&self) {
+        while self.state().samples > 0 {
+            self.heard.notified().await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// States an inquiry, or hears why it may not be.
+    async fn inquire(&self, by: &str, inquiry: Inquiry) -> Result<(Asked<'_>, Arc<Recorded>), Failure> {
+        {
+            let mut state = self.state();
+            if state.is_closed {
+                return Err(over());
+            }
+            state.asked += 1;
+            if state.asked > MAX_INQUIRIES {
+                let message = format!("one call may ask {MAX_INQUIRIES} times and no more");
+                return Err(Failure::new("too_many_questions", message));
+            }
+        }
+        let command = Command::Inquire { id: self.asker.call, by: by.into(), inquiry };
+        let events = match send(&self.shared, command).await.await {
+            Ok(Ok(events)) => events,
+            Ok(Err(rejected)) => return Err(Failure::new(rejected.code(), rejected.to_string())),
+            Err(_) => return Err(over()),
+        };
+        let event = events.into_iter().next().ok_or_else(over)?;
+        let id = InquiryId { call: self.asker.call, seq: event.seq };
+        Ok((Asked { host: self, id, spent: None, is_answered: false }, event))
+    }
+
+    /// What can be asked of a model, within limits; and what it can cost at most.
+    fn limited(&self, mut request: ModelRequest) -> (ModelRequest, Spent) {
+        request.max_tokens = Some(request.max_tokens.unwrap_or(MAX_REPLY_TOKENS).min(MAX_REPLY_TOKENS));
+        request.model = self.asker.models.first().cloned().unwrap_or_default();
+        request.asker = self.asker.agent.as_str().into();
+        request.tools = Arc::default();
+        let guess = Spent::from(self.shared.ports.model.estimate(&request));
+        let more = |guess: u64| guess.saturating_add(guess / 4);
+        let reserve = Spent { requests: 1, tokens: more(guess.tokens), cost_nanos: more(guess.cost_nanos), ..guess };
+        (request, reserve)
+    }
+
+    /// Asks each model once until one answers. What it cost is in the log before the answer is used.
+    async fn think(&self, mut asked: Asked<'_>, request: ModelRequest, leave: Option<&Leave>) -> Result<Reply, Failure> {
+        let mut failure = Failure::new("no_model", "there is no model to ask");
+        let models = if self.asker.models.is_empty() { vec![Arc::default()] } else { self.asker.models.clone() };
+        for model in models {
+            let request = ModelRequest { model, ..request.clone() };
+            let (tried, spent) = self.attempt(&mut asked, request, leave).await;
+            asked.spent = Some(spent);
+            match tried {
+                Ok(reply) => return asked.report(Answer::Reply(reply.clone())).await.map(|()| reply),
+                Err(error) => failure = Failure::new(error.code(), error.to_string()),
+            }
+        }
+        asked.report(Answer::Failed(failure.clone())).await?;
+        Err(failure)
+    }
+
+    /// Asks once. Nobody is told of pieces: these are not the agent's words.
+    async fn attempt(
+        &self,
+        asked: &mut Asked<'_>,
+        request: ModelRequest,
+        leave: Option<&Leave>,
+    ) -> (Result<Reply, ModelError>, Spent) {
+        let clock = &self.shared.ports.clock;
+        let (began, before) = (clock.now(), asked.spent.unwrap_or_default());
+        // If nobody waits for the end of it, it was asked all the same.
+        asked.spent = Some(before.plus(Spent::request(Usage::default(), 0)));
+        let mut used = Usage::default();
+        let whole = async {
+            let mut stream = self.shared.ports.model.stream(request.clone()).await?;
+            let mut collector = Collector::default();
+            while let Some(delta) = stream.next().await {
+                let delta = delta?;
+                if let Delta::Usage(usage) = &delta {
+                    used = *usage;
+                    asked.spent = Some(before.plus(Spent::request(used, 0)));
+                }
+                collector.push(delta);
+            }
+            collector.finish()
+        };
+        let mut reply = match leave.and_then(|leave| leave.time_ms) {
+            None => whole.await,
+            Some(ms) => tokio::select! {
+                biased;
+                reply = whole => reply,
+                () = clock.sleep_until(Timestamp(began.0.saturating_add(ms))) => {
+                    Err(ModelError::Cut { reason: format!("no whole reply within {ms} ms") })
+                }
+            },
+        };
+        if let Ok(reply) = &mut reply {
+            if reply.usage == Usage::default() {
+                let written = u32::try_from(estimate_tokens(&reply.text)).unwrap_or(u32::MAX);
+                reply.usage = self.shared.ports.model.estimate(&ModelRequest { max_tokens: Some(written), ..request });
+            }
+            used = reply.usage;
+        }
+        let took = clock.now().0.saturating_sub(began.0);
+        (reply, before.plus(Spent::request(used, took)))
+    }
+}
+
+#[async_trait]
+impl Host for CallHost {
+    async fn ask_person(&self, by: &str, question: Question) -> Option<Verdict> {
+        let inquiry = Inquiry::Person { question, details: serde_json::Value::Null, about: None };
+        match self.inquire(by, inquiry).await {
+            Ok((asked, _)) => asked.verdict().await,
+            Err(failure) => {
+                tracing::warn!(call = %self.asker.call, server = by, %failure, "a server could not ask the person");
+                None
+            }
+        }
+    }
+
+    async fn ask_model(&self, by: &str, request: ModelRequest) -> Result<Reply, Failure> {
+        let _sample = Sample::begin(self);
+        let Asker { agent, role, task, .. } = &self.asker;
+        let mut ruling = self.shared.ports.toolbox.lending(by, &Caller { agent, role: role.as_ref(), task });
+        let (request, reserve) = self.limited(request);
+        loop {
+            let inquiry = Inquiry::Model {
+                model: request.model.clone(),
+                request: request.digest(),
+                prompt: end_of(&request),
+                reserve,
+                about: format!("{by}/sampling").into(),
+                ruling: ruling.clone(),
+            };
+            let (asked, event) = match self.inquire(by, inquiry).await {
+                Ok(stated) => stated,
+                Err(failure) if &*failure.code == "budget_busy" => {
+                    let clock = &self.shared.ports.clock;
+                    clock.sleep_until(Timestamp(clock.now().0.saturating_add(BUSY_MS))).await;
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+            match &event.event {
+                Event::CallInquired { inquiry: Inquiry::Model { .. }, leave, .. } => {
+                    return self.think(asked, request, leave.as_ref()).await;
+                }
+                _ => match asked.verdict().await {
+                    Some(verdict) if verdict.approved => ruling = Ruling::Approved,
+                    Some(verdict) if !verdict.reason.is_empty() => {
+                        return Err(Failure::new("declined", format!("a person did not agree: {}", verdict.reason)));
+                    }
+                    _ => return Err(Failure::new("declined", "a person did not agree")),
+                },
+            }
+        }
+    }
+}
+
+impl fmt::Debug for CallHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CallHost({})", self.asker.call)
+    }
+}
+
+/// Something that was asked. When nobody waits for the answer any more, the log is told.
+struct Asked<'a> {
+    host: &'a CallHost,
+    id: InquiryId,
+    spent: Option<Spent>,
+    is_answered: bool,
+}
+
+impl Asked<'_> {
+    /// Waits for the person.
+    async fn verdict(mut self) -> Option<Verdict> {
+        let waiting = {
+            let mut state = self.host.state();
+            match state.early.remove(&self.id.seq) {
+                Some(answer) => Err(answer),
+                None if state.is_closed => return None,
+                None => {
+                    let (told, waiting) = oneshot::channel();
+                    state.waiting.insert(self.id.seq, told);
+                    Ok(waiting)
+                }
+            }
+        };
+        let answer = match waiting {
+            Ok(waiting) => waiting.await.ok()?,
+            Err(answer) => answer,
+        };
+        self.is_answered = true;
+        match answer {
+            Answer::Verdict(verdict) => Some(verdict),
+            Answer::Cancelled | Answer::Reply(_) | Answer::Failed(_) => None,
+        }
+    }
+
+    /// Reports what came of it, and waits until it is in the log.
+    async fn report(mut self, answer: Answer) -> Result<(), Failure> {
+        self.is_answered = true;
+        let command = Command::Answer { id: self.id, answer, spent: self.spent };
+        match send(&self.host.shared, command).await.await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(rejected)) => Err(Failure::new(rejected.code(), rejected.to_string())),
+            Err(_) => Err(over()),
+        }
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let command = Command::Answer { id: self.id, answer: Answer::void(), spent: self.spent };
+            // When there is no room for it, it goes with the end of the call.
+            let _ = self.host.shared.door.try_send(Mail::Command { command, reply: None });
+        }
+    }
+}
+
+/// Counts while a model is asked.
+struct Sample<'a>(&'a CallHost);
+
+impl<'a> Sample<'a> {
+    fn begin(host: &'a CallHost) -> Self {
+        host.state().samples += 1;
+        Self(host)
+    }
+}
+
+impl Drop for Sample<'_> {
+    fn drop(&mut self) {
+        self.0.state().samples -= 1;
+        self.0.heard.notify_one();
+    }
+}
+
+fn over() -> Failure {
+    Failure::new("void", "the call is over")
+}
+
+/// The end of what a model is told, for people.
+fn end_of(request: &ModelRequest) -> String {
+    let text = match request.messages.last() {
+        Some(ChatMessage::User { text, .. } | ChatMessage::Assistant { text, .. }) => text,
+        Some(ChatMessage::Tool { content, .. }) => content,
+        None => return String::new(),
+    };
+    let skipped = text.chars().count().saturating_sub(MAX_PROMPT_CHARS);
+    text.chars().skip(skipped).collect()
+}
