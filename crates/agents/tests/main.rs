@@ -1,0 +1,1 @@
+//! The agents from outside, as others use them.
