@@ -7,7 +7,8 @@ use super::*;
 
 /// The text in pieces that end at these places, or the whole of it.
 fn pieces<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
-    let mut places: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).filter(|&cut| text.is_char_boundary(cut)).collect();
+    let mut places: Vec<usize> =
+        cuts.iter().map(|cut| cut % (text.len() + 1)).filter(|&cut| text.is_char_boundary(cut)).collect();
     places.extend([0, text.len()]);
     places.sort_unstable();
     places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
