@@ -1,1 +1,3 @@
-//! The agents from outside, as others use them.
+//! The workflow's parts from outside, as whoever embeds Polis uses them.
+
+mod reviewer;

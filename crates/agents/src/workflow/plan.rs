@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Todo, TodoStatus};
+use super::{TaskJudgement, Todo, TodoStatus};
 
 /// Most todos of one plan.
 pub const MOST_TODOS: usize = 50;
@@ -155,6 +155,15 @@ impl Plan {
             todo.result = why.to_owned();
             todo.is_current = false;
         });
+    }
+
+    /// Takes over what a verifier says: what it does not accept is open again.
+    pub fn take_judgements(&mut self, judgements: &[TaskJudgement]) {
+        for judgement in judgements.iter().filter(|judgement| !judgement.completed) {
+            if self.todo(&judgement.id).is_some_and(|todo| todo.status == TodoStatus::Completed) {
+                self.reopen(&judgement.id, &judgement.feedback);
+            }
+        }
     }
 
     /// Takes over what an executor says about todos beside its own. What is settled or in somebody else's hands stays.

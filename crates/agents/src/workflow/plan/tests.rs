@@ -91,6 +91,18 @@ fn an_executor_moves_other_todos_only_forward() {
 }
 
 #[test]
+fn what_the_verifier_does_not_accept_is_open_again() {
+    let mut plan = Plan::new(["a", "b", "c"].map(|id| todo(id, 1, &[])).to_vec()).unwrap();
+    plan.settle("a", Completed, "A");
+    plan.settle("b", Completed, "B");
+    plan.settle("c", Failed, "C");
+    let judged = |id: &str, completed| TaskJudgement { id: id.into(), completed, feedback: "half".into(), evidence: vec![] };
+    plan.take_judgements(&[judged("a", true), judged("b", false), judged("c", false), judged("x", false)]);
+    assert_eq!(statuses(&plan), [("a", Completed), ("b", Pending), ("c", Failed)]);
+    assert_eq!(plan.todo("b").unwrap().result, "half");
+}
+
+#[test]
 fn a_new_plan_keeps_what_is_done() {
     let mut plan = Plan::new(vec![todo("a", 1, &[]), todo("b", 2, &[]), todo("c", 3, &[]), todo("d", 3, &[])]).unwrap();
     plan.settle("a", Completed, "A");
