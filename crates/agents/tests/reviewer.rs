@@ -38,3 +38,18 @@ fn its_reply_is_shown_as_it_streams() {
     }
     assert_eq!(shown, ["go", "od", "\"a\"", "\"b\""]);
 }
+
+/// The example that people copy must work as it is printed.
+#[test]
+fn the_sample_context_in_the_docs_is_one() {
+    let docs = include_str!("../../../docs/workflow.md");
+    let sample = docs.split("```markdown\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("planner.md"), sample).unwrap();
+    let prompt = PromptManager::default().with_folder(folder.path()).get_prompt(&AgentType::PLANNER).unwrap();
+    assert!(
+        prompt.text.contains("transcription desk") && prompt.text.contains("`pending`, `running`, `completed` or `failed`")
+    );
+    assert!(!prompt.text.contains("title: "));
+    assert_eq!(prompt.warnings, [""; 0]);
+}

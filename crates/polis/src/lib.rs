@@ -70,7 +70,7 @@
 //! # }
 //! ```
 
-pub use polis_agents::Converse;
+pub use polis_agents::{Converse, workflow};
 pub use polis_domain as domain;
 pub use polis_domain::{
     AgentId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq, SocietyId, SubThreadPath,

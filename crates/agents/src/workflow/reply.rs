@@ -254,7 +254,7 @@ mod tests {
     fn dirty() -> Vec<String> {
         let fenced = format!("Here is the plan:\n```json\n{PLAN}\n```\nDone {{\"a\": 1}}.");
         let thought = format!("<think>perhaps {{\"component\":\"planner-response\",\"summary\":\"no\"}}</think>\n{PLAN}");
-        let loud = format!("<Thinking>a < b </ thinking> </THINKING>{PLAN}");
+        let loud = format!("<Thinking>a < b </ thinking> {{\"summary\": 1}} <</THINKING>{PLAN}");
         let prose = format!("The set {{a, b}}, {{}} and {{ 1 < 2 <th {PLAN}");
         let twice = format!("{{\"path\": \"x\", \"summary\": \"old\"}} then {PLAN}");
         let broken = format!("{{\"path\": oops }} then {PLAN}");

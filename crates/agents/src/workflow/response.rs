@@ -379,9 +379,6 @@ const EMPTY_PHRASES: &[&str] = &[
     "completed",
     "complete",
     "finished",
-    "success",
-    "successful",
-    "ok",
     "taskcompleted",
     "taskcomplete",
     "taskdone",
@@ -409,7 +406,6 @@ const EMPTY_PHRASES: &[&str] = &[
     "用户需求已满足",
     "已满足用户需求",
     "任务已完成需求已满足",
-    "成功",
 ];
 
 /// Whether a summary has nothing in it. It looks at the whole text; whether a task is done is never read from words.

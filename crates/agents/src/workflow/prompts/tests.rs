@@ -78,28 +78,61 @@ fn names(schema: &serde_json::Value) -> Vec<String> {
     names
 }
 
-#[test]
-fn the_executor_is_told_when_a_call_need_not_be_made_again() {
-    let english = text(&PromptManager::new(Language::En), &AgentType::EXECUTOR);
-    for duty in [
-        "Never make the same call twice",
-        "say in `summary` that you reused it",
-        "you may call again, and say why",
-        "If a call fails",
-    ] {
-        assert!(english.contains(duty), "{duty}");
-    }
-    let chinese = text(&PromptManager::new(Language::Zh), &AgentType::EXECUTOR);
-    assert!(chinese.contains("已在对话历史中找到该工具调用的结果，直接使用"));
-    assert!(english.contains("at most 10 rounds") && chinese.contains("最多有 10 轮"));
-}
+/// What each role must be told, in English and in Chinese.
+const DUTIES: &[(AgentType, &[(&str, &str)])] = &[
+    (
+        AgentType::PLANNER,
+        &[
+            ("you call no tools", "不调用任何工具"),
+            ("improvements from the Verifier, they come first", "验证者的改进措施（improvements），先处理它们"),
+            ("**Done when:** how one can see that it is done; **Given:**", "**完成标准：**怎样算做完；**已知信息：**"),
+            ("the ids of tasks whose results it needs", "它需要其结果的任务的 id"),
+            ("Never plan the same information twice", "同样的信息只获取一次"),
+            ("and then say in `summary` what you need", "并在 `summary` 里写明需要什么"),
+            ("1 is done first", "1 最先做"),
+            ("in the language of the user's request", "使用用户提问的语言"),
+        ],
+    ),
+    (
+        AgentType::EXECUTOR,
+        &[
+            ("Look whether it is done already", "先看是否已经完成"),
+            ("Never make the same call twice", "同样的调用不要做两次"),
+            ("the same tool and the same arguments", "工具名和参数都相同"),
+            ("say in `summary` that you reused it", "已在对话历史中找到该工具调用的结果，直接使用"),
+            ("you may call again, and say why", "可以再次调用，并说明原因"),
+            ("try another tool or another way", "换一个工具、换一种办法"),
+            ("Never invent a result", "绝不编造结果"),
+            ("\"Task completed\" is no result", "“任务已完成”不是结果"),
+            ("at most 10 rounds", "最多有 10 轮"),
+            ("in the language of the user's request", "使用用户提问的语言"),
+        ],
+    ),
+    (
+        AgentType::VERIFIER,
+        &[
+            ("You call no tools", "你不调用任何工具"),
+            ("Judge each task, critically", "批判性地判断每个任务"),
+            (
+                "exactly as demanded, completely and correctly, and its result can be used",
+                "严格按要求做、做得完整准确、结果可用",
+            ),
+            ("Cite the proof", "引用证据"),
+            ("never consists of phrases like \"the task is completed\"", "绝不能只写“任务已完成”“需求已满足”这样的空话"),
+            ("concrete enough to be planned", "具体到可以直接规划"),
+            ("in the language of the user's request", "使用用户提问的语言"),
+        ],
+    ),
+];
 
 #[test]
-fn only_the_executor_uses_tools() {
-    for (language, words) in BOTH.into_iter().zip(["call no tools", "不调用任何工具"]) {
-        let manager = PromptManager::new(language);
-        assert!(text(&manager, &AgentType::PLANNER).contains(words));
-        assert!(text(&manager, &AgentType::VERIFIER).contains(words));
+fn our_templates_state_the_duties_of_each_role_in_both_languages() {
+    for (agent, duties) in DUTIES {
+        let [english, chinese] = BOTH.map(|language| text(&PromptManager::new(language), agent));
+        for (in_english, in_chinese) in *duties {
+            assert!(english.contains(in_english), "{agent}: {in_english}");
+            assert!(chinese.contains(in_chinese), "{agent}: {in_chinese}");
+        }
     }
 }
 

@@ -45,7 +45,9 @@ fn what_is_safe_to_repair_in_a_plan_is_repaired() {
     .unwrap()
     .response;
     for text in [
-        // No component, numbers and flags in quotes, a number for an id, another word for a status.
+        // No type and no component.
+        r#"{"summary":"s","needsMorePlanning":false,"todos":[{"id":"1","description":"d","priority":1,"status":"executing"}]}"#,
+        // Numbers and flags in quotes, a number for an id, another word for a status.
         r#"{"summary":"s","needsMorePlanning":"False","todos":[{"id":1,"description":"d","priority":"1","status":"in_progress"}]}"#,
         // Fields in `props`.
         r#"{"type":"component","component":"planner-response","props":{"summary":"s","needsMorePlanning":false,
@@ -263,11 +265,11 @@ fn a_verifier_is_told_what_is_wrong() {
 
 #[test]
 fn summaries_that_say_nothing_are_known_and_others_are_not() {
-    for text in ["", " … ", "Done.", "**任务已完成**", "All tasks are completed!", "任务已完成，需求已满足。", "OK"]
+    for text in ["", " … ", "Done.", "**任务已完成**", "All tasks are completed!", "任务已完成，需求已满足。"]
     {
         assert!(says_nothing(text), "{text}");
     }
-    for text in ["42", "No.", "任务已完成：共 3 行", "All tasks are completed: 3 lines", "是"] {
+    for text in ["42", "No.", "OK", "成功", "任务已完成：共 3 行", "All tasks are completed: 3 lines", "是"] {
         assert!(!says_nothing(text), "{text}");
     }
 }
