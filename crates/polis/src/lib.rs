@@ -138,7 +138,7 @@
 //! # }
 //! ```
 
-pub use polis_agents::Converse;
+pub use polis_agents::{Converse, workflow};
 pub use polis_domain as domain;
 pub use polis_domain::{
     AgentId, Artifact, ArtifactId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq,

@@ -1,0 +1,39 @@
+//! Planner, executor and verifier: what they are told, what they owe in return, and how their replies are read. Nothing here
+//! asks a model or runs a tool.
+
+mod agent_type;
+mod context;
+mod fields;
+mod format;
+mod json;
+mod language;
+mod messages;
+mod plan;
+mod prompts;
+mod proof;
+mod repair;
+mod reply;
+mod response;
+mod template;
+mod todo;
+
+pub use agent_type::{AgentAction, AgentType, BadAgentType};
+pub use context::{ContextError, MOST_CONTEXT_BYTES};
+pub use fields::{Parsed, Unreadable};
+pub use format::{executor_format, planner_format, verifier_format};
+pub use json::{JsonError, JsonEvent, JsonLimits, JsonReader, Listener, Opened, Step};
+pub use language::Language;
+pub use messages::{executor_message, planner_message, tool_lines, verifier_message};
+pub use plan::{MOST_TODOS, Plan, PlanError};
+pub use prompts::{
+    ContextSource, EXECUTOR_CORE_TEMPLATE, PLANNER_CORE_TEMPLATE, Prompt, PromptError, PromptManager, PromptOptions,
+    VERIFIER_CORE_TEMPLATE,
+};
+pub use proof::{Evidence, check_proof};
+pub use reply::{Piece, ReplyReader};
+pub use response::{
+    Component, ExecutorResponse, NextAction, PlannerResponse, SummaryResponse, TaskJudgement, TodoList, TodoState, Verdict,
+    VerifierResponse, parse_executor_response, parse_planner_response, parse_verifier_response,
+};
+pub use template::{BUSINESS_CONTEXT, Template, TemplateError};
+pub use todo::{Todo, TodoStatus};

@@ -1,0 +1,261 @@
+//! A plan: todos with an order among them, which may begin next, and what a new plan makes of what is done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{TaskJudgement, Todo, TodoStatus};
+
+/// Most todos of one plan.
+pub const MOST_TODOS: usize = 50;
+
+/// Most characters of an id.
+const LONGEST_ID: usize = 64;
+
+/// Todos that fit together: ids once each, dependencies that are there, no circles.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Plan {
+    todos: Vec<Todo>,
+}
+
+/// Why todos are no plan. The text is meant for whoever wrote them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// There is nothing to do.
+    #[error("todos: is empty; write at least one todo")]
+    Empty,
+    /// More than anybody can follow.
+    #[error("todos: has {0} todos, more than {MOST_TODOS}; put some of them together")]
+    TooMany(usize),
+    /// An id that cannot be used.
+    #[error("todos[{0}].id: must be 1 to {LONGEST_ID} characters, such as \"task-1\"")]
+    BadId(usize),
+    /// Two todos have one id.
+    #[error("todos: the id \"{0}\" is used more than once; give each todo an id of its own")]
+    Twice(String),
+    /// A dependency that is not in the plan.
+    #[error("todos: \"{todo}\" depends on \"{missing}\", which is not in the plan; name ids of this plan, or leave it out")]
+    Unknown {
+        /// Who depends.
+        todo: String,
+        /// On what.
+        missing: String,
+    },
+    /// Todos that wait for each other.
+    #[error("todos: {} wait for each other in a circle; take one of these dependencies out", .0.join(" -> "))]
+    Circle(Vec<String>),
+}
+
+impl Plan {
+    /// A first plan. Nothing is done yet, whatever the todos say.
+    pub fn new(todos: Vec<Todo>) -> Result<Self, PlanError> {
+        let todos = todos.into_iter().map(|todo| Todo {
+            status: TodoStatus::Pending,
+            result: String::new(),
+            is_current: false,
+            ..todo
+        });
+        Self::checked(todos.collect())
+    }
+
+    fn checked(todos: Vec<Todo>) -> Result<Self, PlanError> {
+        match todos.len() {
+            0 => return Err(PlanError::Empty),
+            count if count > MOST_TODOS => return Err(PlanError::TooMany(count)),
+            _ => {}
+        }
+        let mut ids = BTreeSet::new();
+        for (index, todo) in todos.iter().enumerate() {
+            if todo.id.trim().is_empty() || todo.id.chars().count() > LONGEST_ID || todo.id.chars().any(char::is_control) {
+                return Err(PlanError::BadId(index));
+            }
+            if !ids.insert(&*todo.id) {
+                return Err(PlanError::Twice(todo.id.clone()));
+            }
+        }
+        for todo in &todos {
+            if let Some(missing) = todo.dependencies.iter().find(|id| !ids.contains(&***id)) {
+                return Err(PlanError::Unknown { todo: todo.id.clone(), missing: missing.clone() });
+            }
+        }
+        if let Some(circle) = circle(&todos) {
+            return Err(PlanError::Circle(circle));
+        }
+        Ok(Self { todos })
+    }
+
+    /// The todos, in the order in which they were written.
+    pub fn todos(&self) -> &[Todo] {
+        &self.todos
+    }
+
+    /// The todo with this id.
+    pub fn todo(&self, id: &str) -> Option<&Todo> {
+        self.todos.iter().find(|todo| todo.id == id)
+    }
+
+    /// The todos that may begin now, most important first, when so many may be worked on at once.
+    pub fn runnable(&self, at_once: usize) -> Vec<&Todo> {
+        let running = self.todos.iter().filter(|todo| todo.status == TodoStatus::Executing).count();
+        let mut ready: Vec<&Todo> =
+            self.todos.iter().filter(|todo| todo.status == TodoStatus::Pending && self.is_free(todo)).collect();
+        ready.sort_by_key(|todo| todo.priority);
+        ready.truncate(at_once.saturating_sub(running));
+        ready
+    }
+
+    fn is_free(&self, todo: &Todo) -> bool {
+        let is_over =
+            |id: &String| self.todo(id).is_none_or(|other| matches!(other.status, TodoStatus::Completed | TodoStatus::Skipped));
+        todo.dependencies.iter().all(is_over)
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_settled(&self) -> bool {
+        self.todos.iter().all(|todo| todo.status.is_settled())
+    }
+
+    /// Somebody begins with a todo. It is the current one.
+    pub fn begin(&mut self, id: &str) {
+        self.change(id, |todo| {
+            todo.status = TodoStatus::Executing;
+            todo.is_current = true;
+        });
+    }
+
+    /// A todo ends, with what came of it. When it failed, those that depend on it fail too, since they cannot begin.
+    pub fn settle(&mut self, id: &str, status: TodoStatus, result: &str) {
+        self.change(id, |todo| {
+            todo.status = status;
+            todo.result = result.to_owned();
+            todo.is_current = false;
+        });
+        if status == TodoStatus::Failed {
+            self.fail_what_depends_on(id);
+        }
+    }
+
+    fn fail_what_depends_on(&mut self, id: &str) {
+        let mut failed = vec![id.to_owned()];
+        while let Some(cause) = failed.pop() {
+            for todo in &mut self.todos {
+                if todo.status == TodoStatus::Pending && todo.dependencies.contains(&cause) {
+                    todo.status = TodoStatus::Failed;
+                    todo.result = format!("not begun: it depends on \"{cause}\", which failed");
+                    failed.push(todo.id.clone());
+                }
+            }
+        }
+    }
+
+    /// A todo that was thought done is not, and why. It can begin again.
+    pub fn reopen(&mut self, id: &str, why: &str) {
+        self.change(id, |todo| {
+            todo.status = TodoStatus::Pending;
+            todo.result = why.to_owned();
+            todo.is_current = false;
+        });
+    }
+
+    /// Takes over what a verifier says: what it does not accept is open again.
+    pub fn take_judgements(&mut self, judgements: &[TaskJudgement]) {
+        for judgement in judgements.iter().filter(|judgement| !judgement.completed) {
+            if self.todo(&judgement.id).is_some_and(|todo| todo.status == TodoStatus::Completed) {
+                self.reopen(&judgement.id, &judgement.feedback);
+            }
+        }
+    }
+
+    /// Takes over what an executor says about todos beside its own. What is settled or in somebody else's hands stays.
+    pub fn apply(&mut self, current: &str, said: &[(String, TodoStatus)]) {
+        for (id, status) in said {
+            let is_open = self.todo(id).is_some_and(|todo| todo.status == TodoStatus::Pending);
+            if is_open && id != current && status.is_settled() {
+                self.settle(id, *status, &format!("said while working on \"{current}\""));
+            }
+        }
+    }
+
+    /// Puts a new plan in place of this one. What is completed stays, and is not planned again: a todo that says the same, or
+    /// names a completed id as completed, is the old one. A new todo under a completed id gets an id of its own. What was not
+    /// completed and is not planned again is gone.
+    pub fn replan(&self, todos: Vec<Todo>) -> Result<Self, PlanError> {
+        let done: Vec<&Todo> = self.todos.iter().filter(|todo| todo.status == TodoStatus::Completed).collect();
+        let mut merged: Vec<Todo> = done.iter().map(|todo| (*todo).clone()).collect();
+        let mut taken: BTreeSet<String> =
+            todos.iter().map(|todo| todo.id.clone()).chain(done.iter().map(|todo| todo.id.clone())).collect();
+        let mut renamed: BTreeMap<String, String> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        let mut fresh = Vec::new();
+        for todo in todos {
+            if !seen.insert(todo.id.clone()) {
+                return Err(PlanError::Twice(todo.id));
+            }
+            let same_id = done.iter().find(|old| old.id == todo.id);
+            let says_same = |old: &&&Todo| words(&old.description).eq(words(&todo.description));
+            match (same_id, done.iter().find(says_same)) {
+                (Some(old), _) if todo.status == TodoStatus::Completed || says_same(&old) => {}
+                (_, Some(old)) => {
+                    renamed.insert(todo.id, old.id.clone());
+                }
+                (Some(_), None) => {
+                    let id = free_id(&todo.id, &taken);
+                    taken.insert(id.clone());
+                    renamed.insert(todo.id.clone(), id.clone());
+                    fresh.push(Todo { id, ..todo });
+                }
+                (None, None) => fresh.push(todo),
+            }
+        }
+        for mut todo in fresh {
+            for dependency in &mut todo.dependencies {
+                if let Some(id) = renamed.get(dependency) {
+                    dependency.clone_from(id);
+                }
+            }
+            merged.push(Todo { status: TodoStatus::Pending, result: String::new(), is_current: false, ..todo });
+        }
+        Self::checked(merged)
+    }
+
+    fn change(&mut self, id: &str, change: impl FnOnce(&mut Todo)) {
+        if let Some(todo) = self.todos.iter_mut().find(|todo| todo.id == id) {
+            change(todo);
+        }
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace()
+}
+
+fn free_id(id: &str, taken: &BTreeSet<String>) -> String {
+    let stem: String = id.chars().take(LONGEST_ID - 4).collect();
+    (2..).map(|number| format!("{stem}-{number}")).find(|id| !taken.contains(id)).unwrap_or(stem)
+}
+
+/// Todos that wait for each other, beginning and ending with the same one.
+fn circle(todos: &[Todo]) -> Option<Vec<String>> {
+    let places: BTreeMap<&str, usize> = todos.iter().enumerate().map(|(place, todo)| (&*todo.id, place)).collect();
+    let needs = |place: usize| todos[place].dependencies.iter().filter_map(|id| places.get(&**id).copied());
+    let mut is_free = vec![false; todos.len()];
+    loop {
+        let next = (0..todos.len()).find(|&place| !is_free[place] && needs(place).all(|other| is_free[other]));
+        match next {
+            Some(place) => is_free[place] = true,
+            None => break,
+        }
+    }
+    let mut walk = vec![is_free.iter().position(|free| !free)?];
+    loop {
+        let next = needs(*walk.last()?).find(|&other| !is_free[other])?;
+        if let Some(begin) = walk.iter().position(|&place| place == next) {
+            let names = walk[begin..].iter().chain([&next]);
+            return Some(names.map(|&place| todos[place].id.clone()).collect());
+        }
+        walk.push(next);
+    }
+}
+
+#[cfg(test)]
+mod tests;

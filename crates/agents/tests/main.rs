@@ -1,0 +1,3 @@
+//! The workflow's parts from outside, as whoever embeds Polis uses them.
+
+mod reviewer;
