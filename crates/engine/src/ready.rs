@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Failure, MetaPath, Response, Sender, SubThreadRequest, Task};
+use polis_domain::{Failure, Response, Sender, SubThreadRequest, Task};
 
-use crate::text::Said;
+use crate::text::{CONTINUE, WAIT};
 use crate::{StateHandler, SubThreadAgent, SubThreads, Turn};
-
-const WAIT: Said = Said { zh: "正在处理您的请求...", en: "Working on your request..." };
-const CONTINUE: Said = Said { zh: "继续处理", en: "Go on." };
 
 /// The first step: a placeholder message, and a task that goes on with the second step (R088-R091).
 ///
@@ -63,11 +60,9 @@ impl StateHandler for ExecuteSubThread {
         let original = turn.task().meta.get("originalQuery").and_then(|query| query.as_str());
         let query: Arc<str> = original.map_or_else(|| turn.task().message.clone(), Into::into);
         let mut request = SubThreadRequest::new("", query);
-        let slot = MetaPath::default();
-        let is_free = |meta: &serde_json::Map<String, serde_json::Value>| slot.keys().any(|key| !meta.contains_key(key));
         if let Some((_, last)) = turn.recent(1).await?.pop()
             && last.sender == Sender::Bot
-            && is_free(&last.meta)
+            && !last.meta.contains_key("_thread")
         {
             request = request.in_message(last.id);
         }

@@ -1,5 +1,17 @@
 //! The few sentences that the engine itself says to people, in English and in Chinese.
 
+/// What a message says while its sub-thread is at work (R089).
+pub(crate) const WAIT: Said = Said { zh: "正在处理您的请求...", en: "Working on your request..." };
+
+/// What it says inside another sub-thread (R100).
+pub(crate) const WAIT_NESTED: Said = Said { zh: "正在执行深度分析...", en: "Looking into it more deeply..." };
+
+/// What the task says that goes on behind a placeholder (R090).
+pub(crate) const CONTINUE: Said = Said { zh: "继续处理", en: "Go on." };
+
+/// What stands before the reason when a sub-thread has failed (R067).
+pub(crate) const FAILED: Said = Said { zh: "处理失败：", en: "This came to nothing: " };
+
 /// One sentence in both languages.
 pub(crate) struct Said {
     pub(crate) zh: &'static str,

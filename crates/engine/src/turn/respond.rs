@@ -10,6 +10,7 @@ use polis_domain::{
 use serde_json::{Map, Value};
 
 use super::Turn;
+use crate::text::{WAIT, WAIT_NESTED};
 
 impl Turn {
     /// What the response of the turn comes to.
@@ -96,7 +97,7 @@ impl Turn {
             return Ok(holder.clone());
         }
         let (text, meta) = said.unwrap_or_else(|| {
-            let usual = if self.path().is_main() { &super::sub_threads::WAIT } else { &super::sub_threads::WAIT_NESTED };
+            let usual = if self.path().is_main() { &WAIT } else { &WAIT_NESTED };
             let text = request.placeholder.clone().unwrap_or_else(|| usual.to(&self.task.message).to_owned());
             (text, Map::new())
         });

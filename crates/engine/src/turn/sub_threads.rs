@@ -15,14 +15,8 @@ use super::ask::answer;
 use super::journal::Entry;
 use super::phases::no_handler;
 use crate::cast::{Course, Scope};
-use crate::text::Said;
+use crate::text::FAILED;
 use crate::{Interaction, Progress, SubThreadResult};
-
-/// What a message says while its sub-thread is at work (R089).
-pub(super) const WAIT: Said = Said { zh: "正在处理您的请求...", en: "Working on your request..." };
-/// What it says inside another sub-thread (R100).
-pub(super) const WAIT_NESTED: Said = Said { zh: "正在执行深度分析...", en: "Looking into it more deeply..." };
-const FAILED: Said = Said { zh: "处理失败：", en: "This came to nothing: " };
 
 /// A sub-thread that is under way.
 struct Run {
@@ -186,8 +180,7 @@ impl Turn {
         let is_settled = is_unit_done && suggested.is_none();
         let progress = Progress { results: std::mem::take(&mut run.results), thread, path: run.path.clone(), next };
         let chosen = self.within(&course.scope, async |turn| course.agent.next_unit(&progress, turn).await).await?;
-        let goes_on = !course.agent.is_terminal(&chosen) && !(is_settled && chosen == progress.next);
-        if !goes_on {
+        if course.agent.is_terminal(&chosen) || is_settled && chosen == progress.next {
             let text = self.within(&course.scope, async |turn| course.agent.summarize(&progress, turn).await).await?;
             return Ok(Next::Done(text));
         }
