@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentId, Attempt, Budgets, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome, Phase,
-    Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Attempt, Budgets, Children, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome,
+    Phase, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -39,6 +39,17 @@ pub enum Command {
         role: RoleId,
         /// Whose child it is.
         parent: AgentId,
+    },
+    /// Send an agent away, from outside any turn.
+    Terminate {
+        /// Who.
+        agent: AgentId,
+        /// What becomes of its children.
+        children: Children,
+        /// Why.
+        reason: String,
+        /// Whether it goes with its work undone.
+        now: bool,
     },
     /// Deliver a letter from outside.
     Send {

@@ -54,6 +54,20 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
+    /// A child is sent away, and waited for until it is gone.
+    #[serde(rename_all = "camelCase")]
+    Terminate {
+        /// Who.
+        agent: AgentId,
+        /// What becomes of its own children.
+        #[serde(default)]
+        children: Children,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// When it goes with its work undone.
+        deadline: Timestamp,
+    },
     /// Nothing happens until then.
     Sleep {
         /// When to go on.
@@ -69,6 +83,19 @@ pub enum Effect {
         /// What it is asked.
         task: Task,
     },
+}
+
+/// What becomes of the children of an agent that goes (D12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Children {
+    /// They go before it.
+    #[default]
+    Cascade,
+    /// They become children of its parent.
+    Detach,
+    /// It stays while it has any.
+    Refuse,
 }
 
 /// One use of a tool.
@@ -322,7 +349,12 @@ impl Effect {
     pub fn is_wait(&self) -> bool {
         match self {
             Self::Model { .. } | Self::Tool(_) => false,
-            Self::Ask { .. } | Self::Approval { .. } | Self::Grant { .. } | Self::Sleep { .. } | Self::Unit { .. } => true,
+            Self::Ask { .. }
+            | Self::Approval { .. }
+            | Self::Grant { .. }
+            | Self::Terminate { .. }
+            | Self::Sleep { .. }
+            | Self::Unit { .. } => true,
         }
     }
 
@@ -330,6 +362,7 @@ impl Effect {
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
             Self::Ask { deadline, .. } | Self::Approval { deadline, .. } => *deadline,
+            Self::Terminate { deadline, .. } => Some(*deadline),
             Self::Sleep { until } => Some(*until),
             Self::Model { .. } | Self::Grant { .. } | Self::Tool(_) | Self::Unit { .. } => None,
         }
@@ -343,6 +376,7 @@ impl Effect {
             Self::Ask { .. } => "ask",
             Self::Approval { .. } => "approval",
             Self::Grant { .. } => "grant",
+            Self::Terminate { .. } => "terminate",
             Self::Sleep { .. } => "sleep",
             Self::Unit { .. } => "unit",
         }

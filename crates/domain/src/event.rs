@@ -78,6 +78,27 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
     },
+    /// An agent takes on nothing new: it does what waits for it, and then it is gone.
+    AgentDismissed {
+        /// Who.
+        agent: AgentId,
+        /// Who said so; the person, or its parent.
+        caller: AgentId,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// Whether its children go to its parent instead of going first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        detach: bool,
+        /// Who waits until it is gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waiter: Option<EffectId>,
+    },
+    /// An agent is gone. Its threads stay in the log; its name is not used again.
+    AgentTerminated {
+        /// Who.
+        agent: AgentId,
+    },
     /// A letter lies in its receiver's inbox.
     LetterSent {
         /// The letter.
@@ -312,6 +333,8 @@ pub enum Cleared {
     Task(TaskId),
     /// All whose answer one of these turns waited for, and the follow-ups that lead to such an answer.
     AskedBy(Vec<TurnId>),
+    /// All.
+    Everything,
 }
 
 /// How a turn ended.
@@ -338,11 +361,28 @@ pub struct Limits {
     pub inbox_bytes: usize,
     /// Most effects that one turn may have open at once.
     pub open_effects: usize,
+    /// How far below root agents may make agents (P21).
+    pub depth: usize,
+    /// Most children that an agent may make for itself.
+    pub children: usize,
+    /// Most agents in the society before agents may make no more.
+    pub agents: usize,
+    /// Most agents that agents may make within a minute, all together.
+    pub spawns_a_minute: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { text_bytes: 256 * 1024, inbox_entries: 1_000, inbox_bytes: 4 * 1024 * 1024, open_effects: 64 }
+        Self {
+            text_bytes: 256 * 1024,
+            inbox_entries: 1_000,
+            inbox_bytes: 4 * 1024 * 1024,
+            open_effects: 64,
+            depth: 5,
+            children: 32,
+            agents: 1_000,
+            spawns_a_minute: 60,
+        }
     }
 }
 
@@ -369,6 +409,8 @@ impl Event {
             | Self::ToolAllowed { .. }
             | Self::BudgetsSet { .. }
             | Self::BudgetGranted { .. }
+            | Self::AgentDismissed { .. }
+            | Self::AgentTerminated { .. }
             | Self::InboxCleared { .. }
             | Self::TurnStarted { .. }
             | Self::PhaseApplied { .. }
@@ -394,6 +436,7 @@ impl Cleared {
     pub fn takes(&self, due: &Due, inbox: &Inbox) -> bool {
         match self {
             Self::Task(task) => due.task() == task,
+            Self::Everything => true,
             Self::AskedBy(turns) => matches!(inbox.waiter(due), ReplyTo::Effect(id) if turns.contains(&id.turn)),
         }
     }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, Spine, Stage, Turn};
-use crate::{Cleared, Effect, EffectId, Event, Letter, LetterKind, Origin, Recorded, ReplyTo, Scope, Spent, Task, TurnId};
+use crate::spine::{Agent, Due, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Spine, Stage, Termination, Turn};
+use crate::{
+    AgentId, Cleared, Effect, EffectId, Event, Letter, LetterKind, Origin, Recorded, ReplyTo, Scope, Spent, Task, Timestamp,
+    TurnId,
+};
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -18,13 +21,23 @@ impl Spine {
             Event::RoleCreated { role, .. } => {
                 self.roles.insert(role.id.clone(), role.clone());
             }
-            Event::AgentSpawned { agent, role, parent, .. } => {
+            Event::AgentSpawned { agent, role, parent, by } => {
                 // Share the role's one name instead of keeping a copy per agent.
                 let role = self.roles.get_key_value(role).map_or(role, |(id, _)| id).clone();
                 let parent = parent.as_ref().map(|id| self.agents.get_key_value(id).map_or(id, |(id, _)| id).clone());
-                let made = Agent { role, parent, created_at: recorded.at, turn: None, inbox: None };
+                let made = Agent { role, parent, created_at: recorded.at, turn: None, inbox: None, leaving: None };
                 self.agents.insert(agent.clone(), made);
+                if by.is_some() {
+                    self.note_spawn(recorded.at);
+                }
             }
+            Event::AgentDismissed { agent, caller, reason, detach, waiter } => {
+                let (caller, reason) = (caller.clone(), reason.clone());
+                if let Some(agent) = self.agents.get_mut(agent) {
+                    agent.leaving = Some(Box::new(Leaving { caller, reason, detach: *detach, waiter: *waiter }));
+                }
+            }
+            Event::AgentTerminated { agent } => self.terminate(agent, recorded.at),
             Event::LetterSent { letter, .. } => {
                 self.close_account(letter);
                 self.receive(Due::Letter(letter.clone()));
@@ -77,6 +90,27 @@ impl Spine {
         }
         self.count(recorded);
         self.evolve_head(recorded);
+    }
+
+    /// Keeps the times of the last minute.
+    fn note_spawn(&mut self, at: Timestamp) {
+        self.spawned.push_back(at);
+        while self.spawned.front().is_some_and(|first| is_past(*first, at)) {
+            self.spawned.pop_front();
+        }
+    }
+
+    fn terminate(&mut self, agent: &AgentId, at: Timestamp) {
+        let Some(Agent { role, parent, created_at, leaving, .. }) = self.agents.remove(agent) else { return };
+        let Leaving { caller, reason, detach, .. } = leaving.map_or_else(Leaving::nobody, |leaving| *leaving);
+        if detach {
+            for child in self.agents.values_mut().filter(|child| child.parent.as_ref() == Some(agent)) {
+                child.parent.clone_from(&parent);
+            }
+        }
+        self.allowed.retain(|allowed| allowed.agent.as_ref() != Some(agent));
+        let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason };
+        self.terminated.insert(agent.clone(), gone);
     }
 
     /// An effect that is stated or done moves its turn's counter.
@@ -246,6 +280,17 @@ impl Spine {
             }
             _ => {}
         }
+    }
+}
+
+/// Whether a spawn no longer counts against the rate.
+pub(crate) fn is_past(spawn: Timestamp, now: Timestamp) -> bool {
+    spawn.0 + 60_000 <= now.0
+}
+
+impl Leaving {
+    fn nobody() -> Self {
+        Self { caller: AgentId::user(), reason: String::new(), detach: false, waiter: None }
     }
 }
 

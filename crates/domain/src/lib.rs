@@ -25,7 +25,7 @@ pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, S
 pub use command::{Act, Command, Resolution, Target, TurnResult};
 pub use decide::decide;
 pub use effect::{
-    Allowed, Always, Call, CallResult, Effect, EffectClass, Finish, Outcome, Reply, Ruling, ToolCall, Usage, Verdict,
+    Allowed, Always, Call, CallResult, Children, Effect, EffectClass, Finish, Outcome, Reply, Ruling, ToolCall, Usage, Verdict,
 };
 pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement};
 pub use id::{
@@ -37,7 +37,9 @@ pub use outstanding::{Owed, outstanding};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use phase::{BadPhase, Phase};
 pub use refusal::Refusal;
-pub use spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Turn};
+pub use spine::{
+    Agent, Due, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Termination, Turn,
+};
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, Task, TaskType};
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};

@@ -17,6 +17,26 @@ pub enum Refusal {
     /// No such agent.
     #[error("there is no agent `{0}`; GET /api/agents or `polis agents` lists them")]
     UnknownAgent(AgentId),
+    /// It is about to go, or gone.
+    #[error("`{0}` has been sent away and takes on nothing more")]
+    Leaving(AgentId),
+    /// Only who made an agent may send it away (R177).
+    #[error("只能终止自己创建的子智能体 (only its parent may terminate `{0}`)")]
+    NotYourChild(AgentId),
+    /// It is to stay while it has children.
+    #[error("`{0}` has children; let them go with it (cascade), or to its parent (detach)")]
+    HasChildren(AgentId),
+    /// The society would have no entry.
+    #[error("root stays as long as the society does")]
+    RootStays,
+    /// Agents make too many agents (P21).
+    #[error("no more agents may be made here: {what} is limited to {limit}; use those that are there, or terminate some")]
+    TooManyAgents {
+        /// What is limited.
+        what: &'static str,
+        /// To how much.
+        limit: usize,
+    },
     /// No such role.
     #[error("there is no role `{0}`; create it first")]
     UnknownRole(RoleId),
@@ -136,6 +156,11 @@ impl Refusal {
             Self::AlreadyFounded => "already_founded",
             Self::ToUser => "to_user",
             Self::UnknownAgent(_) => "unknown_agent",
+            Self::Leaving(_) => "leaving",
+            Self::NotYourChild(_) => "not_your_child",
+            Self::HasChildren(_) => "has_children",
+            Self::RootStays => "root_stays",
+            Self::TooManyAgents { .. } => "too_many_agents",
             Self::UnknownRole(_) => "unknown_role",
             Self::NameTaken(_) => "name_taken",
             Self::BadName(_) => "bad_name",

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 2;
+pub const SPINE_VERSION: u32 = 3;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -35,6 +35,10 @@ pub struct Spine {
     pub roles: BTreeMap<RoleId, Arc<Role>>,
     /// All agents but the person's endpoint.
     pub agents: FxHashMap<AgentId, Agent>,
+    /// The agents that are gone.
+    pub terminated: BTreeMap<AgentId, Termination>,
+    /// When agents made agents, in the last minute of it.
+    pub spawned: VecDeque<Timestamp>,
     /// The head of each thread in which something happened.
     pub threads: FxHashMap<ThreadId, Head>,
     /// The turns that are not settled, oldest first.
@@ -54,6 +58,39 @@ pub struct Agent {
     pub turn: Option<TurnId>,
     /// What waits for it, oldest first.
     pub inbox: Option<Box<Inbox>>,
+    /// Why it is about to go, if it is.
+    pub leaving: Option<Box<Leaving>>,
+}
+
+/// An agent that is about to go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leaving {
+    /// Who said so.
+    pub caller: AgentId,
+    /// Why.
+    pub reason: String,
+    /// Whether its children go to its parent.
+    pub detach: bool,
+    /// Who waits until it is gone.
+    pub waiter: Option<EffectId>,
+}
+
+/// An agent that is gone (R208).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Termination {
+    /// What it was.
+    pub role: RoleId,
+    /// Whose child it was.
+    pub parent: Option<AgentId>,
+    /// Since when it existed.
+    pub created_at: Timestamp,
+    /// Who said so.
+    pub terminated_by: AgentId,
+    /// When it went.
+    pub terminated_at: Timestamp,
+    /// Why.
+    pub reason: String,
 }
 
 /// What waits for an agent.
@@ -156,6 +193,8 @@ pub enum OpenKind {
     Ask(AgentId),
     /// A person is asked; about this tool, if it is about one.
     Approval(Option<Arc<str>>),
+    /// A child is to go.
+    Terminate(AgentId),
     /// Time passes.
     Sleep,
     /// A unit runs in a sub-thread.
@@ -242,6 +281,19 @@ impl Spine {
         })
     }
 
+    /// How far below root an agent is.
+    pub fn depth(&self, agent: &AgentId) -> usize {
+        std::iter::successors(Some(agent), |id| self.agents.get(*id)?.parent.as_ref()).count() - 1
+    }
+
+    /// The children of an agent, in the order of their names.
+    pub fn children(&self, agent: &AgentId) -> Vec<&AgentId> {
+        let mut children: Vec<_> =
+            self.agents.iter().filter(|(_, child)| child.parent.as_ref() == Some(agent)).map(|(id, _)| id).collect();
+        children.sort();
+        children
+    }
+
     /// The accounts that an agent's calls for a request fall under.
     pub fn accounts(&self, agent: &AgentId, task: &TaskId) -> Vec<Scope> {
         let mut scopes = vec![Scope::Society, Scope::Task(task.clone())];
@@ -323,6 +375,7 @@ impl OpenEffect {
             Effect::Tool(call) => OpenKind::Tool(call.class),
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
             Effect::Approval { call, .. } => OpenKind::Approval(call.as_ref().map(|call| call.tool.clone())),
+            Effect::Terminate { agent, .. } => OpenKind::Terminate(agent.clone()),
             Effect::Sleep { .. } => OpenKind::Sleep,
             Effect::Unit { thread, .. } => OpenKind::Unit(thread.clone()),
         };

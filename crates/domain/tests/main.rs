@@ -9,6 +9,7 @@ mod effects;
 mod follow_ups;
 mod invariants;
 mod laws;
+mod leaving;
 mod letters;
 mod phases;
 mod random;

@@ -29,6 +29,7 @@ pub(crate) enum Wish {
     Spawn,
     Retry,
     Budgets,
+    Terminate,
     Nonsense,
 }
 
@@ -51,13 +52,23 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         3 => Just(Wish::Spawn),
         2 => Just(Wish::Retry),
         2 => Just(Wish::Budgets),
+        2 => Just(Wish::Terminate),
         5 => Just(Wish::Nonsense),
     ]
 }
 
 /// Rooms for many, or so small that everything overflows.
 pub(crate) fn limits() -> impl Strategy<Value = Limits> {
-    let small = Limits { text_bytes: 24, inbox_entries: 2, inbox_bytes: 40, open_effects: 2 };
+    let small = Limits {
+        text_bytes: 24,
+        inbox_entries: 2,
+        inbox_bytes: 40,
+        open_effects: 2,
+        depth: 3,
+        children: 3,
+        agents: 8,
+        spawns_a_minute: 4,
+    };
     prop_oneof![2 => Just(Limits::default()), 1 => Just(small)]
 }
 
@@ -94,6 +105,10 @@ impl<'a> Chooser<'a> {
             Wish::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
             Wish::Retry => self.retry(),
             Wish::Budgets => Some(Command::SetBudgets { budgets: Arc::new(self.budgets()) }),
+            Wish::Terminate => {
+                let (agent, children) = (self.agent(), self.children());
+                Some(Command::Terminate { agent, children, reason: "enough".to_owned(), now: self.one_in(3) })
+            }
             Wish::Nonsense => Some(self.nonsense()),
         };
         let command = command.unwrap_or_else(|| self.submit());
@@ -122,7 +137,12 @@ impl<'a> Chooser<'a> {
 
     fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
-        match self.roll(8) {
+        match self.roll(9) {
+            8 => {
+                let own: Vec<_> = self.spine.children(&turn.agent).into_iter().cloned().collect();
+                let agent = self.try_pick(&own).cloned().filter(|_| !self.one_in(8)).unwrap_or_else(|| self.agent());
+                Effect::Terminate { agent, children: self.children(), reason: String::new(), deadline: self.later() }
+            }
             0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent() },
             1 | 2 => {
                 let class = *self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write]);
@@ -395,6 +415,10 @@ impl<'a> Chooser<'a> {
         let mut agents: Vec<_> = self.spine.agents.keys().cloned().collect();
         agents.sort();
         self.pick(&agents).clone()
+    }
+
+    fn children(&mut self) -> Children {
+        *self.pick(&[Children::Cascade, Children::Cascade, Children::Detach, Children::Refuse])
     }
 
     fn role(&mut self) -> RoleId {

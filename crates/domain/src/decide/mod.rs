@@ -6,6 +6,7 @@ mod act;
 mod budget;
 mod cancel;
 mod effect;
+mod leave;
 mod message;
 mod org;
 mod turn;
@@ -22,6 +23,9 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Reco
         (false, _) => return Err(Refusal::NotFounded),
         (true, Command::CreateRole { role }) => org::create_role(&mut draft, role, None)?,
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
+        (true, Command::Terminate { agent, children, reason, now }) => {
+            leave::send_away(&mut draft, agent, children, reason, now)?
+        }
         (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
         (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),
@@ -86,6 +90,11 @@ impl<'a> Draft<'a> {
         head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()))
     }
 
+    /// Whether this draft ends the turn.
+    fn settles(&self, id: TurnId) -> bool {
+        self.events.iter().any(|recorded| matches!(recorded.event, Event::TurnSettled { turn, .. } if turn == id))
+    }
+
     /// Whether this draft opens the sub-thread.
     fn opens(&self, thread: &ThreadId) -> bool {
         let opened = |event: &Event| matches!(event, Event::ThreadOpened { .. });
@@ -97,6 +106,7 @@ impl<'a> Draft<'a> {
         let (agent, thread) = (crate::AgentId::from(name), ThreadId::from(name));
         let spawned = |event: &Event| matches!(event, Event::AgentSpawned { agent: other, .. } if *other == agent);
         self.spine.agents.contains_key(&agent)
+            || self.spine.terminated.contains_key(&agent)
             || self.spine.threads.contains_key(&thread)
             || self.opens(&thread)
             || self.events.iter().any(|recorded| spawned(&recorded.event))

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Draft, check_name};
+use super::{Draft, check_name, leave};
+use crate::evolve::is_past;
 use crate::{AgentId, EffectId, Event, Limits, Refusal, Role, RoleId};
 
 pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<Role>) -> Result<(), Refusal> {
@@ -42,12 +43,34 @@ pub(super) fn spawn(
     if !draft.spine.roles.contains_key(&role) && !draft.events.iter().any(role_made_now) {
         return Err(Refusal::UnknownRole(role));
     }
-    if !draft.spine.agents.contains_key(&parent) {
-        return Err(Refusal::UnknownAgent(parent));
+    leave::known(draft, &parent)?;
+    if by.is_some() {
+        check_room(draft, &parent)?;
     }
     let thread = own_thread(draft, by)?;
     draft.push(thread.as_ref(), Event::AgentSpawned { agent, role, parent: Some(parent), by });
     Ok(())
+}
+
+/// Whether an agent may make one more (P21). A person may always.
+fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
+    let limits = &draft.spine.limits;
+    let made_now = |of: &dyn Fn(&AgentId) -> bool| {
+        let made = |event: &Event| matches!(event, Event::AgentSpawned { parent: Some(parent), .. } if of(parent));
+        draft.events.iter().filter(|recorded| made(&recorded.event)).count()
+    };
+    let recent = draft.spine.spawned.iter().filter(|spawn| !is_past(**spawn, draft.at)).count();
+    let counts = [
+        ("depth", limits.depth, draft.spine.depth(parent)),
+        ("the number of agents", limits.agents, draft.spine.agents.len() + made_now(&|_| true)),
+        ("the number made within a minute", limits.spawns_a_minute, recent + made_now(&|_| true)),
+    ];
+    let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));
+    let crowded = || draft.spine.children(parent).len() + made_now(&|made| made == parent) >= limits.children;
+    match over.or_else(|| crowded().then_some(("the number of an agent's children", limits.children))) {
+        Some((what, limit)) => Err(Refusal::TooManyAgents { what, limit }),
+        None => Ok(()),
+    }
 }
 
 fn own_thread(draft: &Draft<'_>, by: Option<EffectId>) -> Result<Option<crate::ThreadId>, Refusal> {
