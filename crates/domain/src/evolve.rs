@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::spine::{Agent, Due, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Spine, Stage, Termination, Turn};
+use crate::spine::{Agent, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Spine, Stage, Termination, Turn};
 use crate::{
     AgentId, Cleared, Effect, EffectId, Event, Letter, LetterKind, Origin, Recorded, ReplyTo, Scope, Spent, Task, Timestamp,
     TurnId,
@@ -18,7 +18,9 @@ impl Spine {
                 self.seed = *seed;
                 self.limits = *limits;
             }
-            Event::RoleCreated { role, .. } => {
+            Event::RoleCreated { role, by } => {
+                let maker = by.and_then(|by| self.turns.get(&by.turn)).map_or_else(AgentId::user, |turn| turn.agent.clone());
+                self.founders.insert(role.id.clone(), Founder { created_by: maker, created_at: recorded.at });
                 self.roles.insert(role.id.clone(), role.clone());
             }
             Event::AgentSpawned { agent, role, parent, by } => {

@@ -11,7 +11,9 @@ mod effect;
 mod event;
 mod evolve;
 mod id;
+pub mod iso;
 mod org;
+mod org_document;
 mod outstanding;
 mod path;
 mod phase;
@@ -33,12 +35,13 @@ pub use id::{
     mix, unique,
 };
 pub use org::Role;
+pub use org_document::{BadOrg, Org, OrgAgent, OrgRole, OrgStatus, OrgTermination};
 pub use outstanding::{Owed, outstanding};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use phase::{BadPhase, Phase};
 pub use refusal::Refusal;
 pub use spine::{
-    Agent, Due, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Termination, Turn,
+    Agent, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Termination, Turn,
 };
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, Task, TaskType};
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};

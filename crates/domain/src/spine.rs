@@ -33,6 +33,8 @@ pub struct Spine {
     pub allowed: Vec<Allowed>,
     /// All roles.
     pub roles: BTreeMap<RoleId, Arc<Role>>,
+    /// Who made each role, and when.
+    pub founders: BTreeMap<RoleId, Founder>,
     /// All agents but the person's endpoint.
     pub agents: FxHashMap<AgentId, Agent>,
     /// The agents that are gone.
@@ -60,6 +62,16 @@ pub struct Agent {
     pub inbox: Option<Box<Inbox>>,
     /// Why it is about to go, if it is.
     pub leaving: Option<Box<Leaving>>,
+}
+
+/// Who made a role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Founder {
+    /// An agent, or the person.
+    pub created_by: AgentId,
+    /// When.
+    pub created_at: Timestamp,
 }
 
 /// An agent that is about to go.

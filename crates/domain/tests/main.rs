@@ -11,6 +11,7 @@ mod invariants;
 mod laws;
 mod leaving;
 mod letters;
+mod org;
 mod phases;
 mod random;
 mod support;

@@ -424,6 +424,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::SetBudgets { .. }
         | Command::CreateRole { .. }
         | Command::Spawn { .. }
+        | Command::Terminate { .. }
         | Command::Send { .. }
         | Command::Resolve { .. }
         | Command::Expire { .. }

@@ -265,6 +265,11 @@ impl Society {
         self.wish(Command::Cancel { target, reason: reason.to_owned() }).await.map(drop)
     }
 
+    /// Sends an agent away. It does first what waits for it; or, with `now`, goes with its work undone.
+    pub async fn terminate(&self, agent: AgentId, children: Children, reason: &str, now: bool) -> Result<(), Rejected> {
+        self.wish(Command::Terminate { agent, children, reason: reason.to_owned(), now }).await.map(drop)
+    }
+
     /// Looks at the spine as the log has it.
     pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Result<T, Rejected> {
         let (reply, answer) = oneshot::channel();

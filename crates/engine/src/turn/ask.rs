@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{
-    Act, AgentId, Behaviour, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Outcome, Payload, ReplyTo, Role, RoleId,
-    SubThreadPath, Task, Timestamp, Verdict,
+    Act, AgentId, Behaviour, Children, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Outcome, Payload, ReplyTo,
+    Role, RoleId, SubThreadPath, Task, Timestamp, Verdict,
 };
 use serde_json::{Map, Value};
 
@@ -86,6 +86,20 @@ impl Turn {
     /// Makes an agent below this one.
     pub async fn spawn_agent(&mut self, agent: &AgentId, role: &RoleId) -> Result<(), Failure> {
         self.act(vec![Act::Spawn { agent: agent.clone(), role: role.clone() }]).await.map(drop)
+    }
+
+    /// Sends away an agent that this one made, and waits until it is gone. It does first what waits for it, for at most
+    /// `patience`; then it goes with its work undone (D12).
+    pub async fn terminate(
+        &mut self,
+        agent: &AgentId,
+        children: Children,
+        reason: &str,
+        patience: Duration,
+    ) -> Result<(), Failure> {
+        let deadline = self.after(patience);
+        let (agent, reason) = (agent.clone(), reason.to_owned());
+        self.wait(Effect::Terminate { agent, children, reason, deadline }).await.map(drop)
     }
 
     fn letter(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Letter {
