@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentId, Attempt, Budgets, Children, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome,
-    Phase, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Attempt, Budgets, Children, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Org,
+    Outcome, Phase, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -50,6 +50,11 @@ pub enum Command {
         reason: String,
         /// Whether it goes with its work undone.
         now: bool,
+    },
+    /// Make the roles and agents of a document that are not there yet; all of it or nothing.
+    Import {
+        /// The document.
+        org: Box<Org>,
     },
     /// Deliver a letter from outside.
     Send {

@@ -1,6 +1,6 @@
 //! Why a command changes nothing. Each refusal has a stable code and says what to do.
 
-use crate::{AgentId, Counted, EffectId, Failure, MessageId, RoleId, TaskId, ThreadId, TurnId};
+use crate::{AgentId, BadOrg, Counted, EffectId, Failure, MessageId, RoleId, TaskId, ThreadId, TurnId};
 
 /// Why a command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +23,9 @@ pub enum Refusal {
     /// Only who made an agent may send it away (R177).
     #[error("只能终止自己创建的子智能体 (only its parent may terminate `{0}`)")]
     NotYourChild(AgentId),
+    /// The document is not sound.
+    #[error(transparent)]
+    BadOrg(#[from] BadOrg),
     /// It is to stay while it has children.
     #[error("`{0}` has children; let them go with it (cascade), or to its parent (detach)")]
     HasChildren(AgentId),
@@ -158,6 +161,7 @@ impl Refusal {
             Self::UnknownAgent(_) => "unknown_agent",
             Self::Leaving(_) => "leaving",
             Self::NotYourChild(_) => "not_your_child",
+            Self::BadOrg(_) => "bad_org",
             Self::HasChildren(_) => "has_children",
             Self::RootStays => "root_stays",
             Self::TooManyAgents { .. } => "too_many_agents",

@@ -39,9 +39,8 @@ fn what_is_exported_is_imported_and_a_second_time_changes_nothing() {
     let written = serde_json::to_string(&Org::of(&old.spine)).unwrap();
     let org: Org = serde_json::from_str(&written).unwrap();
     let mut new = Society::found(Limits::default());
-    for wish in org.wishes(&new.spine).unwrap() {
-        new.wish(wish, NOON).unwrap();
-    }
+    let import = Command::Import { org: Box::new(org.clone()) };
+    new.wish(import.clone(), NOON).unwrap();
     let living = |society: &Society| {
         let mut agents: Vec<_> =
             society.spine.agents.iter().map(|(id, it)| (id.clone(), it.role.clone(), it.parent.clone())).collect();
@@ -49,7 +48,8 @@ fn what_is_exported_is_imported_and_a_second_time_changes_nothing() {
         (agents, society.spine.roles.clone())
     };
     assert_eq!(living(&new), living(&old));
-    assert_eq!(org.wishes(&new.spine), Ok(Vec::new()));
+    let again = new.wish(import, NOON);
+    assert_eq!(again, Err(BadOrg("everything in it is here already".to_owned()).into()));
 }
 
 #[test]

@@ -425,6 +425,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::CreateRole { .. }
         | Command::Spawn { .. }
         | Command::Terminate { .. }
+        | Command::Import { .. }
         | Command::Send { .. }
         | Command::Resolve { .. }
         | Command::Expire { .. }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Budgets, Command, EffectId, Event, Failure, Letter, LetterKind, Limits, MessageId, Payload, Recorded, Refusal,
-    ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix, place,
-    unique,
+    AgentId, Budgets, Children, Command, EffectId, Event, Failure, Letter, LetterKind, Limits, MessageId, Org, Payload,
+    Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread,
+    ThreadId, mix, place, unique,
 };
 use polis_ports::{Clock, Live, Log, LogError, Model, ThreadRange, Toolbox};
 use serde_json::{Map, Value};
@@ -268,6 +268,13 @@ impl Society {
     /// Sends an agent away. It does first what waits for it; or, with `now`, goes with its work undone.
     pub async fn terminate(&self, agent: AgentId, children: Children, reason: &str, now: bool) -> Result<(), Rejected> {
         self.wish(Command::Terminate { agent, children, reason: reason.to_owned(), now }).await.map(drop)
+    }
+
+    /// Makes the roles and agents of a document that are not there yet; all of them or none. Gives how many of each are new.
+    pub async fn import(&self, org: Org) -> Result<(usize, usize), Rejected> {
+        let events = self.wish(Command::Import { org: Box::new(org) }).await?;
+        let roles = events.iter().filter(|recorded| matches!(recorded.event, Event::RoleCreated { .. })).count();
+        Ok((roles, events.len() - roles))
     }
 
     /// Looks at the spine as the log has it.

@@ -26,6 +26,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Reco
         (true, Command::Terminate { agent, children, reason, now }) => {
             leave::send_away(&mut draft, agent, children, reason, now)?
         }
+        (true, Command::Import { org }) => org::import(&mut draft, &org)?,
         (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
         (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),

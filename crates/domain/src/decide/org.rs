@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Draft, check_name, leave};
 use crate::evolve::is_past;
-use crate::{AgentId, EffectId, Event, Limits, Refusal, Role, RoleId};
+use crate::{AgentId, BadOrg, Command, EffectId, Event, Limits, Org, Refusal, Role, RoleId};
 
 pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<Role>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
@@ -13,6 +13,19 @@ pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<
     draft.push(None, Event::RoleCreated { role, by: None });
     draft.push(None, root);
     Ok(())
+}
+
+/// Everything in the document that is not there yet; a second time there is nothing.
+pub(super) fn import(draft: &mut Draft<'_>, org: &Org) -> Result<(), Refusal> {
+    let wishes = org.wishes(draft.spine)?;
+    if wishes.is_empty() {
+        return Err(BadOrg("everything in it is here already".to_owned()).into());
+    }
+    wishes.into_iter().try_for_each(|wish| match wish {
+        Command::CreateRole { role } => create_role(draft, role, None),
+        Command::Spawn { agent, role, parent } => spawn(draft, agent, role, parent, None),
+        _ => Ok(()),
+    })
 }
 
 pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<EffectId>) -> Result<(), Refusal> {
@@ -43,7 +56,11 @@ pub(super) fn spawn(
     if !draft.spine.roles.contains_key(&role) && !draft.events.iter().any(role_made_now) {
         return Err(Refusal::UnknownRole(role));
     }
-    leave::known(draft, &parent)?;
+    let made_now =
+        |recorded: &crate::Recorded| matches!(&recorded.event, Event::AgentSpawned { agent: made, .. } if *made == parent);
+    if !draft.events.iter().any(made_now) {
+        leave::known(draft, &parent)?;
+    }
     if by.is_some() {
         check_room(draft, &parent)?;
     }
