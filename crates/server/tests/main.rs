@@ -5,5 +5,6 @@ mod access;
 mod api;
 mod bad_input;
 mod events;
+mod org;
 mod person;
 mod support;
