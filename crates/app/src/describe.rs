@@ -69,6 +69,11 @@ fn about(event: &Event) -> String {
         }
         Event::SettingsUpdated { settings, .. } => format!("phase {}", settings.brief_status.phase),
         Event::PhaseSuggested { phase, .. } | Event::PhaseApplied { phase } => phase.to_string(),
+        Event::ContextCompressed { from, summaries, .. } => {
+            format!("messages before [{from}]: {}", short(summaries.last().map_or("", String::as_str), CHARS))
+        }
+        Event::ContextRestored { .. } => String::new(),
+        Event::ContextKept { failure, .. } => failure.to_string(),
         Event::ThreadOpened { parent, .. } => format!("below {parent}"),
         Event::ThreadLinked { index, slot, child, .. } => format!("{child} at messages[{index}].{slot}"),
         Event::TurnParked { turn, reason } => format!("{turn} {reason}"),

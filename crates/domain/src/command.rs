@@ -56,6 +56,11 @@ pub enum Command {
         /// The document.
         org: Box<Org>,
     },
+    /// Undo the last compression of a thread, from outside any turn.
+    RestoreContext {
+        /// The thread.
+        thread: ThreadId,
+    },
     /// Deliver a letter from outside.
     Send {
         /// The letter.
@@ -213,6 +218,27 @@ pub enum Act {
         thread: ThreadId,
         /// The phase.
         phase: Phase,
+    },
+    /// Show the model summaries in place of a thread's first messages.
+    CompressContext {
+        /// The thread.
+        thread: ThreadId,
+        /// The first message that is shown.
+        from: u32,
+        /// What stands for those before it, oldest first; what earlier compressions said is among them.
+        summaries: Vec<String>,
+    },
+    /// Undo a thread's last compression.
+    RestoreContext {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// Note that a compression came to nothing.
+    KeepContext {
+        /// The thread.
+        thread: ThreadId,
+        /// Why.
+        failure: Failure,
     },
     /// Open a sub-thread in a message.
     OpenSubThread {

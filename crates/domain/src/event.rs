@@ -134,6 +134,9 @@ pub enum Event {
         message: Option<MessageId>,
         /// That message's place, or where the next one would go.
         index: u32,
+        /// What of the thread is compressed; nothing for most.
+        #[serde(default, skip_serializing_if = "Shown::is_all")]
+        shown: Shown,
     },
     /// A turn wants something; nothing has happened yet.
     EffectStarted {
@@ -231,6 +234,31 @@ pub enum Event {
     },
     /// The proposal is gone and the phase unchanged: the task is a retry (R043).
     SuggestionDropped,
+    /// From now on the model is shown summaries in place of the messages before one of them. The messages stay (D10).
+    ContextCompressed {
+        /// The effect that did it.
+        by: EffectId,
+        /// The first message that is shown.
+        from: u32,
+        /// What stands for those before it, oldest first.
+        summaries: Vec<String>,
+    },
+    /// The last compression is undone.
+    ContextRestored {
+        /// The effect that did it; none when a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<EffectId>,
+        /// The compression that holds again; none when everything is shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Seq>,
+    },
+    /// A compression came to nothing.
+    ContextKept {
+        /// The effect that tried.
+        by: EffectId,
+        /// Why.
+        failure: Failure,
+    },
     /// A sub-thread begins; recorded under itself.
     ThreadOpened {
         /// The effect that opened it.
@@ -313,6 +341,23 @@ pub struct Leave {
     /// The longest that the call may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
+}
+
+/// What of a thread the model is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Shown {
+    /// The compression that holds; none when everything is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Seq>,
+    /// How many attempts to compress came to nothing since.
+    pub failed: u32,
+}
+
+impl Shown {
+    fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Where a turn's task came from.
@@ -402,9 +447,14 @@ impl Event {
             | Self::MessageUpdated { by, .. }
             | Self::SettingsUpdated { by, .. }
             | Self::PhaseSuggested { by, .. }
+            | Self::ContextCompressed { by, .. }
+            | Self::ContextKept { by, .. }
             | Self::ThreadOpened { by, .. }
             | Self::ThreadLinked { by, .. } => Some(*by),
-            Self::RoleCreated { by, .. } | Self::AgentSpawned { by, .. } | Self::LetterSent { by, .. } => *by,
+            Self::RoleCreated { by, .. }
+            | Self::AgentSpawned { by, .. }
+            | Self::LetterSent { by, .. }
+            | Self::ContextRestored { by, .. } => *by,
             Self::SocietyFounded { .. }
             | Self::ToolAllowed { .. }
             | Self::BudgetsSet { .. }

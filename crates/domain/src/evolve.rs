@@ -87,6 +87,9 @@ impl Spine {
             | Event::PhaseSuggested { .. }
             | Event::PhaseApplied { .. }
             | Event::SuggestionDropped
+            | Event::ContextCompressed { .. }
+            | Event::ContextRestored { .. }
+            | Event::ContextKept { .. }
             | Event::ThreadOpened { .. }
             | Event::ThreadLinked { .. } => {}
         }
@@ -273,6 +276,20 @@ impl Spine {
                 head.phase = settings.brief_status.phase.clone();
                 head.suggestion = settings.phase_update_suggestion.as_ref().map(|suggestion| suggestion.phase.clone());
             }
+            Event::ContextCompressed { from, .. } => {
+                let context = head.context.get_or_insert_default();
+                context.cuts.push((recorded.seq, *from));
+                context.failed = 0;
+            }
+            Event::ContextRestored { .. } => {
+                let context = head.context.get_or_insert_default();
+                context.cuts.pop();
+                context.failed = 0;
+                if context.cuts.is_empty() {
+                    head.context = None;
+                }
+            }
+            Event::ContextKept { .. } => head.context.get_or_insert_default().failed += 1,
             Event::ThreadLinked { index, slot, child, .. } => {
                 head.links.entry(*index).or_default().push((slot.clone(), child.clone()));
                 let place = Place { parent: thread.clone(), index: *index, slot: slot.clone() };

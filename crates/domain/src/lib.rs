@@ -29,7 +29,7 @@ pub use decide::decide;
 pub use effect::{
     Allowed, Always, Call, CallResult, Children, Effect, EffectClass, Finish, Outcome, Reply, Ruling, ToolCall, Usage, Verdict,
 };
-pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement};
+pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement, Shown};
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,
     mix, unique,
@@ -41,7 +41,8 @@ pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use phase::{BadPhase, Phase};
 pub use refusal::Refusal;
 pub use spine::{
-    Agent, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Termination, Turn,
+    Agent, Context, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Termination,
+    Turn,
 };
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, Task, TaskType};
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};

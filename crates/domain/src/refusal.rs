@@ -120,6 +120,12 @@ pub enum Refusal {
     /// No such thread.
     #[error("there is no thread `{0}`")]
     UnknownThread(ThreadId),
+    /// There is nothing that a summary could stand for.
+    #[error("there is nothing to compress in thread `{0}`; keep fewer messages, or wait until there are more")]
+    NothingToCompress(ThreadId),
+    /// Nothing was compressed.
+    #[error("nothing of thread `{0}` is compressed")]
+    NothingToRestore(ThreadId),
     /// A turn writes its own agent's threads only (R122).
     #[error("thread `{0}` belongs to another agent")]
     NotYourThread(ThreadId),
@@ -185,6 +191,8 @@ impl Refusal {
             Self::TooManyEffects { .. } => "too_many_effects",
             Self::WouldDeadlock(_) => "would_deadlock",
             Self::UnknownThread(_) => "unknown_thread",
+            Self::NothingToCompress(_) => "nothing_to_compress",
+            Self::NothingToRestore(_) => "nothing_to_restore",
             Self::NotYourThread(_) => "not_your_thread",
             Self::NotASubThread(_) => "not_a_sub_thread",
             Self::ThreadBusy(_) => "thread_busy",

@@ -143,8 +143,19 @@ pub struct Head {
     pub suggestion: Option<Phase>,
     /// The turn that is open in it.
     pub turn: Option<TurnId>,
+    /// What was compressed of it; nothing for most.
+    pub context: Option<Box<Context>>,
     /// The sub-threads in its messages.
     pub links: BTreeMap<u32, Vec<(MetaPath, ThreadId)>>,
+}
+
+/// What was compressed of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Context {
+    /// The compressions that hold, each on top of the one before: its event, and the first message that is shown.
+    pub cuts: Vec<(Seq, u32)>,
+    /// How many attempts in a row came to nothing.
+    pub failed: u32,
 }
 
 /// Where a sub-thread hangs.
@@ -332,7 +343,16 @@ impl Turn {
 impl Head {
     /// A thread in which nothing happened yet.
     pub fn new(agent: AgentId) -> Self {
-        Self { agent, place: None, messages: 0, phase: Phase::default(), suggestion: None, turn: None, links: BTreeMap::new() }
+        Self {
+            agent,
+            place: None,
+            messages: 0,
+            phase: Phase::default(),
+            suggestion: None,
+            turn: None,
+            context: None,
+            links: BTreeMap::new(),
+        }
     }
 }
 

@@ -86,6 +86,7 @@ impl Past {
             ("a sub-thread hangs where its parent says, and its address leads to it", places(spine)),
             ("nobody waits in a circle", no_circle(spine)),
             ("who is gone has left nothing behind", gone_for_good(spine)),
+            ("a compression shows less than the one before it, and is undone in order", contexts(recorded, spine)),
             ("an inbox weighs what its entries weigh, and letters stay within the limits", weights(spine)),
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
         ];
@@ -348,6 +349,9 @@ fn is_act(event: &Event) -> bool {
         | Event::MessageUpdated { .. }
         | Event::SettingsUpdated { .. }
         | Event::PhaseSuggested { .. }
+        | Event::ContextCompressed { .. }
+        | Event::ContextRestored { .. }
+        | Event::ContextKept { .. }
         | Event::ThreadOpened { .. }
         | Event::ThreadLinked { .. }
         | Event::LetterSent { .. }

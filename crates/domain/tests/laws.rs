@@ -249,6 +249,20 @@ pub(crate) fn gone_for_good(spine: &Spine) -> Law {
     Ok(())
 }
 
+pub(crate) fn contexts(recorded: &Recorded, spine: &Spine) -> Law {
+    let Some(head) = recorded.thread.as_ref().and_then(|thread| spine.threads.get(thread)) else { return Ok(()) };
+    let cuts = head.context.as_ref().map(|context| &context.cuts[..]).unwrap_or_default();
+    law!(cuts.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1), "{cuts:?}");
+    law!(cuts.iter().all(|(_, from)| *from > 0 && *from <= head.messages), "{cuts:?} of {} messages", head.messages);
+    let top = cuts.last().map(|(seq, _)| *seq);
+    match &recorded.event {
+        Event::ContextCompressed { .. } => law!(top == Some(recorded.seq), "{top:?} holds"),
+        Event::ContextRestored { to, .. } => law!(top == *to, "{top:?} holds and not {to:?}"),
+        _ => {}
+    }
+    Ok(())
+}
+
 /// Who has been sent away and has nothing to do is gone.
 pub(crate) fn nobody_lingers(spine: &Spine) -> Law {
     for (id, agent) in spine.agents.iter().filter(|(_, agent)| agent.turn.is_none()) {

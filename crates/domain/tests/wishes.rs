@@ -64,10 +64,10 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits> {
         inbox_entries: 2,
         inbox_bytes: 40,
         open_effects: 2,
-        depth: 3,
-        children: 3,
-        agents: 8,
-        spawns_a_minute: 4,
+        depth: 2,
+        children: 2,
+        agents: 5,
+        spawns_a_minute: 2,
     };
     prop_oneof![2 => Just(Limits::default()), 1 => Just(small)]
 }
@@ -105,6 +105,7 @@ impl<'a> Chooser<'a> {
             Wish::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
             Wish::Retry => self.retry(),
             Wish::Budgets => Some(Command::SetBudgets { budgets: Arc::new(self.budgets()) }),
+            Wish::Terminate if self.one_in(3) => Some(Command::RestoreContext { thread: self.any_thread() }),
             Wish::Terminate => {
                 let (agent, children) = (self.agent(), self.children());
                 Some(Command::Terminate { agent, children, reason: "enough".to_owned(), now: self.one_in(3) })
@@ -306,7 +307,13 @@ impl<'a> Chooser<'a> {
         let thread = if self.one_in(25) { self.any_thread() } else { self.pick(&known).clone() };
         let length = lengths.get(&thread).copied().unwrap_or_default();
         let index = if self.one_in(25) { length } else { self.roll(length.max(1) as usize) as u32 };
-        match self.roll(16) {
+        match self.roll(18) {
+            16 => {
+                let summaries = vec![self.text()];
+                Act::CompressContext { thread, from: index + u32::from(self.one_in(2)), summaries }
+            }
+            17 if self.one_in(2) => Act::RestoreContext { thread },
+            17 => Act::KeepContext { thread, failure: Failure::new("not_smaller", "no") },
             0..4 => {
                 lengths.entry(thread.clone()).and_modify(|length| *length += 1);
                 Act::AddMessage { thread, message: self.message() }

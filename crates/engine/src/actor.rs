@@ -426,6 +426,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Spawn { .. }
         | Command::Terminate { .. }
         | Command::Import { .. }
+        | Command::RestoreContext { .. }
         | Command::Send { .. }
         | Command::Resolve { .. }
         | Command::Expire { .. }

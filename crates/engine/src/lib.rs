@@ -23,5 +23,5 @@ pub use agent::{Agent, Cast, PhaseConfig, Phased, StateHandler};
 pub use clock::SystemClock;
 pub use live::LocalLive;
 pub use society::{Options, Ports, Rejected, Sent, Society};
-pub use turn::{BatchUpdate, Turn};
+pub use turn::{BatchUpdate, Context, Turn};
 pub use watch::{Seen, Watch};

@@ -277,6 +277,11 @@ impl Society {
         Ok((roles, events.len() - roles))
     }
 
+    /// Undoes the last compression of a thread; from the next turn on the model is shown what it was shown before.
+    pub async fn restore_context(&self, thread: ThreadId) -> Result<(), Rejected> {
+        self.wish(Command::RestoreContext { thread }).await.map(drop)
+    }
+
     /// Looks at the spine as the log has it.
     pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Result<T, Rejected> {
         let (reply, answer) = oneshot::channel();

@@ -108,6 +108,8 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::CallTooLarge { .. }
         | Refusal::WouldDeadlock(_)
         | Refusal::NotYourThread(_)
+        | Refusal::NothingToCompress(_)
+        | Refusal::NothingToRestore(_)
         | Refusal::ThreadBusy(_)
         | Refusal::SlotTaken { .. } => StatusCode::CONFLICT,
     }

@@ -12,7 +12,9 @@ mod org;
 mod turn;
 
 use crate::spine::{Due, Spine, Turn};
-use crate::{Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Task, ThreadId, Timestamp, TurnId, unique};
+use crate::{
+    Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Shown, Task, ThreadId, Timestamp, TurnId, unique,
+};
 
 /// Decides one wish at one time. Pure: the same arguments give the same events.
 pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Recorded>, Refusal> {
@@ -25,6 +27,10 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Reco
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
         (true, Command::Terminate { agent, children, reason, now }) => {
             leave::send_away(&mut draft, agent, children, reason, now)?
+        }
+        (true, Command::RestoreContext { thread }) => {
+            draft.spine.threads.get(&thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
+            act::restore(&mut draft, &thread, None)?;
         }
         (true, Command::Import { org }) => org::import(&mut draft, &org)?,
         (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
@@ -166,7 +172,11 @@ impl<'a> Draft<'a> {
             }
         }
         let index = if message.is_some() { self.lengthen(&thread) } else { self.length(&thread) };
-        let event = Event::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, index };
+        let context = self.spine.threads.get(&thread).and_then(|head| head.context.as_deref());
+        let shown =
+            context.map(|context| Shown { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });
+        let shown = shown.unwrap_or_default();
+        let event = Event::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, index, shown };
         self.push(Some(&thread), event);
     }
 }

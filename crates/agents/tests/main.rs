@@ -1,0 +1,4 @@
+//! The agents that ship, in societies with a scripted model.
+#![cfg(test)]
+
+mod conversation;
