@@ -1,29 +1,33 @@
 //! A plain conversing agent: asks the model, does the calls that it asks for, until it answers.
 
-use polis_domain::{Artifact, Failure, Finish, Reply, Response, Sender};
+use polis_domain::{Artifact, Failure, Finish, Reply, Response};
 use polis_engine::{Agent, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
-use serde_json::{Map, Value};
+
+use crate::conversation::{ContextLimits, Conversation, conversation};
 
 /// Talks, and uses tools while it does.
 #[derive(Debug, Clone)]
 pub struct Converse {
-    /// Messages of the thread that the model is shown.
-    pub context_messages: usize,
+    /// How much of the conversation the model is shown.
+    pub context: ContextLimits,
     /// Rounds of tool use before it must answer.
     pub max_rounds: usize,
 }
 
 impl Default for Converse {
     fn default() -> Self {
-        Self { context_messages: 50, max_rounds: 25 }
+        Self { context: ContextLimits::default(), max_rounds: 25 }
     }
 }
 
 impl Agent for Converse {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let mut messages = self.conversation(turn).await?;
-        let system = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
+        let Conversation { notes, mut messages } = conversation(turn, &self.context).await?;
+        let mut system = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
+        if !notes.is_empty() {
+            system = format!("{system}\n\n{notes}").into();
+        }
         let mut made: Vec<Artifact> = Vec::new();
         for _ in 0..self.max_rounds {
             let request = ModelRequest {
@@ -66,26 +70,6 @@ fn conclude(reply: Reply) -> Result<Response, Failure> {
         (true, None) if reply.finish == Finish::Refusal => Err(Failure::new("model_refused", "the model will not do this")),
         (true, None) => Err(Failure::new("empty_reply", "the model gave no answer; ask again, or ask another model")),
         (true, Some(why)) => Err(Failure::new("reply_stopped", format!("the model gave no answer: {why}"))),
-    }
-}
-
-/// What was said, and what was sent along.
-fn with_artifacts(text: String, meta: &Map<String, Value>) -> String {
-    Artifact::attached(meta).iter().fold(text, |text, artifact| format!("{text}\n[sent along: {artifact}]"))
-}
-
-impl Converse {
-    async fn conversation(&self, turn: &mut Turn) -> Result<Vec<ChatMessage>, Failure> {
-        if turn.is_first_message() {
-            let task = turn.task();
-            return Ok(vec![ChatMessage::user(with_artifacts(task.message.to_string(), &task.meta))]);
-        }
-        let recent = turn.recent(self.context_messages).await?;
-        let said = recent.into_iter().map(|(_, message)| match message.sender {
-            Sender::User => ChatMessage::user(with_artifacts(message.text, &message.meta)),
-            Sender::Bot => ChatMessage::assistant(message.text),
-        });
-        Ok(said.skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect())
     }
 }
 

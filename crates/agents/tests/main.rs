@@ -1,3 +1,5 @@
-//! The workflow's parts from outside, as whoever embeds Polis uses them.
+//! The agents that ship, in societies with a scripted model.
+#![cfg(test)]
 
+mod conversation;
 mod reviewer;

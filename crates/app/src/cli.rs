@@ -40,6 +40,14 @@ pub(crate) enum Command {
     Show(Show),
     /// List the agents
     Agents(Look),
+    /// Show the organisation: roles, agents, and who is gone
+    Org(Look),
+    /// Send an agent away; it does first what waits for it
+    Terminate(Terminate),
+    /// Write the organisation to a file, or to stdout
+    Export(Export),
+    /// Make the roles and agents that a file describes
+    Import(Import),
     /// List the vendors that can be asked, or the models of one
     Models(Models),
     /// List the tools that agents have, and how the MCP servers stand
@@ -189,6 +197,45 @@ pub(crate) struct Look {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Terminate {
+    /// Which agent
+    pub(crate) agent: String,
+
+    /// Why
+    pub(crate) reason: Vec<String>,
+
+    /// What becomes of its children
+    #[arg(long, value_enum, default_value = "cascade")]
+    pub(crate) children: Children,
+
+    /// Let it go at once, with its work undone
+    #[arg(long)]
+    pub(crate) now: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Children {
+    /// They go first
+    Cascade,
+    /// They become children of its parent
+    Detach,
+    /// It stays while it has any
+    Refuse,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// Where to write; never over a file that is there [default: stdout]
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// As `polis export` writes it
+    pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -400,6 +447,10 @@ impl Command {
             | Self::Show(_)
             | Self::Agents(_)
             | Self::Artifacts(_)
+            | Self::Org(_)
+            | Self::Terminate(_)
+            | Self::Export(_)
+            | Self::Import(_)
             | Self::Usage(_)
             | Self::Approvals(_)
             | Self::Send(_)

@@ -1,6 +1,8 @@
 //! An event of the log as one line for people.
 
-use polis_domain::{Answer, Attempt, Cleared, Effect, Event, Inquiry, LetterKind, Outcome, Recorded, Settlement, Timestamp};
+use polis_domain::{
+    Answer, Attempt, Cleared, Effect, Event, Inquiry, LetterKind, Outcome, Recorded, Settlement, Timestamp, iso,
+};
 use serde_json::Value;
 
 use crate::out::short;
@@ -40,6 +42,8 @@ fn about(event: &Event) -> String {
             Some(parent) => format!("{agent} as {role}, by {parent}"),
             None => format!("{agent} as {role}"),
         },
+        Event::AgentDismissed { agent, caller, reason, .. } => format!("{agent}, by {caller} {}", short(reason, CHARS)),
+        Event::AgentTerminated { agent } => agent.to_string(),
         Event::LetterSent { letter, .. } => {
             let kind = match &letter.kind {
                 LetterKind::Message => "",
@@ -51,6 +55,7 @@ fn about(event: &Event) -> String {
         Event::InboxCleared { agent, of } => match of {
             Cleared::Task(task) => format!("{agent}, of task {task}"),
             Cleared::AskedBy(turns) => format!("{agent}, of {} turns", turns.len()),
+            Cleared::Everything => agent.to_string(),
         },
         Event::TurnStarted { agent, phase, task, .. } => format!("{agent} in {phase}: {}", short(&task.message, CHARS)),
         Event::EffectStarted { id, effect, .. } => format!("{id} {} {}", effect.kind(), wanted(effect)),
@@ -68,6 +73,11 @@ fn about(event: &Event) -> String {
         }
         Event::SettingsUpdated { settings, .. } => format!("phase {}", settings.brief_status.phase),
         Event::PhaseSuggested { phase, .. } | Event::PhaseApplied { phase } => phase.to_string(),
+        Event::ContextCompressed { from, summaries, .. } => {
+            format!("messages before [{from}]: {}", short(summaries.last().map_or("", String::as_str), CHARS))
+        }
+        Event::ContextRestored { .. } => String::new(),
+        Event::ContextKept { failure, .. } => failure.to_string(),
         Event::ThreadOpened { parent, .. } => format!("below {parent}"),
         Event::ThreadLinked { index, slot, child, .. } => format!("{child} at messages[{index}].{slot}"),
         Event::TurnParked { turn, reason } => format!("{turn} {reason}"),
@@ -90,6 +100,7 @@ fn wanted(effect: &Effect) -> String {
         Effect::Ask { letter, .. } => format!("{}: {}", letter.to, short(&letter.payload.text, CHARS)),
         Effect::Approval { question, .. } => short(question, CHARS),
         Effect::Grant { lacking } => lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        Effect::Terminate { agent, reason, .. } => format!("{agent} {}", short(reason, CHARS)),
         Effect::Sleep { until } => format!("until {}", time(*until)),
         Effect::Keep(artifact) => short(&artifact.to_string(), CHARS),
         Effect::Unit { thread, task, .. } => format!("in {thread}: {}", short(&task.message, CHARS)),
@@ -153,22 +164,7 @@ fn came(outcome: &Outcome) -> String {
 
 /// A time in UTC, as `2026-11-05 08:15:30`.
 pub(crate) fn time(at: Timestamp) -> String {
-    let seconds = at.0 / 1_000;
-    let (year, month, day) = date(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
-}
-
-/// Year, month and day from the days since 1970, by whole eras of 400 years that begin in March.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day)
+    iso::write(at).replace('T', " ").chars().take(19).collect()
 }
 
 #[cfg(test)]
@@ -177,14 +173,6 @@ mod tests {
 
     #[test]
     fn times_are_told_as_people_read_them() {
-        for (seconds, want) in [
-            (0, "1970-01-01 00:00:00"),
-            (951_782_400, "2000-02-29 00:00:00"),
-            (1_793_866_530, "2026-11-05 08:15:30"),
-            (4_107_542_399, "2100-02-28 23:59:59"),
-            (4_107_542_400, "2100-03-01 00:00:00"),
-        ] {
-            assert_eq!(time(Timestamp(seconds * 1_000)), want);
-        }
+        assert_eq!(time(Timestamp(1_793_866_530_999)), "2026-11-05 08:15:30");
     }
 }

@@ -30,7 +30,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::{Command, Typed};
-use crate::commands::{act, agents, approvals, approve, artifacts, chat, doctor, log, models, run, serve, show, tools, usage};
+use crate::commands::{
+    act, agents, approvals, approve, artifacts, chat, doctor, log, models, org, run, serve, show, tools, usage,
+};
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
 
@@ -65,6 +67,10 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Log(wish) => log::log(&config, &wish).await,
         Command::Show(wish) => show::show(&config, &wish).await,
         Command::Agents(wish) => agents::agents(&config, wish.json).await,
+        Command::Org(wish) => org::org(&config, wish.json).await,
+        Command::Terminate(wish) => act::terminate(&config, &wish).await,
+        Command::Export(wish) => org::export(&config, &wish).await,
+        Command::Import(wish) => org::import(&config, &wish).await,
         Command::Models(wish) => models::models(&config, &wish).await,
         Command::Tools(wish) => tools::tools(&config, wish.json).await,
         Command::Artifacts(wish) => artifacts::artifacts(&config, &wish).await,

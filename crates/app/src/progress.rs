@@ -77,6 +77,7 @@ impl Progress {
                 let used_up = lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
                 Some(format!("{agent} needs more: {used_up}"))
             }
+            Effect::Terminate { agent: child, .. } => Some(format!("{agent} sends {child} away")),
             Effect::Sleep { .. } => Some(format!("{agent} waits")),
             Effect::Unit { .. } | Effect::Keep(_) => None,
         }

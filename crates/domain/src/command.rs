@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentId, Answer, Attempt, Budgets, Effect, EffectId, Failure, Inquiry, InquiryId, Letter, Limits, Message, MessagePatch,
-    MetaPath, Outcome, Phase, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Answer, Attempt, Budgets, Children, Effect, EffectId, Failure, Inquiry, InquiryId, Letter, Limits, Message,
+    MessagePatch, MetaPath, Org, Outcome, Phase, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -39,6 +39,27 @@ pub enum Command {
         role: RoleId,
         /// Whose child it is.
         parent: AgentId,
+    },
+    /// Send an agent away, from outside any turn.
+    Terminate {
+        /// Who.
+        agent: AgentId,
+        /// What becomes of its children.
+        children: Children,
+        /// Why.
+        reason: String,
+        /// Whether it goes with its work undone.
+        now: bool,
+    },
+    /// Make the roles and agents of a document that are not there yet; all of it or nothing.
+    Import {
+        /// The document.
+        org: Box<Org>,
+    },
+    /// Undo the last compression of a thread, from outside any turn.
+    RestoreContext {
+        /// The thread.
+        thread: ThreadId,
     },
     /// Deliver a letter from outside.
     Send {
@@ -215,6 +236,27 @@ pub enum Act {
         thread: ThreadId,
         /// The phase.
         phase: Phase,
+    },
+    /// Show the model summaries in place of a thread's first messages.
+    CompressContext {
+        /// The thread.
+        thread: ThreadId,
+        /// The first message that is shown.
+        from: u32,
+        /// What stands for those before it, oldest first; what earlier compressions said is among them.
+        summaries: Vec<String>,
+    },
+    /// Undo a thread's last compression.
+    RestoreContext {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// Note that a compression came to nothing.
+    KeepContext {
+        /// The thread.
+        thread: ThreadId,
+        /// Why.
+        failure: Failure,
     },
     /// Open a sub-thread in a message.
     OpenSubThread {

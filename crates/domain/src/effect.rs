@@ -59,6 +59,20 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "Wanted::is_agreement")]
         wanted: Wanted,
     },
+    /// A child is sent away, and waited for until it is gone.
+    #[serde(rename_all = "camelCase")]
+    Terminate {
+        /// Who.
+        agent: AgentId,
+        /// What becomes of its own children.
+        #[serde(default)]
+        children: Children,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// When it goes with its work undone.
+        deadline: Timestamp,
+    },
     /// Nothing happens until then.
     Sleep {
         /// When to go on.
@@ -76,6 +90,19 @@ pub enum Effect {
     },
     /// A content is kept outside the log. Repeating it changes nothing.
     Keep(Artifact),
+}
+
+/// What becomes of the children of an agent that goes (D12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Children {
+    /// They go before it.
+    #[default]
+    Cascade,
+    /// They become children of its parent.
+    Detach,
+    /// It stays while it has any.
+    Refuse,
 }
 
 /// One use of a tool.
@@ -350,7 +377,12 @@ impl Effect {
     pub fn is_wait(&self) -> bool {
         match self {
             Self::Model { .. } | Self::Tool(_) | Self::Keep(_) => false,
-            Self::Ask { .. } | Self::Approval { .. } | Self::Grant { .. } | Self::Sleep { .. } | Self::Unit { .. } => true,
+            Self::Ask { .. }
+            | Self::Approval { .. }
+            | Self::Grant { .. }
+            | Self::Terminate { .. }
+            | Self::Sleep { .. }
+            | Self::Unit { .. } => true,
         }
     }
 
@@ -358,6 +390,7 @@ impl Effect {
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
             Self::Ask { deadline, .. } | Self::Approval { deadline, .. } => *deadline,
+            Self::Terminate { deadline, .. } => Some(*deadline),
             Self::Sleep { until } => Some(*until),
             Self::Model { .. } | Self::Grant { .. } | Self::Tool(_) | Self::Unit { .. } | Self::Keep(_) => None,
         }
@@ -371,6 +404,7 @@ impl Effect {
             Self::Ask { .. } => "ask",
             Self::Approval { .. } => "approval",
             Self::Grant { .. } => "grant",
+            Self::Terminate { .. } => "terminate",
             Self::Sleep { .. } => "sleep",
             Self::Unit { .. } => "unit",
             Self::Keep(_) => "artifact",

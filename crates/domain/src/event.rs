@@ -78,6 +78,27 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
     },
+    /// An agent takes on nothing new: it does what waits for it, and then it is gone.
+    AgentDismissed {
+        /// Who.
+        agent: AgentId,
+        /// Who said so; the person, or its parent.
+        caller: AgentId,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// Whether its children go to its parent instead of going first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        detach: bool,
+        /// Who waits until it is gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waiter: Option<EffectId>,
+    },
+    /// An agent is gone. Its threads stay in the log; its name is not used again.
+    AgentTerminated {
+        /// Who.
+        agent: AgentId,
+    },
     /// A letter lies in its receiver's inbox.
     LetterSent {
         /// The letter.
@@ -113,6 +134,9 @@ pub enum Event {
         message: Option<MessageId>,
         /// That message's place, or where the next one would go.
         index: u32,
+        /// What of the thread is compressed; nothing for most.
+        #[serde(default, skip_serializing_if = "Shown::is_all")]
+        shown: Shown,
     },
     /// A turn wants something; nothing has happened yet.
     EffectStarted {
@@ -232,6 +256,31 @@ pub enum Event {
     },
     /// The proposal is gone and the phase unchanged: the task is a retry (R043).
     SuggestionDropped,
+    /// From now on the model is shown summaries in place of the messages before one of them. The messages stay (D10).
+    ContextCompressed {
+        /// The effect that did it.
+        by: EffectId,
+        /// The first message that is shown.
+        from: u32,
+        /// What stands for those before it, oldest first.
+        summaries: Vec<String>,
+    },
+    /// The last compression is undone.
+    ContextRestored {
+        /// The effect that did it; none when a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<EffectId>,
+        /// The compression that holds again; none when everything is shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Seq>,
+    },
+    /// A compression came to nothing.
+    ContextKept {
+        /// The effect that tried.
+        by: EffectId,
+        /// Why.
+        failure: Failure,
+    },
     /// A sub-thread begins; recorded under itself.
     ThreadOpened {
         /// The effect that opened it.
@@ -316,6 +365,23 @@ pub struct Leave {
     pub time_ms: Option<u64>,
 }
 
+/// What of a thread the model is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Shown {
+    /// The compression that holds; none when everything is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Seq>,
+    /// How many attempts to compress came to nothing since.
+    pub failed: u32,
+}
+
+impl Shown {
+    fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Where a turn's task came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -334,6 +400,8 @@ pub enum Cleared {
     Task(TaskId),
     /// All whose answer one of these turns waited for, and the follow-ups that lead to such an answer.
     AskedBy(Vec<TurnId>),
+    /// All.
+    Everything,
 }
 
 /// How a turn ended.
@@ -360,11 +428,28 @@ pub struct Limits {
     pub inbox_bytes: usize,
     /// Most effects that one turn may have open at once.
     pub open_effects: usize,
+    /// How far below root agents may make agents (P21).
+    pub depth: usize,
+    /// Most children that an agent may make for itself.
+    pub children: usize,
+    /// Most agents in the society before agents may make no more.
+    pub agents: usize,
+    /// Most agents that agents may make within a minute, all together.
+    pub spawns_a_minute: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { text_bytes: 256 * 1024, inbox_entries: 1_000, inbox_bytes: 4 * 1024 * 1024, open_effects: 64 }
+        Self {
+            text_bytes: 256 * 1024,
+            inbox_entries: 1_000,
+            inbox_bytes: 4 * 1024 * 1024,
+            open_effects: 64,
+            depth: 5,
+            children: 32,
+            agents: 1_000,
+            spawns_a_minute: 60,
+        }
     }
 }
 
@@ -386,13 +471,20 @@ impl Event {
             | Self::MessageUpdated { by, .. }
             | Self::SettingsUpdated { by, .. }
             | Self::PhaseSuggested { by, .. }
+            | Self::ContextCompressed { by, .. }
+            | Self::ContextKept { by, .. }
             | Self::ThreadOpened { by, .. }
             | Self::ThreadLinked { by, .. } => Some(*by),
-            Self::RoleCreated { by, .. } | Self::AgentSpawned { by, .. } | Self::LetterSent { by, .. } => *by,
+            Self::RoleCreated { by, .. }
+            | Self::AgentSpawned { by, .. }
+            | Self::LetterSent { by, .. }
+            | Self::ContextRestored { by, .. } => *by,
             Self::SocietyFounded { .. }
             | Self::ToolAllowed { .. }
             | Self::BudgetsSet { .. }
             | Self::BudgetGranted { .. }
+            | Self::AgentDismissed { .. }
+            | Self::AgentTerminated { .. }
             | Self::InboxCleared { .. }
             | Self::TurnStarted { .. }
             | Self::PhaseApplied { .. }
@@ -418,6 +510,7 @@ impl Cleared {
     pub fn takes(&self, due: &Due, inbox: &Inbox) -> bool {
         match self {
             Self::Task(task) => due.task() == task,
+            Self::Everything => true,
             Self::AskedBy(turns) => matches!(inbox.waiter(due), ReplyTo::Effect(id) if turns.contains(&id.turn)),
         }
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::artifact::named_in;
-use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, Spine, Stage, Turn};
+use crate::spine::{Agent, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Spine, Stage, Termination, Turn};
 use crate::{
-    Cleared, Effect, EffectId, Event, Inquiry, InquiryId, Letter, LetterKind, ListedArtifact, OpenInquiry, Origin, Recorded,
-    ReplyTo, Reserved, Scope, Spent, Task, TurnId,
+    AgentId, Cleared, Effect, EffectId, Event, Inquiry, InquiryId, Letter, LetterKind, ListedArtifact, OpenInquiry, Origin,
+    Recorded, ReplyTo, Reserved, Scope, Spent, Task, Timestamp, TurnId,
 };
 
 impl Spine {
@@ -20,16 +20,28 @@ impl Spine {
                 self.seed = *seed;
                 self.limits = *limits;
             }
-            Event::RoleCreated { role, .. } => {
+            Event::RoleCreated { role, by } => {
+                let maker = by.and_then(|by| self.turns.get(&by.turn)).map_or_else(AgentId::user, |turn| turn.agent.clone());
+                self.founders.insert(role.id.clone(), Founder { created_by: maker, created_at: recorded.at });
                 self.roles.insert(role.id.clone(), role.clone());
             }
-            Event::AgentSpawned { agent, role, parent, .. } => {
+            Event::AgentSpawned { agent, role, parent, by } => {
                 // Share the role's one name instead of keeping a copy per agent.
                 let role = self.roles.get_key_value(role).map_or(role, |(id, _)| id).clone();
                 let parent = parent.as_ref().map(|id| self.agents.get_key_value(id).map_or(id, |(id, _)| id).clone());
-                let made = Agent { role, parent, created_at: recorded.at, turn: None, inbox: None };
+                let made = Agent { role, parent, created_at: recorded.at, turn: None, inbox: None, leaving: None };
                 self.agents.insert(agent.clone(), made);
+                if by.is_some() {
+                    self.note_spawn(recorded.at);
+                }
             }
+            Event::AgentDismissed { agent, caller, reason, detach, waiter } => {
+                let (caller, reason) = (caller.clone(), reason.clone());
+                if let Some(agent) = self.agents.get_mut(agent) {
+                    agent.leaving = Some(Box::new(Leaving { caller, reason, detach: *detach, waiter: *waiter }));
+                }
+            }
+            Event::AgentTerminated { agent } => self.terminate(agent, recorded.at),
             Event::LetterSent { letter, .. } => {
                 self.close_account(letter);
                 self.receive(Due::Letter(letter.clone()));
@@ -84,6 +96,9 @@ impl Spine {
             | Event::PhaseSuggested { .. }
             | Event::PhaseApplied { .. }
             | Event::SuggestionDropped
+            | Event::ContextCompressed { .. }
+            | Event::ContextRestored { .. }
+            | Event::ContextKept { .. }
             | Event::ThreadOpened { .. }
             | Event::ThreadLinked { .. } => {}
         }
@@ -106,6 +121,27 @@ impl Spine {
             let (agent, task) = (agent.clone(), task.clone());
             self.artifacts.list(ListedArtifact { artifact, seq: recorded.seq, at: recorded.at, agent, task });
         }
+    }
+
+    /// Keeps the times of the last minute.
+    fn note_spawn(&mut self, at: Timestamp) {
+        self.spawned.push_back(at);
+        while self.spawned.front().is_some_and(|first| is_past(*first, at)) {
+            self.spawned.pop_front();
+        }
+    }
+
+    fn terminate(&mut self, agent: &AgentId, at: Timestamp) {
+        let Some(Agent { role, parent, created_at, leaving, .. }) = self.agents.remove(agent) else { return };
+        let Leaving { caller, reason, detach, .. } = leaving.map_or_else(Leaving::nobody, |leaving| *leaving);
+        if detach {
+            for child in self.agents.values_mut().filter(|child| child.parent.as_ref() == Some(agent)) {
+                child.parent.clone_from(&parent);
+            }
+        }
+        self.allowed.retain(|allowed| allowed.agent.as_ref() != Some(agent));
+        let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason };
+        self.terminated.insert(agent.clone(), gone);
     }
 
     /// An effect that is stated or done moves its turn's counter.
@@ -306,6 +342,20 @@ impl Spine {
                 head.phase = settings.brief_status.phase.clone();
                 head.suggestion = settings.phase_update_suggestion.as_ref().map(|suggestion| suggestion.phase.clone());
             }
+            Event::ContextCompressed { from, .. } => {
+                let context = head.context.get_or_insert_default();
+                context.cuts.push((recorded.seq, *from));
+                context.failed = 0;
+            }
+            Event::ContextRestored { .. } => {
+                let context = head.context.get_or_insert_default();
+                context.cuts.pop();
+                context.failed = 0;
+                if context.cuts.is_empty() {
+                    head.context = None;
+                }
+            }
+            Event::ContextKept { .. } => head.context.get_or_insert_default().failed += 1,
             Event::ThreadLinked { index, slot, child, .. } => {
                 head.links.entry(*index).or_default().push((slot.clone(), child.clone()));
                 let place = Place { parent: thread.clone(), index: *index, slot: slot.clone() };
@@ -315,6 +365,17 @@ impl Spine {
             }
             _ => {}
         }
+    }
+}
+
+/// Whether a spawn no longer counts against the rate.
+pub(crate) fn is_past(spawn: Timestamp, now: Timestamp) -> bool {
+    spawn.0 + 60_000 <= now.0
+}
+
+impl Leaving {
+    fn nobody() -> Self {
+        Self { caller: AgentId::user(), reason: String::new(), detach: false, waiter: None }
     }
 }
 

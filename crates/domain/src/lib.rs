@@ -13,7 +13,9 @@ mod event;
 mod evolve;
 mod id;
 mod inquiry;
+pub mod iso;
 mod org;
+mod org_document;
 mod outstanding;
 mod path;
 mod phase;
@@ -29,21 +31,25 @@ pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, S
 pub use command::{Act, Command, Resolution, Target, TurnResult};
 pub use decide::decide;
 pub use effect::{
-    Allowed, Always, Call, CallResult, Effect, EffectClass, Finish, Outcome, Reply, Ruling, ToolCall, Usage, Verdict,
+    Allowed, Always, Call, CallResult, Children, Effect, EffectClass, Finish, Outcome, Reply, Ruling, ToolCall, Usage, Verdict,
 };
-pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement};
+pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement, Shown};
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,
     mix, unique,
 };
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
 pub use org::Role;
+pub use org_document::{BadOrg, Org, OrgAgent, OrgRole, OrgStatus, OrgTermination};
 pub use outstanding::{Owed, outstanding};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use phase::{BadPhase, Phase};
 pub use question::{Question, Wanted};
 pub use refusal::Refusal;
-pub use spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Turn};
+pub use spine::{
+    Agent, Context, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Termination,
+    Turn,
+};
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};

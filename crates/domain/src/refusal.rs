@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{AgentId, Counted, EffectId, Failure, InquiryId, MessageId, RoleId, TaskId, ThreadId, TurnId};
+use crate::{AgentId, BadOrg, Counted, EffectId, Failure, InquiryId, MessageId, RoleId, TaskId, ThreadId, TurnId};
 
 /// Why a command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +19,29 @@ pub enum Refusal {
     /// No such agent.
     #[error("there is no agent `{0}`; GET /api/agents or `polis agents` lists them")]
     UnknownAgent(AgentId),
+    /// It is about to go, or gone.
+    #[error("`{0}` has been sent away and takes on nothing more")]
+    Leaving(AgentId),
+    /// Only who made an agent may send it away (R177).
+    #[error("只能终止自己创建的子智能体 (only its parent may terminate `{0}`)")]
+    NotYourChild(AgentId),
+    /// The document is not sound.
+    #[error(transparent)]
+    BadOrg(#[from] BadOrg),
+    /// It is to stay while it has children.
+    #[error("`{0}` has children; let them go with it (cascade), or to its parent (detach)")]
+    HasChildren(AgentId),
+    /// The society would have no entry.
+    #[error("root stays as long as the society does")]
+    RootStays,
+    /// Agents make too many agents (P21).
+    #[error("no more agents may be made here: {what} is limited to {limit}; use those that are there, or terminate some")]
+    TooManyAgents {
+        /// What is limited.
+        what: &'static str,
+        /// To how much.
+        limit: usize,
+    },
     /// No such role.
     #[error("there is no role `{0}`; create it first")]
     UnknownRole(RoleId),
@@ -116,6 +139,12 @@ pub enum Refusal {
     /// No such thread.
     #[error("there is no thread `{0}`")]
     UnknownThread(ThreadId),
+    /// There is nothing that a summary could stand for.
+    #[error("there is nothing to compress in thread `{0}`; keep fewer messages, or wait until there are more")]
+    NothingToCompress(ThreadId),
+    /// Nothing was compressed.
+    #[error("nothing of thread `{0}` is compressed")]
+    NothingToRestore(ThreadId),
     /// A turn writes its own agent's threads only (R122).
     #[error("thread `{0}` belongs to another agent")]
     NotYourThread(ThreadId),
@@ -155,6 +184,12 @@ impl Refusal {
             Self::AlreadyFounded => "already_founded",
             Self::ToUser => "to_user",
             Self::UnknownAgent(_) => "unknown_agent",
+            Self::Leaving(_) => "leaving",
+            Self::NotYourChild(_) => "not_your_child",
+            Self::BadOrg(_) => "bad_org",
+            Self::HasChildren(_) => "has_children",
+            Self::RootStays => "root_stays",
+            Self::TooManyAgents { .. } => "too_many_agents",
             Self::UnknownRole(_) => "unknown_role",
             Self::NameTaken(_) => "name_taken",
             Self::BadName(_) => "bad_name",
@@ -179,6 +214,8 @@ impl Refusal {
             Self::TooManyEffects { .. } => "too_many_effects",
             Self::WouldDeadlock(_) => "would_deadlock",
             Self::UnknownThread(_) => "unknown_thread",
+            Self::NothingToCompress(_) => "nothing_to_compress",
+            Self::NothingToRestore(_) => "nothing_to_restore",
             Self::NotYourThread(_) => "not_your_thread",
             Self::NotASubThread(_) => "not_a_sub_thread",
             Self::ThreadBusy(_) => "thread_busy",

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 3;
+pub const SPINE_VERSION: u32 = 4;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -34,8 +34,14 @@ pub struct Spine {
     pub allowed: Vec<Allowed>,
     /// All roles.
     pub roles: BTreeMap<RoleId, Arc<Role>>,
+    /// Who made each role, and when.
+    pub founders: BTreeMap<RoleId, Founder>,
     /// All agents but the person's endpoint.
     pub agents: FxHashMap<AgentId, Agent>,
+    /// The agents that are gone.
+    pub terminated: BTreeMap<AgentId, Termination>,
+    /// When agents made agents, in the last minute of it.
+    pub spawned: VecDeque<Timestamp>,
     /// The head of each thread in which something happened.
     pub threads: FxHashMap<ThreadId, Head>,
     /// The turns that are not settled, oldest first.
@@ -59,6 +65,49 @@ pub struct Agent {
     pub turn: Option<TurnId>,
     /// What waits for it, oldest first.
     pub inbox: Option<Box<Inbox>>,
+    /// Why it is about to go, if it is.
+    pub leaving: Option<Box<Leaving>>,
+}
+
+/// Who made a role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Founder {
+    /// An agent, or the person.
+    pub created_by: AgentId,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// An agent that is about to go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leaving {
+    /// Who said so.
+    pub caller: AgentId,
+    /// Why.
+    pub reason: String,
+    /// Whether its children go to its parent.
+    pub detach: bool,
+    /// Who waits until it is gone.
+    pub waiter: Option<EffectId>,
+}
+
+/// An agent that is gone (R208).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Termination {
+    /// What it was.
+    pub role: RoleId,
+    /// Whose child it was.
+    pub parent: Option<AgentId>,
+    /// Since when it existed.
+    pub created_at: Timestamp,
+    /// Who said so.
+    pub terminated_by: AgentId,
+    /// When it went.
+    pub terminated_at: Timestamp,
+    /// Why.
+    pub reason: String,
 }
 
 /// What waits for an agent.
@@ -99,8 +148,19 @@ pub struct Head {
     pub suggestion: Option<Phase>,
     /// The turn that is open in it.
     pub turn: Option<TurnId>,
+    /// What was compressed of it; nothing for most.
+    pub context: Option<Box<Context>>,
     /// The sub-threads in its messages.
     pub links: BTreeMap<u32, Vec<(MetaPath, ThreadId)>>,
+}
+
+/// What was compressed of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Context {
+    /// The compressions that hold, each on top of the one before: its event, and the first message that is shown.
+    pub cuts: Vec<(Seq, u32)>,
+    /// How many attempts in a row came to nothing.
+    pub failed: u32,
 }
 
 /// Where a sub-thread hangs.
@@ -165,6 +225,8 @@ pub enum OpenKind {
     Approval(Option<Arc<str>>),
     /// A person is asked for more than a yes.
     Question(Box<Wanted>),
+    /// A child is to go.
+    Terminate(AgentId),
     /// Time passes.
     Sleep,
     /// A unit runs in a sub-thread.
@@ -259,6 +321,19 @@ impl Spine {
         })
     }
 
+    /// How far below root an agent is.
+    pub fn depth(&self, agent: &AgentId) -> usize {
+        std::iter::successors(Some(agent), |id| self.agents.get(*id)?.parent.as_ref()).count() - 1
+    }
+
+    /// The children of an agent, in the order of their names.
+    pub fn children(&self, agent: &AgentId) -> Vec<&AgentId> {
+        let mut children: Vec<_> =
+            self.agents.iter().filter(|(_, child)| child.parent.as_ref() == Some(agent)).map(|(id, _)| id).collect();
+        children.sort();
+        children
+    }
+
     /// The accounts that an agent's calls for a request fall under.
     pub fn accounts(&self, agent: &AgentId, task: &TaskId) -> Vec<Scope> {
         let mut scopes = vec![Scope::Society, Scope::Task(task.clone())];
@@ -285,7 +360,16 @@ impl Turn {
 impl Head {
     /// A thread in which nothing happened yet.
     pub fn new(agent: AgentId) -> Self {
-        Self { agent, place: None, messages: 0, phase: Phase::default(), suggestion: None, turn: None, links: BTreeMap::new() }
+        Self {
+            agent,
+            place: None,
+            messages: 0,
+            phase: Phase::default(),
+            suggestion: None,
+            turn: None,
+            context: None,
+            links: BTreeMap::new(),
+        }
     }
 }
 
@@ -341,6 +425,7 @@ impl OpenEffect {
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
             Effect::Approval { wanted, .. } if !wanted.is_agreement() => OpenKind::Question(Box::new(wanted.clone())),
             Effect::Approval { call, .. } => OpenKind::Approval(call.as_ref().map(|call| call.tool.clone())),
+            Effect::Terminate { agent, .. } => OpenKind::Terminate(agent.clone()),
             Effect::Sleep { .. } => OpenKind::Sleep,
             Effect::Keep(_) => OpenKind::Keep,
             Effect::Unit { thread, .. } => OpenKind::Unit(thread.clone()),

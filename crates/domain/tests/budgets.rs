@@ -13,6 +13,7 @@ use crate::support::*;
 pub(crate) struct Books {
     budgets: Budgets,
     members: BTreeMap<AgentId, (RoleId, Option<AgentId>)>,
+    detached: Vec<AgentId>,
     turns: BTreeMap<TurnId, (AgentId, TaskId)>,
     asleep: Vec<TurnId>,
     calls: BTreeMap<EffectId, (Spent, Vec<Scope>)>,
@@ -30,6 +31,14 @@ impl Books {
             Event::BudgetGranted { scope, more } => add(&mut self.granted, scope, *more),
             Event::AgentSpawned { agent, role, parent, .. } => {
                 self.members.insert(agent.clone(), (role.clone(), parent.clone()));
+            }
+            Event::AgentDismissed { agent, detach: true, .. } => self.detached.push(agent.clone()),
+            Event::AgentTerminated { agent } => {
+                let above = self.members.remove(agent).and_then(|(_, parent)| parent);
+                let orphans = self.members.values_mut().filter(|(_, parent)| parent.as_ref() == Some(agent));
+                if self.detached.contains(agent) {
+                    orphans.for_each(|(_, parent)| parent.clone_from(&above));
+                }
             }
             Event::TurnStarted { agent, task, .. } => {
                 self.turns.insert(TurnId(recorded.seq), (agent.clone(), task.id.clone()));

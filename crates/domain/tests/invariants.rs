@@ -88,6 +88,8 @@ impl Past {
             ("a sub-thread hangs where its parent says, and its address leads to it", places(spine)),
             ("nobody waits in a circle", no_circle(spine)),
             ("a call asks only while it runs", calls_ask_while_they_run(spine)),
+            ("who is gone has left nothing behind", gone_for_good(spine)),
+            ("a compression shows less than the one before it, and is undone in order", contexts(recorded, spine)),
             ("an inbox weighs what its entries weigh, and letters stay within the limits", weights(spine)),
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
             ("the catalogue has what the log names, each content once under each name", self.catalogue(recorded, spine)),
@@ -107,6 +109,8 @@ impl Past {
             ("the person is told once what came of each request", told_once(before, wish, events, spine)),
             ("what an open ask or unit waits for is under way exactly once", waits_are_held(spine)),
             ("a turn has no more effects open than allowed", few_effects(spine)),
+            ("who is sent away and has nothing to do is gone", nobody_lingers(spine)),
+            ("agents make no more agents than they may", room(events, spine)),
             ("a cancel settles everything below, children first", self.cancelled(before, wish, events, spine)),
         ];
         first_broken(laws)
@@ -179,6 +183,8 @@ impl Past {
         if let Some(letter) = recorded.event.letter().filter(|letter| !letter.to.is_user()) {
             let sent = self.letters.insert(letter.id.clone(), Fate::Waits);
             law!(sent.is_none(), "letter {} was sent before", letter.id);
+            let leaving = spine.agents.get(&letter.to).is_none_or(|agent| agent.leaving.is_some());
+            law!(!leaving, "{} is about to go and got a letter", letter.to);
             self.inboxes.entry(letter.to.clone()).or_default().push_back(Waiting::letter(letter));
         }
         match &recorded.event {
@@ -193,6 +199,10 @@ impl Past {
                 self.above.insert(TurnId(recorded.seq), id.turn);
             }
             Event::TurnSettled { turn, next, .. } => self.follow_up(*turn, next)?,
+            Event::AgentTerminated { agent } => {
+                let left = self.inboxes.remove(agent).map_or(0, |inbox| inbox.len());
+                law!(left == 0, "{agent} is gone and {left} entries wait for it");
+            }
             Event::InboxCleared { agent, of } => {
                 let inbox = take(self.inboxes.entry(agent.clone()).or_default());
                 let (gone, kept) = inbox.into_iter().partition(|waiting| waiting.leaves(of));
@@ -353,6 +363,7 @@ impl Waiting {
 
     fn leaves(&self, of: &Cleared) -> bool {
         match of {
+            Cleared::Everything => true,
             Cleared::Task(task) => self.task.id == *task,
             Cleared::AskedBy(turns) => self.above.is_some_and(|above| turns.contains(&above)),
         }
@@ -370,6 +381,9 @@ fn is_act(event: &Event) -> bool {
         | Event::MessageUpdated { .. }
         | Event::SettingsUpdated { .. }
         | Event::PhaseSuggested { .. }
+        | Event::ContextCompressed { .. }
+        | Event::ContextRestored { .. }
+        | Event::ContextKept { .. }
         | Event::ThreadOpened { .. }
         | Event::ThreadLinked { .. }
         | Event::LetterSent { .. }
@@ -382,6 +396,8 @@ fn is_act(event: &Event) -> bool {
         | Event::EffectRetried { .. }
         | Event::CallInquired { .. }
         | Event::CallAnswered { .. }
+        | Event::AgentDismissed { .. }
+        | Event::AgentTerminated { .. }
         | Event::InboxCleared { .. }
         | Event::TurnStarted { .. }
         | Event::EffectStarted { .. }

@@ -116,6 +116,8 @@ pub(crate) fn no_circle(spine: &Spine) -> Law {
             OpenKind::Unit(thread) => spine.threads[thread].turn,
             OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Keep => None,
             OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_) | OpenKind::Sleep => None,
+            // It has an end of its own: the deadline.
+            OpenKind::Terminate(_) => None,
         })
     };
     for top in spine.turns.keys() {
@@ -212,7 +214,8 @@ pub(crate) fn told_once(before: &Before, wish: &Command, events: &[Recorded], sp
         let owed = before.owed_to_user.get(task).unwrap_or(&0) + asked;
         let ended = owed - after.get(task).unwrap_or(&0);
         // Who calls off several requests of one task hears of it once.
-        let expected = if matches!(wish, Command::Cancel { .. }) { ended.min(1) } else { ended };
+        let once = matches!(wish, Command::Cancel { .. } | Command::Terminate { .. } | Command::Expire { .. });
+        let expected = if once { ended.min(1) } else { ended };
         law!(told == expected, "{ended} requests of {task} ended and the person was told {told} times");
     }
     Ok(())
@@ -232,6 +235,56 @@ pub(crate) fn waits_are_held(spine: &Spine) -> Law {
         let times = held.get(&EffectId { turn, n: open.n }).copied().unwrap_or_default();
         let expected = usize::from(matches!(open.kind, OpenKind::Ask(_) | OpenKind::Unit(_)));
         law!(times == expected, "{turn}.{} ({:?}) will be answered {times} times", open.n, open.kind);
+    }
+    Ok(())
+}
+
+/// Who is gone has left nothing behind: no turn, no child, no account of a wait.
+pub(crate) fn gone_for_good(spine: &Spine) -> Law {
+    for (id, agent) in &spine.agents {
+        law!(!spine.terminated.contains_key(id), "{id} is gone and yet there");
+        let parent = agent.parent.as_ref();
+        law!(parent.is_none_or(|parent| spine.agents.contains_key(parent)), "{id} has lost its parent {parent:?}");
+    }
+    let orphan = spine.turns.iter().find(|(_, turn)| !spine.agents.contains_key(&turn.agent));
+    law!(orphan.is_none(), "{orphan:?} has no agent");
+    Ok(())
+}
+
+pub(crate) fn contexts(recorded: &Recorded, spine: &Spine) -> Law {
+    let Some(head) = recorded.thread.as_ref().and_then(|thread| spine.threads.get(thread)) else { return Ok(()) };
+    let cuts = head.context.as_ref().map(|context| &context.cuts[..]).unwrap_or_default();
+    law!(cuts.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1), "{cuts:?}");
+    law!(cuts.iter().all(|(_, from)| *from > 0 && *from <= head.messages), "{cuts:?} of {} messages", head.messages);
+    let top = cuts.last().map(|(seq, _)| *seq);
+    match &recorded.event {
+        Event::ContextCompressed { .. } => law!(top == Some(recorded.seq), "{top:?} holds"),
+        Event::ContextRestored { to, .. } => law!(top == *to, "{top:?} holds and not {to:?}"),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Who has been sent away and has nothing to do is gone.
+pub(crate) fn nobody_lingers(spine: &Spine) -> Law {
+    for (id, agent) in spine.agents.iter().filter(|(_, agent)| agent.turn.is_none()) {
+        let Some(leaving) = &agent.leaving else { continue };
+        law!(!leaving.detach && !spine.children(id).is_empty(), "{id} has nothing to do and stays");
+    }
+    Ok(())
+}
+
+/// Agents make no more agents than they may (P21).
+pub(crate) fn room(events: &[Recorded], spine: &Spine) -> Law {
+    let made = |recorded: &&Recorded| matches!(recorded.event, Event::AgentSpawned { by: Some(_), .. });
+    for recorded in events.iter().filter(made) {
+        let Event::AgentSpawned { agent, parent: Some(parent), .. } = &recorded.event else { continue };
+        let limits = &spine.limits;
+        law!(spine.depth(agent) <= limits.depth, "{agent} is {} deep", spine.depth(agent));
+        law!(spine.agents.len() <= limits.agents, "there are {} agents", spine.agents.len());
+        law!(spine.children(parent).len() <= limits.children, "{parent} has too many children");
+        let recent = spine.spawned.iter().filter(|at| at.0 + 60_000 > recorded.at.0).count();
+        law!(recent <= limits.spawns_a_minute, "{recent} within a minute");
     }
     Ok(())
 }

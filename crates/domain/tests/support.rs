@@ -271,6 +271,7 @@ pub(crate) fn started(letter: &Letter, index: u32) -> Said {
         reply_to: letter.reply_to,
         message: Some(letter.id.clone()),
         index,
+        shown: Shown::default(),
     };
     (Some(letter.to.main_thread()), event)
 }
@@ -286,6 +287,7 @@ pub(crate) fn followed(agent: &str, task: Task, reply_to: ReplyTo, index: u32) -
         reply_to,
         message: None,
         index,
+        shown: Shown::default(),
     };
     under(agent, event)
 }

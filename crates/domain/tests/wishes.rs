@@ -29,6 +29,7 @@ pub(crate) enum Wish {
     Spawn,
     Retry,
     Budgets,
+    Terminate,
     Nonsense,
     Inquire,
     Answer,
@@ -53,6 +54,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         3 => Just(Wish::Spawn),
         2 => Just(Wish::Retry),
         2 => Just(Wish::Budgets),
+        2 => Just(Wish::Terminate),
         5 => Just(Wish::Nonsense),
         6 => Just(Wish::Inquire),
         6 => Just(Wish::Answer),
@@ -61,7 +63,16 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
 
 /// Rooms for many, or so small that everything overflows.
 pub(crate) fn limits() -> impl Strategy<Value = Limits> {
-    let small = Limits { text_bytes: 24, inbox_entries: 2, inbox_bytes: 40, open_effects: 2 };
+    let small = Limits {
+        text_bytes: 24,
+        inbox_entries: 2,
+        inbox_bytes: 40,
+        open_effects: 2,
+        depth: 2,
+        children: 2,
+        agents: 5,
+        spawns_a_minute: 2,
+    };
     prop_oneof![2 => Just(Limits::default()), 1 => Just(small)]
 }
 
@@ -98,6 +109,11 @@ impl<'a> Chooser<'a> {
             Wish::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
             Wish::Retry => self.retry(),
             Wish::Budgets => Some(Command::SetBudgets { budgets: Arc::new(self.budgets()) }),
+            Wish::Terminate if self.one_in(3) => Some(Command::RestoreContext { thread: self.any_thread() }),
+            Wish::Terminate => {
+                let (agent, children) = (self.agent(), self.children());
+                Some(Command::Terminate { agent, children, reason: "enough".to_owned(), now: self.one_in(3) })
+            }
             Wish::Nonsense => Some(self.nonsense()),
             Wish::Inquire => self.inquire(),
             Wish::Answer => self.answer(),
@@ -128,7 +144,12 @@ impl<'a> Chooser<'a> {
 
     fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
-        match self.roll(9) {
+        match self.roll(10) {
+            9 => {
+                let own: Vec<_> = self.spine.children(&turn.agent).into_iter().cloned().collect();
+                let agent = self.try_pick(&own).cloned().filter(|_| !self.one_in(8)).unwrap_or_else(|| self.agent());
+                Effect::Terminate { agent, children: self.children(), reason: String::new(), deadline: self.later() }
+            }
             0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent() },
             1 | 2 => {
                 let class = *self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write]);
@@ -370,7 +391,13 @@ impl<'a> Chooser<'a> {
         let thread = if self.one_in(25) { self.any_thread() } else { self.pick(&known).clone() };
         let length = lengths.get(&thread).copied().unwrap_or_default();
         let index = if self.one_in(25) { length } else { self.roll(length.max(1) as usize) as u32 };
-        match self.roll(16) {
+        match self.roll(18) {
+            16 => {
+                let summaries = vec![self.text()];
+                Act::CompressContext { thread, from: index + u32::from(self.one_in(2)), summaries }
+            }
+            17 if self.one_in(2) => Act::RestoreContext { thread },
+            17 => Act::KeepContext { thread, failure: Failure::new("not_smaller", "no") },
             0..4 => {
                 lengths.entry(thread.clone()).and_modify(|length| *length += 1);
                 Act::AddMessage { thread, message: self.message() }
@@ -479,6 +506,10 @@ impl<'a> Chooser<'a> {
         let mut agents: Vec<_> = self.spine.agents.keys().cloned().collect();
         agents.sort();
         self.pick(&agents).clone()
+    }
+
+    fn children(&mut self) -> Children {
+        *self.pick(&[Children::Cascade, Children::Cascade, Children::Detach, Children::Refuse])
     }
 
     fn role(&mut self) -> RoleId {

@@ -438,6 +438,9 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::SetBudgets { .. }
         | Command::CreateRole { .. }
         | Command::Spawn { .. }
+        | Command::Terminate { .. }
+        | Command::Import { .. }
+        | Command::RestoreContext { .. }
         | Command::Send { .. }
         | Command::Resolve { .. }
         | Command::Expire { .. }

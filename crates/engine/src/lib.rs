@@ -34,5 +34,5 @@ pub use nothing::{NoModel, NoTools};
 pub use ready::{ExecuteSubThread, PrepareSubThread};
 pub use society::{NotOpened, Options, Ports, Rejected, Sent, Society};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
-pub use turn::{BatchUpdate, Turn};
+pub use turn::{BatchUpdate, Context, Turn};
 pub use watch::{Seen, Watch};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Answer, Behaviour, Budgets, Command, EffectId, Event, Failure, InquiryId, Letter, LetterKind, Limits, MessageId,
-    Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId,
-    Thread, ThreadId, Verdict, mix, place, unique,
+    AgentId, Answer, Behaviour, Budgets, Children, Command, EffectId, Event, Failure, InquiryId, Letter, LetterKind, Limits,
+    MessageId, Org, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath,
+    Target, TaskId, Thread, ThreadId, Verdict, mix, place, unique,
 };
 use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, Toolbox};
 use serde_json::{Map, Value};
@@ -337,6 +337,23 @@ impl Society {
     /// Calls off a request or a turn, with everything below it.
     pub async fn cancel(&self, target: Target, reason: &str) -> Result<(), Rejected> {
         self.wish(Command::Cancel { target, reason: reason.to_owned() }).await.map(drop)
+    }
+
+    /// Sends an agent away. It does first what waits for it; or, with `now`, goes with its work undone.
+    pub async fn terminate(&self, agent: AgentId, children: Children, reason: &str, now: bool) -> Result<(), Rejected> {
+        self.wish(Command::Terminate { agent, children, reason: reason.to_owned(), now }).await.map(drop)
+    }
+
+    /// Makes the roles and agents of a document that are not there yet; all of them or none. Gives how many of each are new.
+    pub async fn import(&self, org: Org) -> Result<(usize, usize), Rejected> {
+        let events = self.wish(Command::Import { org: Box::new(org) }).await?;
+        let roles = events.iter().filter(|recorded| matches!(recorded.event, Event::RoleCreated { .. })).count();
+        Ok((roles, events.len() - roles))
+    }
+
+    /// Undoes the last compression of a thread; from the next turn on the model is shown what it was shown before.
+    pub async fn restore_context(&self, thread: ThreadId) -> Result<(), Rejected> {
+        self.wish(Command::RestoreContext { thread }).await.map(drop)
     }
 
     /// Looks at the spine as the log has it.

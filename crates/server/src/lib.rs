@@ -19,6 +19,7 @@ mod history;
 mod listener;
 mod messages;
 mod models;
+mod org;
 mod problem;
 mod routes;
 mod submit;

@@ -79,7 +79,9 @@ impl From<LogError> for Problem {
 
 fn status_of(refusal: &Refusal) -> StatusCode {
     match refusal {
-        Refusal::ToUser | Refusal::BadName(_) | Refusal::EmptyText | Refusal::BadAnswer(_) => StatusCode::BAD_REQUEST,
+        Refusal::ToUser | Refusal::BadName(_) | Refusal::EmptyText | Refusal::BadOrg(_) | Refusal::BadAnswer(_) => {
+            StatusCode::BAD_REQUEST
+        }
         Refusal::UnknownAgent(_)
         | Refusal::UnknownRole(_)
         | Refusal::UnknownTask(_)
@@ -93,6 +95,11 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::FalseLetter(_)
         | Refusal::NotASubThread(_)
         | Refusal::NameTaken(_)
+        | Refusal::Leaving(_)
+        | Refusal::NotYourChild(_)
+        | Refusal::HasChildren(_)
+        | Refusal::RootStays
+        | Refusal::TooManyAgents { .. }
         | Refusal::TurnNotOpen(_)
         | Refusal::NotParked(_)
         | Refusal::NotOpen(_)
@@ -106,6 +113,8 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::CallTooLarge { .. }
         | Refusal::WouldDeadlock(_)
         | Refusal::NotYourThread(_)
+        | Refusal::NothingToCompress(_)
+        | Refusal::NothingToRestore(_)
         | Refusal::ThreadBusy(_)
         | Refusal::SlotTaken { .. } => StatusCode::CONFLICT,
     }

@@ -6,7 +6,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::desk::Desk;
 use crate::problem::Problem;
-use crate::{agents, approvals, artifacts, events, health, history, messages, models, submit, tasks, threads, tools};
+use crate::{agents, approvals, artifacts, events, health, history, messages, models, org, submit, tasks, threads, tools};
 
 /// Who may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,10 @@ const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: "/api/send",               gate: Gate::Token, handler: || post(submit::send) },
     Route { method: Method::GET,  path: "/api/messages/{taskId}",  gate: Gate::Token, handler: || get(messages::messages) },
     Route { method: Method::GET,  path: "/api/agents",             gate: Gate::Token, handler: || get(agents::agents) },
+    Route { method: Method::POST, path: "/api/agents/{id}/terminate", gate: Gate::Token, handler: || post(org::terminate) },
+    Route { method: Method::GET,  path: "/api/org",                gate: Gate::Token, handler: || get(org::org) },
+    Route { method: Method::POST, path: "/api/org",                gate: Gate::Token, handler: || post(org::import) },
+    Route { method: Method::GET,  path: "/api/roles",              gate: Gate::Token, handler: || get(org::roles) },
     Route { method: Method::GET,  path: "/api/threads/{id}",       gate: Gate::Token, handler: || get(threads::thread) },
     Route { method: Method::GET,  path: "/api/tasks/{id}",         gate: Gate::Token, handler: || get(tasks::task) },
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel",  gate: Gate::Token, handler: || post(tasks::cancel) },

@@ -6,5 +6,6 @@ mod api;
 mod artifacts;
 mod bad_input;
 mod events;
+mod org;
 mod person;
 mod support;

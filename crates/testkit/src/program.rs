@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use polis_domain::{AgentId, Failure, Phase, Response, Role, Task, ToolCall};
+use polis_domain::{AgentId, Children, Failure, Phase, Response, Role, Task, ToolCall};
 use polis_engine::{Agent, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,8 @@ pub enum Op {
     Tell(String),
     /// Make an agent.
     Spawn(String),
+    /// Send away an agent that this one made, within so many milliseconds.
+    Terminate(String, u64),
     /// Suggest a phase.
     Phase(String),
     /// Fail with this code.
@@ -146,6 +148,10 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
         Op::Spawn(agent) => {
             turn.spawn_agent(&agent.into(), &worker_role().id).await.map_or_else(failed, |()| "spawned".to_owned())
         }
+        Op::Terminate(agent, ms) => {
+            let gone = turn.terminate(&agent.into(), Children::Cascade, "done", Duration::from_millis(ms)).await;
+            gone.map_or_else(failed, |()| "gone".to_owned())
+        }
         Op::Phase(phase) => {
             turn.suggest_phase(Phase::new(&phase).map_err(|bad| Failure::new("bad_phase", bad.to_string()))?).await?;
             format!("{}>{phase}", turn.phase())
@@ -210,6 +216,7 @@ pub fn expected(program: &Program) -> Result<String, String> {
             Op::Approve(_) => "approved".to_owned(),
             Op::Tell(_) => "told".to_owned(),
             Op::Spawn(_) => "spawned".to_owned(),
+            Op::Terminate(..) => "gone".to_owned(),
             Op::Phase(phase) => format!("initial_phase>{phase}"),
             Op::Keep(content) => format!("kept:{content}"),
             Op::Fail(code) => return Err(code.clone()),

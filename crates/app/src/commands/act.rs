@@ -1,10 +1,10 @@
-//! `polis send` and `polis cancel`: telling the society something, whether it runs now or later.
+//! `polis send`, `polis cancel` and `polis terminate`: telling the society something, whether it runs now or later.
 
 use serde_json::{Value, json};
 
 use super::run::Accepted;
 use crate::address::encoded;
-use crate::cli::{Cancel, Send};
+use crate::cli::{Cancel, Children, Send, Terminate};
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::out;
@@ -32,7 +32,21 @@ pub(crate) async fn cancel(config: &Config, wish: &Cancel) -> Result<Exit, Troub
     Ok(Exit::Done)
 }
 
-async fn tell<T: serde::de::DeserializeOwned>(config: &Config, target: &str, body: &Value) -> Result<T, Trouble> {
+pub(crate) async fn terminate(config: &Config, wish: &Terminate) -> Result<Exit, Trouble> {
+    let target = format!("/api/agents/{}/terminate", encoded(&wish.agent));
+    let children = match wish.children {
+        Children::Cascade => "cascade",
+        Children::Detach => "detach",
+        Children::Refuse => "refuse",
+    };
+    let body = json!({ "reason": wish.reason.join(" "), "children": children, "now": wish.now });
+    let told: Value = tell(config, &target, &body).await?;
+    let how = if told["ok"] == true { "is gone" } else { "goes when it has done what waits for it" };
+    out::note(&format!("polis: {} {how}", wish.agent));
+    Ok(Exit::Done)
+}
+
+pub(super) async fn tell<T: serde::de::DeserializeOwned>(config: &Config, target: &str, body: &Value) -> Result<T, Trouble> {
     let door = Door::open(config, Purpose::Tell).await?;
     let told = door.post(target, body).await;
     if let (Door::Here(_), Ok(_)) = (&door, &told) {

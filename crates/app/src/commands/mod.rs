@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod log;
 pub(crate) mod models;
 pub(crate) mod new;
+pub(crate) mod org;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;

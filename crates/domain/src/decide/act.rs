@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Draft, message, org};
-use crate::spine::Turn;
+use crate::spine::{Context, Turn};
 use crate::{Act, EffectId, Event, Letter, Refusal, Settings, ThreadId};
 
 /// All of `acts` happen, or none and the refusal is logged, so that a second run of the turn sees the same.
@@ -52,6 +52,23 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             check_thread(draft, turn, &thread)?;
             draft.push(Some(&thread), Event::PhaseSuggested { by, phase });
         }
+        Act::CompressContext { thread, from, summaries } => {
+            check_thread(draft, turn, &thread)?;
+            summaries.iter().try_for_each(|summary| message::check_text(draft, summary))?;
+            let shown = context(draft, &thread).and_then(|context| context.cuts.last()).map_or(0, |(_, from)| *from);
+            if from <= shown || from > draft.length(&thread) || context_changes(draft, &thread) {
+                return Err(Refusal::NothingToCompress(thread));
+            }
+            draft.push(Some(&thread), Event::ContextCompressed { by, from, summaries });
+        }
+        Act::RestoreContext { thread } => {
+            check_thread(draft, turn, &thread)?;
+            restore(draft, &thread, Some(by))?;
+        }
+        Act::KeepContext { thread, failure } => {
+            check_thread(draft, turn, &thread)?;
+            draft.push(Some(&thread), Event::ContextKept { by, failure });
+        }
         Act::OpenSubThread { parent, index, slot, child, settings, meta } => {
             check_message(draft, turn, &parent, index)?;
             let free = Free { parent: &parent, index, slot: &slot, child: &child };
@@ -66,6 +83,27 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
         Act::Spawn { agent, role } => org::spawn(draft, agent, role, turn.agent.clone(), Some(by))?,
     }
     Ok(())
+}
+
+/// Undoes the last compression of a thread.
+pub(super) fn restore(draft: &mut Draft<'_>, thread: &ThreadId, by: Option<EffectId>) -> Result<(), Refusal> {
+    let cuts = context(draft, thread).map(|context| &context.cuts[..]).unwrap_or_default();
+    if cuts.is_empty() || context_changes(draft, thread) {
+        return Err(Refusal::NothingToRestore(thread.clone()));
+    }
+    let to = cuts.iter().rev().nth(1).map(|(seq, _)| *seq);
+    draft.push(Some(thread), Event::ContextRestored { by, to });
+    Ok(())
+}
+
+fn context<'a>(draft: &Draft<'a>, thread: &ThreadId) -> Option<&'a Context> {
+    draft.spine.threads.get(thread)?.context.as_deref()
+}
+
+/// Whether this draft changes what of the thread is shown. Once a wish is enough.
+fn context_changes(draft: &Draft<'_>, thread: &ThreadId) -> bool {
+    let changes = |event: &Event| matches!(event, Event::ContextCompressed { .. } | Event::ContextRestored { .. });
+    draft.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && changes(&recorded.event))
 }
 
 /// A new thread has no suggestion pending, whatever it is given.

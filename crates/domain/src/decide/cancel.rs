@@ -1,25 +1,36 @@
 //! Calling off: a task or a turn, with everything below it, children first (P22).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Draft, effect, message, turn};
-use crate::spine::{Agent, Inbox, Spine, Turn};
+use super::{Draft, effect, leave, message, turn};
+use crate::spine::{Agent, Due, Inbox, Spine, Turn};
 use crate::{
     AgentId, Cleared, Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId, TurnId,
 };
 
 pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> Result<(), Refusal> {
-    let spine = draft.spine;
     let failure = Failure::new("cancelled", if reason.is_empty() { "called off".to_owned() } else { reason });
-    let turns = below(spine, &target)?;
+    let turns = below(draft.spine, &target)?;
     let cleared = match &target {
         Target::Task(task) => Cleared::Task(task.clone()),
         Target::Turn(_) => Cleared::AskedBy(turns.iter().copied().collect()),
     };
-    let inboxes = inboxes(spine, &cleared);
+    let inboxes = inboxes(draft.spine, &cleared);
     if let (Target::Task(task), true, true) = (&target, turns.is_empty(), inboxes.is_empty()) {
         return Err(Refusal::UnknownTask(task.clone()));
     }
+    call_off(draft, &turns, &inboxes, &failure);
+    Ok(())
+}
+
+/// Ends turns and empties inboxes, tells whoever waits outside, and lets the agents that are freed go on.
+pub(super) fn call_off(
+    draft: &mut Draft<'_>,
+    turns: &BTreeSet<TurnId>,
+    inboxes: &BTreeMap<AgentId, Cleared>,
+    failure: &Failure,
+) {
+    let spine = draft.spine;
     // A child starts after its parent, so the youngest first is children first.
     for id in turns.iter().rev() {
         let Some(stopped) = spine.turns.get(id) else { continue };
@@ -28,22 +39,24 @@ pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> R
         let index = draft.length(&thread);
         draft.push(Some(&thread), Event::TurnSettled { turn: *id, settlement, message: None, index, next: Vec::new() });
     }
-    for agent in &inboxes {
+    for (agent, cleared) in inboxes {
         draft.push(None, Event::InboxCleared { agent: agent.clone(), of: cleared.clone() });
     }
-    tell_waiting(draft, &turns, &inboxes, &cleared, &failure);
-    for id in &turns {
-        let Some(freed) = spine.turns.get(id).filter(|turn| turn.origin == Origin::Inbox) else { continue };
-        let inbox = spine.agents.get(&freed.agent).and_then(|agent| agent.inbox.as_ref());
-        if let Some(due) = inbox.and_then(|inbox| inbox.entries.iter().find(|due| !cleared.takes(due, inbox))) {
-            draft.start_next(&freed.agent, due);
+    tell_waiting(draft, turns, inboxes, failure);
+    let freed = turns.iter().filter_map(|id| spine.turns.get(id).filter(|turn| turn.origin == Origin::Inbox));
+    let freed: Vec<_> = freed.map(|turn| &turn.agent).collect();
+    for agent in &freed {
+        let inbox = spine.agents.get(*agent).and_then(|agent| agent.inbox.as_ref());
+        let goes = |due: &&Due, inbox| !inboxes.get(*agent).is_some_and(|cleared| cleared.takes(due, inbox));
+        if let Some(due) = inbox.and_then(|inbox| inbox.entries.iter().find(|due| goes(due, inbox))) {
+            draft.start_next(agent, due);
         }
     }
-    Ok(())
+    freed.into_iter().for_each(|agent| leave::go_if_done(draft, agent));
 }
 
 /// The open turns that go with the target.
-fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, Refusal> {
+pub(super) fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, Refusal> {
     match target {
         Target::Task(task) => Ok(spine.turns.iter().filter(|(_, turn)| turn.task == *task).map(|(id, _)| *id).collect()),
         Target::Turn(top) => {
@@ -68,21 +81,15 @@ fn waiter(spine: &Spine, turn: &Turn) -> ReplyTo {
     }
 }
 
-/// The agents in whose inboxes something goes, in the order of their names.
-fn inboxes(spine: &Spine, cleared: &Cleared) -> BTreeSet<AgentId> {
+/// The inboxes out of which something goes, in the order of the agents' names.
+pub(super) fn inboxes(spine: &Spine, cleared: &Cleared) -> BTreeMap<AgentId, Cleared> {
     let takes = |inbox: &Inbox| inbox.entries.iter().any(|due| cleared.takes(due, inbox));
     let concerned = |agent: &Agent| agent.inbox.as_deref().is_some_and(takes);
-    spine.agents.iter().filter(|(_, agent)| concerned(agent)).map(|(id, _)| id.clone()).collect()
+    spine.agents.iter().filter(|(_, agent)| concerned(agent)).map(|(id, _)| (id.clone(), cleared.clone())).collect()
 }
 
 /// Tells everybody outside who waits: the person once a task, and turns that are not called off themselves.
-fn tell_waiting(
-    draft: &mut Draft<'_>,
-    turns: &BTreeSet<TurnId>,
-    inboxes: &BTreeSet<AgentId>,
-    cleared: &Cleared,
-    failure: &Failure,
-) {
+fn tell_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTreeMap<AgentId, Cleared>, failure: &Failure) {
     let spine = draft.spine;
     let mut told = BTreeSet::<TaskId>::new();
     for id in turns {
@@ -93,7 +100,7 @@ fn tell_waiting(
             _ => turn::tell(draft, *id, Err(failure.clone())),
         }
     }
-    for agent in inboxes {
+    for (agent, cleared) in inboxes {
         let Some(inbox) = spine.agents.get(agent).and_then(|agent| agent.inbox.as_ref()) else { continue };
         for due in inbox.entries.iter().filter(|due| cleared.takes(due, inbox)) {
             match due.reply_to() {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::budget::Told;
-use super::{Draft, Start, budget, message};
+use super::{Draft, Start, budget, leave, message};
 use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
-    AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo,
-    Resolution, Ruling, Spent, TurnId, Verdict, Wanted,
+    AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Recorded, Refusal,
+    ReplyTo, Resolution, Ruling, Spent, TurnId, Verdict, Wanted,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -40,6 +40,7 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
         Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } | Effect::Keep(_) => Ok(()),
         Effect::Model { reserve, .. } => budget::check_call(draft, *reserve),
         Effect::Grant { .. } => Err(Refusal::NotYours),
+        Effect::Terminate { agent, children, .. } => leave::check(draft, &turn.agent, agent, *children),
         Effect::Ask { letter, .. } => {
             if letter.to.is_user() {
                 return Err(Refusal::ToUser);
@@ -96,7 +97,7 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
     while let Some(id) = turns.pop() {
         for open in draft.spine.turns.get(&id).map_or(&[][..], |turn| &turn.open) {
             match &open.kind {
-                OpenKind::Ask(agent) => agents.push(agent.clone()),
+                OpenKind::Ask(agent) | OpenKind::Terminate(agent) => agents.push(agent.clone()),
                 OpenKind::Unit(thread) => turns.extend(draft.spine.threads.get(thread).and_then(|head| head.turn)),
                 OpenKind::Model(_) | OpenKind::Tool(_) | OpenKind::Approval(_) => {}
                 OpenKind::Question(_) | OpenKind::Grant(_) | OpenKind::Sleep | OpenKind::Keep => {}
@@ -125,6 +126,9 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
     draft.push(Some(&turn.thread), Event::EffectStarted { id, effect: effect.clone(), leave });
     match effect {
         Effect::Ask { letter, .. } => message::wake_receiver(draft, &letter),
+        Effect::Terminate { agent, children, reason, .. } => {
+            leave::dismiss(draft, &turn.agent, &agent, children, &reason, Some(id));
+        }
         Effect::Unit { thread, behaviour, task } => {
             let reply_to = ReplyTo::Effect(id);
             let agent = turn.agent.clone();
@@ -269,7 +273,11 @@ pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal>
     if !due {
         return Err(Refusal::NotWaiting(id));
     }
-    let outcome = match open.kind {
+    let outcome = match &open.kind {
+        OpenKind::Terminate(agent) => {
+            leave::force(draft, agent);
+            return Ok(());
+        }
         OpenKind::Sleep => Outcome::Slept,
         _ => Outcome::Failed(Failure::new("timed_out", "nobody answered in time")),
     };
@@ -279,7 +287,9 @@ pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal>
 
 /// Answers a wait for a turn that ended. One that no longer waits is not disturbed (D29).
 pub(super) fn answer(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
-    if draft.spine.open_effect(id).is_some() {
+    let stated = |recorded: &Recorded| matches!(recorded.event, Event::EffectStarted { id: other, .. } if other == id);
+    let is_open = draft.spine.open_effect(id).is_some() || draft.events.iter().any(stated);
+    if is_open && !draft.settles(id.turn) {
         conclude(draft, id, outcome);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Draft, check_name};
+use super::{Draft, check_name, leave};
 use crate::spine::{Due, Turn};
 use crate::{AgentId, EffectId, Event, Letter, LetterKind, Refusal, ReplyTo, TaskId, ThreadId};
 
@@ -45,7 +45,7 @@ pub(super) fn check(draft: &Draft<'_>, letter: &Letter) -> Result<(), Refusal> {
     if letter.to.is_user() {
         return Ok(());
     }
-    let agent = draft.spine.agents.get(&letter.to).ok_or_else(|| Refusal::UnknownAgent(letter.to.clone()))?;
+    let agent = leave::known(draft, &letter.to)?;
     let drafted = draft.events.iter().filter_map(|recorded| recorded.event.letter()).filter(|other| other.to == letter.to);
     let (mut entries, mut bytes) = drafted.fold((0, 0), |(n, bytes), other| (n + 1, bytes + other.payload.text.len()));
     if let Some(inbox) = &agent.inbox {

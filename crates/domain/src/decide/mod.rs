@@ -7,12 +7,15 @@ mod budget;
 mod cancel;
 mod effect;
 mod inquiry;
+mod leave;
 mod message;
 mod org;
 mod turn;
 
 use crate::spine::{Due, Spine, Turn};
-use crate::{Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Task, ThreadId, Timestamp, TurnId, unique};
+use crate::{
+    Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Shown, Task, ThreadId, Timestamp, TurnId, unique,
+};
 
 /// Decides one wish at one time. Pure: the same arguments give the same events.
 pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Recorded>, Refusal> {
@@ -23,6 +26,14 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Reco
         (false, _) => return Err(Refusal::NotFounded),
         (true, Command::CreateRole { role }) => org::create_role(&mut draft, role, None)?,
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
+        (true, Command::Terminate { agent, children, reason, now }) => {
+            leave::send_away(&mut draft, agent, children, reason, now)?
+        }
+        (true, Command::RestoreContext { thread }) => {
+            draft.spine.threads.get(&thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
+            act::restore(&mut draft, &thread, None)?;
+        }
+        (true, Command::Import { org }) => org::import(&mut draft, &org)?,
         (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
         (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),
@@ -89,6 +100,11 @@ impl<'a> Draft<'a> {
         head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()))
     }
 
+    /// Whether this draft ends the turn.
+    fn settles(&self, id: TurnId) -> bool {
+        self.events.iter().any(|recorded| matches!(recorded.event, Event::TurnSettled { turn, .. } if turn == id))
+    }
+
     /// Whether this draft opens the sub-thread.
     fn opens(&self, thread: &ThreadId) -> bool {
         let opened = |event: &Event| matches!(event, Event::ThreadOpened { .. });
@@ -100,6 +116,7 @@ impl<'a> Draft<'a> {
         let (agent, thread) = (crate::AgentId::from(name), ThreadId::from(name));
         let spawned = |event: &Event| matches!(event, Event::AgentSpawned { agent: other, .. } if *other == agent);
         self.spine.agents.contains_key(&agent)
+            || self.spine.terminated.contains_key(&agent)
             || self.spine.threads.contains_key(&thread)
             || self.opens(&thread)
             || self.events.iter().any(|recorded| spawned(&recorded.event))
@@ -158,7 +175,11 @@ impl<'a> Draft<'a> {
             }
         }
         let index = if message.is_some() { self.lengthen(&thread) } else { self.length(&thread) };
-        let event = Event::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, index };
+        let context = self.spine.threads.get(&thread).and_then(|head| head.context.as_deref());
+        let shown =
+            context.map(|context| Shown { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });
+        let shown = shown.unwrap_or_default();
+        let event = Event::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, index, shown };
         self.push(Some(&thread), event);
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Draft, check_name};
-use crate::{AgentId, EffectId, Event, Limits, Refusal, Role, RoleId};
+use super::{Draft, check_name, leave};
+use crate::evolve::is_past;
+use crate::{AgentId, BadOrg, Command, EffectId, Event, Limits, Org, Refusal, Role, RoleId};
 
 pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<Role>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
@@ -12,6 +13,19 @@ pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<
     draft.push(None, Event::RoleCreated { role, by: None });
     draft.push(None, root);
     Ok(())
+}
+
+/// Everything in the document that is not there yet; a second time there is nothing.
+pub(super) fn import(draft: &mut Draft<'_>, org: &Org) -> Result<(), Refusal> {
+    let wishes = org.wishes(draft.spine)?;
+    if wishes.is_empty() {
+        return Err(BadOrg("everything in it is here already".to_owned()).into());
+    }
+    wishes.into_iter().try_for_each(|wish| match wish {
+        Command::CreateRole { role } => create_role(draft, role, None),
+        Command::Spawn { agent, role, parent } => spawn(draft, agent, role, parent, None),
+        _ => Ok(()),
+    })
 }
 
 pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<EffectId>) -> Result<(), Refusal> {
@@ -42,12 +56,38 @@ pub(super) fn spawn(
     if !draft.spine.roles.contains_key(&role) && !draft.events.iter().any(role_made_now) {
         return Err(Refusal::UnknownRole(role));
     }
-    if !draft.spine.agents.contains_key(&parent) {
-        return Err(Refusal::UnknownAgent(parent));
+    let made_now =
+        |recorded: &crate::Recorded| matches!(&recorded.event, Event::AgentSpawned { agent: made, .. } if *made == parent);
+    if !draft.events.iter().any(made_now) {
+        leave::known(draft, &parent)?;
+    }
+    if by.is_some() {
+        check_room(draft, &parent)?;
     }
     let thread = own_thread(draft, by)?;
     draft.push(thread.as_ref(), Event::AgentSpawned { agent, role, parent: Some(parent), by });
     Ok(())
+}
+
+/// Whether an agent may make one more (P21). A person may always.
+fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
+    let limits = &draft.spine.limits;
+    let made_now = |of: &dyn Fn(&AgentId) -> bool| {
+        let made = |event: &Event| matches!(event, Event::AgentSpawned { parent: Some(parent), .. } if of(parent));
+        draft.events.iter().filter(|recorded| made(&recorded.event)).count()
+    };
+    let recent = draft.spine.spawned.iter().filter(|spawn| !is_past(**spawn, draft.at)).count();
+    let counts = [
+        ("depth", limits.depth, draft.spine.depth(parent)),
+        ("the number of agents", limits.agents, draft.spine.agents.len() + made_now(&|_| true)),
+        ("the number made within a minute", limits.spawns_a_minute, recent + made_now(&|_| true)),
+    ];
+    let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));
+    let crowded = || draft.spine.children(parent).len() + made_now(&|made| made == parent) >= limits.children;
+    match over.or_else(|| crowded().then_some(("the number of an agent's children", limits.children))) {
+        Some((what, limit)) => Err(Refusal::TooManyAgents { what, limit }),
+        None => Ok(()),
+    }
 }
 
 fn own_thread(draft: &Draft<'_>, by: Option<EffectId>) -> Result<Option<crate::ThreadId>, Refusal> {

@@ -1,6 +1,6 @@
 //! How turns end, stand still and go on.
 
-use super::{Draft, cancel, effect, message};
+use super::{Draft, cancel, effect, leave, message};
 use crate::spine::{Due, OpenEffect, OpenKind, Turn};
 use crate::{Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TurnId, TurnResult};
 
@@ -26,8 +26,9 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
     if turn.origin == Origin::Inbox {
         let agent = &turn.agent;
         let waiting = draft.spine.agents.get(agent).and_then(|agent| agent.inbox.as_ref()?.entries.front());
-        if let Some(due) = follow_up.as_ref().or(waiting) {
-            draft.start_next(agent, due);
+        match follow_up.as_ref().or(waiting) {
+            Some(due) => draft.start_next(agent, due),
+            None => leave::go_if_done(draft, agent),
         }
     }
     Ok(())

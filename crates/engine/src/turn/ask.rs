@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{
-    Act, AgentId, Behaviour, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Outcome, Payload, Recorded, ReplyTo,
-    Role, RoleId, SubThreadPath, Task, Timestamp, Verdict, Wanted,
+    Act, AgentId, Behaviour, Children, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Outcome, Payload, Recorded,
+    ReplyTo, Role, RoleId, SubThreadPath, Task, Timestamp, Verdict, Wanted,
 };
 use serde_json::{Map, Value};
 
@@ -115,6 +115,20 @@ impl Turn {
             Outcome::Verdict(verdict) => Ok(verdict),
             _ => self.park_diverged(self.n - 1, "approval").await,
         }
+    }
+
+    /// Sends away an agent that this one made, and waits until it is gone. It does first what waits for it, for at most
+    /// `patience`; then it goes with its work undone (D12).
+    pub async fn terminate(
+        &mut self,
+        agent: &AgentId,
+        children: Children,
+        reason: &str,
+        patience: Duration,
+    ) -> Result<(), Failure> {
+        let deadline = self.after(patience);
+        let (agent, reason) = (agent.clone(), reason.to_owned());
+        self.wait(Effect::Terminate { agent, children, reason, deadline }).await.map(drop)
     }
 
     fn letter(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Letter {

@@ -7,6 +7,7 @@
 mod artifacts;
 mod ask;
 mod call;
+mod context;
 mod host;
 mod journal;
 mod model;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Event, Failure, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Spent,
+    AgentId, Command, Effect, EffectId, Event, Failure, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Shown, Spent,
     SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
 };
 use polis_ports::{LogError, ToolSpec};
@@ -30,6 +31,7 @@ use tokio::sync::oneshot;
 use crate::actor::{Committed, Mail, Shared};
 use crate::bench::News;
 use crate::cast::{Post, Scope};
+pub use context::Context;
 use journal::{Entry, Journal};
 pub use threads::BatchUpdate;
 
@@ -57,6 +59,10 @@ pub struct Turn {
     phase: Phase,
     /// Messages in the thread when the turn began, its own user message included.
     length_at_start: u32,
+    /// The place of its own user message, or of the next message where it has none.
+    own_index: u32,
+    /// What of the thread is compressed.
+    shown: Shown,
     journal: Journal,
     news: Arc<News>,
     /// The number of the next effect.
@@ -107,7 +113,7 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
             Err(error) => return park(error.code(), error.to_string()),
         },
     };
-    let Event::TurnStarted { behaviour, phase, task, origin, reply_to, message, index, .. } = &first.event else {
+    let Event::TurnStarted { behaviour, phase, task, origin, reply_to, message, index, shown, .. } = &first.event else {
         return park("data_damaged", format!("event {} does not start a turn", first.seq));
     };
     let Some(post) = seat.shared.cast.find(behaviour) else {
@@ -119,6 +125,8 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
         task: task.clone(),
         phase: phase.clone(),
         length_at_start: index + u32::from(message.is_some()),
+        own_index: *index,
+        shown: *shown,
         journal,
         news,
         n: 0,

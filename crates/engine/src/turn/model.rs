@@ -54,6 +54,12 @@ impl Turn {
         }
     }
 
+    /// Tokens that the turn's model can see at once, if that is known.
+    pub fn window(&self) -> Option<u64> {
+        let models = self.models(&ModelRequest::default());
+        self.seat.shared.ports.model.window(models.first()?)
+    }
+
     /// The models to ask, in this order: those of the request, of the role, of the society. Without any choice it is the one
     /// that the model port takes by itself.
     pub(super) fn models(&self, request: &ModelRequest) -> Vec<Arc<str>> {

@@ -274,7 +274,7 @@ impl Turn {
         Ok(index)
     }
 
-    async fn read(&mut self, thread: &ThreadId, range: ThreadRange) -> Vec<Recorded> {
+    pub(super) async fn read(&mut self, thread: &ThreadId, range: ThreadRange) -> Vec<Recorded> {
         match self.seat.shared.ports.log.read_thread(&self.seat.shared.society, thread, range).await {
             Ok(events) => events,
             Err(error) => self.park_unread(error).await,
@@ -332,7 +332,10 @@ impl Turn {
             Act::AddMessage { thread, .. }
             | Act::UpdateMessage { thread, .. }
             | Act::UpdateSettings { thread, .. }
-            | Act::SuggestPhase { thread, .. } => thread.clone(),
+            | Act::SuggestPhase { thread, .. }
+            | Act::CompressContext { thread, .. }
+            | Act::RestoreContext { thread }
+            | Act::KeepContext { thread, .. } => thread.clone(),
             Act::OpenSubThread { parent, .. } => parent.clone(),
             Act::Send { letter } if letter.to.is_user() => letter.task_id.thread(),
             Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } => return None,
@@ -360,6 +363,11 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
         }
         (Act::UpdateSettings { settings, .. }, Event::SettingsUpdated { settings: logged, .. }) => settings == logged,
         (Act::SuggestPhase { phase, .. }, Event::PhaseSuggested { phase: logged, .. }) => phase == logged,
+        (Act::CompressContext { from, summaries, .. }, Event::ContextCompressed { from: at, summaries: logged, .. }) => {
+            from == at && summaries == logged
+        }
+        (Act::RestoreContext { .. }, Event::ContextRestored { .. }) => true,
+        (Act::KeepContext { failure, .. }, Event::ContextKept { failure: logged, .. }) => failure == logged,
         (Act::OpenSubThread { index, slot, child, .. }, Event::ThreadLinked { index: at, slot: place, child: logged, .. }) => {
             (index, slot, child) == (at, place, logged)
         }

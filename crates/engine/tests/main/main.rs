@@ -4,6 +4,7 @@
 mod agents;
 mod artifacts;
 mod bed;
+mod leaving;
 mod models;
 mod person;
 mod phases;

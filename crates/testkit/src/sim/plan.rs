@@ -76,6 +76,9 @@ impl Plan {
             plan.spend(&mut dice);
         }
         plan.keep(&mut dice);
+        if dice.chance(30) {
+            plan.hire(&mut dice);
+        }
         plan
     }
 
@@ -98,6 +101,17 @@ impl Plan {
             let think = |unit: u64, step: u64| Op::Think(format!("{i}-{unit}-{step}"));
             let unit = |unit| Program((0..3).map(|step| think(unit, step)).collect());
             submission.program.0.insert(1, Op::Units((0..4).map(unit).collect()));
+        }
+    }
+
+    /// Has everybody make a helper, ask it, and send it away: idle, or with work that it does first.
+    fn hire(&mut self, dice: &mut Dice) {
+        for (i, submission) in self.submissions.iter_mut().enumerate() {
+            let helper = format!("helper{i}");
+            let work = Program(vec![Op::Sleep(1 + dice.below(50)), Op::Call(vec![("mark".to_owned(), format!("h{i}"))])]);
+            let asked = Op::Ask { agent: helper.clone(), program: work, patience_ms: 30 * 60 * 1_000 };
+            let hired = [Op::Spawn(helper.clone()), asked, Op::Terminate(helper, 60 * 60 * 1_000)];
+            submission.program.0.splice(1..1, hired);
         }
     }
 

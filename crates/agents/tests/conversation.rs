@@ -1,0 +1,150 @@
+//! What the model is shown of a long conversation (D10, D11, P9, P10).
+
+use std::sync::{Arc, Mutex};
+
+use polis_agents::{ContextLimits, Converse};
+use polis_domain::{Event, LetterKind, Role, ThreadId, Timestamp};
+use polis_engine::{Cast, Options, Ports, Society};
+use polis_ports::{ChatMessage, ModelRequest};
+use polis_testkit::{Line, ManualClock, MemoryLog, ScriptedModel};
+
+type Asked = Arc<Mutex<Vec<ModelRequest>>>;
+
+struct Bed {
+    log: Arc<MemoryLog>,
+    asked: Asked,
+    context: ContextLimits,
+    window: Option<u64>,
+    summary: &'static str,
+}
+
+fn bed() -> Bed {
+    let context = ContextLimits { max_context_messages: 6, keep_recent_count: 2, compress: true };
+    Bed { log: Arc::new(MemoryLog::new()), asked: Asked::default(), context, window: None, summary: "notes" }
+}
+
+fn is_summary(request: &ModelRequest) -> bool {
+    request.system.starts_with("Summarise")
+}
+
+impl Bed {
+    async fn open(&self) -> Society {
+        let (asked, summary) = (self.asked.clone(), self.summary);
+        let model = ScriptedModel::new(move |request| {
+            asked.lock().unwrap().push(request.clone());
+            if is_summary(request) { Line::text(summary) } else { Line::text("an answer of some length, so that it counts") }
+        });
+        let model = match self.window {
+            Some(window) => model.seeing(window),
+            None => model,
+        };
+        let ports = Ports {
+            log: self.log.clone(),
+            model: Arc::new(model),
+            clock: Arc::new(ManualClock::at(Timestamp(1_700_000_000_000))),
+            ..Ports::new(MemoryLog::new())
+        };
+        let role = Role::new("root", "converse").with_prompt("Be kind.");
+        let cast = Cast::new().with("converse", Converse { context: self.context, ..Converse::default() });
+        Society::open("main".into(), ports, cast, Options::new(7, role)).await.unwrap()
+    }
+
+    fn last(&self) -> ModelRequest {
+        self.asked.lock().unwrap().last().unwrap().clone()
+    }
+
+    fn summaries(&self) -> usize {
+        self.asked.lock().unwrap().iter().filter(|request| is_summary(request)).count()
+    }
+
+    fn count(&self, which: impl Fn(&Event) -> bool) -> usize {
+        self.log.events(&"main".into()).iter().filter(|recorded| which(&recorded.event)).count()
+    }
+}
+
+async fn say(society: &Society, text: &str) {
+    let sent = society.submit(text).await.unwrap();
+    let answer = society.answer(&sent).await.unwrap();
+    assert_eq!(answer.kind, LetterKind::Answer, "{:?}", answer.payload.text);
+}
+
+fn texts(request: &ModelRequest) -> Vec<String> {
+    let text = |message: &ChatMessage| match message {
+        ChatMessage::User { text, .. } | ChatMessage::Assistant { text, .. } => text.to_string(),
+        ChatMessage::Tool { content, .. } => content.to_string(),
+    };
+    request.messages.iter().map(text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_conversation_is_compressed_and_prompt_summaries_and_newest_messages_stay() {
+    let bed = bed();
+    let society = bed.open().await;
+    for n in 0..3 {
+        say(&society, &format!("question {n}")).await;
+    }
+    assert_eq!(bed.summaries(), 0, "six messages are not too many");
+    say(&society, "question 3").await;
+    assert_eq!(bed.summaries(), 1);
+    let shown = bed.last();
+    assert_eq!(&*shown.system, "Be kind.\n\n[历史摘要] notes");
+    assert_eq!(texts(&shown), ["question 2", "an answer of some length, so that it counts", "question 3"]);
+    // The thread itself has lost nothing.
+    let whole = society.thread(&ThreadId::from("root"), &polis_domain::SubThreadPath::main()).await.unwrap();
+    assert_eq!(whole.messages.len(), 8);
+
+    for n in 4..7 {
+        say(&society, &format!("question {n}")).await;
+    }
+    assert_eq!(bed.summaries(), 2);
+    assert_eq!(&*bed.last().system, "Be kind.\n\n[历史摘要] notes\n\n[历史摘要] notes", "summaries chain");
+    let second = bed.asked.lock().unwrap().iter().filter(|request| is_summary(request)).nth(1).unwrap().clone();
+    assert!(second.system.ends_with("[历史摘要] notes"), "the second summary knows the first");
+
+    society.restore_context("root".into()).await.unwrap();
+    say(&society, "question 7").await;
+    let notes = bed.last().system.matches("[历史摘要]").count();
+    assert!(bed.summaries() == 3 && notes == 2, "undone, and compressed again since it is too long");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_is_not_shorter_is_refused_and_after_two_the_agent_is_only_warned() {
+    let long = "These notes are much longer than everything that they stand for, which was short. ";
+    let bed = Bed { summary: Box::leak(long.repeat(9).into_boxed_str()), ..bed() };
+    let society = bed.open().await;
+    for n in 0..7 {
+        say(&society, &format!("question {n}")).await;
+    }
+    assert_eq!(bed.summaries(), 2, "the third is not tried");
+    assert_eq!(bed.count(|event| matches!(event, Event::ContextKept { .. })), 2);
+    assert_eq!(bed.count(|event| matches!(event, Event::ContextCompressed { .. })), 0);
+    let shown = bed.last();
+    assert!(shown.system.contains("has 13 messages (at most 6 are wise)"), "{}", shown.system);
+    assert_eq!(shown.messages.len(), 13, "nothing is left out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_is_compressed_before_the_window_is_full() {
+    let bed = Bed { window: Some(100), context: ContextLimits { max_context_messages: 50, ..bed().context }, ..bed() };
+    let society = bed.open().await;
+    for n in 0..8 {
+        say(&society, &format!("question {n}")).await;
+    }
+    assert!(bed.summaries() >= 1);
+    let most = bed.asked.lock().unwrap().iter().filter(|request| !is_summary(request)).map(|it| it.messages.len()).max();
+    assert!(most.unwrap() < 13, "{most:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compressed_conversation_goes_on_after_a_restart() {
+    let bed = bed();
+    let first = bed.open().await;
+    for n in 0..4 {
+        say(&first, &format!("question {n}")).await;
+    }
+    first.stop(std::time::Duration::ZERO).await;
+    let second = bed.open().await;
+    say(&second, "question 4").await;
+    assert_eq!(&*bed.last().system, "Be kind.\n\n[历史摘要] notes");
+    assert_eq!(bed.summaries(), 1);
+}

@@ -1,0 +1,75 @@
+//! `polis org`, `polis export` and `polis import`: the organisation, to look at and as a document.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use polis_domain::{Org, OrgStatus};
+use serde_json::Value;
+
+use super::act::tell;
+use crate::cli::{Export, Import};
+use crate::config::Config;
+use crate::door::{Door, Purpose};
+use crate::out;
+use crate::trouble::{Exit, Trouble};
+
+const ROUTE: &str = "/api/org";
+
+pub(crate) async fn org(config: &Config, json: bool) -> Result<Exit, Trouble> {
+    let door = Door::open(config, Purpose::Look).await?;
+    let written: Value = door.get(ROUTE).await?;
+    if json {
+        out::line(&format!("{written:#}"))?;
+        return Ok(Exit::Done);
+    }
+    let org: Org = serde_json::from_value(written).map_err(|error| Trouble::new("bad_answer", error.to_string()))?;
+    out::line("roles")?;
+    for role in &org.roles {
+        let models = role.role.models.join(", ");
+        out::line(format!("  {:<16}  {}  by {}  {models}", role.role.id, role.role.name, role.created_by).trim_end())?;
+    }
+    out::line("agents")?;
+    let living = |parent: Option<&str>| {
+        let below = move |agent: &&polis_domain::OrgAgent| {
+            agent.status == OrgStatus::Active && agent.parent_agent_id.as_ref().map(|id| id.as_str()) == parent
+        };
+        org.agents.iter().filter(below).collect::<Vec<_>>()
+    };
+    let mut next: Vec<_> = living(None).into_iter().map(|agent| (1, agent)).collect();
+    while let Some((depth, agent)) = next.pop() {
+        out::line(&format!("{}{} ({})", "  ".repeat(depth), agent.id, agent.role_id))?;
+        next.extend(living(Some(agent.id.as_str())).into_iter().rev().map(|child| (depth + 1, child)));
+    }
+    if !org.terminations.is_empty() {
+        out::line("gone")?;
+    }
+    for gone in &org.terminations {
+        out::line(format!("  {}  by {}  {}", gone.agent_id, gone.terminated_by, gone.reason).trim_end())?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn export(config: &Config, wish: &Export) -> Result<Exit, Trouble> {
+    let door = Door::open(config, Purpose::Look).await?;
+    let written: Value = door.get(ROUTE).await?;
+    let Some(file) = &wish.file else {
+        out::line(&format!("{written:#}"))?;
+        return Ok(Exit::Done);
+    };
+    let created = OpenOptions::new().write(true).create_new(true).open(file);
+    let saved = created.and_then(|mut file| writeln!(file, "{written:#}").and_then(|()| file.sync_all()));
+    saved.map_err(|error| {
+        Trouble::new("not_written", format!("{}: {error}; name a file that is not there yet", file.display()))
+    })?;
+    out::note(&format!("polis: the organisation is in {}", file.display()));
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn import(config: &Config, wish: &Import) -> Result<Exit, Trouble> {
+    let unread = |error: String| Trouble::new("bad_org", format!("{}: {error}", wish.file.display()));
+    let text = std::fs::read_to_string(&wish.file).map_err(|error| unread(error.to_string()))?;
+    let body: Value = serde_json::from_str(&text).map_err(|error| unread(error.to_string()))?;
+    let made: Value = tell(config, ROUTE, &body).await?;
+    out::note(&format!("polis: {} roles and {} agents are new", made["roles"], made["agents"]));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,149 @@
+//! Agents that go: they take on nothing new, do what waits for them, and are gone, children first (D12).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Draft, cancel, effect};
+use crate::spine::Agent;
+use crate::{AgentId, Children, Cleared, EffectId, Event, Failure, Outcome, Refusal, Target};
+
+/// A person sends an agent away.
+pub(super) fn send_away(
+    draft: &mut Draft<'_>,
+    agent: AgentId,
+    children: Children,
+    reason: String,
+    now: bool,
+) -> Result<(), Refusal> {
+    let is_leaving = draft.spine.agents.get(&agent).is_some_and(|agent| agent.leaving.is_some());
+    if !(now && is_leaving) {
+        check_order(draft, &agent, children)?;
+        dismiss(draft, &AgentId::user(), &agent, children, &reason, None);
+    }
+    if now {
+        force(draft, &agent);
+    }
+    Ok(())
+}
+
+/// Whether an agent may send another one away: only who made it may (R176).
+pub(super) fn check(draft: &Draft<'_>, caller: &AgentId, agent: &AgentId, children: Children) -> Result<(), Refusal> {
+    check_order(draft, agent, children)?;
+    let parent = draft.spine.agents.get(agent).and_then(|agent| agent.parent.as_ref());
+    if parent == Some(caller) { Ok(()) } else { Err(Refusal::NotYourChild(agent.clone())) }
+}
+
+fn check_order(draft: &Draft<'_>, agent: &AgentId, children: Children) -> Result<(), Refusal> {
+    known(draft, agent)?;
+    if *agent == AgentId::root() {
+        return Err(Refusal::RootStays);
+    }
+    if children == Children::Refuse && !draft.spine.children(agent).is_empty() {
+        return Err(Refusal::HasChildren(agent.clone()));
+    }
+    Ok(())
+}
+
+/// An agent that is there and stays.
+pub(super) fn known<'a>(draft: &Draft<'a>, id: &AgentId) -> Result<&'a Agent, Refusal> {
+    if draft.spine.terminated.contains_key(id) || is_leaving(draft, id) {
+        return Err(Refusal::Leaving(id.clone()));
+    }
+    draft.spine.agents.get(id).ok_or_else(|| Refusal::UnknownAgent(id.clone()))
+}
+
+fn is_leaving(draft: &Draft<'_>, id: &AgentId) -> bool {
+    let dismissed = |event: &Event| matches!(event, Event::AgentDismissed { agent, .. } if agent == id);
+    draft.spine.agents.get(id).is_some_and(|agent| agent.leaving.is_some())
+        || draft.events.iter().any(|recorded| dismissed(&recorded.event))
+}
+
+fn is_gone(draft: &Draft<'_>, id: &AgentId) -> bool {
+    let terminated = |event: &Event| matches!(event, Event::AgentTerminated { agent } if agent == id);
+    draft.events.iter().any(|recorded| terminated(&recorded.event))
+}
+
+/// Sends an agent away, and all below it unless they are to stay. Those that have nothing to do are gone at once.
+pub(super) fn dismiss(
+    draft: &mut Draft<'_>,
+    caller: &AgentId,
+    agent: &AgentId,
+    children: Children,
+    reason: &str,
+    waiter: Option<EffectId>,
+) {
+    let detach = children == Children::Detach;
+    let family = if detach { vec![agent.clone()] } else { family(draft, agent) };
+    for member in &family {
+        if !is_leaving(draft, member) {
+            let dismissed = Event::AgentDismissed {
+                agent: member.clone(),
+                caller: caller.clone(),
+                reason: reason.to_owned(),
+                detach: detach && member == agent,
+                waiter: waiter.filter(|_| member == agent),
+            };
+            draft.push(None, dismissed);
+        }
+    }
+    family.iter().for_each(|member| go_if_done(draft, member));
+}
+
+/// An agent and everybody below it, children first.
+fn family(draft: &Draft<'_>, agent: &AgentId) -> Vec<AgentId> {
+    let mut family = vec![agent.clone()];
+    let mut next = 0;
+    while next < family.len() {
+        let children = draft.spine.children(&family[next]);
+        family.extend(children.into_iter().cloned());
+        next += 1;
+    }
+    family.reverse();
+    family
+}
+
+/// Lets an agent that is about to go do so, once it has nothing to do and nobody below it; then perhaps its parent.
+pub(super) fn go_if_done(draft: &mut Draft<'_>, agent: &AgentId) {
+    let spine = draft.spine;
+    let Some(known) = spine.agents.get(agent) else { return };
+    if !is_leaving(draft, agent) || is_gone(draft, agent) || !is_idle(draft, agent, known) {
+        return;
+    }
+    let dismissal = draft.events.iter().find_map(|recorded| match &recorded.event {
+        Event::AgentDismissed { agent: other, detach, waiter, .. } if other == agent => Some((*detach, *waiter)),
+        _ => None,
+    });
+    let leaving = known.leaving.as_ref().map(|leaving| (leaving.detach, leaving.waiter));
+    let (detach, waiter) = leaving.or(dismissal).unwrap_or_default();
+    if !detach && family(draft, agent).iter().any(|member| member != agent && !is_gone(draft, member)) {
+        return;
+    }
+    draft.push(None, Event::AgentTerminated { agent: agent.clone() });
+    if let Some(waiter) = waiter {
+        effect::answer(draft, waiter, Outcome::Answer(agent.as_str().into()));
+    }
+    if let Some(parent) = &known.parent {
+        go_if_done(draft, parent);
+    }
+}
+
+/// Whether an agent has nothing to do once this wish has happened.
+fn is_idle(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
+    agent.turn.is_none_or(|turn| draft.settles(turn)) && !draft.taken.contains(id)
+}
+
+/// Lets an agent and everybody below it go with their work undone; whoever waits for it is told.
+pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
+    let spine = draft.spine;
+    let family: Vec<_> =
+        family(draft, agent).into_iter().filter(|member| is_leaving(draft, member) && !is_gone(draft, member)).collect();
+    let mut turns = BTreeSet::new();
+    for turn in family.iter().filter_map(|member| spine.agents.get(member)?.turn) {
+        turns.extend(cancel::below(spine, &Target::Turn(turn)).unwrap_or_default());
+    }
+    let mut inboxes = cancel::inboxes(spine, &Cleared::AskedBy(turns.iter().copied().collect()));
+    let full = family.iter().filter(|member| spine.agents.get(*member).is_some_and(|agent| agent.inbox.is_some()));
+    inboxes.extend(full.map(|member| (member.clone(), Cleared::Everything)).collect::<BTreeMap<_, _>>());
+    let failure = Failure::new("terminated", format!("`{agent}` was sent away before it was done"));
+    cancel::call_off(draft, &turns, &inboxes, &failure);
+    family.iter().for_each(|member| go_if_done(draft, member));
+}

@@ -1,0 +1,128 @@
+//! Agents that go: what waits is done first, children go first, and nobody waits in vain (D12, P6-P8, P21).
+
+use polis_domain::*;
+
+use crate::support::*;
+
+fn spawn(agent: &str, parent: &str) -> Command {
+    Command::Spawn { agent: agent.into(), role: "worker".into(), parent: parent.into() }
+}
+
+fn terminate(agent: &str, children: Children, now: bool) -> Command {
+    Command::Terminate { agent: agent.into(), children, reason: "enough".to_owned(), now }
+}
+
+fn dismissed(agent: &str, caller: &str, waiter: Option<EffectId>) -> Said {
+    let (caller, reason) = (caller.into(), "enough".to_owned());
+    (None, Event::AgentDismissed { agent: agent.into(), caller, reason, detach: false, waiter })
+}
+
+fn gone(agent: &str) -> Said {
+    (None, Event::AgentTerminated { agent: agent.into() })
+}
+
+fn terminating(agent: &str) -> Effect {
+    let reason = "enough".to_owned();
+    Effect::Terminate { agent: agent.into(), children: Children::Cascade, reason, deadline: Timestamp(NOON.0 + 50) }
+}
+
+#[test]
+fn an_idle_agent_is_gone_at_once_and_its_name_is_not_used_again() {
+    let society = check(vec![], terminate("a", Children::Cascade, false), Ok(vec![dismissed("a", "user", None), gone("a")]));
+    let kept = &society.spine.terminated[&AgentId::from("a")];
+    assert_eq!((kept.terminated_by.as_str(), kept.terminated_at, &*kept.reason), ("user", NOON, "enough"));
+    assert!(!society.spine.agents.contains_key(&AgentId::from("a")));
+    let gone = vec![terminate("a", Children::Cascade, false)];
+    check(gone.clone(), submit("a", "hello"), Err(Refusal::Leaving("a".into())));
+    check(gone.clone(), spawn("d", "a"), Err(Refusal::Leaving("a".into())));
+    check(gone, spawn("a", "root"), Err(Refusal::NameTaken("a".to_owned())));
+}
+
+#[test]
+fn what_waits_is_done_before_it_goes_and_nothing_more_is_taken_on() {
+    let given = vec![submit("a", "one"), submit("a", "two"), terminate("a", Children::Cascade, false)];
+    check(given.clone(), submit("a", "three"), Err(Refusal::Leaving("a".into())));
+    let mut society = four_agents();
+    for command in given {
+        society.wish(command, NOON).unwrap();
+    }
+    assert!(society.spine.agents[&AgentId::from("a")].leaving.is_some());
+    let first = society.wish(settle(turn(8), "done"), NOON).unwrap();
+    assert!(matches!(first.last(), Some((_, Event::TurnStarted { .. }))), "the second letter has its turn: {first:?}");
+    let second = *society.spine.turns.keys().next().unwrap();
+    let last = society.wish(settle(second, "done too"), NOON).unwrap();
+    assert_eq!(last.last(), Some(&gone("a")));
+    assert_eq!(last.iter().filter(|(_, event)| event.letter().is_some_and(|letter| letter.to.is_user())).count(), 1);
+}
+
+#[test]
+fn only_its_parent_may_send_a_child_away_and_hears_when_it_is_gone() {
+    let go = vec![submit("root", "go")];
+    let effect_of = |agent: &str| begin(effect(8, 0), vec![terminating(agent)]);
+    let ended = under("root", ended(effect(8, 0), Outcome::Answer("a".into())));
+    let started = under("root", Event::EffectStarted { id: effect(8, 0), effect: terminating("a"), leave: None });
+    let expected = vec![started, dismissed("a", "root", Some(effect(8, 0))), gone("a"), ended];
+    check(go, effect_of("a"), Ok(expected));
+    let other = vec![submit("b", "go")];
+    let expected = under("b", refused(effect(8, 0), Refusal::NotYourChild("a".into())));
+    check(other.clone(), effect_of("a"), Ok(vec![expected]));
+    check(other, effect_of("root"), Ok(vec![under("b", refused(effect(8, 0), Refusal::RootStays))]));
+}
+
+#[test]
+fn children_go_first_or_to_the_grandparent_or_hold_their_parent_back() {
+    let family = vec![spawn("d", "a"), spawn("e", "d")];
+    let all = |agents: &[&str], event: fn(&str) -> Said| agents.iter().map(|agent| event(agent)).collect::<Vec<_>>();
+    let expected = [all(&["e", "d", "a"], |agent| dismissed(agent, "user", None)), all(&["e", "d", "a"], gone)].concat();
+    check(family.clone(), terminate("a", Children::Cascade, false), Ok(expected));
+    check(family.clone(), terminate("a", Children::Refuse, false), Err(Refusal::HasChildren("a".into())));
+    let mut society = four_agents();
+    family.into_iter().for_each(|command| drop(society.wish(command, NOON).unwrap()));
+    society.wish(terminate("d", Children::Detach, false), NOON).unwrap();
+    assert_eq!(society.spine.agents[&AgentId::from("e")].parent, Some("a".into()));
+    society.assert_replays();
+}
+
+#[test]
+fn a_parent_waits_for_a_child_that_is_busy_and_at_the_deadline_it_goes_undone() {
+    let mut society = four_agents();
+    for command in [submit("root", "go"), submit("a", "work"), submit("a", "more")] {
+        society.wish(command, NOON).unwrap();
+    }
+    society.wish(begin(effect(8, 0), vec![terminating("a")]), NOON).unwrap();
+    assert!(!society.spine.turns[&turn(8)].is_owed(), "root only waits");
+    let early = society.wish(Command::Expire { id: effect(8, 0) }, NOON);
+    assert_eq!(early, Err(Refusal::NotWaiting(effect(8, 0))));
+    let late = society.wish(Command::Expire { id: effect(8, 0) }, Timestamp(NOON.0 + 50)).unwrap();
+    let names: Vec<_> = late.iter().map(|(_, event)| event).collect();
+    assert!(matches!(names[0], Event::TurnSettled { settlement: Settlement::Cancelled(_), .. }), "{names:?}");
+    assert!(matches!(names[1], Event::InboxCleared { of: Cleared::Everything, .. }), "{names:?}");
+    let told = names.iter().filter_map(|event| event.letter()).filter(|letter| letter.to.is_user()).count();
+    assert_eq!(told, 1, "the person hears once that both were not done");
+    assert!(matches!(names[names.len() - 2], Event::AgentTerminated { .. }), "{names:?}");
+    assert!(matches!(names[names.len() - 1], Event::EffectEnded { outcome: Outcome::Answer(_), .. }), "{names:?}");
+}
+
+#[test]
+fn agents_make_agents_within_the_limits_and_a_person_beyond() {
+    let limits = Limits { depth: 2, children: 4, agents: 7, spawns_a_minute: 2, ..Limits::default() };
+    let make = |seq, n, name: &str| act(effect(seq, n), vec![Act::Spawn { agent: name.into(), role: "worker".into() }]);
+    let refusal = |what, limit| Refusal::TooManyAgents { what, limit };
+    let root = vec![submit("root", "go")];
+    let refused_at = |seq, thread: &str, n, what, limit| Ok(vec![under(thread, refused(effect(seq, n), refusal(what, limit)))]);
+    let society = || four_agents_within(limits);
+
+    let too_deep = vec![spawn("d", "a"), submit("d", "go")];
+    check_in(society(), too_deep, make(9, 0, "e"), refused_at(9, "d", 0, "depth", 2));
+    let one_more = [root.clone(), vec![make(8, 0, "d")]].concat();
+    check_in(society(), one_more, make(8, 1, "e"), refused_at(8, "root", 1, "the number of an agent's children", 4));
+    let crowd = vec![spawn("d", "a"), spawn("e", "a"), spawn("f", "b"), submit("c", "go")];
+    check_in(society(), crowd, make(11, 0, "g"), refused_at(11, "c", 0, "the number of agents", 7));
+    let hasty = vec![submit("a", "go"), make(8, 0, "d"), make(8, 1, "e")];
+    check_in(society(), hasty.clone(), make(8, 2, "f"), refused_at(8, "a", 2, "the number made within a minute", 2));
+    let mut later = society();
+    hasty.into_iter().for_each(|command| drop(later.wish(command, NOON).unwrap()));
+    let made = later.wish(make(8, 2, "f"), Timestamp(NOON.0 + 60_000)).unwrap();
+    assert!(matches!(made[0].1, Event::AgentSpawned { .. }), "a minute later there is room again: {made:?}");
+    later.wish(spawn("g", "root"), NOON).expect("a person may always");
+}

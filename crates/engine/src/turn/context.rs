@@ -1,0 +1,103 @@
+//! What of its thread a turn shows the model: everything, or summaries in place of what came first (D10, D11).
+
+use polis_domain::{Act, Event, Failure, Message, Sender, Seq, Shown};
+use polis_ports::{ThreadRange, estimate_tokens};
+
+use super::Turn;
+
+/// After so many attempts in a row that came to nothing, no more are made unasked.
+const MAX_FAILED: u32 = 2;
+
+/// What the model is shown of a thread.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Context {
+    /// What stands for the messages that are not shown, oldest first.
+    pub summaries: Vec<String>,
+    /// The messages that are shown with their places, oldest first.
+    pub messages: Vec<(u32, Message)>,
+}
+
+impl Context {
+    /// About how many tokens it has.
+    pub fn tokens(&self) -> u64 {
+        let messages = self.messages.iter().map(|(_, message)| message.text.as_str());
+        self.summaries.iter().map(String::as_str).chain(messages).map(estimate_tokens).sum()
+    }
+}
+
+impl Turn {
+    /// What the model is shown of the turn's own thread, with at most so many of its newest messages.
+    pub async fn context(&mut self, limit: usize) -> Result<Context, Failure> {
+        let (from, summaries) = self.compression().await?;
+        let mut messages = self.recent(limit).await?;
+        messages.retain(|(index, _)| *index >= from);
+        Ok(Context { summaries, messages })
+    }
+
+    /// Puts a summary in place of the messages before the newest `keep`, which are counted without the one that this turn
+    /// answers. The cut never parts an answer from its question. Gives how many messages are no longer shown; none where
+    /// there are no more than are to be kept (R187).
+    pub async fn compress_context(&mut self, summary: &str, keep: usize) -> Result<usize, Failure> {
+        let (shown_from, mut summaries) = self.compression().await?;
+        let own = self.own_index;
+        let Some(mut cut) = (own as usize).checked_sub(keep).map(|cut| cut as u32).filter(|cut| *cut > shown_from) else {
+            return Ok(0);
+        };
+        let all = self.recent((self.length_at_start - shown_from) as usize + 8).await?;
+        let asks = |at: u32| all.iter().any(|(index, message)| *index == at && message.sender == Sender::User);
+        while cut > shown_from && !asks(cut) && cut != own {
+            cut -= 1;
+        }
+        if cut <= shown_from {
+            return Ok(0);
+        }
+        let gone: u64 = all
+            .iter()
+            .filter(|(index, _)| (shown_from..cut).contains(index))
+            .map(|(_, message)| estimate_tokens(&message.text))
+            .sum();
+        let thread = self.seat.thread.clone();
+        if summary.trim().is_empty() || estimate_tokens(summary) >= gone {
+            let message =
+                format!("the summary is not shorter than what it stands for (about {gone} tokens); write a shorter one");
+            let failure = Failure::new("not_smaller", message);
+            self.act(vec![Act::KeepContext { thread, failure: failure.clone() }]).await?;
+            self.shown.failed += 1;
+            return Err(failure);
+        }
+        summaries.push(summary.to_owned());
+        let done = self.act(vec![Act::CompressContext { thread, from: cut, summaries }]).await?;
+        self.shown = Shown { compression: done.first().map(|recorded| recorded.seq), failed: 0 };
+        Ok((cut - shown_from) as usize)
+    }
+
+    /// Undoes the last compression of the turn's own thread.
+    pub async fn restore_context(&mut self) -> Result<(), Failure> {
+        let thread = self.seat.thread.clone();
+        let done = self.act(vec![Act::RestoreContext { thread }]).await?;
+        let compression = done.iter().find_map(|recorded| match &recorded.event {
+            Event::ContextRestored { to, .. } => *to,
+            _ => None,
+        });
+        self.shown = Shown { compression, failed: 0 };
+        Ok(())
+    }
+
+    /// Whether to compress unasked: not after two attempts in a row that came to nothing.
+    pub fn may_compress(&self) -> bool {
+        self.shown.failed < MAX_FAILED
+    }
+
+    /// The first message that is shown, and what stands for those before it.
+    async fn compression(&mut self) -> Result<(u32, Vec<String>), Failure> {
+        let Some(seq) = self.shown.compression else { return Ok((0, Vec::new())) };
+        let thread = self.seat.thread.clone();
+        self.place().await;
+        let range = ThreadRange { after: Seq(seq.0 - 1), ..ThreadRange::through(seq) };
+        let found = self.read(&thread, range).await.into_iter().find_map(|recorded| match recorded.event {
+            Event::ContextCompressed { from, summaries, .. } => Some((from, summaries)),
+            _ => None,
+        });
+        found.ok_or_else(|| Failure::new("data_damaged", format!("event {seq} compresses nothing")))
+    }
+}

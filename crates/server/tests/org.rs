@@ -1,0 +1,46 @@
+//! The organisation over HTTP: who is sent away, what is exported, what is brought in.
+
+use polis_testkit::Op;
+use serde_json::json;
+
+use crate::support::Rig;
+
+#[tokio::test]
+async fn an_agent_is_sent_away_and_then_gone() {
+    let rig = Rig::start().await;
+    rig.run(vec![Op::Spawn("bob".into()), Op::Spawn("eve".into())]).await;
+    let gone = rig.post("/api/agents/bob/terminate", json!({ "reason": "done" })).await.ok();
+    assert_eq!(gone, json!({ "ok": true, "terminatedAgentId": "bob" }));
+    let org = rig.get("/api/org").await.ok();
+    assert_eq!(org["terminations"][0]["agentId"], json!("bob"));
+    assert_eq!((&org["terminations"][0]["terminatedBy"], &org["terminations"][0]["reason"]), (&json!("user"), &json!("done")));
+    assert_eq!(rig.get("/api/roles").await.ok()["roles"], org["roles"]);
+    let again = rig.post("/api/agents/bob/terminate", json!({})).await.problem();
+    assert_eq!(again, (409, "leaving".to_owned()));
+    assert_eq!(rig.post("/api/agents/nobody/terminate", json!({})).await.problem(), (404, "unknown_agent".to_owned()));
+    assert_eq!(rig.post("/api/agents/root/terminate", json!({})).await.problem(), (409, "root_stays".to_owned()));
+    let sent = rig.post("/api/send", json!({ "agentId": "bob", "text": "hello" })).await.problem();
+    assert_eq!(sent, (409, "leaving".to_owned()));
+}
+
+#[tokio::test]
+async fn what_one_society_exports_another_brings_in_whole_or_not_at_all() {
+    let old = Rig::start().await;
+    old.run(vec![Op::Spawn("bob".into())]).await;
+    let mut org = old.get("/api/org").await.ok();
+    org["roles"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "id": "writer", "name": "Writer", "rolePrompt": "Write.", "behaviour": "programmed" }));
+    let new = Rig::start().await;
+    let mut bad = org.clone();
+    bad["agents"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "id": "a b", "roleId": "writer", "parentAgentId": "bob", "status": "active" }));
+    let before = new.last();
+    assert_eq!(new.post("/api/org", bad).await.problem(), (400, "bad_name".to_owned()));
+    assert_eq!(new.last(), before, "nothing has changed");
+    assert_eq!(new.post("/api/org", org.clone()).await.ok(), json!({ "roles": 1, "agents": 1 }));
+    assert_eq!(new.post("/api/org", org).await.problem(), (400, "bad_org".to_owned()));
+}
