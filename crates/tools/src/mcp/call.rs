@@ -1,19 +1,21 @@
-//! One call of a server's tool, from the arguments as the model wrote them to the result as it reads it.
+//! One question to a server, a call of a tool or another, and its answer as the model reads it.
 
 use std::time::Duration;
 
 use polis_domain::CallResult;
 use polis_ports::CallContext;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, InputResponses, JsonObject, RequestId,
-    RequestMetaObject, ServerResult,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, GetPromptRequest,
+    GetPromptRequestParams, InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId, RequestMetaObject,
+    ServerResult,
 };
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::json;
 
 use super::ear::Ear;
-use super::render::rendered;
+use super::render::{prompt, rendered, resource};
+use crate::results::good;
 
 /// A server that reports progress may take this many times longer than one that is silent.
 const PATIENCE: u32 = 10;
@@ -32,29 +34,58 @@ pub(super) enum Failed {
     Silent(String),
 }
 
-/// Calls a tool. When the future is dropped, the server is told that nobody waits any more.
-pub(super) async fn call(
+/// What is asked of a server.
+#[derive(Clone)]
+pub(super) enum Question {
+    /// A call of a tool.
+    Tool(CallToolRequestParams),
+    /// The contents of a resource.
+    Resource(ReadResourceRequestParams),
+    /// The messages of a prompt.
+    Prompt(GetPromptRequestParams),
+}
+
+impl Question {
+    fn request(&self) -> ClientRequest {
+        match self.clone() {
+            Self::Tool(params) => ClientRequest::CallToolRequest(CallToolRequest::new(params)),
+            Self::Resource(params) => ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)),
+            Self::Prompt(params) => ClientRequest::GetPromptRequest(GetPromptRequest::new(params)),
+        }
+    }
+
+    fn answer(&mut self, answers: InputResponses, state: Option<String>) {
+        let (responses, kept) = match self {
+            Self::Tool(params) => (&mut params.input_responses, &mut params.request_state),
+            Self::Resource(params) => (&mut params.input_responses, &mut params.request_state),
+            Self::Prompt(params) => (&mut params.input_responses, &mut params.request_state),
+        };
+        (*responses, *kept) = (Some(answers), state);
+    }
+}
+
+/// Asks a server. When the future is dropped, it is told that nobody waits any more.
+pub(super) async fn ask(
     peer: &Peer<RoleClient>,
     ear: &Ear,
-    tool: &str,
-    arguments: JsonObject,
+    mut question: Question,
     timeout: Duration,
     context: &CallContext,
 ) -> Result<CallResult, Failed> {
-    let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     for _ in 0..MAX_ROUNDS {
-        match once(peer, params.clone(), timeout, context).await.map_err(|error| failed(error, timeout))? {
+        match once(peer, question.request(), timeout, context).await.map_err(|error| failed(error, timeout))? {
             ServerResult::CallToolResult(result) => return Ok(rendered(&result)),
+            ServerResult::ReadResourceResult(result) => return Ok(good(resource(&result))),
+            ServerResult::GetPromptResult(result) => return Ok(good(prompt(&result))),
             ServerResult::InputRequiredResult(wanted) => {
                 let mut answers = InputResponses::new();
                 for (key, request) in wanted.input_requests.unwrap_or_default() {
                     let answer = ear.answer(request).await;
                     answers.insert(key, answer.map_err(|error| Failed::Refused(error.message.into_owned()))?);
                 }
-                params = params.with_input_responses(answers);
-                params.request_state = wanted.request_state;
+                question.answer(answers, wanted.request_state);
             }
-            _ => return Err(Failed::Refused("the server gave an answer that is no result of a tool".to_owned())),
+            _ => return Err(Failed::Refused("the server gave an answer to another question".to_owned())),
         }
     }
     Err(Failed::Refused(format!("the server asked for more {MAX_ROUNDS} times and gave no result")))
@@ -62,11 +93,10 @@ pub(super) async fn call(
 
 async fn once(
     peer: &Peer<RoleClient>,
-    params: CallToolRequestParams,
+    request: ClientRequest,
     timeout: Duration,
     context: &CallContext,
 ) -> Result<ServerResult, ServiceError> {
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let options = PeerRequestOptions::with_timeout(timeout)
         .reset_timeout_on_progress()
         .with_max_total_timeout(timeout * PATIENCE)
@@ -89,7 +119,7 @@ fn meta(context: &CallContext) -> RequestMetaObject {
     told.as_object().cloned().unwrap_or_default().into()
 }
 
-fn failed(error: ServiceError, timeout: Duration) -> Failed {
+pub(super) fn failed(error: ServiceError, timeout: Duration) -> Failed {
     let unknown = "whether anything was done is not known";
     match error {
         ServiceError::McpError(error) => {

@@ -16,11 +16,12 @@ mod render;
 mod server;
 mod servers;
 mod settings;
+mod shelf;
 mod tools;
 mod watched;
 
 pub use asked::{Asked, Declines};
 pub use joined::JoinedTools;
-pub use listing::{Prompt, Resource};
+pub use listing::{Prompt, Resource, Template};
 pub use servers::{McpError, McpOptions, McpServers};
 pub use settings::{Reach, ServerSettings};

@@ -1,7 +1,7 @@
-//! What a tool returned, as text for the model.
+//! What a server answered, as text for the model.
 
 use polis_domain::CallResult;
-use rmcp::model::{CallToolResult, ContentBlock, ReadResourceResult, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, ResourceContents, Role};
 
 use crate::results::{MAX_RESULT_BYTES, good};
 
@@ -24,6 +24,15 @@ pub(super) fn rendered(result: &CallToolResult) -> CallResult {
 /// What a resource holds.
 pub(super) fn resource(result: &ReadResourceResult) -> String {
     fitted(result.contents.iter().map(contents).collect::<Vec<_>>().join("\n"))
+}
+
+/// The messages of a prompt, each with who says it.
+pub(super) fn prompt(result: &GetPromptResult) -> String {
+    let message = |message: &rmcp::model::PromptMessage| {
+        let who = if message.role == Role::User { "user" } else { "assistant" };
+        format!("{who}: {}", block(&message.content))
+    };
+    fitted(result.messages.iter().map(message).collect::<Vec<_>>().join("\n"))
 }
 
 fn block(block: &ContentBlock) -> String {
@@ -57,7 +66,7 @@ fn attachment(what: &str, mime: Option<&str>, base64: &str) -> String {
 }
 
 /// The seam for artifacts of long texts: the head of what is too long, and how much is left out.
-fn fitted(mut text: String) -> String {
+pub(super) fn fitted(mut text: String) -> String {
     if text.len() > MAX_RESULT_BYTES {
         let (end, whole) = (text.floor_char_boundary(MAX_RESULT_BYTES), text.len());
         text.truncate(end);

@@ -4,23 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::CallResult;
-use polis_ports::{CallContext, ServerState};
-use rmcp::model::{ClientRequest, JsonObject, PingRequest, SubscriptionFilter};
+use polis_ports::{CallContext, ServerState, ToolError};
+use rmcp::model::{CallToolRequestParams, ClientRequest, ErrorCode, PingRequest, SubscriptionFilter};
 use rmcp::service::{PeerRequestOptions, Subscription};
 use rmcp::{Peer, RoleClient, ServiceError};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{self, Failed};
+use super::call::{self, Failed, Question};
 use super::connect;
 use super::ear::Ear;
 use super::listing::{List, entries};
 use super::process::Process;
 use super::servers::McpOptions;
 use super::settings::ServerSettings;
-use super::tools::{Found, found};
-use crate::results::failed;
+use super::shelf::{self, Wanted, WantedPrompt, WantedResource};
+use super::tools::{Does, Found, found};
+use crate::results::{arguments, failed};
 
 /// Most calls that a server has to do at once; the others wait.
 const MAX_CALLS: usize = 16;
@@ -96,17 +97,62 @@ impl Server {
         }
     }
 
-    /// Calls a tool by the server's own name for it.
-    pub(super) async fn call(&self, tool: &str, arguments: JsonObject, context: &CallContext) -> CallResult {
-        let timeout = self.settings.timeout;
-        let Ok(Ok(_seat)) = tokio::time::timeout(timeout, self.seats.acquire()).await else {
-            return failed(format!("the server `{}` is busy; nothing was done", self.settings.name));
+    /// Does what a tool of it stands for; `name` is the server's own.
+    pub(super) async fn call(
+        &self,
+        name: &str,
+        does: Does,
+        text: &str,
+        context: &CallContext,
+    ) -> Result<CallResult, ToolError> {
+        match does {
+            Does::Call => {
+                let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments(text)?);
+                Ok(self.ask(Question::Tool(params), context).await)
+            }
+            Does::ReadResource => Ok(self.ask(arguments::<WantedResource>(text)?.question(), context).await),
+            Does::GetPrompt => Ok(self.ask(arguments::<WantedPrompt>(text)?.question(), context).await),
+            Does::ListResources | Does::ListPrompts => Ok(self.tell(does, &arguments(text)?).await),
+        }
+    }
+
+    async fn ask(&self, question: Question, context: &CallContext) -> CallResult {
+        match self.seat().await {
+            Ok((_seat, connection)) => {
+                self.judged(call::ask(&connection.peer, &self.ear, question, self.settings.timeout, context).await)
+            }
+            Err(why) => failed(format!("{why}; nothing was done")),
+        }
+    }
+
+    /// Reads lists and tells them.
+    async fn tell(&self, does: Does, wanted: &Wanted) -> CallResult {
+        let (_seat, connection) = match self.seat().await {
+            Ok(seated) => seated,
+            Err(why) => return failed(why),
         };
-        let connection = match self.connection() {
-            Ok(connection) => connection,
-            Err(why) => return failed(format!("{why}; nothing was done")),
+        let mut lists = Vec::new();
+        for list in shelf::lists(does) {
+            match entries(&connection.peer, *list).await {
+                Ok(listed) => lists.push((*list, listed)),
+                Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {}
+                Err(error) => return self.judged(Err(call::failed(error, self.settings.timeout))),
+            }
+        }
+        shelf::told(lists, wanted)
+    }
+
+    /// A place among the calls that are made at once, and the connection to make it on.
+    async fn seat(&self) -> Result<(SemaphorePermit<'_>, Arc<Connection>), String> {
+        let Ok(Ok(seat)) = tokio::time::timeout(self.settings.timeout, self.seats.acquire()).await else {
+            return Err(format!("the server `{}` is busy", self.settings.name));
         };
-        match call::call(&connection.peer, &self.ear, tool, arguments, timeout, context).await {
+        self.connection().map(|connection| (seat, connection))
+    }
+
+    /// What the model reads. A server that did not answer is looked after.
+    fn judged(&self, answer: Result<CallResult, Failed>) -> CallResult {
+        match answer {
             Ok(result) => result,
             Err(Failed::Refused(why)) => failed(why),
             Err(Failed::Silent(why)) => {
@@ -221,7 +267,12 @@ impl Server {
             None => self.settings.reach.to_string(),
         };
         let title = title.chars().filter(|c| !c.is_control()).take(100).collect();
-        Ok(Connection { peer: peer.clone(), title, tools: found(&self.settings, listed) })
+        let mut tools = found(&self.settings, listed);
+        if let Some(info) = &info {
+            let lent = shelf::lent(&self.settings, &info.capabilities, &tools);
+            tools.extend(lent);
+        }
+        Ok(Connection { peer: peer.clone(), title, tools })
     }
 }
 

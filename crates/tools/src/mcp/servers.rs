@@ -19,7 +19,8 @@ use super::listing::{List, Prompt, Resource, entries};
 use super::render;
 use super::server::{Server, State};
 use super::settings::ServerSettings;
-use crate::results::{arguments, failed};
+use super::tools::{Does, Found};
+use crate::results::failed;
 
 /// What holds for all servers.
 #[derive(Clone)]
@@ -164,18 +165,18 @@ impl McpServers {
     }
 
     /// Who has a tool, and the name that it has there: by its whole name, else the first server that has it (D23).
-    fn find(&self, tool: &str) -> Option<(Arc<Server>, String)> {
-        let by = |is_it: &dyn Fn(&super::tools::Found) -> bool| {
+    fn find(&self, tool: &str) -> Option<(Arc<Server>, String, Does)> {
+        let by = |is_it: &dyn Fn(&Found) -> bool| {
             self.servers.iter().find_map(|server| {
                 let connection = server.connection().ok()?;
                 let found = connection.tools.iter().find(|found| is_it(found))?;
-                Some((server.clone(), found.name.clone()))
+                Some((server.clone(), found.name.clone(), found.does))
             })
         };
         if let Some(found) = by(&|found| &*found.spec.name == tool) {
             return Some(found);
         }
-        let found = by(&|found| found.name == tool)?;
+        let found = by(&|found| found.name == tool && found.does == Does::Call)?;
         if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned()) {
             tracing::warn!("the tool `{tool}` was called without its server; `{}` is taken", found.0.settings.name);
         }
@@ -201,7 +202,7 @@ impl Toolbox for McpServers {
 
     async fn call(&self, tool: &str, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         match self.find(tool) {
-            Some((server, name)) => Ok(server.call(&name, arguments(text)?, context).await),
+            Some((server, name, does)) => server.call(&name, does, text, context).await,
             None => match self.why_absent(tool) {
                 Some(why) => Ok(failed(format!("{why}; nothing was done"))),
                 None => Err(ToolError::Unknown(tool.to_owned())),

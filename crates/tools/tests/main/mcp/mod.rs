@@ -4,6 +4,7 @@ mod actor;
 mod bad;
 mod calls;
 mod others;
+mod shelf;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
