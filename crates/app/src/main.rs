@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::{Command, Typed};
-use crate::commands::{act, agents, approvals, approve, chat, doctor, log, models, run, serve, show, tools, usage};
+use crate::commands::{act, agents, approvals, approve, chat, doctor, log, login, models, run, serve, show, tools, usage};
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
 
@@ -57,7 +57,10 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Show(wish) => show::show(&config, &wish).await,
         Command::Agents(wish) => agents::agents(&config, wish.json).await,
         Command::Models(wish) => models::models(&config, &wish).await,
-        Command::Tools(wish) => tools::tools(&config, wish.json).await,
+        Command::Tools(wish) => match wish.login {
+            Some(wish) => login::login(&config, &wish).await,
+            None => tools::tools(&config, wish.json).await,
+        },
         Command::Usage(wish) => usage::usage(&config, wish.json).await,
         Command::Doctor(wish) => doctor::doctor(&config, &wish).await,
         Command::Approvals(wish) => approvals::approvals(&config, wish.json).await,

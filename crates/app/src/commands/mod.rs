@@ -7,6 +7,7 @@ pub(crate) mod approve;
 pub(crate) mod chat;
 pub(crate) mod doctor;
 pub(crate) mod log;
+pub(crate) mod login;
 pub(crate) mod models;
 pub(crate) mod run;
 pub(crate) mod serve;

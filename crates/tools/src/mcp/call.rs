@@ -14,6 +14,7 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::json;
 
 use super::ear::Ear;
+use super::oauth::{Wants, wants};
 use super::render::{prompt, rendered, resource};
 use crate::results::good;
 
@@ -32,6 +33,8 @@ pub(super) enum Failed {
     Refused(String),
     /// It did not answer; whether it did anything is not known.
     Silent(String),
+    /// The server wants a login, or a better one, and did nothing.
+    Unwelcome(Wants),
 }
 
 /// What is asked of a server.
@@ -121,6 +124,9 @@ fn meta(context: &CallContext) -> RequestMetaObject {
 
 pub(super) fn failed(error: ServiceError, timeout: Duration) -> Failed {
     let unknown = "whether anything was done is not known";
+    if let Some(wish) = wants(&error) {
+        return Failed::Unwelcome(wish);
+    }
     match error {
         ServiceError::McpError(error) => {
             let message: String = error.message.chars().take(2_000).collect();

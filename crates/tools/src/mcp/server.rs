@@ -13,9 +13,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::call::{self, Failed, Question};
-use super::connect;
+use super::connect::{self, NoSession};
 use super::ear::Ear;
 use super::listing::{List, entries};
+use super::oauth::{Kept, Wants, wants};
 use super::process::Process;
 use super::servers::McpOptions;
 use super::settings::ServerSettings;
@@ -32,6 +33,9 @@ const MAX_REASON_CHARS: usize = 500;
 /// The least time between two listings, however often a server says that its list has changed.
 const BREATH: Duration = Duration::from_millis(250);
 
+/// How often to look whether somebody has logged in.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// A server, whatever state it is in.
 pub(super) struct Server {
     pub(super) settings: ServerSettings,
@@ -40,6 +44,8 @@ pub(super) struct Server {
     seats: Semaphore,
     /// Somebody waited for it in vain.
     suspicion: Notify,
+    /// Where the login at it is kept.
+    login: Option<Kept>,
 }
 
 /// How it stands.
@@ -63,6 +69,8 @@ pub(super) struct Connection {
     /// What the server calls itself.
     pub(super) title: String,
     pub(super) tools: Vec<Found>,
+    /// The server does not want us any more.
+    locked: CancellationToken,
 }
 
 impl State {
@@ -86,7 +94,15 @@ impl Server {
             changed: Arc::new(Notify::new()),
         };
         let state = if settings.enabled { State::Starting } else { State::Off };
-        Self { settings, ear, state: watch::Sender::new(state), seats: Semaphore::new(MAX_CALLS), suspicion: Notify::new() }
+        let login = connect::login_of(&settings, options.logins.as_deref());
+        Self {
+            settings,
+            ear,
+            state: watch::Sender::new(state),
+            seats: Semaphore::new(MAX_CALLS),
+            suspicion: Notify::new(),
+            login,
+        }
     }
 
     /// The connection, if there is one just now.
@@ -119,7 +135,8 @@ impl Server {
     async fn ask(&self, question: Question, context: &CallContext) -> CallResult {
         match self.seat().await {
             Ok((_seat, connection)) => {
-                self.judged(call::ask(&connection.peer, &self.ear, question, self.settings.timeout, context).await)
+                let answer = call::ask(&connection.peer, &self.ear, question, self.settings.timeout, context).await;
+                self.judged(&connection, answer)
             }
             Err(why) => failed(format!("{why}; nothing was done")),
         }
@@ -136,7 +153,7 @@ impl Server {
             match entries(&connection.peer, *list).await {
                 Ok(listed) => lists.push((*list, listed)),
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {}
-                Err(error) => return self.judged(Err(call::failed(error, self.settings.timeout))),
+                Err(error) => return self.judged(&connection, Err(call::failed(error, self.settings.timeout))),
             }
         }
         shelf::told(lists, wanted)
@@ -151,7 +168,7 @@ impl Server {
     }
 
     /// What the model reads. A server that did not answer is looked after.
-    fn judged(&self, answer: Result<CallResult, Failed>) -> CallResult {
+    fn judged(&self, connection: &Connection, answer: Result<CallResult, Failed>) -> CallResult {
         match answer {
             Ok(result) => result,
             Err(Failed::Refused(why)) => failed(why),
@@ -159,6 +176,36 @@ impl Server {
                 self.suspicion.notify_one();
                 failed(why)
             }
+            Err(Failed::Unwelcome(wish)) => {
+                if matches!(wish, Wants::Login(_)) {
+                    connection.locked.cancel();
+                }
+                failed(format!("{}; nothing was done", self.unwelcome(wish)))
+            }
+        }
+    }
+
+    /// Remembers what the server wants of a login, and says what a person can do.
+    fn unwelcome(&self, wish: Wants) -> String {
+        let (what, challenge) = match wish {
+            Wants::Login(challenge) => ("it wants you to log in", challenge),
+            Wants::Rights(challenge) => ("it wants more rights than your login has", Some(challenge)),
+        };
+        let Some(login) = &self.login else {
+            return "it does not accept the Authorization that is set for it (401)".to_owned();
+        };
+        if let Some(challenge) = challenge {
+            login.note(&challenge);
+        }
+        format!("{what}: run `polis tools login {}`", self.settings.name)
+    }
+
+    /// Waits before the next try: for a while, or until somebody has logged in.
+    async fn rest(&self, pause: Duration) {
+        let Some(login) = &self.login else { return tokio::time::sleep(pause).await };
+        let (mark, until) = (login.mark(), Instant::now() + pause);
+        while login.mark() == mark && Instant::now() < until {
+            tokio::time::sleep(LOOK.min(until - Instant::now())).await;
         }
     }
 
@@ -183,7 +230,7 @@ impl Server {
             tracing::warn!(server = self.settings.name, "the MCP server is down: {why}; next try in {} s", pause.as_secs_f32());
             self.state.send_replace(State::Down(why.into()));
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = self.rest(pause) => {}
                 () = stop.cancelled() => {}
             }
             let was_well = began.elapsed() > options.longest_pause + pause;
@@ -202,9 +249,16 @@ impl Server {
         changed: &(dyn Fn() + Send + Sync),
     ) -> String {
         let start = async {
-            let session = connect::open(&self.settings.reach, self.ear.clone(), process).await?;
+            let session = connect::open(&self.settings.reach, self.ear.clone(), process, self.login.as_ref()).await;
+            let session = session.map_err(|why| match why {
+                NoSession::Failed(why) | NoSession::Confused(why) => why,
+                NoSession::Login(challenge) => self.unwelcome(Wants::Login(challenge)),
+            })?;
             let connection =
-                self.listed(session.peer()).await.map_err(|error| format!("its tools cannot be listed: {error}"))?;
+                self.listed(session.peer(), CancellationToken::new()).await.map_err(|error| match wants(&error) {
+                    Some(wish) => self.unwelcome(wish),
+                    None => format!("its tools cannot be listed: {error}"),
+                })?;
             Ok::<_, String>((session, connection))
         };
         let started = tokio::select! {
@@ -216,6 +270,7 @@ impl Server {
             Ok(Err(why)) => return why,
             Err(_) => return format!("it was not ready after {} s", options.start_timeout.as_secs_f32()),
         };
+        let locked = connection.locked.clone();
         self.state.send_replace(State::Connected(Arc::new(connection)));
         changed();
         let (peer, end) = (session.peer().clone(), session.cancellation_token());
@@ -224,7 +279,8 @@ impl Server {
             why = died(process) => why,
             _ = &mut ended => return "the connection was closed".to_owned(),
             () = stop.cancelled() => "closed".to_owned(),
-            why = self.attend(&peer, options, changed) => why,
+            () = locked.cancelled() => self.unwelcome(Wants::Login(None)),
+            why = self.attend(&peer, &locked, options, changed) => why,
         };
         // Closes stdin as well, so that a process can end by itself.
         end.cancel();
@@ -233,7 +289,13 @@ impl Server {
     }
 
     /// Looks after a connection that stands; says why it should not.
-    async fn attend(&self, peer: &Peer<RoleClient>, options: &McpOptions, changed: &(dyn Fn() + Send + Sync)) -> String {
+    async fn attend(
+        &self,
+        peer: &Peer<RoleClient>,
+        locked: &CancellationToken,
+        options: &McpOptions,
+        changed: &(dyn Fn() + Send + Sync),
+    ) -> String {
         let mut changes = subscribed(peer, options.pulse).await;
         loop {
             tokio::select! {
@@ -247,7 +309,7 @@ impl Server {
                 is_over = next_change(&mut changes) => if is_over { changes = None; continue },
             }
             tokio::time::sleep(BREATH).await;
-            match tokio::time::timeout(options.start_timeout, self.listed(peer)).await {
+            match tokio::time::timeout(options.start_timeout, self.listed(peer, locked.clone())).await {
                 Ok(Ok(connection)) => {
                     self.state.send_replace(State::Connected(Arc::new(connection)));
                     changed();
@@ -258,7 +320,7 @@ impl Server {
         }
     }
 
-    async fn listed(&self, peer: &Peer<RoleClient>) -> Result<Connection, ServiceError> {
+    async fn listed(&self, peer: &Peer<RoleClient>, locked: CancellationToken) -> Result<Connection, ServiceError> {
         let info = peer.peer_info();
         let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
         let listed = if has_tools { entries(peer, List::Tools).await? } else { Vec::new() };
@@ -272,7 +334,7 @@ impl Server {
             let lent = shelf::lent(&self.settings, &info.capabilities, &tools);
             tools.extend(lent);
         }
-        Ok(Connection { peer: peer.clone(), title, tools })
+        Ok(Connection { peer: peer.clone(), title, tools, locked })
     }
 }
 

@@ -37,6 +37,8 @@ pub struct McpOptions {
     pub first_pause: Duration,
     /// The longest such wait.
     pub longest_pause: Duration,
+    /// The folder where logins are kept; without it nobody is logged in.
+    pub logins: Option<PathBuf>,
 }
 
 impl Default for McpOptions {
@@ -49,6 +51,7 @@ impl Default for McpOptions {
             pulse: Duration::from_secs(10),
             first_pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(60),
+            logins: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod actor;
 mod bad;
 mod calls;
+mod conformance;
 mod others;
 mod shelf;
 
