@@ -4,7 +4,10 @@ mod actor;
 mod bad;
 mod calls;
 mod conformance;
+mod http;
+mod logins;
 mod others;
+pub(crate) mod remote;
 mod shelf;
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! The suite starts a server for each scenario, then a client with the server's address, and judges what it saw. That client is
 //! this test program again, acting in `client.rs` on top of [`McpServers`](polis_tools::mcp::McpServers).
 
-mod browser;
+pub(super) mod browser;
 mod client;
 
 use std::io::Write;
