@@ -3,6 +3,7 @@
 mod bad_input;
 mod chat;
 mod emulated;
+mod login;
 mod look;
 mod machine;
 mod mcp;
