@@ -234,7 +234,7 @@ impl Server {
                 () = stop.cancelled() => {}
             }
             let was_well = began.elapsed() > options.longest_pause + pause;
-            pause = if was_well { options.first_pause } else { (pause * 2).min(options.longest_pause) };
+            pause = next_pause(pause, was_well, options);
         }
         self.state.send_replace(State::Closed);
         changed();
@@ -338,6 +338,11 @@ impl Server {
     }
 }
 
+/// How long to wait after a wait in vain; a server that was well for a while begins anew.
+fn next_pause(pause: Duration, was_well: bool, options: &McpOptions) -> Duration {
+    if was_well { options.first_pause } else { (pause * 2).min(options.longest_pause) }
+}
+
 /// Servers of the newest protocol tell of changes only to whoever subscribes.
 async fn subscribed(peer: &Peer<RoleClient>, patience: Duration) -> Option<Subscription> {
     let info = peer.peer_info()?;
@@ -372,5 +377,23 @@ async fn died(process: &mut Option<Process>) -> String {
     match process {
         Some(process) => process.ended().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_begin_anew_after_a_good_while() {
+        let options = McpOptions::default();
+        let mut pause = options.first_pause;
+        let mut seconds = Vec::new();
+        for _ in 0..8 {
+            seconds.push(pause.as_secs());
+            pause = next_pause(pause, false, &options);
+        }
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(next_pause(pause, true, &options), options.first_pause);
     }
 }
