@@ -74,7 +74,7 @@ pub(super) fn lent(settings: &ServerSettings, can: &ServerCapabilities, own: &[F
     tools
 }
 
-/// The lists that make up what is told, and whether it is told without one of them.
+/// The lists that make up what is told.
 pub(super) fn lists(does: Does) -> &'static [List] {
     match does {
         Does::ListResources => &[List::Resources, List::Templates],

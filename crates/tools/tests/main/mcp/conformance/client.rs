@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(25);
 #[tokio::test]
 async fn performs() {
     let Ok(scenario) = std::env::var(SCENARIO) else { return };
-    let url = std::env::args().last().unwrap();
+    let url = std::env::args().next_back().unwrap();
     let told = std::env::var(CONTEXT).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let done = tokio::time::timeout(PATIENCE, Performance::begin(url, told).perform(&scenario)).await;
     match done.unwrap_or_else(|_| Err("it takes too long".to_owned())) {
@@ -166,7 +166,7 @@ impl Asked for Agrees {
         let fields = request["requestedSchema"]["properties"].as_object().cloned().unwrap_or_default();
         let filled = |(name, field): (String, Value)| {
             let proposed = field.get("default").cloned();
-            Some((name, proposed.or_else(|| (field["type"] == "boolean").then(|| json!(true)))?))
+            Some((name, proposed.or_else(|| (field["type"] == "boolean").then_some(json!(true)))?))
         };
         Some(fields.into_iter().filter_map(filled).collect::<Map<_, _>>().into())
     }
