@@ -2,6 +2,7 @@
 //! The steps live in the files below this one or are chores of their own; here is their order.
 
 mod local_model;
+mod mcp_conformance;
 mod mcp_servers;
 mod plants;
 mod style;
@@ -36,6 +37,7 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: suite::run },
     Step { name: "a small model on this machine", run: local_model::run },
     Step { name: "MCP servers", run: mcp_servers::run },
+    Step { name: "the official suite for MCP clients", run: mcp_conformance::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },

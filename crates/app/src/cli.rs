@@ -50,7 +50,7 @@ pub(crate) enum Command {
     Import(Import),
     /// List the vendors that can be asked, or the models of one
     Models(Models),
-    /// List the tools that agents have, and how the MCP servers stand
+    /// List the tools that agents have, and how the MCP servers stand; log in at a server
     Tools(Tools),
     /// List what is kept outside the log; get one, or remove what nothing names
     Artifacts(Artifacts),
@@ -252,13 +252,31 @@ pub(crate) struct Models {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Tools {
+    #[command(subcommand)]
+    pub(crate) login: Option<Login>,
+
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 
     #[command(flatten)]
     pub(crate) with: With,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Login {
+    /// Log in at an MCP server that wants it, in your browser
+    Login {
+        /// As polis.toml names it
+        server: String,
+    },
+    /// Forget the login at an MCP server
+    Logout {
+        /// As polis.toml names it
+        server: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -111,6 +111,11 @@ impl Config {
         })
     }
 
+    /// The folder with the logins at MCP servers.
+    pub(crate) fn logins(&self) -> PathBuf {
+        self.data.join("logins")
+    }
+
     /// An environment variable, or what the file says in its place.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let set = std::env::var(name).ok().filter(|value| !value.trim().is_empty());

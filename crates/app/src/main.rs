@@ -31,7 +31,7 @@ use clap::Parser;
 
 use crate::cli::{Command, Typed};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, chat, doctor, log, models, org, run, serve, show, tools, usage,
+    act, agents, approvals, approve, artifacts, chat, doctor, log, login, models, org, run, serve, show, tools, usage,
 };
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
@@ -72,7 +72,10 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Export(wish) => org::export(&config, &wish).await,
         Command::Import(wish) => org::import(&config, &wish).await,
         Command::Models(wish) => models::models(&config, &wish).await,
-        Command::Tools(wish) => tools::tools(&config, wish.json).await,
+        Command::Tools(wish) => match wish.login {
+            Some(wish) => login::login(&config, &wish).await,
+            None => tools::tools(&config, wish.json).await,
+        },
         Command::Artifacts(wish) => artifacts::artifacts(&config, &wish).await,
         Command::Usage(wish) => usage::usage(&config, wish.json).await,
         Command::Doctor(wish) => doctor::doctor(&config, &wish).await,

@@ -60,12 +60,19 @@ pub(crate) fn short(text: &str, chars: usize) -> String {
     format!("{kept}…")
 }
 
+/// What tells of codes and keys when it is asked to talk. It is never asked.
+const SECRETIVE: &[&str] = &["rmcp::transport::auth=off", "oauth2=off"];
+
 /// Sends what the libraries log to stderr, as `POLIS_LOG` wants it (`info`, `polis_engine=debug`, …); warnings by default.
 pub(crate) fn start_log() -> Result<(), Trouble> {
     let wanted = std::env::var("POLIS_LOG").unwrap_or_default();
     let wanted = if wanted.trim().is_empty() { "warn" } else { wanted.trim() };
     let bad = |error| Trouble::usage("bad_log_filter", format!("POLIS_LOG: {error}; write for example POLIS_LOG=info"));
-    let filter = EnvFilter::try_new(wanted).map_err(bad)?;
+    let mut filter = EnvFilter::try_new(wanted).map_err(bad)?;
+    for quiet in SECRETIVE {
+        filter =
+            filter.add_directive(quiet.parse().map_err(|error| Trouble::new("bad_log_filter", format!("{quiet}: {error}")))?);
+    }
     let colour = io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colour).init();
     Ok(())

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polis_domain::EffectClass;
-use polis_tools::mcp::{Reach, ServerSettings};
+use polis_tools::mcp::{OAuth, Reach, ServerSettings};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -41,6 +41,19 @@ pub(crate) struct WrittenServer {
     timeout_seconds: Option<f64>,
     #[serde(default)]
     tools: BTreeMap<String, WrittenTool>,
+    oauth: Option<WrittenOAuth>,
+}
+
+/// How polis introduces itself where people log in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenOAuth {
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    client_metadata_url: Option<String>,
+    #[serde(default)]
+    scopes: Vec<String>,
+    port: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -63,7 +76,7 @@ impl fmt::Debug for WrittenServer {
 impl WrittenServer {
     /// What it means, or what is wrong with it.
     pub(crate) fn settings(self, name: &str) -> Result<ServerSettings, &'static str> {
-        let Self { command, args, env, cwd, url, headers, enabled, trusted, timeout_seconds, tools } = self;
+        let Self { command, args, env, cwd, url, headers, enabled, trusted, timeout_seconds, tools, oauth } = self;
         let reach = match (command, url) {
             (Some(command), None) if headers.is_empty() => Reach::Command { command, args, env, cwd },
             (None, Some(url)) if args.is_empty() && env.is_empty() && cwd.is_none() => Reach::Http { url, headers },
@@ -77,8 +90,18 @@ impl WrittenServer {
             Some(seconds) if seconds > 0.0 && seconds <= MAX_TIMEOUT_SECONDS => Duration::from_secs_f64(seconds),
             Some(_) => return Err("has a `timeout_seconds` that is not above 0 and at most 86400"),
         };
+        let oauth = match (oauth, &reach) {
+            (None, _) => OAuth::default(),
+            (Some(_), Reach::Command { .. }) => return Err("has a `command`, so it cannot have `oauth`"),
+            (Some(it), Reach::Http { .. }) if it.client_secret.is_some() && it.client_id.is_none() => {
+                return Err("has a `client_secret` without a `client_id`");
+            }
+            (Some(WrittenOAuth { client_id, client_secret, client_metadata_url, scopes, port }), Reach::Http { .. }) => {
+                OAuth { client_id, client_secret, client_metadata_url, scopes, port }
+            }
+        };
         let effects = tools.into_iter().map(|(tool, written)| (tool, written.effect)).collect();
-        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects })
+        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects, oauth })
     }
 }
 

@@ -204,7 +204,8 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
         return Ok(Tools { toolbox: ruled(own), servers: None });
     }
     let roots = vec![config.workspace.canonicalize().map_err(bad)?];
-    let servers = McpServers::open(config.servers.iter().cloned(), McpOptions { roots, ..McpOptions::default() });
+    let options = McpOptions { roots, logins: Some(config.logins()), ..McpOptions::default() };
+    let servers = McpServers::open(config.servers.iter().cloned(), options);
     servers.settled(SERVERS_PATIENCE).await;
     let servers = Arc::new(servers);
     Ok(Tools { toolbox: ruled(Arc::new(JoinedTools::new(own, servers.clone()))), servers: Some(servers) })

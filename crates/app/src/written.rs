@@ -319,6 +319,8 @@ mod tests {
             ("\n[mcp.x]\nargs = []\n", "line 2, column 6: the MCP server `x` needs a `command` or a `url`"),
             ("[mcp.x]\ncommand = \"a\"\nurl = \"b\"\n", "has both a `command` and a `url`"),
             ("[mcp.x]\ncommand = \"a\"\nheaders.A = \"b\"\n", "cannot have `headers`"),
+            ("[mcp.x]\ncommand = \"a\"\noauth = {}\n", "cannot have `oauth`"),
+            ("[mcp.x]\nurl = \"a\"\noauth.client_secret = \"${S}\"\n", "a `client_secret` without a `client_id`"),
             ("[mcp.x]\nurl = \"a\"\ncwd = \"b\"\n", "cannot have `args`, `env` or `cwd`"),
             ("[mcp.x]\ncommand = \"a\"\ntimeout_seconds = 0\n", "`timeout_seconds`"),
             ("[mcp.x]\ncommand = \"a\"\ntools.y.effect = \"none\"\n", "line 3, column 18: unknown variant `none`"),

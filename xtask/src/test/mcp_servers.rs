@@ -47,7 +47,7 @@ fn install(folder: &Path) -> Result<(), String> {
 }
 
 /// Runs a program; otherwise says which, and the last thing that it said.
-fn ran(command: &mut Command) -> Result<(), String> {
+pub(super) fn ran(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {

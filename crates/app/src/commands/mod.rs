@@ -9,6 +9,7 @@ pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod log;
+pub(crate) mod login;
 pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod org;

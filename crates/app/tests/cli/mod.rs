@@ -4,6 +4,7 @@ mod artifacts;
 mod bad_input;
 mod chat;
 mod emulated;
+mod login;
 mod look;
 mod machine;
 mod mcp;

@@ -1,12 +1,13 @@
-//! One call of a server's tool, from the arguments as the model wrote them to the result as it reads it.
+//! One question to a server, a call of a tool or another, and its answer as the model reads it.
 
 use std::time::Duration;
 
 use polis_domain::CallResult;
 use polis_ports::CallContext;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, InputResponses, JsonObject, RequestId,
-    RequestMetaObject, ServerResult,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, GetPromptRequest,
+    GetPromptRequestParams, InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId, RequestMetaObject,
+    ServerResult,
 };
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
@@ -14,7 +15,8 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::ear::Ear;
-use super::render::rendered;
+use super::oauth::{Wants, wants};
+use super::render::{prompt, rendered, resource};
 use super::under_way::UnderWay;
 
 /// A server that reports progress may take this many times longer than one that is silent.
@@ -32,32 +34,72 @@ pub(super) enum Failed {
     Refused(String),
     /// It did not answer; whether it did anything is not known.
     Silent(String),
+    /// The server wants a login, or a better one, and did nothing.
+    Unwelcome(Wants),
 }
 
-/// Calls a tool. When the future is dropped, the server is told that nobody waits any more.
-pub(super) async fn call(
+/// What is asked of a server.
+#[derive(Clone)]
+pub(super) enum Question {
+    /// A call of a tool.
+    Tool(CallToolRequestParams),
+    /// The contents of a resource.
+    Resource(ReadResourceRequestParams),
+    /// The messages of a prompt.
+    Prompt(GetPromptRequestParams),
+}
+
+impl Question {
+    fn request(&self) -> ClientRequest {
+        match self.clone() {
+            Self::Tool(params) => ClientRequest::CallToolRequest(CallToolRequest::new(params)),
+            Self::Resource(params) => ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)),
+            Self::Prompt(params) => ClientRequest::GetPromptRequest(GetPromptRequest::new(params)),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Tool(params) => &params.name,
+            Self::Resource(params) => &params.uri,
+            Self::Prompt(params) => &params.name,
+        }
+    }
+
+    fn answer(&mut self, answers: InputResponses, state: Option<String>) {
+        let (responses, kept) = match self {
+            Self::Tool(params) => (&mut params.input_responses, &mut params.request_state),
+            Self::Resource(params) => (&mut params.input_responses, &mut params.request_state),
+            Self::Prompt(params) => (&mut params.input_responses, &mut params.request_state),
+        };
+        (*responses, *kept) = (Some(answers), state);
+    }
+}
+
+/// Asks a server. When the future is dropped, it is told that nobody waits any more.
+pub(super) async fn ask(
     peer: &Peer<RoleClient>,
     ear: &Ear,
-    tool: &str,
-    arguments: JsonObject,
+    mut question: Question,
     timeout: Duration,
     context: &CallContext,
 ) -> Result<CallResult, Failed> {
     let begun = ear.calls.begin(context);
-    let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+    let store = &*context.artifacts.store;
     for _ in 0..MAX_ROUNDS {
-        match once(peer, params.clone(), timeout, &begun.call).await.map_err(|error| failed(error, timeout))? {
-            ServerResult::CallToolResult(result) => return Ok(rendered(tool, &result, &*context.artifacts.store).await),
+        match once(peer, question.request(), timeout, &begun.call).await.map_err(|error| failed(error, timeout))? {
+            ServerResult::CallToolResult(result) => return Ok(rendered(question.name(), &result, store).await),
+            ServerResult::ReadResourceResult(result) => return Ok(resource(&result, store).await),
+            ServerResult::GetPromptResult(result) => return Ok(prompt(&result, store).await),
             ServerResult::InputRequiredResult(wanted) => {
                 let mut answers = InputResponses::new();
                 for (key, request) in wanted.input_requests.unwrap_or_default() {
                     let answer = ear.answer(&begun.call, request).await;
                     answers.insert(key, answer.map_err(|error| Failed::Refused(error.message.into_owned()))?);
                 }
-                params = params.with_input_responses(answers);
-                params.request_state = wanted.request_state;
+                question.answer(answers, wanted.request_state);
             }
-            _ => return Err(Failed::Refused("the server gave an answer that is no result of a tool".to_owned())),
+            _ => return Err(Failed::Refused("the server gave an answer to another question".to_owned())),
         }
     }
     Err(Failed::Refused(format!("the server asked for more {MAX_ROUNDS} times and gave no result")))
@@ -65,11 +107,10 @@ pub(super) async fn call(
 
 async fn once(
     peer: &Peer<RoleClient>,
-    params: CallToolRequestParams,
+    request: ClientRequest,
     timeout: Duration,
     call: &UnderWay,
 ) -> Result<ServerResult, ServiceError> {
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let options = PeerRequestOptions::no_options().with_meta(meta(&call.context));
     let handle = peer.send_request_with_option(request, options).await?;
     let mut unanswered = Unanswered { peer, id: Some(handle.id.clone()) };
@@ -118,8 +159,11 @@ fn meta(context: &CallContext) -> RequestMetaObject {
     told.as_object().cloned().unwrap_or_default().into()
 }
 
-fn failed(error: ServiceError, timeout: Duration) -> Failed {
+pub(super) fn failed(error: ServiceError, timeout: Duration) -> Failed {
     let unknown = "whether anything was done is not known";
+    if let Some(wish) = wants(&error) {
+        return Failed::Unwelcome(wish);
+    }
     match error {
         ServiceError::McpError(error) => {
             let message: String = error.message.chars().take(2_000).collect();
@@ -149,7 +193,8 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
         let peer = self.peer.clone();
+        let told = farewell(Some(id));
         // Nothing depends on it, and it ends by itself.
-        runtime.spawn(async move { tokio::time::timeout(FAREWELL, peer.notify_cancelled(farewell(Some(id)))).await });
+        runtime.spawn(async move { tokio::time::timeout(FAREWELL, peer.notify_cancelled(told)).await });
     }
 }

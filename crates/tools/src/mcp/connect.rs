@@ -1,19 +1,21 @@
 //! Opens the connection to a server: its process or its address, then the handshake.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ProtocolVersion;
-use rmcp::service::RunningService;
+use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 
 use super::ear::Ear;
+use super::oauth::{Kept, Wants, has_authorization, held, wants};
 use super::process::Process;
-use super::settings::{Reach, expanded};
+use super::settings::{Reach, ServerSettings, variables};
 use super::watched::Watched;
 
 /// Largest message that is taken from a server, in bytes.
@@ -25,40 +27,103 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A connection that has been opened.
 pub(super) type Session = RunningService<RoleClient, Ear>;
 
-/// Opens it. The process is handed over as soon as there is one, so that it can be ended if the rest never comes.
-pub(super) async fn open(reach: &Reach, ear: Ear, process: &mut Option<Process>) -> Result<Session, String> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let put_in = |text: &str| expanded(text, &variable);
-    let all = |texts: &BTreeMap<String, String>| {
-        texts.iter().map(|(name, text)| Ok((name.clone(), put_in(text)?))).collect::<Result<BTreeMap<_, _>, String>>()
-    };
-    match reach {
-        Reach::Command { command, args, env, cwd } => {
-            let (command, env) = (put_in(command)?, all(env)?);
-            let args = args.iter().map(|text| put_in(text)).collect::<Result<Vec<_>, _>>()?;
-            let started = Process::start(&ear.server, &command, &args, &env, cwd.as_deref());
-            let (started, stdout, stdin) = started.map_err(|error| format!("`{command}` cannot be started: {error}"))?;
-            *process = Some(started);
-            let pipes = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
-            let session = ear.serve_with_lifecycle(Watched::new(pipes), lifecycle()).await;
-            session.map_err(|error| error.to_string())
-        }
-        Reach::Http { url, headers } => {
-            let (url, headers) = (put_in(url)?, named(&all(headers)?)?);
-            if !url.starts_with("https://") && !url.starts_with("http://") {
-                return Err("its url begins with neither https:// nor http://".to_owned());
-            }
-            let mut config = StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(MAX_MESSAGE_BYTES);
-            config.custom_headers = headers;
-            let http = StreamableHttpClientTransport::with_client(http_client()?, config);
-            let session = ear.serve_with_lifecycle(Watched::new(http), lifecycle()).await;
-            session.map_err(|error| error.to_string())
+/// Why there is no connection.
+pub(super) enum NoSession {
+    /// For this reason.
+    Failed(String),
+    /// The server wants a login first, and perhaps says which.
+    Login(Option<String>),
+    /// It gave an answer to the question of the newest protocol that is none.
+    Confused(String),
+}
+
+impl From<String> for NoSession {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<ClientInitializeError> for NoSession {
+    fn from(error: ClientInitializeError) -> Self {
+        match wants(&error) {
+            Some(Wants::Login(challenge)) => Self::Login(challenge),
+            Some(Wants::Rights(challenge)) => Self::Login(Some(challenge)),
+            None if matches!(error, ClientInitializeError::ExpectedInitResult(_)) => Self::Confused(error.to_string()),
+            None => Self::Failed(error.to_string()),
         }
     }
 }
 
+/// Opens it. The process is handed over as soon as there is one, so that it can be ended if the rest never comes. Tokens come
+/// from the login that is kept.
+pub(super) async fn open(
+    reach: &Reach,
+    ear: Ear,
+    process: &mut Option<Process>,
+    kept: Option<&Kept>,
+) -> Result<Session, NoSession> {
+    match once(reach, ear.clone(), process, kept, newest()).await {
+        // Some servers say `{}` to whatever they do not know.
+        Err(NoSession::Confused(_)) => once(reach, ear, process, kept, ClientLifecycleMode::Initialize).await,
+        opened => opened,
+    }
+}
+
+async fn once(
+    reach: &Reach,
+    ear: Ear,
+    process: &mut Option<Process>,
+    kept: Option<&Kept>,
+    lifecycle: ClientLifecycleMode,
+) -> Result<Session, NoSession> {
+    let all = |texts: &BTreeMap<String, String>| {
+        texts.iter().map(|(name, text)| Ok((name.clone(), variables(text)?))).collect::<Result<BTreeMap<_, _>, String>>()
+    };
+    match reach {
+        Reach::Command { command, args, env, cwd } => {
+            let (command, env) = (variables(command)?, all(env)?);
+            let args = args.iter().map(|text| variables(text)).collect::<Result<Vec<_>, _>>()?;
+            let started = Process::start(&ear.server, &command, &args, &env, cwd.as_deref());
+            let (started, stdout, stdin) = started.map_err(|error| format!("`{command}` cannot be started: {error}"))?;
+            *process = Some(started);
+            let pipes = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
+            Ok(ear.serve_with_lifecycle(Watched::new(pipes), lifecycle).await?)
+        }
+        Reach::Http { url, headers } => {
+            let (url, headers) = (variables(url)?, named(&all(headers)?)?);
+            if !url.starts_with("https://") && !url.starts_with("http://") {
+                return Err("its url begins with neither https:// nor http://".to_owned().into());
+            }
+            let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_sse_event_size(MAX_MESSAGE_BYTES);
+            config.custom_headers = headers;
+            let http = http_client(reqwest::Client::builder())?;
+            let session = match kept {
+                Some(kept) => {
+                    let http = StreamableHttpClientTransport::with_client(held(http, &url, kept).await?, config);
+                    ear.serve_with_lifecycle(Watched::new(http), lifecycle).await
+                }
+                None => {
+                    let http = StreamableHttpClientTransport::with_client(http, config);
+                    ear.serve_with_lifecycle(Watched::new(http), lifecycle).await
+                }
+            };
+            Ok(session?)
+        }
+    }
+}
+
+/// Where the login of a server is kept, if there can be one.
+pub(super) fn login_of(settings: &ServerSettings, logins: Option<&Path>) -> Option<Kept> {
+    match &settings.reach {
+        Reach::Http { url, headers } if !has_authorization(headers.keys()) => {
+            Some(Kept::new(logins?, &settings.name, &variables(url).ok()?))
+        }
+        _ => None,
+    }
+}
+
 /// The newest protocol where the server has it, else the one with a handshake.
-fn lifecycle() -> ClientLifecycleMode {
+fn newest() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::LATEST],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
@@ -77,7 +142,7 @@ fn named(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, Heade
 }
 
 /// Follows no redirects: what is sent along is meant for one address.
-fn http_client() -> Result<reqwest::Client, String> {
+pub(super) fn http_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     let provider = rustls::crypto::ring::default_provider();
@@ -86,7 +151,7 @@ fn http_client() -> Result<reqwest::Client, String> {
         .map_err(|error| error.to_string())?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    reqwest::Client::builder()
+    builder
         .tls_backend_preconfigured(tls)
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT)

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use rmcp::model::{ClientRequest, ListPromptsRequest, ListResourcesRequest, ListToolsRequest, PaginatedRequestParams};
+use rmcp::model::{
+    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
+    PaginatedRequestParams,
+};
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde::{Deserialize, Serialize};
@@ -31,6 +34,20 @@ pub struct Resource {
     pub mime_type: Option<String>,
 }
 
+/// Addresses of resources, with places to fill in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Template {
+    /// The addresses: `{name}` is a place to fill in.
+    pub uri_template: String,
+    /// Its name.
+    pub name: String,
+    /// What they are.
+    pub description: Option<String>,
+    /// Their type.
+    pub mime_type: Option<String>,
+}
+
 /// A prompt that a server offers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,6 +66,7 @@ pub struct Prompt {
 pub(super) enum List {
     Tools,
     Resources,
+    Templates,
     Prompts,
 }
 
@@ -80,6 +98,9 @@ impl List {
         match self {
             Self::Tools => ClientRequest::ListToolsRequest(ListToolsRequest { params, ..Default::default() }),
             Self::Resources => ClientRequest::ListResourcesRequest(ListResourcesRequest { params, ..Default::default() }),
+            Self::Templates => {
+                ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest { params, ..Default::default() })
+            }
             Self::Prompts => ClientRequest::ListPromptsRequest(ListPromptsRequest { params, ..Default::default() }),
         }
     }
@@ -88,6 +109,7 @@ impl List {
         match self {
             Self::Tools => "tools",
             Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
             Self::Prompts => "prompts",
         }
     }

@@ -25,7 +25,7 @@ fn is_safe(c: char) -> bool {
 }
 
 /// FNV-1a, folded: the same on every machine and in every version.
-fn fingerprint(server: &str, tool: &str) -> u32 {
+pub(super) fn fingerprint(server: &str, tool: &str) -> u32 {
     let bytes = server.bytes().chain([0]).chain(tool.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     (hash ^ (hash >> 32)) as u32

@@ -1,11 +1,11 @@
-//! What a tool returned, as text for the model.
+//! What a server answered, as text for the model.
 
 use base64::Engine;
 use base64::engine::GeneralPurpose;
 use base64::engine::general_purpose::GeneralPurposeConfig;
 use polis_domain::{Artifact, CallResult};
-use polis_ports::{ArtifactError, Artifacts, NoArtifacts};
-use rmcp::model::{CallToolResult, ContentBlock, ReadResourceResult, ResourceContents};
+use polis_ports::{ArtifactError, Artifacts};
+use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, ResourceContents, Role};
 
 use crate::results::good;
 use crate::spill::fitted;
@@ -27,19 +27,28 @@ pub(super) async fn rendered(tool: &str, result: &CallToolResult, store: &dyn Ar
     let is_error = result.is_error == Some(true);
     let nothing = if is_error { "error: the tool failed and does not say why" } else { "(the tool returned nothing)" };
     let text = if parts.is_empty() { nothing.to_owned() } else { parts.join("\n") };
-    let (text, whole) = fitted(text, &format!("{tool}.txt"), store).await;
-    reading.artifacts.extend(whole);
-    CallResult { is_error, ..good(text) }.with_artifacts(reading.artifacts)
+    CallResult { is_error, ..reading.told(vec![text]).await }
 }
 
 /// What a resource holds.
-pub(super) async fn resource(result: &ReadResourceResult) -> String {
-    let mut reading = Reading { tool: "resource", store: &NoArtifacts, artifacts: Vec::new() };
+pub(super) async fn resource(result: &ReadResourceResult, store: &dyn Artifacts) -> CallResult {
+    let mut reading = Reading { tool: "resource", store, artifacts: Vec::new() };
     let mut parts = Vec::new();
     for contents in &result.contents {
         parts.push(reading.contents(contents).await);
     }
-    fitted(parts.join("\n"), "resource.txt", &NoArtifacts).await.0
+    reading.told(parts).await
+}
+
+/// The messages of a prompt, each with who says it.
+pub(super) async fn prompt(result: &GetPromptResult, store: &dyn Artifacts) -> CallResult {
+    let mut reading = Reading { tool: "prompt", store, artifacts: Vec::new() };
+    let mut parts = Vec::new();
+    for message in &result.messages {
+        let who = if message.role == Role::User { "user" } else { "assistant" };
+        parts.push(format!("{who}: {}", reading.block(&message.content).await));
+    }
+    reading.told(parts).await
 }
 
 /// A result that is being read, and what of it was kept.
@@ -50,6 +59,13 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
+    /// All of it, or its beginning and end where it is too long.
+    async fn told(mut self, parts: Vec<String>) -> CallResult {
+        let (text, whole) = fitted(parts.join("\n"), &format!("{}.txt", self.tool), self.store).await;
+        self.artifacts.extend(whole);
+        good(text).with_artifacts(self.artifacts)
+    }
+
     async fn block(&mut self, block: &ContentBlock) -> String {
         match block {
             ContentBlock::Text(text) => text.text.clone(),

@@ -4,23 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::CallResult;
-use polis_ports::{CallContext, ServerState};
-use rmcp::model::{ClientRequest, JsonObject, PingRequest, SubscriptionFilter};
+use polis_ports::{Artifacts, CallContext, ServerState, ToolError};
+use rmcp::model::{CallToolRequestParams, ClientRequest, ErrorCode, PingRequest, SubscriptionFilter};
 use rmcp::service::{PeerRequestOptions, Subscription};
 use rmcp::{Peer, RoleClient, ServiceError};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{self, Failed};
-use super::connect;
+use super::call::{self, Failed, Question};
+use super::connect::{self, NoSession};
 use super::ear::Ear;
 use super::listing::{List, entries};
+use super::oauth::{Kept, Wants, wants};
 use super::process::Process;
 use super::servers::McpOptions;
 use super::settings::ServerSettings;
-use super::tools::{Found, found};
-use crate::results::failed;
+use super::shelf::{self, Wanted, WantedPrompt, WantedResource};
+use super::tools::{Does, Found, found};
+use crate::results::{arguments, failed};
 
 /// Most calls that a server has to do at once; the others wait.
 const MAX_CALLS: usize = 16;
@@ -31,6 +33,9 @@ const MAX_REASON_CHARS: usize = 500;
 /// The least time between two listings, however often a server says that its list has changed.
 const BREATH: Duration = Duration::from_millis(250);
 
+/// How often to look whether somebody has logged in.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// A server, whatever state it is in.
 pub(super) struct Server {
     pub(super) settings: ServerSettings,
@@ -39,6 +44,8 @@ pub(super) struct Server {
     seats: Semaphore,
     /// Somebody waited for it in vain.
     suspicion: Notify,
+    /// Where the login at it is kept.
+    login: Option<Kept>,
 }
 
 /// How it stands.
@@ -62,6 +69,8 @@ pub(super) struct Connection {
     /// What the server calls itself.
     pub(super) title: String,
     pub(super) tools: Vec<Found>,
+    /// The server does not want us any more.
+    locked: CancellationToken,
 }
 
 impl State {
@@ -85,7 +94,15 @@ impl Server {
             changed: Arc::new(Notify::new()),
         };
         let state = if settings.enabled { State::Starting } else { State::Off };
-        Self { settings, ear, state: watch::Sender::new(state), seats: Semaphore::new(MAX_CALLS), suspicion: Notify::new() }
+        let login = connect::login_of(&settings, options.logins.as_deref());
+        Self {
+            settings,
+            ear,
+            state: watch::Sender::new(state),
+            seats: Semaphore::new(MAX_CALLS),
+            suspicion: Notify::new(),
+            login,
+        }
     }
 
     /// The connection, if there is one just now.
@@ -96,23 +113,99 @@ impl Server {
         }
     }
 
-    /// Calls a tool by the server's own name for it.
-    pub(super) async fn call(&self, tool: &str, arguments: JsonObject, context: &CallContext) -> CallResult {
-        let timeout = self.settings.timeout;
-        let Ok(Ok(_seat)) = tokio::time::timeout(timeout, self.seats.acquire()).await else {
-            return failed(format!("the server `{}` is busy; nothing was done", self.settings.name));
+    /// Does what a tool of it stands for; `name` is the server's own.
+    pub(super) async fn call(
+        &self,
+        name: &str,
+        does: Does,
+        text: &str,
+        context: &CallContext,
+    ) -> Result<CallResult, ToolError> {
+        match does {
+            Does::Call => {
+                let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments(text)?);
+                Ok(self.ask(Question::Tool(params), context).await)
+            }
+            Does::ReadResource => Ok(self.ask(arguments::<WantedResource>(text)?.question(), context).await),
+            Does::GetPrompt => Ok(self.ask(arguments::<WantedPrompt>(text)?.question(), context).await),
+            Does::ListResources | Does::ListPrompts => Ok(self.tell(does, &arguments(text)?, &*context.artifacts.store).await),
+        }
+    }
+
+    async fn ask(&self, question: Question, context: &CallContext) -> CallResult {
+        match self.seat().await {
+            Ok((_seat, connection)) => {
+                let answer = call::ask(&connection.peer, &self.ear, question, self.settings.timeout, context).await;
+                self.judged(&connection, answer)
+            }
+            Err(why) => failed(format!("{why}; nothing was done")),
+        }
+    }
+
+    /// Reads lists and tells them.
+    async fn tell(&self, does: Does, wanted: &Wanted, store: &dyn Artifacts) -> CallResult {
+        let (_seat, connection) = match self.seat().await {
+            Ok(seated) => seated,
+            Err(why) => return failed(why),
         };
-        let connection = match self.connection() {
-            Ok(connection) => connection,
-            Err(why) => return failed(format!("{why}; nothing was done")),
+        let mut lists = Vec::new();
+        for list in shelf::lists(does) {
+            match entries(&connection.peer, *list).await {
+                Ok(listed) => lists.push((*list, listed)),
+                Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {}
+                Err(error) => return self.judged(&connection, Err(call::failed(error, self.settings.timeout))),
+            }
+        }
+        shelf::told(lists, wanted, store).await
+    }
+
+    /// A place among the calls that are made at once, and the connection to make it on.
+    async fn seat(&self) -> Result<(SemaphorePermit<'_>, Arc<Connection>), String> {
+        let Ok(Ok(seat)) = tokio::time::timeout(self.settings.timeout, self.seats.acquire()).await else {
+            return Err(format!("the server `{}` is busy", self.settings.name));
         };
-        match call::call(&connection.peer, &self.ear, tool, arguments, timeout, context).await {
+        self.connection().map(|connection| (seat, connection))
+    }
+
+    /// What the model reads. A server that did not answer is looked after.
+    fn judged(&self, connection: &Connection, answer: Result<CallResult, Failed>) -> CallResult {
+        match answer {
             Ok(result) => result,
             Err(Failed::Refused(why)) => failed(why),
             Err(Failed::Silent(why)) => {
                 self.suspicion.notify_one();
                 failed(why)
             }
+            Err(Failed::Unwelcome(wish)) => {
+                if matches!(wish, Wants::Login(_)) {
+                    connection.locked.cancel();
+                }
+                failed(format!("{}; nothing was done", self.unwelcome(wish)))
+            }
+        }
+    }
+
+    /// Remembers what the server wants of a login, and says what a person can do.
+    fn unwelcome(&self, wish: Wants) -> String {
+        let (what, challenge) = match wish {
+            Wants::Login(challenge) => ("it wants you to log in", challenge),
+            Wants::Rights(challenge) => ("it wants more rights than your login has", Some(challenge)),
+        };
+        let Some(login) = &self.login else {
+            return "it does not accept the Authorization that is set for it (401)".to_owned();
+        };
+        if let Some(challenge) = challenge {
+            login.note(&challenge);
+        }
+        format!("{what}: run `polis tools login {}`", self.settings.name)
+    }
+
+    /// Waits before the next try: for a while, or until somebody has logged in.
+    async fn rest(&self, pause: Duration) {
+        let Some(login) = &self.login else { return tokio::time::sleep(pause).await };
+        let (mark, until) = (login.mark(), Instant::now() + pause);
+        while login.mark() == mark && Instant::now() < until {
+            tokio::time::sleep(LOOK.min(until - Instant::now())).await;
         }
     }
 
@@ -137,11 +230,11 @@ impl Server {
             tracing::warn!(server = self.settings.name, "the MCP server is down: {why}; next try in {} s", pause.as_secs_f32());
             self.state.send_replace(State::Down(why.into()));
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = self.rest(pause) => {}
                 () = stop.cancelled() => {}
             }
             let was_well = began.elapsed() > options.longest_pause + pause;
-            pause = if was_well { options.first_pause } else { (pause * 2).min(options.longest_pause) };
+            pause = next_pause(pause, was_well, options);
         }
         self.state.send_replace(State::Closed);
         changed();
@@ -156,9 +249,16 @@ impl Server {
         changed: &(dyn Fn() + Send + Sync),
     ) -> String {
         let start = async {
-            let session = connect::open(&self.settings.reach, self.ear.clone(), process).await?;
+            let session = connect::open(&self.settings.reach, self.ear.clone(), process, self.login.as_ref()).await;
+            let session = session.map_err(|why| match why {
+                NoSession::Failed(why) | NoSession::Confused(why) => why,
+                NoSession::Login(challenge) => self.unwelcome(Wants::Login(challenge)),
+            })?;
             let connection =
-                self.listed(session.peer()).await.map_err(|error| format!("its tools cannot be listed: {error}"))?;
+                self.listed(session.peer(), CancellationToken::new()).await.map_err(|error| match wants(&error) {
+                    Some(wish) => self.unwelcome(wish),
+                    None => format!("its tools cannot be listed: {error}"),
+                })?;
             Ok::<_, String>((session, connection))
         };
         let started = tokio::select! {
@@ -170,6 +270,7 @@ impl Server {
             Ok(Err(why)) => return why,
             Err(_) => return format!("it was not ready after {} s", options.start_timeout.as_secs_f32()),
         };
+        let locked = connection.locked.clone();
         self.state.send_replace(State::Connected(Arc::new(connection)));
         changed();
         let (peer, end) = (session.peer().clone(), session.cancellation_token());
@@ -178,7 +279,8 @@ impl Server {
             why = died(process) => why,
             _ = &mut ended => return "the connection was closed".to_owned(),
             () = stop.cancelled() => "closed".to_owned(),
-            why = self.attend(&peer, options, changed) => why,
+            () = locked.cancelled() => self.unwelcome(Wants::Login(None)),
+            why = self.attend(&peer, &locked, options, changed) => why,
         };
         // Closes stdin as well, so that a process can end by itself.
         end.cancel();
@@ -187,7 +289,13 @@ impl Server {
     }
 
     /// Looks after a connection that stands; says why it should not.
-    async fn attend(&self, peer: &Peer<RoleClient>, options: &McpOptions, changed: &(dyn Fn() + Send + Sync)) -> String {
+    async fn attend(
+        &self,
+        peer: &Peer<RoleClient>,
+        locked: &CancellationToken,
+        options: &McpOptions,
+        changed: &(dyn Fn() + Send + Sync),
+    ) -> String {
         let mut changes = subscribed(peer, options.pulse).await;
         loop {
             tokio::select! {
@@ -201,7 +309,7 @@ impl Server {
                 is_over = next_change(&mut changes) => if is_over { changes = None; continue },
             }
             tokio::time::sleep(BREATH).await;
-            match tokio::time::timeout(options.start_timeout, self.listed(peer)).await {
+            match tokio::time::timeout(options.start_timeout, self.listed(peer, locked.clone())).await {
                 Ok(Ok(connection)) => {
                     self.state.send_replace(State::Connected(Arc::new(connection)));
                     changed();
@@ -212,7 +320,7 @@ impl Server {
         }
     }
 
-    async fn listed(&self, peer: &Peer<RoleClient>) -> Result<Connection, ServiceError> {
+    async fn listed(&self, peer: &Peer<RoleClient>, locked: CancellationToken) -> Result<Connection, ServiceError> {
         let info = peer.peer_info();
         let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
         let listed = if has_tools { entries(peer, List::Tools).await? } else { Vec::new() };
@@ -221,8 +329,18 @@ impl Server {
             None => self.settings.reach.to_string(),
         };
         let title = title.chars().filter(|c| !c.is_control()).take(100).collect();
-        Ok(Connection { peer: peer.clone(), title, tools: found(&self.settings, listed) })
+        let mut tools = found(&self.settings, listed);
+        if let Some(info) = &info {
+            let lent = shelf::lent(&self.settings, &info.capabilities, &tools);
+            tools.extend(lent);
+        }
+        Ok(Connection { peer: peer.clone(), title, tools, locked })
     }
+}
+
+/// How long to wait after a wait in vain; a server that was well for a while begins anew.
+fn next_pause(pause: Duration, was_well: bool, options: &McpOptions) -> Duration {
+    if was_well { options.first_pause } else { (pause * 2).min(options.longest_pause) }
 }
 
 /// Servers of the newest protocol tell of changes only to whoever subscribes.
@@ -259,5 +377,23 @@ async fn died(process: &mut Option<Process>) -> String {
     match process {
         Some(process) => process.ended().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_begin_anew_after_a_good_while() {
+        let options = McpOptions::default();
+        let mut pause = options.first_pause;
+        let mut seconds = Vec::new();
+        for _ in 0..8 {
+            seconds.push(pause.as_secs());
+            pause = next_pause(pause, false, &options);
+        }
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(next_pause(pause, true, &options), options.first_pause);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, Ruling};
-use polis_ports::{CallContext, Caller, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, NoArtifacts, ToolError, ToolServer, ToolSpec, Toolbox};
 use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
@@ -18,7 +18,8 @@ use super::listing::{List, Prompt, Resource, entries};
 use super::render;
 use super::server::{Server, State};
 use super::settings::ServerSettings;
-use crate::results::{arguments, failed};
+use super::tools::{Does, Found};
+use crate::results::failed;
 
 /// What holds for all servers.
 #[derive(Clone)]
@@ -33,6 +34,8 @@ pub struct McpOptions {
     pub first_pause: Duration,
     /// The longest such wait.
     pub longest_pause: Duration,
+    /// The folder where logins are kept; without it nobody is logged in.
+    pub logins: Option<PathBuf>,
 }
 
 impl Default for McpOptions {
@@ -44,6 +47,7 @@ impl Default for McpOptions {
             pulse: Duration::from_secs(10),
             first_pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(60),
+            logins: None,
         }
     }
 }
@@ -124,7 +128,7 @@ impl McpServers {
         let server = self.server(server)?;
         let connection = server.connection().map_err(McpError::Failed)?;
         let read = connection.peer.read_resource(ReadResourceRequestParams::new(uri));
-        Ok(render::resource(&in_time(server.settings.timeout, read).await?).await)
+        Ok(render::resource(&in_time(server.settings.timeout, read).await?, &NoArtifacts).await.content.to_string())
     }
 
     /// Fills in a prompt: its messages, as the protocol says them.
@@ -160,18 +164,18 @@ impl McpServers {
     }
 
     /// Who has a tool, and the name that it has there: by its whole name, else the first server that has it (D23).
-    fn find(&self, tool: &str) -> Option<(Arc<Server>, String)> {
-        let by = |is_it: &dyn Fn(&super::tools::Found) -> bool| {
+    fn find(&self, tool: &str) -> Option<(Arc<Server>, String, Does)> {
+        let by = |is_it: &dyn Fn(&Found) -> bool| {
             self.servers.iter().find_map(|server| {
                 let connection = server.connection().ok()?;
                 let found = connection.tools.iter().find(|found| is_it(found))?;
-                Some((server.clone(), found.name.clone()))
+                Some((server.clone(), found.name.clone(), found.does))
             })
         };
         if let Some(found) = by(&|found| &*found.spec.name == tool) {
             return Some(found);
         }
-        let found = by(&|found| found.name == tool)?;
+        let found = by(&|found| found.name == tool && found.does == Does::Call)?;
         if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned()) {
             tracing::warn!("the tool `{tool}` was called without its server; `{}` is taken", found.0.settings.name);
         }
@@ -204,7 +208,7 @@ impl Toolbox for McpServers {
 
     async fn call(&self, tool: &str, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         match self.find(tool) {
-            Some((server, name)) => Ok(server.call(&name, arguments(text)?, context).await),
+            Some((server, name, does)) => server.call(&name, does, text, context).await,
             None => match self.why_absent(tool) {
                 Some(why) => Ok(failed(format!("{why}; nothing was done"))),
                 None => Err(ToolError::Unknown(tool.to_owned())),

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use polis_domain::EffectClass;
 
+use super::oauth::OAuth;
+
 /// One server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSettings {
@@ -22,6 +24,8 @@ pub struct ServerSettings {
     pub timeout: Duration,
     /// What the operator says of single tools, by the server's own names.
     pub effects: BTreeMap<String, EffectClass>,
+    /// How we introduce ourselves when a person logs in there.
+    pub oauth: OAuth,
 }
 
 /// How a server is reached. All texts may hold `${VARIABLE}` or `${VARIABLE:-otherwise}`.
@@ -54,7 +58,7 @@ impl ServerSettings {
     /// A server that is used, not trusted, with the usual time-out.
     pub fn new(name: impl Into<String>, reach: Reach) -> Self {
         let (name, timeout, effects) = (name.into(), Self::TIMEOUT, BTreeMap::new());
-        Self { name, reach, enabled: true, trusted: false, timeout, effects }
+        Self { name, reach, enabled: true, trusted: false, timeout, effects, oauth: OAuth::default() }
     }
 }
 
@@ -93,8 +97,13 @@ impl fmt::Debug for Reach {
     }
 }
 
+/// Puts the variables of the environment in.
+pub(super) fn variables(text: &str) -> Result<String, String> {
+    expanded(text, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+}
+
 /// Puts variables in. One that is not set makes it an error: an empty key is never sent instead.
-pub(super) fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut whole = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

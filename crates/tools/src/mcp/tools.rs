@@ -24,6 +24,23 @@ pub(super) struct Found {
     pub(super) name: String,
     /// What models are told.
     pub(super) spec: ToolSpec,
+    /// What a call of it does.
+    pub(super) does: Does,
+}
+
+/// What is done for a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Does {
+    /// The server's own tool is called.
+    Call,
+    /// Its resources and their templates are listed.
+    ListResources,
+    /// One of them is read.
+    ReadResource,
+    /// Its prompts are listed.
+    ListPrompts,
+    /// One of them is filled in.
+    GetPrompt,
 }
 
 /// Leniently read: a tool that cannot be used is left out, and the others stay.
@@ -63,7 +80,7 @@ fn one(settings: &ServerSettings, entry: Value) -> Result<Found, String> {
     let mut description = told.description.or(told.title).unwrap_or_default();
     description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
     let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class };
-    Ok(Found { name, spec })
+    Ok(Found { name, spec, does: Does::Call })
 }
 
 /// A schema of objects as every model API takes it.

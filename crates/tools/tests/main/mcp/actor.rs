@@ -58,6 +58,16 @@ impl Actor {
             Some("ping") => answer(id, json!({})),
             Some("tools/list") => self.list(id, &message["params"]["cursor"]),
             Some("tools/call") => self.call(id, &message["params"]),
+            Some("resources/list") if self.part == "shelf" => self.list_resources(id),
+            Some("resources/templates/list") if self.part == "shelf" => {
+                answer(id, json!({ "resourceTemplates": [{ "uriTemplate": "note://{number}", "name": "any note" }] }));
+            }
+            Some("resources/read") if self.part == "shelf" => read(id, &message["params"]["uri"]),
+            Some("prompts/list") => {
+                let arguments = json!([{ "name": "who", "required": true }]);
+                answer(id, json!({ "prompts": [{ "name": "greet", "description": "says hello", "arguments": arguments }] }));
+            }
+            Some("prompts/get") => greet(id, &message["params"]),
             Some("notifications/cancelled") => self.cancelled.push(message["params"]["requestId"].clone()),
             Some(method) if !id.is_null() => {
                 say(&json!({ "id": id, "error": { "code": -32601, "message": format!("no {method}") } }));
@@ -73,7 +83,11 @@ impl Actor {
 
     fn introduce(&self, id: &Value) {
         let info = json!({ "name": self.part, "version": "1" });
-        let capabilities = json!({ "tools": { "listChanged": true } });
+        let mut capabilities = json!({ "tools": { "listChanged": true } });
+        if self.part == "shelf" {
+            capabilities["resources"] = json!({ "listChanged": true });
+            capabilities["prompts"] = json!({ "listChanged": true });
+        }
         answer(id, json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info }));
         if self.part == "pushy" {
             // Asks without end and never reads again.
@@ -106,6 +120,14 @@ impl Actor {
             rest.extend([tool("echo"), tool("grown")]);
         }
         answer(id, json!({ "tools": rest }));
+    }
+
+    fn list_resources(&self, id: &Value) {
+        let mut resources = vec![json!({ "uri": "note://1", "name": "first", "mimeType": "text/plain" }), json!(7)];
+        if self.grown {
+            resources.push(json!({ "uri": "note://2", "name": "second" }));
+        }
+        answer(id, json!({ "resources": resources }));
     }
 
     fn call(&mut self, id: &Value, params: &Value) {
@@ -160,6 +182,23 @@ impl Actor {
             name => say(&json!({ "id": id, "error": { "code": -32602, "message": format!("no tool {name}") } })),
         }
     }
+}
+
+fn read(id: &Value, uri: &Value) {
+    match uri.as_str() {
+        Some("note://huge") => answer(id, json!({ "contents": [{ "uri": uri, "text": "z".repeat(1 << 20) }] })),
+        Some("note://silent") => {}
+        Some(uri) if uri.starts_with("note://") => {
+            answer(id, json!({ "contents": [{ "uri": uri, "text": format!("this is {uri}") }] }));
+        }
+        _ => say(&json!({ "id": id, "error": { "code": -32002, "message": "no such note" } })),
+    }
+}
+
+fn greet(id: &Value, params: &Value) {
+    let said = |role: &str, text: String| json!({ "role": role, "content": { "type": "text", "text": text } });
+    let messages = [said("user", format!("greet {}", params["arguments"]["who"])), said("assistant", "hello".to_owned())];
+    answer(id, json!({ "messages": messages }));
 }
 
 fn complain(text: &str) {

@@ -118,6 +118,13 @@ async fn servers_are_told_the_roots_and_no_more() {
 }
 
 #[tokio::test]
+async fn a_server_that_pings_is_answered() {
+    let servers = open([acting("good")]).await;
+    let pong = good(&servers, "good__ask", json!({ "method": "ping" })).await;
+    assert!(pong.contains(r#""result":{}"#) && pong.contains(r#""id":"q""#), "{pong}");
+}
+
+#[tokio::test]
 async fn a_server_that_nobody_set_up_has_nothing_to_read() {
     let servers = open([acting("dies")]).await;
     assert_eq!(servers.resources("other").await, Err(McpError::Unknown("other".to_owned())));

@@ -4,7 +4,12 @@ mod actor;
 mod asking;
 mod bad;
 mod calls;
+mod conformance;
+mod http;
+mod logins;
 mod others;
+pub(crate) mod remote;
+mod shelf;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

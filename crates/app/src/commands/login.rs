@@ -1,0 +1,34 @@
+//! `polis tools login` and `logout`: what opens an MCP server that wants to know who asks. The login is kept in the data
+//! directory, and a polis that runs there finds it by itself.
+
+use polis_tools::mcp::{self, ServerSettings};
+
+use crate::cli::Login;
+use crate::config::Config;
+use crate::out;
+use crate::trouble::{Exit, Trouble};
+
+pub(crate) async fn login(config: &Config, wish: &Login) -> Result<Exit, Trouble> {
+    let failed = |error: mcp::McpError| Trouble::new("login_failed", error.to_string());
+    match wish {
+        Login::Login { server } => {
+            let show =
+                |address: &str| out::note(&format!("polis: open this in your browser to log in at {server}:\n{address}"));
+            mcp::login(find(config, server)?, &config.logins(), show).await.map_err(failed)?;
+            out::line(&format!("logged in at {server}"))?;
+        }
+        Login::Logout { server } => {
+            let was_there = mcp::logout(find(config, server)?, &config.logins()).map_err(failed)?;
+            out::line(&format!("{} at {server}", if was_there { "logged out" } else { "nobody was logged in" }))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn find<'a>(config: &'a Config, name: &str) -> Result<&'a ServerSettings, Trouble> {
+    let known = || config.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ");
+    config.servers.iter().find(|server| server.name == name).ok_or_else(|| {
+        let known = if config.servers.is_empty() { "none is set up".to_owned() } else { format!("there are: {}", known()) };
+        Trouble::usage("unknown_server", format!("there is no MCP server `{name}`; {known}"))
+    })
+}

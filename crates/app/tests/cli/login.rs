@@ -1,0 +1,98 @@
+//! A person logs in at an MCP server, and nothing secret is said anywhere.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::model::{ModelServer, Reply};
+use super::support::Home;
+
+#[allow(dead_code, reason = "another crate's tests use the rest of it")]
+#[path = "../../../tools/tests/main/mcp/remote.rs"]
+mod remote;
+
+use remote::{MARKS, Remote};
+
+#[test]
+fn a_person_logs_in_once_and_nothing_secret_is_said() {
+    let (home, remote) = (Home::new(), Remote::closed(3_600));
+    home.write("polis.toml", &format!("[mcp.remote]\nurl = \"{}\"\ntools.session.effect = \"read\"\n", remote.url()));
+    let before = home.polis(&["tools"]).ok();
+    let hint = "server remote: down, 0 tools; it wants you to log in: run `polis tools login remote`\n";
+    assert!(before.contains(hint), "{before}");
+    assert!(!home.data().exists(), "looking makes nothing");
+
+    let mut command = home.command(&["tools", "login", "remote"]);
+    let mut child = command.env("POLIS_LOG", "trace").spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    let address = loop {
+        let mut line = String::new();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "{said}");
+        said.push_str(&line);
+        if line.starts_with("http://") {
+            break line.trim().to_owned();
+        }
+    };
+    let agreed = visit(&address);
+    visit(&agreed);
+    stderr.read_to_string(&mut said).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(done.stdout).unwrap(), "logged in at remote\n", "{said}");
+    assert!(said.contains("polis: open this in your browser to log in at remote:"), "{said}");
+    assert!(is_clean(&said), "{said}");
+
+    assert!(home.polis(&["tools"]).ok().contains("server remote: connected, 3 tools; remote 1\n"));
+    let model = ModelServer::start(vec![Reply::Call("remote__session", json!({})), Reply::Say(&["done"])]);
+    let mut command = home.command(&["run", "which session?"]);
+    model.set(&mut command);
+    assert!(
+        command
+            .env("POLIS_LOG", "trace")
+            .output()
+            .is_ok_and(|output| { output.status.success() && is_clean(&String::from_utf8_lossy(&output.stderr)) })
+    );
+    assert!(home.polis(&["log", "--json"]).ok().contains("session-1"));
+    secrets_are_only_in(&home.data(), "logins");
+
+    assert_eq!(home.polis(&["tools", "logout", "remote"]).ok(), "logged out at remote\n");
+    assert_eq!(home.polis(&["tools", "logout", "remote"]).ok(), "nobody was logged in at remote\n");
+    home.polis(&["tools", "login", "nobody"]).fails(2, "unknown_server");
+}
+
+#[test]
+fn a_login_that_is_refused_or_cannot_be_had_says_why() {
+    let home = Home::new();
+    home.write("polis.toml", "[mcp.gone]\nurl = \"http://127.0.0.1:9/mcp\"\n[mcp.here]\ncommand = \"sh\"\n");
+    home.polis(&["tools", "login", "gone"]).fails(1, "login_failed");
+    let program = home.polis(&["tools", "login", "here"]);
+    assert!(program.stderr.contains("nobody logs in there"), "{}", program.stderr);
+    program.fails(1, "login_failed");
+}
+
+fn is_clean(text: &str) -> bool {
+    !MARKS.iter().any(|mark| text.contains(mark))
+}
+
+fn secrets_are_only_in(folder: &Path, there: &str) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        if entry.path().is_file() {
+            let bytes = std::fs::read(entry.path()).unwrap();
+            assert!(is_clean(&String::from_utf8_lossy(&bytes)), "{}", entry.path().display());
+        } else if entry.file_name() != there {
+            secrets_are_only_in(&entry.path(), there);
+        }
+    }
+}
+
+/// Opens an address like a browser; says where it is sent, if anywhere.
+fn visit(address: &str) -> String {
+    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut server = TcpStream::connect(host).unwrap();
+    server.write_all(format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    server.read_to_string(&mut answer).unwrap();
+    answer.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap_or_default().to_owned()
+}

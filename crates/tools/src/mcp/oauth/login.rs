@@ -1,0 +1,121 @@
+//! A person logs in: the address to open is shown, the browser comes back to us, and what came of it is kept.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::Url;
+use rmcp::transport::auth::{AuthorizationManager, CredentialStore, InMemoryCredentialStore, WWWAuthenticateParams};
+
+use super::held::{config, manager};
+use super::kept::{Client, Kept, Record};
+use super::redirect::Redirect;
+use crate::mcp::servers::McpError;
+use crate::mcp::settings::{Reach, ServerSettings, variables};
+
+/// How long a person may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The name that a person reads where the login is given.
+const NAME: &str = "Polis";
+
+/// Logs in at a server and keeps the login in the folder `logins`. `show` is given the address that a person must open.
+pub async fn login(settings: &ServerSettings, logins: &Path, show: impl FnOnce(&str)) -> Result<(), McpError> {
+    let url = address(settings)?;
+    let begun = begin(settings, &url, &Kept::new(logins, &settings.name, &url)).await.map_err(McpError::Failed)?;
+    show(&begun.address);
+    let ended = tokio::time::timeout(PATIENCE, begun.end()).await;
+    ended.unwrap_or_else(|_| Err("nobody came back from the browser".to_owned())).map_err(McpError::Failed)
+}
+
+/// Forgets the login at a server; says whether there was one.
+pub fn logout(settings: &ServerSettings, logins: &Path) -> Result<bool, McpError> {
+    let url = address(settings)?;
+    Kept::new(logins, &settings.name, &url).remove().map_err(|error| McpError::Failed(error.to_string()))
+}
+
+fn address(settings: &ServerSettings) -> Result<String, McpError> {
+    match &settings.reach {
+        Reach::Http { url, headers } if !has_authorization(headers.keys()) => variables(url).map_err(McpError::Failed),
+        Reach::Http { .. } => {
+            Err(McpError::Failed("its `headers` have an Authorization of yours already; take it out to log in".to_owned()))
+        }
+        Reach::Command { .. } => Err(McpError::Failed("it is a program of this machine; nobody logs in there".to_owned())),
+    }
+}
+
+/// Whether the operator has given a token by hand.
+pub(in crate::mcp) fn has_authorization<'a>(mut headers: impl Iterator<Item = &'a String>) -> bool {
+    headers.any(|name| name.eq_ignore_ascii_case("authorization"))
+}
+
+/// A login that waits for the browser.
+struct Begun {
+    manager: AuthorizationManager,
+    found: InMemoryCredentialStore,
+    redirect: Redirect,
+    client: Client,
+    kept: Kept,
+    address: String,
+    state: String,
+}
+
+async fn begin(settings: &ServerSettings, url: &str, kept: &Kept) -> Result<Begun, String> {
+    let told = |error: rmcp::transport::auth::AuthError| error.to_string();
+    let oauth = &settings.oauth;
+    let before = kept.read().unwrap_or_else(|| kept.empty());
+    let redirect = Redirect::open(oauth.port).await.map_err(|error| format!("no port for the browser: {error}"))?;
+    let (mut manager, found) = (manager(url).await?, InMemoryCredentialStore::new());
+    manager.set_credential_store(found.clone());
+    let resolved = manager.resolve_metadata_from_challenge(before.challenge.as_deref()).await.map_err(told)?;
+    manager.set_metadata(resolved.metadata.clone());
+    let scopes = if oauth.scopes.is_empty() { wanted(&manager, &before, url).await } else { oauth.scopes.clone() };
+    let all: Vec<&str> = scopes.iter().map(String::as_str).collect();
+    let supports = resolved.metadata.additional_fields.get("client_id_metadata_document_supported");
+    let described = oauth.client_metadata_url.as_ref().filter(|_| supports == Some(&true.into()));
+    let client = match (&oauth.client_id, described) {
+        (Some(id), _) => {
+            let secret = oauth.client_secret.as_deref().map(variables).transpose()?;
+            Client { id: variables(id)?, secret, redirect: redirect.address.clone() }
+        }
+        (None, Some(described)) => Client { id: variables(described)?, secret: None, redirect: redirect.address.clone() },
+        (None, None) => {
+            let registered = manager.register_client(NAME, &redirect.address, &all).await;
+            let registered = registered.map_err(|error| {
+                format!("{error}; if you are known there by a client_id, give it in `oauth` of [mcp.{}]", settings.name)
+            })?;
+            Client { id: registered.client_id, secret: registered.client_secret, redirect: redirect.address.clone() }
+        }
+    };
+    manager.configure_client(config(&client, &scopes)).map_err(told)?;
+    let address = manager.get_authorization_url(&all).await.map_err(told)?;
+    let parsed: Url = address.parse().map_err(|_| "the address of the login cannot be read".to_owned())?;
+    let state = parsed.query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
+    let state = state.ok_or("the address of the login has no state")?;
+    Ok(Begun { manager, found, redirect, client, kept: kept.clone(), address, state })
+}
+
+/// What the server asks for; together with what we had, if it only wants more.
+async fn wanted(manager: &AuthorizationManager, before: &Record, url: &str) -> Vec<String> {
+    let mut scopes = manager.select_initial_scopes(&[]).await;
+    let wants_more = match (&before.challenge, url.parse()) {
+        (Some(challenge), Ok(url)) => WWWAuthenticateParams::parse(challenge, &url).is_insufficient_scope(),
+        _ => false,
+    };
+    if wants_more && let Some(credentials) = &before.credentials {
+        let had = credentials.granted_scopes.iter().filter(|scope| !scopes.contains(scope)).cloned().collect::<Vec<_>>();
+        scopes.splice(..0, had);
+    }
+    scopes
+}
+
+impl Begun {
+    async fn end(self) -> Result<(), String> {
+        let brought = self.redirect.brought(&self.state).await?;
+        let exchanged =
+            self.manager.exchange_code_for_token_with_issuer(&brought.code, &brought.state, brought.issuer.as_deref()).await;
+        exchanged.map_err(|error| error.to_string())?;
+        let credentials = self.found.load().await.map_err(|error| error.to_string())?;
+        let record = Record { client: Some(self.client), credentials, ..self.kept.empty() };
+        self.kept.write(&record).map_err(|error| format!("the login cannot be kept: {error}"))
+    }
+}

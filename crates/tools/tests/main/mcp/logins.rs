@@ -1,0 +1,114 @@
+//! Servers that want to know who asks: a person logs in once, and what came of it is kept and renewed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use polis_ports::{ServerState, Toolbox};
+use polis_tools::mcp::{McpError, McpOptions, McpServers, Reach, ServerSettings, login, logout};
+use serde_json::json;
+
+use super::conformance::browser;
+use super::remote::{MARKS, Remote};
+use super::{acting, bad, good, open_with, options, states, until};
+
+fn settings(remote: &Remote) -> ServerSettings {
+    ServerSettings::new("remote", Reach::Http { url: remote.url(), headers: Default::default() })
+}
+
+async fn opened(remote: &Remote, home: &Path) -> Arc<McpServers> {
+    open_with([settings(remote)], McpOptions { logins: Some(home.join("logins")), ..options() }).await
+}
+
+async fn log_in(remote: &Remote, home: &Path) -> Result<(), McpError> {
+    let open = |address: &str| drop(tokio::spawn(browser::open(address.to_owned())));
+    login(&settings(remote), &home.join("logins"), open).await
+}
+
+async fn connected(servers: &McpServers) {
+    until("it is connected", || states(servers)[0].1 == ServerState::Connected).await;
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_login_says_so_comes_up_after_it_and_later_without_it() {
+    let (remote, home) = (Remote::closed(3_600), tempfile::tempdir().unwrap());
+    let servers = opened(&remote, home.path()).await;
+    let down = servers.servers().remove(0);
+    assert_eq!(
+        (down.state, down.detail.as_str()),
+        (ServerState::Down, "it wants you to log in: run `polis tools login remote`")
+    );
+    let said = bad(&servers, "remote__session", json!({})).await;
+    assert!(said.contains("run `polis tools login remote`; nothing was done"), "{said}");
+    log_in(&remote, home.path()).await.unwrap();
+    connected(&servers).await;
+    assert_eq!(good(&servers, "remote__session", json!({})).await, "session-1");
+    let told = format!("{:?}", servers.servers());
+    assert!(!MARKS.iter().any(|mark| told.contains(mark)), "{told}");
+    servers.close().await;
+    let again = opened(&remote, home.path()).await;
+    assert_eq!(good(&again, "remote__session", json!({})).await, "session-1");
+    assert_eq!((remote.count("/register", ""), remote.count("/token", "")), (1, 1), "one login is enough");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_login_is_kept_in_a_file_of_its_owner_alone_until_it_is_forgotten() {
+    use std::os::unix::fs::PermissionsExt;
+    let (remote, home) = (Remote::closed(3_600), tempfile::tempdir().unwrap());
+    log_in(&remote, home.path()).await.unwrap();
+    let files: Vec<_> = std::fs::read_dir(home.path().join("logins")).unwrap().flatten().collect();
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(std::fs::read_to_string(files[0].path()).unwrap().contains("access-of-1"));
+    let forgotten = |home: &Path| logout(&settings(&remote), &home.join("logins"));
+    assert_eq!((forgotten(home.path()), forgotten(home.path())), (Ok(true), Ok(false)));
+    let servers = opened(&remote, home.path()).await;
+    assert_eq!(states(&servers)[0].1, ServerState::Down);
+}
+
+#[tokio::test]
+async fn a_token_that_runs_out_is_renewed_also_by_a_later_process() {
+    let (remote, home) = (Remote::closed(5), tempfile::tempdir().unwrap());
+    log_in(&remote, home.path()).await.unwrap();
+    for _ in 0..2 {
+        let servers = opened(&remote, home.path()).await;
+        assert_eq!(good(&servers, "remote__session", json!({})).await, "session-1");
+        servers.close().await;
+    }
+    let renewed = remote.count("/token", "grant_type=refresh_token");
+    assert!(renewed >= 2, "{renewed}");
+    let refreshes = remote.seen().into_iter().filter(|seen| seen.path == "/token");
+    assert!(refreshes.skip(1).all(|seen| seen.headers["authorization"].starts_with("Basic ")), "with what we were given");
+}
+
+#[tokio::test]
+async fn a_login_that_is_taken_back_takes_the_server_down_until_the_next_one() {
+    let (remote, home) = (Remote::closed(3_600), tempfile::tempdir().unwrap());
+    log_in(&remote, home.path()).await.unwrap();
+    let servers = opened(&remote, home.path()).await;
+    good(&servers, "remote__session", json!({})).await;
+    remote.revoke();
+    let said = bad(&servers, "remote__session", json!({})).await;
+    assert!(said.contains("it wants you to log in: run `polis tools login remote`; nothing was done"), "{said}");
+    until("it is down", || states(&servers)[0].1 == ServerState::Down).await;
+    log_in(&remote, home.path()).await.unwrap();
+    connected(&servers).await;
+    good(&servers, "remote__session", json!({})).await;
+}
+
+#[tokio::test]
+async fn where_nobody_can_log_in_the_reason_is_given() {
+    let home = tempfile::tempdir().unwrap();
+    let none = |_: &str| panic!("there is nothing to open");
+    let program = login(&acting("good"), home.path(), none).await.unwrap_err().to_string();
+    assert!(program.contains("nobody logs in there"), "{program}");
+    let remote = Remote::closed(3_600);
+    let headers = [("authorization".to_owned(), "Bearer mine".to_owned())].into();
+    let own = ServerSettings::new("own", Reach::Http { url: remote.url(), headers });
+    let by_hand = login(&own, home.path(), none).await.unwrap_err().to_string();
+    assert!(by_hand.contains("an Authorization of yours already"), "{by_hand}");
+    let servers = open_with([own], McpOptions { logins: Some(home.path().join("logins")), ..options() }).await;
+    let down = servers.servers().remove(0).detail;
+    assert_eq!(down, "it does not accept the Authorization that is set for it (401)");
+    assert!(remote.seen().iter().all(|seen| seen.headers.get("authorization").is_none_or(|value| value == "Bearer mine")));
+}

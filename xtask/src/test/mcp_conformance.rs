@@ -1,0 +1,84 @@
+//! The step that lets the official conformance suite judge our MCP client. The suite, and a `node` that is new enough for it, go
+//! into a temporary folder and away again; where they cannot be had, the step says so.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use super::Done;
+use super::mcp_servers::ran;
+use crate::workspace::Workspace;
+
+/// The suite, on npm.
+const SUITE: &str = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
+
+/// The oldest `node` that runs it.
+const OLDEST_NODE: u32 = 22;
+
+/// The version of the `node` that is taken from npm where there is no other.
+const NODE: &str = "26.10.0";
+
+/// Names the folder with the suite to the test.
+const FOLDER: &str = "POLIS_TEST_MCP_CONFORMANCE";
+
+const TEST: &str = "mcp::conformance::the_official_suite_for_clients_passes";
+
+pub(super) fn run(workspace: &Workspace) -> Result<Done> {
+    let folder = workspace.temp_dir().join("mcp-conformance");
+    let done = match install(&folder) {
+        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
+        Err(why) => Ok(Done::Skipped(why)),
+    };
+    super::remove(&folder);
+    done
+}
+
+/// Leaves the suite and a link `node` in the folder.
+fn install(folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    let there = node_of_this_machine();
+    let name = package();
+    let packages = match there {
+        Some(_) => vec![SUITE.to_owned()],
+        None => vec![SUITE.to_owned(), format!("{name}@{NODE}")],
+    };
+    println!("installing {} into a temporary folder", packages.join(", "));
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]).arg(folder).args(packages);
+    ran(&mut npm)?;
+    let node = there.unwrap_or_else(|| folder.join("node_modules").join(name).join("bin/node"));
+    std::os::unix::fs::symlink(node, folder.join("node")).map_err(|error| error.to_string())?;
+    ran(Command::new(folder.join("node")).arg("--version"))
+}
+
+/// The `node` of this machine, if it is new enough.
+fn node_of_this_machine() -> Option<PathBuf> {
+    let asked = Command::new("node").args(["-p", "process.version + ' ' + process.execPath"]).stdin(Stdio::null()).output();
+    let told = String::from_utf8(asked.ok()?.stdout).ok()?;
+    let (version, path) = told.trim().split_once(' ')?;
+    is_new_enough(version).then(|| path.into())
+}
+
+fn is_new_enough(version: &str) -> bool {
+    let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse().ok());
+    major.is_some_and(|major: u32| major >= OLDEST_NODE)
+}
+
+/// The package that holds a `node` for this machine.
+fn package() -> String {
+    let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    format!("node-{system}-{machine}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_first_number() {
+        assert!(is_new_enough("v22.0.0") && is_new_enough("v100.1.2"));
+        assert!(!is_new_enough("v20.20.2") && !is_new_enough("") && !is_new_enough("v9.99.0"));
+    }
+}
