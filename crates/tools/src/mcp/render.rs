@@ -121,6 +121,7 @@ const LENIENT: GeneralPurpose = {
 
 #[cfg(test)]
 mod tests {
+    use polis_ports::NoArtifacts;
     use polis_testkit::MemoryArtifacts;
     use serde_json::{Value, json};
 

@@ -159,23 +159,23 @@ mod tests {
         assert_eq!(names(json!({ "prompts": {} }), &taken), ["s__list_prompts", "s__mcp_mcp_get_prompt"]);
     }
 
-    #[test]
-    fn a_list_is_one_line_an_entry_bounded_and_without_what_cannot_be_read() {
+    #[tokio::test]
+    async fn a_list_is_one_line_an_entry_bounded_and_without_what_cannot_be_read() {
         let resources = vec![
             json!({ "uri": "a:1", "name": "one\ntwo", "mimeType": "text/plain", "description": "x".repeat(9_000) }),
             json!({ "uri": 7 }),
         ];
         let templates = vec![json!({ "uriTemplate": "a:{n}", "name": "any" })];
-        let told = |contains: &str| {
+        let told = async |contains: &str| {
             let lists = vec![(List::Resources, resources.clone()), (List::Templates, templates.clone())];
-            super::told(lists, &Wanted { contains: contains.to_owned() }).content.to_string()
+            super::told(lists, &Wanted { contains: contains.to_owned() }, &polis_ports::NoArtifacts).await.content.to_string()
         };
-        let all = told("");
+        let all = told("").await;
         let lines: Vec<_> = all.lines().collect();
         assert_eq!((lines.len(), lines[1]), (2, "a:{n} (template any)"), "{all}");
         assert!(lines[0].starts_with(r"a:1 (one\ntwo, text/plain): xxx") && lines[0].len() == MAX_LINE_BYTES, "{all}");
-        assert_eq!(told("TEMPLATE"), "a:{n} (template any)");
-        assert_eq!(told("nowhere"), "(nothing)");
+        assert_eq!(told("TEMPLATE").await, "a:{n} (template any)");
+        assert_eq!(told("nowhere").await, "(nothing)");
         let prompt = json!({ "name": "p", "arguments": [{ "name": "city", "required": true }, { "name": "unit" }] });
         assert_eq!(line(List::Prompts, prompt).unwrap(), "p (city, unit?)");
     }
