@@ -1,6 +1,6 @@
 //! An event of the log as one line for people.
 
-use polis_domain::{Attempt, Cleared, Effect, Event, LetterKind, Outcome, Recorded, Settlement, Timestamp};
+use polis_domain::{Attempt, Cleared, Effect, Event, LetterKind, Outcome, Recorded, Settlement, Timestamp, ToolList};
 use serde_json::Value;
 
 use crate::out::short;
@@ -64,6 +64,7 @@ fn about(event: &Event) -> String {
         Event::MessageUpdated { index, patch, .. } => {
             format!("[{index}] {}", short(patch.text.as_deref().unwrap_or("(meta)"), CHARS))
         }
+        Event::PlanSet { plan, .. } => short(plan.to_string().trim_end(), CHARS),
         Event::SettingsUpdated { settings, .. } => format!("phase {}", settings.brief_status.phase),
         Event::PhaseSuggested { phase, .. } | Event::PhaseApplied { phase } => phase.to_string(),
         Event::ThreadOpened { parent, .. } => format!("below {parent}"),
@@ -83,14 +84,26 @@ fn about(event: &Event) -> String {
 
 fn wanted(effect: &Effect) -> String {
     match effect {
-        Effect::Model { model, .. } => model.to_string(),
-        Effect::Tool(call) => format!("{} {}", call.tool, short(&call.arguments, CHARS)),
+        Effect::Model { model, tools, .. } => {
+            format!("{model} {}", tools.as_deref().map(shown).unwrap_or_default()).trim().to_owned()
+        }
+        Effect::Tool(call) => {
+            let from = call.from.as_ref().map_or_else(String::new, |from| format!(" (answered by {})", from.effect));
+            format!("{} {}{from}", call.tool, short(&call.arguments, CHARS))
+        }
         Effect::Ask { letter, .. } => format!("{}: {}", letter.to, short(&letter.payload.text, CHARS)),
         Effect::Approval { question, .. } => short(question, CHARS),
         Effect::Grant { lacking } => lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         Effect::Sleep { until } => format!("until {}", time(*until)),
         Effect::Unit { thread, task, .. } => format!("in {thread}: {}", short(&task.message, CHARS)),
     }
+}
+
+/// The tools that a model is shown: what tells the list from others, and the names where the log gives them.
+fn shown(list: &ToolList) -> String {
+    let digest =
+        serde_json::to_value(list.digest).ok().and_then(|digest| digest.as_str().map(str::to_owned)).unwrap_or_default();
+    if list.names.is_empty() { format!("(tools {digest})") } else { format!("(tools {digest}: {})", list.names.join(", ")) }
 }
 
 /// An attempt at a model that came to nothing, and what follows.

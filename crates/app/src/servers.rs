@@ -46,7 +46,9 @@ pub(crate) struct WrittenServer {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenTool {
-    effect: EffectClass,
+    effect: Option<EffectClass>,
+    #[serde(default)]
+    pure: bool,
 }
 
 fn yes() -> bool {
@@ -77,8 +79,9 @@ impl WrittenServer {
             Some(seconds) if seconds > 0.0 && seconds <= MAX_TIMEOUT_SECONDS => Duration::from_secs_f64(seconds),
             Some(_) => return Err("has a `timeout_seconds` that is not above 0 and at most 86400"),
         };
-        let effects = tools.into_iter().map(|(tool, written)| (tool, written.effect)).collect();
-        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects })
+        let pure = tools.iter().filter(|(_, written)| written.pure).map(|(tool, _)| tool.clone()).collect();
+        let effects = tools.into_iter().filter_map(|(tool, written)| Some((tool, written.effect?))).collect();
+        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects, pure })
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use polis_domain::{AgentId, EffectId, Finish, Reply, Seq, TurnId};
+use polis_domain::{AgentId, EffectId, Finish, Reply, Seq, SubThreadPath, TurnId};
 use polis_ports::{CallContext, ChatMessage, Delta, Format, Model, ModelError, ModelRequest, Tool, collect};
 use polis_providers::{Models, vendors};
 use polis_tools::{ReadFile, Workspace};
@@ -156,7 +156,15 @@ async fn ask(models: &Models, request: ModelRequest) -> Result<Reply, ModelError
 
 fn context() -> CallContext {
     let effect = EffectId { turn: TurnId(Seq(1)), n: 0 };
-    CallContext { society: "main".into(), effect, agent: AgentId::ROOT.into(), thread: "root".into(), task: "task".into() }
+    CallContext {
+        society: "main".into(),
+        effect,
+        agent: AgentId::ROOT.into(),
+        thread: "root".into(),
+        task: "task".into(),
+        path: SubThreadPath::main(),
+        resource: None,
+    }
 }
 
 /// The server's process. It ends with the test, also when that is killed, because its stdin is closed then.

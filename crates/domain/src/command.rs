@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Attempt, Budgets, Effect, EffectId, Failure, Letter, Limits, Message, MessagePatch, MetaPath, Outcome, Phase,
-    Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Plan, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -190,6 +190,13 @@ pub enum Act {
         thread: ThreadId,
         /// All of them.
         settings: Settings,
+    },
+    /// Set a thread's plan.
+    SetPlan {
+        /// The thread.
+        thread: ThreadId,
+        /// All of it.
+        plan: Plan,
     },
     /// Propose the phase for a thread's next task.
     SuggestPhase {

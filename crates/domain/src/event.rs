@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Allowed, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Letter, Level, Message, MessageId,
-    MessagePatch, MetaPath, Outcome, Phase, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task, TaskId, ThreadId,
+    MessagePatch, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task, TaskId, ThreadId,
     Timestamp, TurnId,
 };
 
@@ -196,6 +196,13 @@ pub enum Event {
         /// All of them.
         settings: Settings,
     },
+    /// The thread's plan is now this.
+    PlanSet {
+        /// The effect that set it.
+        by: EffectId,
+        /// All of it.
+        plan: Plan,
+    },
     /// A handler or unit proposes the phase for the next task.
     PhaseSuggested {
         /// The effect that proposes.
@@ -338,11 +345,25 @@ pub struct Limits {
     pub inbox_bytes: usize,
     /// Most effects that one turn may have open at once.
     pub open_effects: usize,
+    /// How old the result of a call may be that answers an identical one; 0 has every call made.
+    pub reuse_ms: u64,
+    /// Calls alike with results alike after which the agent is told so, within a turn.
+    pub nudge_repeats: u32,
+    /// Calls alike with results alike after which one more is not made, and a little later the turn ends.
+    pub stop_repeats: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { text_bytes: 256 * 1024, inbox_entries: 1_000, inbox_bytes: 4 * 1024 * 1024, open_effects: 64 }
+        Self {
+            text_bytes: 256 * 1024,
+            inbox_entries: 1_000,
+            inbox_bytes: 4 * 1024 * 1024,
+            open_effects: 64,
+            reuse_ms: 10 * 60 * 1_000,
+            nudge_repeats: 3,
+            stop_repeats: 6,
+        }
     }
 }
 
@@ -361,6 +382,7 @@ impl Event {
             Self::MessageAdded { by, .. }
             | Self::MessageUpdated { by, .. }
             | Self::SettingsUpdated { by, .. }
+            | Self::PlanSet { by, .. }
             | Self::PhaseSuggested { by, .. }
             | Self::ThreadOpened { by, .. }
             | Self::ThreadLinked { by, .. } => Some(*by),

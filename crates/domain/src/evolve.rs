@@ -3,7 +3,13 @@
 use std::sync::Arc;
 
 use crate::spine::{Agent, Due, Head, Inbox, OpenEffect, OpenKind, Place, Spine, Stage, Turn};
-use crate::{Cleared, Effect, EffectId, Event, Letter, LetterKind, Origin, Recorded, ReplyTo, Scope, Spent, Task, TurnId};
+use crate::{
+    Cleared, Digest, Effect, EffectId, Event, KnownCall, Letter, LetterKind, Origin, Outcome, Recorded, ReplyTo, Scope, Source,
+    Spent, Task, TurnId,
+};
+
+/// Most lists of tools whose names need not be logged again.
+const NAMED_LISTS: usize = 16;
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -27,6 +33,9 @@ impl Spine {
             }
             Event::LetterSent { letter, .. } => {
                 self.close_account(letter);
+                if letter.from.is_user() {
+                    self.known.forget(&letter.task_id);
+                }
                 self.receive(Due::Letter(letter.clone()));
             }
             Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
@@ -43,8 +52,9 @@ impl Spine {
             }
             Event::EffectStarted { id, effect, .. } => self.start_effect(*id, effect),
             Event::EffectRetried { id, spent, .. } => self.spend(*id, *spent),
-            Event::EffectEnded { id, spent, .. } => {
+            Event::EffectEnded { id, spent, outcome } => {
                 self.spend(*id, spent.unwrap_or_default());
+                self.learn(*id, outcome, recorded);
                 self.end_effect(*id);
             }
             Event::EffectDoubted { id } => self.move_to(*id, Stage::InDoubt),
@@ -69,6 +79,7 @@ impl Spine {
             | Event::MessageAdded { .. }
             | Event::MessageUpdated { .. }
             | Event::SettingsUpdated { .. }
+            | Event::PlanSet { .. }
             | Event::PhaseSuggested { .. }
             | Event::PhaseApplied { .. }
             | Event::SuggestionDropped
@@ -139,7 +150,12 @@ impl Spine {
             (Effect::Model { .. }, Some(turn)) => self.accounts(&turn.agent, &turn.task),
             _ => Vec::new(),
         };
-        let open = OpenEffect::new(id.n, effect, scopes);
+        match effect {
+            Effect::Tool(call) if call.may_write() => self.known.forget_all(self.seq),
+            Effect::Model { tools: Some(list), .. } if !list.names.is_empty() => self.name_tools(list.digest),
+            _ => {}
+        }
+        let open = OpenEffect::new(id.n, effect, scopes, self.seq);
         self.reserve(&open, Spent::plus);
         if let Some(turn) = self.turns.get_mut(&id.turn) {
             // Most turns have one effect open, and very many may wait.
@@ -158,6 +174,29 @@ impl Spine {
         if turn.parked.is_none() {
             self.reserve(&ended, Spent::minus);
         }
+    }
+
+    /// Remembers what was read, and forgets it all when something was written (D20).
+    fn learn(&mut self, id: EffectId, outcome: &Outcome, recorded: &Recorded) {
+        let Some(turn) = self.turns.get(&id.turn) else { return };
+        let Some(open) = turn.open.iter().find(|open| open.n == id.n) else { return };
+        match (outcome, open.recallable.as_deref().copied()) {
+            _ if open.may_write() => self.known.forget_all(recorded.seq),
+            (Outcome::Result(result), Some((key, began))) if !result.is_error => {
+                let source = Source { effect: id, thread: turn.thread.clone(), seq: recorded.seq };
+                self.known.remember(&turn.task, began, KnownCall { key, source, at: recorded.at });
+            }
+            (Outcome::Verdict(_), _) => self.known.forget(&turn.task),
+            _ => {}
+        }
+    }
+
+    fn name_tools(&mut self, list: Digest) {
+        self.tool_lists.retain(|known| *known != list);
+        if self.tool_lists.len() >= NAMED_LISTS {
+            self.tool_lists.pop_front();
+        }
+        self.tool_lists.push_back(list);
     }
 
     /// Books what an open model call has cost.
@@ -187,6 +226,7 @@ impl Spine {
     /// A request that is answered needs no account any more, and no word of a person; what it cost stands in the answer.
     fn close_account(&mut self, letter: &Letter) {
         if letter.to.is_user() && letter.kind != LetterKind::Message {
+            self.known.forget(&letter.task_id);
             self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&letter.task_id));
             let scope = Scope::Task(letter.task_id.clone());
             if self.ledger.get(&scope).is_some_and(|account| account.reserved == Spent::default()) {
@@ -204,6 +244,9 @@ impl Spine {
 
     fn settle_turn(&mut self, id: TurnId, next: &[Task]) {
         let Some(turn) = self.turns.remove(&id) else { return };
+        if turn.open.iter().any(OpenEffect::may_write) {
+            self.known.forget_all(self.seq);
+        }
         if turn.parked.is_none() {
             turn.open.iter().for_each(|open| self.reserve(open, Spent::minus));
         }

@@ -30,7 +30,7 @@ fn a_second_result_for_one_call_is_refused() {
 
 #[test]
 fn an_effect_takes_only_the_outcome_that_fits_it() {
-    let model = || Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: Spent::default() };
+    let model = || Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: Spent::default(), tools: None };
     let approval = || Effect::Approval { question: "may I?".to_owned(), details: ().into(), call: None, deadline: None };
     let sleep = || Effect::Sleep { until: Timestamp(2_000) };
     let reply = || Outcome::Reply(Reply::default());

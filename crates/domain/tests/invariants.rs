@@ -7,6 +7,7 @@ use polis_domain::*;
 
 use crate::budgets::Books;
 use crate::laws::*;
+use crate::reuse::Calls;
 
 /// A law that is broken says how.
 pub(crate) type Law = Result<(), String>;
@@ -26,6 +27,7 @@ pub(crate) struct Past {
     /// The turn for which another one works: it asked, or it runs the unit.
     above: HashMap<TurnId, TurnId>,
     books: Books,
+    calls: Calls,
 }
 
 /// Something that an agent is to turn to.
@@ -87,6 +89,7 @@ impl Past {
             ("nobody waits in a circle", no_circle(spine)),
             ("an inbox weighs what its entries weigh, and letters stay within the limits", weights(spine)),
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
+            ("a call is answered from the log only where nothing can have changed", self.calls.audit(recorded)),
         ];
         first_broken(laws)
     }
@@ -337,6 +340,7 @@ fn is_act(event: &Event) -> bool {
         | Event::MessageAdded { .. }
         | Event::MessageUpdated { .. }
         | Event::SettingsUpdated { .. }
+        | Event::PlanSet { .. }
         | Event::PhaseSuggested { .. }
         | Event::ThreadOpened { .. }
         | Event::ThreadLinked { .. }

@@ -94,7 +94,7 @@ fn what_a_turn_starts_belongs_to_its_own_request() {
 
 #[test]
 fn a_full_inbox_and_a_long_or_empty_text_are_refused_with_a_code() {
-    let limits = Limits { text_bytes: 8, inbox_entries: 2, inbox_bytes: 10, open_effects: 2 };
+    let limits = Limits { text_bytes: 8, inbox_entries: 2, inbox_bytes: 10, open_effects: 2, ..Limits::default() };
     let check = |given: &[&str], text: &str, refusal: Refusal| {
         let given = given.iter().map(|text| submit("a", text)).collect();
         check_in(four_agents_within(limits), given, submit("a", text), Err(refusal));

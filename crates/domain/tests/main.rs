@@ -12,5 +12,6 @@ mod laws;
 mod letters;
 mod phases;
 mod random;
+mod reuse;
 mod support;
 mod wishes;

@@ -44,6 +44,9 @@ fn names(event: &Event) -> Vec<String> {
     match event {
         Event::EffectRefused { failure, .. } => vec![name, failure.code.to_string()],
         Event::TurnSettled { settlement: Settlement::Failed(failure), .. } => vec![name, failure.code.to_string()],
+        Event::EffectStarted { effect: Effect::Tool(Call { from: Some(_), .. }), .. } => {
+            vec![name, "answeredFromLog".to_owned()]
+        }
         _ => vec![name],
     }
 }
@@ -71,12 +74,12 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "societyFounded roleCreated agentSpawned letterSent inboxCleared turnStarted effectStarted effectEnded effectDoubted",
         "effectCleared effectRestarted effectRefused acted messageAdded messageUpdated settingsUpdated phaseSuggested",
         "phaseApplied suggestionDropped threadOpened threadLinked turnParked turnResumed turnSettled budgetsSet budgetGranted",
-        "effectRetried toolAllowed",
+        "effectRetried toolAllowed planSet answeredFromLog",
     ];
     let refusals = [
         "already_founded to_user unknown_agent unknown_role name_taken bad_name unknown_task turn_not_open not_parked not_open",
         "not_waiting out_of_order text_too_long empty_text busy too_many_effects would_deadlock unknown_thread not_your_thread",
-        "thread_busy no_such_message slot_taken foreign_task false_letter not_a_sub_thread budget_busy call_too_large not_yours policy_denied",
+        "thread_busy no_such_message slot_taken foreign_task false_letter not_a_sub_thread budget_busy call_too_large not_yours policy_denied repeated_call",
     ];
     let expected = events.into_iter().chain(refusals).flat_map(str::split_whitespace);
     let missing: Vec<_> = expected.filter(|name| !seen.borrow().contains(*name) && *name != "societyFounded").collect();

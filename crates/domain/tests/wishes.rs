@@ -57,7 +57,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
 
 /// Rooms for many, or so small that everything overflows.
 pub(crate) fn limits() -> impl Strategy<Value = Limits> {
-    let small = Limits { text_bytes: 24, inbox_entries: 2, inbox_bytes: 40, open_effects: 2 };
+    let small = Limits { text_bytes: 24, inbox_entries: 2, inbox_bytes: 40, open_effects: 2, ..Limits::default() };
     prop_oneof![2 => Just(Limits::default()), 1 => Just(small)]
 }
 
@@ -123,15 +123,33 @@ impl<'a> Chooser<'a> {
     fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
         match self.roll(8) {
-            0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent() },
+            0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent(), tools: None },
             1 | 2 => {
-                let class = *self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write]);
+                let class = match self.roll(8) {
+                    0 => EffectClass::Idempotent,
+                    1 | 2 => EffectClass::Write,
+                    _ => EffectClass::Read,
+                };
                 let ask = || Ruling::Ask("it is dear".to_owned());
                 let allow = || Ruling::Allow;
-                let rulings = [allow(), allow(), allow(), Ruling::Approved, ask(), ask(), Ruling::Deny("no".to_owned())];
+                let rulings = [
+                    allow(),
+                    allow(),
+                    allow(),
+                    Ruling::Approved,
+                    ask(),
+                    ask(),
+                    Ruling::Deny("no".to_owned()),
+                    Ruling::Stop("too often".to_owned()),
+                ];
                 let ruling = self.pick(&rulings).clone();
                 match call(class) {
-                    Effect::Tool(call) => Effect::Tool(Call { ruling, ..call }),
+                    Effect::Tool(call) => {
+                        let key = Some(Digest::of([["one", "one", "two"][self.roll(3)]])).filter(|_| !self.one_in(6));
+                        let fresh = Some("it has changed".into()).filter(|_| self.one_in(6));
+                        let own = self.one_in(6);
+                        Effect::Tool(Call { ruling, key, fresh, own, ..call })
+                    }
                     effect => effect,
                 }
             }
@@ -286,7 +304,11 @@ impl<'a> Chooser<'a> {
         let thread = if self.one_in(25) { self.any_thread() } else { self.pick(&known).clone() };
         let length = lengths.get(&thread).copied().unwrap_or_default();
         let index = if self.one_in(25) { length } else { self.roll(length.max(1) as usize) as u32 };
-        match self.roll(16) {
+        match self.roll(17) {
+            16 => {
+                let step = Step { text: self.text(), status: StepStatus::InProgress };
+                Act::SetPlan { thread, plan: Plan { steps: vec![step] } }
+            }
             0..4 => {
                 lengths.entry(thread.clone()).and_modify(|length| *length += 1);
                 Act::AddMessage { thread, message: self.message() }

@@ -6,9 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use polis_domain::{Behaviour, Failure, Phase, Response};
+use polis_ports::ToolSpec;
 use rustc_hash::FxHashMap;
 
 use crate::Turn;
+use crate::tool::{AnyTurnTool, TurnTool};
 
 /// Executes tasks. It is ordinary async code; every effect goes through the turn, so it can be run again after a crash.
 ///
@@ -74,6 +76,7 @@ impl Agent for Phased {
 #[derive(Default, Clone)]
 pub struct Cast {
     agents: FxHashMap<Behaviour, Arc<dyn AnyAgent>>,
+    tools: Vec<Arc<dyn AnyTurnTool>>,
 }
 
 impl Cast {
@@ -86,6 +89,23 @@ impl Cast {
     pub fn with(mut self, behaviour: impl Into<Behaviour>, agent: impl Agent) -> Self {
         self.agents.insert(behaviour.into(), Arc::new(agent));
         self
+    }
+
+    /// The same cast with one more tool that turns do themselves. It takes the place of any other of its name.
+    pub fn with_tool(mut self, tool: impl TurnTool) -> Self {
+        let tool: Arc<dyn AnyTurnTool> = Arc::new(tool);
+        self.tools.retain(|known| known.spec().name != tool.spec().name);
+        self.tools.push(tool);
+        self
+    }
+
+    /// What its tools are.
+    pub fn tools(&self) -> Vec<ToolSpec> {
+        self.tools.iter().map(|tool| tool.spec()).collect()
+    }
+
+    pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<dyn AnyTurnTool>> {
+        self.tools.iter().find(|tool| &*tool.spec().name == name).cloned()
     }
 
     pub(crate) fn find(&self, behaviour: &Behaviour) -> Option<Arc<dyn AnyAgent>> {

@@ -14,8 +14,10 @@ mod agent;
 mod bench;
 mod clock;
 mod live;
+mod offer;
 mod plant;
 mod society;
+mod tool;
 mod turn;
 mod watch;
 
@@ -23,5 +25,6 @@ pub use agent::{Agent, Cast, PhaseConfig, Phased, StateHandler};
 pub use clock::SystemClock;
 pub use live::LocalLive;
 pub use society::{Options, Ports, Rejected, Sent, Society};
+pub use tool::TurnTool;
 pub use turn::{BatchUpdate, Turn};
 pub use watch::{Seen, Watch};

@@ -9,11 +9,12 @@ use polis_domain::{
     ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, mix, place,
     unique,
 };
-use polis_ports::{Clock, Live, Log, LogError, Model, ThreadRange, Toolbox};
+use polis_ports::{Clock, Live, Log, LogError, Model, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
+use crate::offer::Offers;
 use crate::{Cast, Watch};
 
 /// Questions that may queue at a society that is only looked at.
@@ -159,6 +160,7 @@ impl Society {
             ports,
             cast,
             models: options.models.clone(),
+            offers: Offers::default(),
             door,
             abandoned: AtomicBool::new(false),
         });
@@ -189,7 +191,15 @@ impl Society {
             drop(living);
         });
         let abandoned = AtomicBool::new(false);
-        let shared = Arc::new(Shared { society: id, ports, cast: Cast::new(), models: Vec::new(), door, abandoned });
+        let shared = Arc::new(Shared {
+            society: id,
+            ports,
+            cast: Cast::new(),
+            models: Vec::new(),
+            offers: Offers::default(),
+            door,
+            abandoned,
+        });
         Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }) })
     }
 
@@ -206,6 +216,11 @@ impl Society {
     /// The tools that its agents have.
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.ports().toolbox
+    }
+
+    /// The tools that its turns do themselves.
+    pub fn own_tools(&self) -> Vec<ToolSpec> {
+        self.handle.shared.cast.tools()
     }
 
     /// Gives root a new request.

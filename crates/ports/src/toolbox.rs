@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, CallResult, EffectId, RoleId, Ruling, SocietyId, TaskId, ThreadId};
+use polis_domain::{AgentId, CallResult, EffectId, RoleId, Ruling, SocietyId, SubThreadPath, TaskId, ThreadId};
 use serde::Serialize;
 
 use crate::ToolSpec;
@@ -95,6 +95,10 @@ pub struct CallContext {
     pub thread: ThreadId,
     /// For which request of a person.
     pub task: TaskId,
+    /// The address of the thread, from the agent's main thread.
+    pub path: SubThreadPath,
+    /// What the request is about, where its meta says so (`currentResourceId`).
+    pub resource: Option<Arc<str>>,
 }
 
 impl CallContext {

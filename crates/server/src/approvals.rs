@@ -224,7 +224,7 @@ impl TryFrom<Spoken> for Word {
 impl From<Word> for Resolution {
     fn from(word: Word) -> Self {
         let result =
-            |content: String, is_error| Self::Outcome(Outcome::Result(CallResult { content: content.into(), is_error }));
+            |content: String, is_error| Self::Outcome(Outcome::Result(CallResult { is_error, ..CallResult::good(content) }));
         match word {
             Word::Verdict(verdict) => Self::Outcome(Outcome::Verdict(verdict)),
             Word::Done(said) => result(said.unwrap_or_else(|| DONE.to_owned()), false),

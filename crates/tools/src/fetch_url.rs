@@ -66,6 +66,7 @@ impl Tool for FetchUrl {
                 "additionalProperties": false,
             }),
             class: EffectClass::Read,
+            volatile: true,
         }
     }
 

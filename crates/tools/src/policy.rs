@@ -152,6 +152,7 @@ mod tests {
                 description: String::new(),
                 parameters: json!({}),
                 class,
+                volatile: false,
             };
             let write = EffectClass::Write;
             let named = [
@@ -176,7 +177,7 @@ mod tests {
         match Ruled::new(Arc::new(Tools), rules.to_vec()).ruling(tool, arguments, &who) {
             Ruling::Allow | Ruling::Approved => "allow",
             Ruling::Ask(_) => "ask",
-            Ruling::Deny(_) => "deny",
+            Ruling::Deny(_) | Ruling::Stop(_) => "deny",
         }
     }
 

@@ -121,6 +121,7 @@ impl Tool for RunCommand {
                 .to_owned(),
             parameters,
             class: EffectClass::Write,
+            volatile: true,
         }
     }
 

@@ -59,6 +59,9 @@ impl Turn {
             let thread = self.resolve(&path).await?;
             task.meta.insert("subThreadPath".to_owned(), path.to_string().into());
             task.meta.insert("parentThreadPath".to_owned(), parent.to_string().into());
+            if let Some(resource) = self.task.meta.get(Task::RESOURCE) {
+                task.meta.entry(Task::RESOURCE).or_insert_with(|| resource.clone());
+            }
             effects.push(Effect::Unit { thread, behaviour, task });
         }
         let results = self.wait_for_all(effects).await;
@@ -95,9 +98,19 @@ impl Turn {
             to: to.clone(),
             task_id: self.task.id.clone(),
             kind: LetterKind::Message,
-            payload: Payload { text: text.into(), meta: Map::new() },
+            payload: Payload { text: text.into(), meta: self.context() },
             reply_to,
         }
+    }
+
+    /// What goes along with whatever belongs to the same request.
+    fn context(&self) -> Map<String, Value> {
+        self.task
+            .meta
+            .iter()
+            .filter(|(key, _)| *key == Task::RESOURCE)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     }
 
     fn after(&self, duration: Duration) -> Timestamp {

@@ -8,7 +8,10 @@ mod ask;
 mod call;
 mod journal;
 mod model;
+mod own;
+mod plan;
 mod retry;
+mod reuse;
 mod threads;
 
 use std::panic::AssertUnwindSafe;
@@ -16,14 +19,15 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Event, Failure, Message, Origin, Outcome, Phase, Recorded, ReplyTo, Response, Role,
-    Sender, Seq, Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
+    AgentId, Command, Effect, EffectId, Event, Failure, Limits, Message, Origin, Outcome, Phase, Recorded, ReplyTo, Response,
+    Role, Sender, Seq, Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::oneshot;
 
 use crate::actor::{Committed, Mail, Shared};
 use crate::bench::News;
+use crate::offer::Offer;
 use journal::{Entry, Journal};
 pub use threads::BatchUpdate;
 
@@ -34,6 +38,7 @@ pub(crate) struct Seat {
     pub(crate) thread: ThreadId,
     pub(crate) role: Option<Arc<Role>>,
     pub(crate) seed: u64,
+    pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
     /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
     pub(crate) first: Option<Arc<Recorded>>,
@@ -66,6 +71,8 @@ pub struct Turn {
     /// What its model calls have cost so far.
     used: Usage,
     known: threads::Known,
+    /// What it has called so far.
+    repeats: reuse::Repeats,
 }
 
 /// Runs a turn to its end, or until it is dropped.
@@ -116,6 +123,7 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
         suggested: false,
         used: Usage::default(),
         known: threads::Known::default(),
+        repeats: reuse::Repeats::default(),
         seat,
     };
     let responded = agent.execute_task(&mut turn).await;
@@ -152,7 +160,12 @@ impl Turn {
 
     /// The tools that can be called.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
-        self.seat.shared.ports.toolbox.tools()
+        self.offer().tools
+    }
+
+    fn offer(&self) -> Offer {
+        let Shared { offers, ports, cast, .. } = &*self.seat.shared;
+        offers.now(&*ports.toolbox, cast)
     }
 
     /// The address of the turn's own thread.

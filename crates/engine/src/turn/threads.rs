@@ -269,7 +269,7 @@ impl Turn {
         Ok(index)
     }
 
-    async fn read(&mut self, thread: &ThreadId, range: ThreadRange) -> Vec<Recorded> {
+    pub(super) async fn read(&mut self, thread: &ThreadId, range: ThreadRange) -> Vec<Recorded> {
         match self.seat.shared.ports.log.read_thread(&self.seat.shared.society, thread, range).await {
             Ok(events) => events,
             Err(error) => self.park_unread(error).await,
@@ -327,6 +327,7 @@ impl Turn {
             Act::AddMessage { thread, .. }
             | Act::UpdateMessage { thread, .. }
             | Act::UpdateSettings { thread, .. }
+            | Act::SetPlan { thread, .. }
             | Act::SuggestPhase { thread, .. } => thread.clone(),
             Act::OpenSubThread { parent, .. } => parent.clone(),
             Act::Send { letter } if letter.to.is_user() => letter.task_id.thread(),
@@ -354,6 +355,7 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
             index == at && patch == logged
         }
         (Act::UpdateSettings { settings, .. }, Event::SettingsUpdated { settings: logged, .. }) => settings == logged,
+        (Act::SetPlan { plan, .. }, Event::PlanSet { plan: logged, .. }) => plan == logged,
         (Act::SuggestPhase { phase, .. }, Event::PhaseSuggested { phase: logged, .. }) => phase == logged,
         (Act::OpenSubThread { index, slot, child, .. }, Event::ThreadLinked { index: at, slot: place, child: logged, .. }) => {
             (index, slot, child) == (at, place, logged)

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bed;
+mod calls;
 mod models;
 mod phases;
 mod policy;

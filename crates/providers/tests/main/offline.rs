@@ -21,6 +21,7 @@ fn asking(text: &str, tools: &[&str]) -> ModelRequest {
         description: String::new(),
         parameters: json!({}),
         class: EffectClass::Read,
+        volatile: false,
     };
     let tools: Arc<[ToolSpec]> = tools.iter().map(spec).collect();
     ModelRequest { messages: vec![ChatMessage::user(text)], tools, ..ModelRequest::default() }
@@ -108,7 +109,7 @@ impl Folder {
                     Ok(content) => (content, false),
                     Err(content) => (content, true),
                 };
-                request.messages.push(ChatMessage::result(call, &CallResult { content: content.into(), is_error }));
+                request.messages.push(ChatMessage::result(call, &CallResult { is_error, ..CallResult::good(content) }));
             }
             let is_answer = reply.tool_calls.is_empty();
             replies.push(reply);

@@ -83,10 +83,13 @@ fn meta(context: &CallContext) -> RequestMetaObject {
     let told = json!({
         "idempotencyKey": context.idempotency_key(),
         "currentTaskId": context.task,
+        "currentResourceId": context.resource,
         "thread": context.thread,
+        "path": context.path,
         "agent": context.agent,
     });
-    told.as_object().cloned().unwrap_or_default().into()
+    let told = told.as_object().cloned().unwrap_or_default();
+    told.into_iter().filter(|(_, value)| !value.is_null()).collect::<JsonObject>().into()
 }
 
 fn failed(error: ServiceError, timeout: Duration) -> Failed {

@@ -62,7 +62,8 @@ fn one(settings: &ServerSettings, entry: Value) -> Result<Found, String> {
     let class = class_of(settings, &name, &annotations);
     let mut description = told.description.or(told.title).unwrap_or_default();
     description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
-    let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class };
+    let volatile = !settings.pure.contains(&name);
+    let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class, volatile };
     Ok(Found { name, spec })
 }
 

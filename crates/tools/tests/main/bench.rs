@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId};
+use polis_domain::{
+    AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, SubThreadPath, TaskId, ThreadId, Timestamp, TurnId,
+};
 use polis_ports::{CallContext, Clock, Tool, ToolError, ToolSpec, Toolbox};
 use polis_tools::{DuplicateTool, Workbench, Workspace, built_ins};
 use serde_json::{Value, json};
@@ -48,6 +50,8 @@ pub(crate) fn context() -> CallContext {
         agent: AgentId::root(),
         thread: ThreadId::from("root"),
         task: TaskId::from("task"),
+        path: SubThreadPath::create(2),
+        resource: Some("doc-7".into()),
     }
 }
 
@@ -149,7 +153,13 @@ struct Twin;
 #[async_trait]
 impl Tool for Twin {
     fn spec(&self) -> ToolSpec {
-        ToolSpec { name: "twin".into(), description: String::new(), parameters: json!({}), class: EffectClass::Write }
+        ToolSpec {
+            name: "twin".into(),
+            description: String::new(),
+            parameters: json!({}),
+            class: EffectClass::Write,
+            volatile: false,
+        }
     }
 
     async fn call(&self, _: &str, _: &CallContext) -> Result<CallResult, ToolError> {
