@@ -122,6 +122,10 @@ impl<'a> Chooser<'a> {
 
     fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
+        let known = self.spine.known.tasks.get(&turn.task).and_then(|calls| calls.back()).map(|known| known.key);
+        if let (Some(key), Effect::Tool(call), true) = (known, call(EffectClass::Read), self.one_in(3)) {
+            return Effect::Tool(Call { key: Some(key), ..call });
+        }
         match self.roll(8) {
             0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent(), tools: None },
             1 | 2 => {
