@@ -103,8 +103,15 @@ pub fn canonical(arguments: &str) -> Option<String> {
     Some(text)
 }
 
-/// As [`canonical`], and letters of either case, white space in texts and, where `numbers` is false, numbers are alike.
+/// Longest arguments that are compared roughly. Nobody writes longer ones in two ways.
+const ROUGH_BYTES: usize = 4 * 1024;
+
+/// As [`canonical`], and letters of either case, white space in texts and, where `numbers` is false, numbers are alike. Long
+/// arguments are compared as they are.
 pub fn roughly(arguments: &str, numbers: bool) -> String {
+    if arguments.len() > ROUGH_BYTES {
+        return arguments.to_owned();
+    }
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let Ok(mut value) = serde_json::from_str(arguments) else { return plain(arguments) };
     if !numbers {

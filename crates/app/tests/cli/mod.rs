@@ -1,6 +1,7 @@
 //! The real binary, the real store, a real network on loopback.
 
 mod bad_input;
+mod calls;
 mod chat;
 mod emulated;
 mod look;

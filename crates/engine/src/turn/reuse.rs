@@ -21,6 +21,10 @@ const PATIENCE: u32 = 4;
 /// Calls that may be refused before the turn ends.
 const REFUSALS: u32 = 3;
 
+/// What an agent is told about a result that it has from before.
+const KNOWN: &str = "[Not called again: the same call gave this before, and nothing was written since. If you need it anew, call \
+                     with \"{}\" and say why.]";
+
 /// The code of a call that was made too often.
 const REPEATED: &str = "repeated_call";
 
@@ -87,11 +91,8 @@ impl Turn {
             _ => call,
         };
         let mut notes = Vec::new();
-        if let Some(from) = result.from {
-            notes.push(format!(
-                "[Not called again: this is what the same call gave before ({from}), and nothing was written since. If you need it \
-                 anew, call with \"{FRESH}\" and say why.]"
-            ));
+        if result.from.is_some() {
+            notes.push(KNOWN.replace("{}", FRESH));
         }
         let (nudge, stop) = bounds(&self.seat.limits, call);
         let often = self.repeats.note(call, &result);
@@ -127,6 +128,9 @@ fn bounds(limits: &Limits, call: &Call) -> (u32, u32) {
 impl Repeats {
     /// How often the last result of calls like this one came in a row.
     fn run(&self, call: &Call) -> u32 {
+        if self.runs.is_empty() {
+            return 0;
+        }
         let of = |numbers| self.runs.get(&kind(call, numbers)).map_or(0, |(_, often)| *often);
         of(true).max(of(false))
     }

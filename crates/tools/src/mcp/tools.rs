@@ -132,6 +132,14 @@ mod tests {
     }
 
     #[test]
+    fn only_what_the_operator_calls_pure_is_answered_from_memory() {
+        let settings = ServerSettings { pure: ["sure".to_owned()].into(), ..settings(true) };
+        let tool = |name: &str| json!({ "name": name, "inputSchema": {}, "annotations": { "readOnlyHint": true } });
+        let tools = found(&settings, vec![tool("sure"), tool("other")]);
+        assert_eq!(tools.iter().map(|tool| tool.spec.volatile).collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
     fn what_cannot_be_used_is_left_out_and_the_rest_stays() {
         let tools = json!([
             { "name": "good", "inputSchema": {} },
