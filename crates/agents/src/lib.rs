@@ -2,7 +2,9 @@
 
 mod conversation;
 mod converse;
+mod plan;
 pub mod workflow;
 
 pub use conversation::{ContextLimits, Fullness};
 pub use converse::Converse;
+pub use plan::PlanTool;

@@ -1,4 +1,7 @@
-//! A society that can be killed at any event: `kill_target DIR`. The crash test runs it again and again.
+//! A society that can be killed at any event: `kill_target DIR`. The crash tests run it again and again.
+//!
+//! `kill_target DIR deep` has a call wait for a person three levels deep, says `waits` in DIR and does no more; with
+//! `APPROVE=ARGUMENTS` it agrees to the call with these arguments and goes on to the end.
 //!
 //! `KILL_AT=N` ends the process with SIGKILL at the append that holds event N, `KILL_WHEN=before` or `after` it is durable. The
 //! world outside is two files in DIR: `ledger`, a line each time that a tool is really done, and `accepted`, a line for each
@@ -11,15 +14,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{Event, LetterKind, Recorded, Seq, SocietyId, Spine};
+use polis_agents::PlanTool;
+use polis_domain::{
+    CallResult, EffectClass, EffectId, Event, LetterKind, OpenKind, Outcome, Recorded, Resolution, Ruling, Seq, SocietyId,
+    Spine, Verdict,
+};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
-use polis_ports::{Log, LogError};
+use polis_ports::{CallContext, Log, LogError};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
-use polis_testkit::{Gate, GatedLog, Line, Op, Program, Programmed, ScriptedModel, worker_role, world};
+use polis_testkit::{Gate, GatedLog, Line, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role, world};
 
 fn main() -> anyhow::Result<()> {
     let dir = PathBuf::from(std::env::args().nth(1).ok_or_else(|| anyhow::anyhow!("usage: kill_target DIR"))?);
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(live(dir))
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if std::env::args().nth(2).is_some_and(|mode| mode == "deep") {
+        return runtime.block_on(wait_deep(&dir));
+    }
+    runtime.block_on(live(dir))
 }
 
 async fn live(dir: PathBuf) -> anyhow::Result<()> {
@@ -35,9 +46,7 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(LocalArtifacts::open(&dir.join("data"), ArtifactLimits::default())?),
     };
-    let cast = Cast::new().with(Programmed::NAME, Programmed);
-    let options = Options::new(u64::from(std::process::id()), worker_role());
-    let society = Society::open("main".into(), ports, cast, options).await?;
+    let society = Society::open("main".into(), ports, cast(), options()).await?;
     for program in programs() {
         let text = program.text();
         if !has_request(&*log, &text).await? {
@@ -51,6 +60,62 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
         if is_done(&*log, programs().len()).await? {
             break;
         }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    society.stop(Duration::ZERO).await;
+    Ok(())
+}
+
+fn cast() -> Cast {
+    Cast::new().with(Programmed::NAME, Programmed).with_tool(PlanTool)
+}
+
+fn options() -> Options {
+    Options::new(u64::from(std::process::id()), worker_role())
+}
+
+/// One request, three levels deep a call that a person is asked about. What is really done stands in `ledger`.
+async fn wait_deep(dir: &Path) -> anyhow::Result<()> {
+    let log = LocalLog::open(&dir.join("data"))?;
+    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: Death::new() });
+    let ledger = dir.join("ledger");
+    let mark = move |arguments: &str, _: &CallContext| {
+        note(&ledger, arguments);
+        CallResult::good("marked")
+    };
+    let tools = ScriptedTools::new().with("mark", EffectClass::Write, mark).ruled(|_, _| Ruling::Ask("It is dear.".to_owned()));
+    let ports = Ports {
+        log: log.clone(),
+        model: Arc::new(ScriptedModel::saying("yes")),
+        toolbox: Arc::new(tools),
+        live: Arc::new(LocalLive::default()),
+        clock: Arc::new(SystemClock),
+        artifacts: Arc::new(LocalArtifacts::open(&dir.join("data"), ArtifactLimits::default())?),
+    };
+    let society = Society::open("main".into(), ports, cast(), options()).await?;
+    let marks = Program(vec![Op::Call(vec![("mark".to_owned(), r#"{"text":"planned"}"#.to_owned())])]);
+    let deep = (0..3).fold(marks, |below, _| Program(vec![Op::Units(vec![below])]));
+    if !has_request(&*log, &deep.text()).await? {
+        society.submit(&deep.text()).await?;
+    }
+    let asked = |spine: &Spine| {
+        let open = spine.turns.iter().flat_map(|(turn, state)| state.open.iter().map(|open| (*turn, open)));
+        let mut asked = open.filter(|(_, open)| matches!(open.kind, OpenKind::Approval(Some(_))));
+        asked.next().map(|(turn, open)| EffectId { turn, n: open.n })
+    };
+    let id = loop {
+        match society.look(asked).await? {
+            Some(id) => break id,
+            None => tokio::time::sleep(Duration::from_millis(2)).await,
+        }
+    };
+    let Ok(arguments) = std::env::var("APPROVE") else {
+        note(&dir.join("waits"), &id.to_string());
+        return std::future::pending().await;
+    };
+    let verdict = Verdict { arguments: Some(arguments.into()), ..Verdict::yes() };
+    society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?;
+    while !is_done(&*log, 1).await? {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     society.stop(Duration::ZERO).await;
@@ -71,13 +136,27 @@ fn programs() -> Vec<Program> {
     let top = vec![Op::Say("draft".into()), Op::Units(vec![Program(middle), Program(vec![Op::Say("aside".into())])])];
     let found = (1..=4).map(|n| Op::Spawn(format!("a{n}")));
     let first = found.chain([
-        ask("a1", vec![Op::Call(vec![call("look", "facts"), call("stamp", "facts"), call("mark", "facts")])]),
+        Op::Call(vec![call("look", r#"{"n":1}"#)]),
+        Op::Call(vec![call("plan", r#"{"steps":[{"text":"look"},{"text":"mark"}]}"#), call("look", r#"{ "n": 1 }"#)]),
+        ask(
+            "a1",
+            vec![Op::Call(vec![
+                call("look", r#"{"n": 1.0}"#),
+                call("look", "facts"),
+                call("stamp", "facts"),
+                call("mark", "facts"),
+            ])],
+        ),
         ask("a2", vec![Op::Units(vec![Program(top)])]),
         ask("a3", vec![Op::Sleep(3), Op::Approve("may I?".into()), ask("a4", vec![Op::Call(vec![call("mark", "archive")])])]),
         Op::Tell("nearly there".into()),
         Op::Keep("a report".into()),
         Op::Phase("finishing".into()),
-        Op::Then(Program(vec![Op::Think("the end".into()), Op::Call(vec![call("mark", "end")])])),
+        Op::Then(Program(vec![
+            Op::Call(vec![call("plan", r#"{"step":2,"status":"in_progress"}"#)]),
+            Op::Think("the end".into()),
+            Op::Call(vec![call("mark", "end")]),
+        ])),
     ]);
     vec![Program(first.collect()), Program(vec![Op::Say("second request".into())])]
 }

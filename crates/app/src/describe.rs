@@ -1,7 +1,7 @@
 //! An event of the log as one line for people.
 
 use polis_domain::{
-    Answer, Attempt, Cleared, Effect, Event, Inquiry, LetterKind, Outcome, Recorded, Settlement, Timestamp, iso,
+    Answer, Attempt, Cleared, Effect, Event, Inquiry, LetterKind, Outcome, Recorded, Settlement, Timestamp, ToolList, iso,
 };
 use serde_json::Value;
 
@@ -71,6 +71,7 @@ fn about(event: &Event) -> String {
         Event::MessageUpdated { index, patch, .. } => {
             format!("[{index}] {}", short(patch.text.as_deref().unwrap_or("(meta)"), CHARS))
         }
+        Event::PlanSet { plan, .. } => short(plan.to_string().trim_end(), CHARS),
         Event::SettingsUpdated { settings, .. } => format!("phase {}", settings.brief_status.phase),
         Event::PhaseSuggested { phase, .. } | Event::PhaseApplied { phase } => phase.to_string(),
         Event::ContextCompressed { from, summaries, .. } => {
@@ -95,8 +96,13 @@ fn about(event: &Event) -> String {
 
 fn wanted(effect: &Effect) -> String {
     match effect {
-        Effect::Model { model, .. } => model.to_string(),
-        Effect::Tool(call) => format!("{} {}", call.tool, short(&call.arguments, CHARS)),
+        Effect::Model { model, tools, .. } => {
+            format!("{model} {}", tools.as_deref().map(shown).unwrap_or_default()).trim().to_owned()
+        }
+        Effect::Tool(call) => {
+            let from = call.from.as_ref().map_or_else(String::new, |from| format!(" (answered by {})", from.effect));
+            format!("{} {}{from}", call.tool, short(&call.arguments, CHARS))
+        }
         Effect::Ask { letter, .. } => format!("{}: {}", letter.to, short(&letter.payload.text, CHARS)),
         Effect::Approval { question, .. } => short(question, CHARS),
         Effect::Grant { lacking } => lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
@@ -123,6 +129,13 @@ fn answered(answer: &Answer) -> String {
         Answer::Cancelled => "cancelled".to_owned(),
         Answer::Failed(failure) => failure.to_string(),
     }
+}
+
+/// The tools that a model is shown: what tells the list from others, and the names where the log gives them.
+fn shown(list: &ToolList) -> String {
+    let digest =
+        serde_json::to_value(list.digest).ok().and_then(|digest| digest.as_str().map(str::to_owned)).unwrap_or_default();
+    if list.names.is_empty() { format!("(tools {digest})") } else { format!("(tools {digest}: {})", list.names.join(", ")) }
 }
 
 /// An attempt at a model that came to nothing, and what follows.

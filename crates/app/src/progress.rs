@@ -69,7 +69,8 @@ impl Progress {
             Effect::Model { model, .. } => Some(format!("{agent} asks {model}")),
             Effect::Tool(call) => {
                 self.tools.insert(id, call.tool.clone());
-                Some(format!("{agent} calls {} {}", call.tool, short(&call.arguments, CHARS)))
+                let does = if call.from.is_some() { "knows" } else { "calls" };
+                Some(format!("{agent} {does} {} {}", call.tool, short(&call.arguments, CHARS)))
             }
             Effect::Ask { letter, .. } => Some(format!("{agent} asks {}: {}", letter.to, short(&letter.payload.text, CHARS))),
             Effect::Approval { question, .. } => Some(format!("{agent} asks you: {}", short(question, CHARS))),

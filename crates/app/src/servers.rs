@@ -59,7 +59,9 @@ struct WrittenOAuth {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenTool {
-    effect: EffectClass,
+    effect: Option<EffectClass>,
+    #[serde(default)]
+    pure: bool,
 }
 
 fn yes() -> bool {
@@ -100,8 +102,9 @@ impl WrittenServer {
                 OAuth { client_id, client_secret, client_metadata_url, scopes, port }
             }
         };
-        let effects = tools.into_iter().map(|(tool, written)| (tool, written.effect)).collect();
-        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects, oauth })
+        let pure = tools.iter().filter(|(_, written)| written.pure).map(|(tool, _)| tool.clone()).collect();
+        let effects = tools.into_iter().filter_map(|(tool, written)| Some((tool, written.effect?))).collect();
+        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects, oauth, pure })
     }
 }
 

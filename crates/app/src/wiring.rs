@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_agents::Converse;
+use polis_agents::{Converse, PlanTool};
 use polis_domain::{AgentId, Role, SocietyId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
@@ -216,8 +216,8 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
     Ok(Arc::new(bench))
 }
 
-fn cast() -> Cast {
-    Cast::new().with(CONVERSE, Converse::default())
+pub(crate) fn cast() -> Cast {
+    Cast::new().with(CONVERSE, Converse::default()).with_tool(PlanTool)
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {

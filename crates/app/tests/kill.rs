@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use polis_domain::{ListedArtifact, Recorded, Seq, Spine};
+use polis_domain::{Effect, Event, ListedArtifact, Outcome, Recorded, Seq, Spine};
 use polis_ports::{Artifacts, Log};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis_testkit::alike;
@@ -40,6 +40,55 @@ fn a_society_killed_at_every_event_resumes_and_tells_the_same_story() {
         }
     });
     assert_eq!(broken.into_inner().unwrap(), None);
+}
+
+/// The whole walk of an approval: it waits three levels deep, the process is killed, another one is given the word, with other
+/// arguments, and is killed at every event from there on.
+#[test]
+fn a_call_that_waits_three_levels_deep_is_made_once_with_the_arguments_of_a_word_given_after_a_kill() {
+    const EDITED: &str = r#"{"text":"edited"}"#;
+    let approve = |dir: &Path, kill: Option<(u64, &str)>| {
+        let mut command = command(dir, kill);
+        command.arg("deep").env("APPROVE", EDITED);
+        wait(command.spawn().unwrap()).unwrap()
+    };
+    let waits = || {
+        let dir = tempfile::tempdir().unwrap();
+        let mut life = command(dir.path(), None).arg("deep").spawn().unwrap();
+        let start = Instant::now();
+        while lines(dir.path(), "waits").is_empty() {
+            assert!(start.elapsed() < PATIENCE, "it never waits");
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+        life.kill().unwrap();
+        assert_eq!(life.wait().unwrap().signal(), Some(9));
+        assert_eq!(lines(dir.path(), "ledger"), Vec::<String>::new(), "nothing is done unasked");
+        dir
+    };
+    let undisturbed = waits();
+    let asked = read(undisturbed.path()).len() as u64;
+    assert!(approve(undisturbed.path(), None).success());
+    let story = read(undisturbed.path());
+    assert_eq!(lines(undisturbed.path(), "ledger"), [EDITED]);
+    assert!(story.iter().any(|recorded| {
+        let address = recorded.thread.as_ref().map(|thread| Spine::from_iter(&story).address(thread).1);
+        matches!(recorded.event, Event::EffectStarted { effect: Effect::Tool(_), .. })
+            && address.is_some_and(|path| path.segments().len() == 3)
+    }));
+
+    // Killed between the word and the call, or after the call: it is made once, or the word is asked for again.
+    for at in asked + 1..=story.len() as u64 {
+        let dir = waits();
+        assert_eq!(approve(dir.path(), Some((at, "before"))).signal(), Some(9), "at {at}");
+        let kept = read(dir.path());
+        let verdict = |recorded: &Recorded| matches!(recorded.event, Event::EffectEnded { outcome: Outcome::Verdict(_), .. });
+        if !kept.iter().any(verdict) {
+            assert!(approve(dir.path(), None).success());
+            assert_eq!(lines(dir.path(), "ledger"), [EDITED], "killed before event {at}");
+        } else {
+            assert!(lines(dir.path(), "ledger").len() <= 1, "killed before event {at}");
+        }
+    }
 }
 
 fn kill_and_resume(undisturbed: &[Recorded], at: u64, when: &str) -> Result<(), String> {
@@ -86,12 +135,16 @@ fn artifacts_are_whole(dir: &Path, log: &[Recorded]) -> Result<(), String> {
 }
 
 fn start(dir: &Path, kill: Option<(u64, &str)>) -> Child {
+    command(dir, kill).spawn().unwrap()
+}
+
+fn command(dir: &Path, kill: Option<(u64, &str)>) -> Command {
     let mut command = Command::new(target());
-    command.arg(dir).env_remove("KILL_AT");
+    command.arg(dir).env_remove("KILL_AT").env_remove("APPROVE");
     if let Some((at, when)) = kill {
         command.env("KILL_AT", at.to_string()).env("KILL_WHEN", when);
     }
-    command.spawn().unwrap()
+    command
 }
 
 /// Waits for a life to end; one that hangs is ended.

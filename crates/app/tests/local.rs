@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use polis_domain::{AgentId, EffectId, Finish, Reply, Seq, TurnId};
+use polis_domain::{AgentId, EffectId, Finish, Reply, Seq, SubThreadPath, TurnId};
 use polis_ports::{CallContext, ChatMessage, Delta, Format, Model, ModelError, ModelRequest, Shelf, Tool, collect};
 use polis_providers::{Models, vendors};
 use polis_tools::{ReadFile, Workspace};
@@ -157,7 +157,8 @@ async fn ask(models: &Models, request: ModelRequest) -> Result<Reply, ModelError
 fn context() -> CallContext {
     let effect = EffectId { turn: TurnId(Seq(1)), n: 0 };
     let (society, agent, thread, task) = ("main".into(), AgentId::ROOT.into(), "root".into(), "task".into());
-    CallContext { society, effect, agent, thread, task, artifacts: Shelf::none(), host: None }
+    let path = SubThreadPath::main();
+    CallContext { society, effect, agent, thread, task, path, resource: None, artifacts: Shelf::none(), host: None }
 }
 
 /// The server's process. It ends with the test, also when that is killed, because its stdin is closed then.

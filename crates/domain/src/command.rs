@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Answer, Attempt, Budgets, Children, Effect, EffectId, Failure, Inquiry, InquiryId, Letter, Limits, Message,
-    MessagePatch, MetaPath, Org, Outcome, Phase, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    MessagePatch, MetaPath, Org, Outcome, Phase, Plan, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp,
+    TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -229,6 +230,13 @@ pub enum Act {
         thread: ThreadId,
         /// All of them.
         settings: Settings,
+    },
+    /// Set a thread's plan.
+    SetPlan {
+        /// The thread.
+        thread: ThreadId,
+        /// All of it.
+        plan: Plan,
     },
     /// Propose the phase for a thread's next task.
     SuggestPhase {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AgentId, Artifact, Behaviour, Digest, Failure, Letter, Level, Question, Spent, Task, TaskId, ThreadId, Timestamp, Wanted,
+    AgentId, Artifact, Behaviour, Digest, EffectId, Failure, Letter, Level, Question, Source, Spent, Task, TaskId, ThreadId,
+    Timestamp, ToolList, Wanted,
 };
 
 /// Something that a turn asks for and waits for. Its intent is logged before it happens.
@@ -23,6 +24,9 @@ pub enum Effect {
         /// The most that it can cost.
         #[serde(default)]
         reserve: Spent,
+        /// The tools that it is shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Arc<ToolList>>,
     },
     /// A person is asked for more, because a budget is used up. Nobody asks for this: it stands where a model was to be asked.
     #[serde(rename_all = "camelCase")]
@@ -106,20 +110,35 @@ pub enum Children {
 }
 
 /// One use of a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Call {
     /// The model's own name for the call; our name is the effect's id.
     pub call_id: Arc<str>,
     /// Which tool.
     pub tool: Arc<str>,
-    /// The arguments, as JSON text exactly as the model wrote them.
+    /// The arguments, as JSON text exactly as the model wrote them, but for what was meant for us.
     pub arguments: Arc<str>,
     /// What a repetition would mean.
     pub class: EffectClass,
     /// Whether it may be made.
     #[serde(default, skip_serializing_if = "Ruling::is_allow")]
     pub ruling: Ruling,
+    /// What tells it from other calls, where the result of an earlier one may answer it, and its own a later one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Digest>,
+    /// Why no earlier result will do, in the model's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<Arc<str>>,
+    /// The result of an earlier call that answers this one: nothing is called. Nobody asks for this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Source>,
+    /// Whether its result may change by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub volatile: bool,
+    /// Whether the turn itself does it, by effects of its own. It is never in doubt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
 }
 
 /// What the policy says to a call.
@@ -133,6 +152,8 @@ pub enum Ruling {
     Ask(String),
     /// It may not be made, for this reason.
     Deny(String),
+    /// It was made too often, as this says.
+    Stop(String),
     /// A person has said so.
     Approved,
     /// The tool is a question: what a person answers is its result, and it is never run.
@@ -146,6 +167,16 @@ impl Ruling {
 }
 
 impl Call {
+    /// What tells a call from others; none where its arguments are no JSON.
+    pub fn key_of(tool: &str, arguments: &str) -> Option<Digest> {
+        Some(Digest::of([tool, &crate::canonical(arguments)?]))
+    }
+
+    /// Whether it may change something that others read.
+    pub fn may_write(&self) -> bool {
+        self.class != EffectClass::Read && !self.own
+    }
+
     /// Whether this is the same call as another, whatever the policy and the tool's class say by now.
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.call_id, &self.tool, &self.arguments) == (&other.call_id, &other.tool, &other.arguments)
@@ -278,17 +309,20 @@ pub struct CallResult {
     /// What it made that is too long or of another kind than text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// The earlier call that it was taken from, if none was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<EffectId>,
 }
 
 impl CallResult {
     /// What the tool was to bring.
     pub fn good(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: false, artifacts: Vec::new() }
+        Self { content: content.into(), is_error: false, from: None, artifacts: Vec::new() }
     }
 
     /// What went wrong.
     pub fn failed(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: true, artifacts: Vec::new() }
+        Self { content: content.into(), is_error: true, from: None, artifacts: Vec::new() }
     }
 
     /// The same with these artifacts.

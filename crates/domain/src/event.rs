@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Inquiry, InquiryId, Letter, Level,
-    Message, MessageId, MessagePatch, MetaPath, Outcome, Phase, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task,
+    Message, MessageId, MessagePatch, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task,
     TaskId, ThreadId, Timestamp, TurnId,
 };
 
@@ -242,6 +242,13 @@ pub enum Event {
         /// All of them.
         settings: Settings,
     },
+    /// The thread's plan is now this.
+    PlanSet {
+        /// The effect that set it.
+        by: EffectId,
+        /// All of it.
+        plan: Plan,
+    },
     /// A handler or unit proposes the phase for the next task.
     PhaseSuggested {
         /// The effect that proposes.
@@ -436,6 +443,12 @@ pub struct Limits {
     pub agents: usize,
     /// Most agents that agents may make within a minute, all together.
     pub spawns_a_minute: usize,
+    /// How old the result of a call may be that answers an identical one; 0 has every call made.
+    pub reuse_ms: u64,
+    /// Calls alike with results alike after which the agent is told so, within a turn.
+    pub nudge_repeats: u32,
+    /// Calls alike with results alike after which one more is not made, and a little later the turn ends.
+    pub stop_repeats: u32,
 }
 
 impl Default for Limits {
@@ -449,6 +462,9 @@ impl Default for Limits {
             children: 32,
             agents: 1_000,
             spawns_a_minute: 60,
+            reuse_ms: 10 * 60 * 1_000,
+            nudge_repeats: 3,
+            stop_repeats: 6,
         }
     }
 }
@@ -470,6 +486,7 @@ impl Event {
             Self::MessageAdded { by, .. }
             | Self::MessageUpdated { by, .. }
             | Self::SettingsUpdated { by, .. }
+            | Self::PlanSet { by, .. }
             | Self::PhaseSuggested { by, .. }
             | Self::ContextCompressed { by, .. }
             | Self::ContextKept { by, .. }

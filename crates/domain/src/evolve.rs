@@ -5,9 +5,12 @@ use std::sync::Arc;
 use crate::artifact::named_in;
 use crate::spine::{Agent, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Spine, Stage, Termination, Turn};
 use crate::{
-    AgentId, Cleared, Effect, EffectId, Event, Inquiry, InquiryId, Letter, LetterKind, ListedArtifact, OpenInquiry, Origin,
-    Recorded, ReplyTo, Reserved, Scope, Spent, Task, Timestamp, TurnId,
+    AgentId, Cleared, Digest, Effect, EffectId, Event, Inquiry, InquiryId, KnownCall, Letter, LetterKind, ListedArtifact,
+    OpenInquiry, Origin, Outcome, Recorded, ReplyTo, Reserved, Scope, Source, Spent, Task, Timestamp, TurnId,
 };
+
+/// Most lists of tools whose names need not be logged again.
+const NAMED_LISTS: usize = 16;
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -44,6 +47,9 @@ impl Spine {
             Event::AgentTerminated { agent } => self.terminate(agent, recorded.at),
             Event::LetterSent { letter, .. } => {
                 self.close_account(letter);
+                if letter.from.is_user() {
+                    self.known.forget(&letter.task_id);
+                }
                 self.receive(Due::Letter(letter.clone()));
             }
             Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
@@ -60,9 +66,10 @@ impl Spine {
             }
             Event::EffectStarted { id, effect, .. } => self.start_effect(*id, effect),
             Event::EffectRetried { id, spent, .. } => self.spend(*id, *spent),
-            Event::EffectEnded { id, spent, .. } => {
+            Event::EffectEnded { id, spent, outcome } => {
                 self.spend(*id, spent.unwrap_or_default());
                 self.drop_inquiries(|inquiry| inquiry.call == *id);
+                self.learn(*id, outcome, recorded);
                 self.end_effect(*id);
             }
             Event::CallInquired { id, inquiry, .. } => self.inquire(InquiryId { call: *id, seq: recorded.seq }, inquiry),
@@ -93,6 +100,7 @@ impl Spine {
             | Event::MessageAdded { .. }
             | Event::MessageUpdated { .. }
             | Event::SettingsUpdated { .. }
+            | Event::PlanSet { .. }
             | Event::PhaseSuggested { .. }
             | Event::PhaseApplied { .. }
             | Event::SuggestionDropped
@@ -205,7 +213,12 @@ impl Spine {
             (Effect::Model { .. }, Some(turn)) => self.accounts(&turn.agent, &turn.task),
             _ => Vec::new(),
         };
-        let open = OpenEffect::new(id.n, effect, scopes);
+        match effect {
+            Effect::Tool(call) if call.may_write() => self.known.forget_all(self.seq),
+            Effect::Model { tools: Some(list), .. } if !list.names.is_empty() => self.name_tools(list.digest),
+            _ => {}
+        }
+        let open = OpenEffect::new(id.n, effect, scopes, self.seq);
         self.reserve(&open, Spent::plus);
         if let Some(turn) = self.turns.get_mut(&id.turn) {
             // Most turns have one effect open, and very many may wait.
@@ -225,6 +238,29 @@ impl Spine {
         if turn.parked.is_none() {
             self.reserve(&ended, Spent::minus);
         }
+    }
+
+    /// Remembers what was read, and forgets it all when something was written (D20).
+    fn learn(&mut self, id: EffectId, outcome: &Outcome, recorded: &Recorded) {
+        let Some(turn) = self.turns.get(&id.turn) else { return };
+        let Some(open) = turn.open.iter().find(|open| open.n == id.n) else { return };
+        match (outcome, open.recallable.as_deref().copied()) {
+            _ if open.may_write() => self.known.forget_all(recorded.seq),
+            (Outcome::Result(result), Some((key, began))) if !result.is_error => {
+                let source = Source { effect: id, thread: turn.thread.clone(), seq: recorded.seq };
+                self.known.remember(&turn.task, began, KnownCall { key, source, at: recorded.at });
+            }
+            (Outcome::Verdict(_), _) => self.known.forget(&turn.task),
+            _ => {}
+        }
+    }
+
+    fn name_tools(&mut self, list: Digest) {
+        self.tool_lists.retain(|known| *known != list);
+        if self.tool_lists.len() >= NAMED_LISTS {
+            self.tool_lists.pop_front();
+        }
+        self.tool_lists.push_back(list);
     }
 
     /// Books what an open model call has cost.
@@ -291,6 +327,7 @@ impl Spine {
     /// A request that is answered needs no account any more, and no word of a person; what it cost stands in the answer.
     fn close_account(&mut self, letter: &Letter) {
         if letter.to.is_user() && letter.kind != LetterKind::Message {
+            self.known.forget(&letter.task_id);
             self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&letter.task_id));
             let scope = Scope::Task(letter.task_id.clone());
             if self.ledger.get(&scope).is_some_and(|account| account.reserved == Spent::default()) {
@@ -309,6 +346,9 @@ impl Spine {
     fn settle_turn(&mut self, id: TurnId, next: &[Task]) {
         self.drop_inquiries(|inquiry| inquiry.call.turn == id);
         let Some(turn) = self.turns.remove(&id) else { return };
+        if turn.open.iter().any(OpenEffect::may_write) {
+            self.known.forget_all(self.seq);
+        }
         if turn.parked.is_none() {
             turn.open.iter().for_each(|open| self.reserve(open, Spent::minus));
         }

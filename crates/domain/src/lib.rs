@@ -19,8 +19,10 @@ mod org_document;
 mod outstanding;
 mod path;
 mod phase;
+mod plan;
 mod question;
 mod refusal;
+mod reuse;
 mod spine;
 mod task;
 mod thread;
@@ -44,8 +46,10 @@ pub use org_document::{BadOrg, Org, OrgAgent, OrgRole, OrgStatus, OrgTermination
 pub use outstanding::{Owed, outstanding};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use phase::{BadPhase, Phase};
+pub use plan::{PLAN, Plan, Step, StepStatus};
 pub use question::{Question, Wanted};
 pub use refusal::Refusal;
+pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};
 pub use spine::{
     Agent, Context, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage, Termination,
     Turn,

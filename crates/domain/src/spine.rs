@@ -9,13 +9,13 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Account, AgentId, Allowed, Budgets, Catalogue, Effect, EffectClass, EffectId, Failure, InquiryId, Letter, Limits, MetaPath,
-    OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp,
-    TurnId, Wanted,
+    Account, AgentId, Allowed, Budgets, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, InquiryId, Known, Letter,
+    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId,
+    ThreadId, Timestamp, TurnId, Wanted,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 4;
+pub const SPINE_VERSION: u32 = 5;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -32,6 +32,10 @@ pub struct Spine {
     pub ledger: BTreeMap<Scope, Account>,
     /// The tools that need not be asked about any more.
     pub allowed: Vec<Allowed>,
+    /// The results that may answer identical calls.
+    pub known: Known,
+    /// The lists of tools that the log has named, newest last.
+    pub tool_lists: VecDeque<Digest>,
     /// All roles.
     pub roles: BTreeMap<RoleId, Arc<Role>>,
     /// Who made each role, and when.
@@ -208,6 +212,10 @@ pub struct OpenEffect {
     pub stage: Stage,
     /// When waiting ends by itself.
     pub deadline: Option<Timestamp>,
+    /// For a call whose result may answer others: what tells it from them, and where it began.
+    pub recallable: Option<Box<(Digest, Seq)>>,
+    /// Whether it is a call that the turn itself does, by effects of its own.
+    pub own: bool,
 }
 
 /// What an open effect is, as far as others must know.
@@ -353,7 +361,9 @@ impl Turn {
     /// Whether it should be running now: not parked, and not only waiting.
     pub fn is_owed(&self) -> bool {
         let waits = |open: &OpenEffect| matches!(open.stage, Stage::Waiting | Stage::InDoubt);
-        self.parked.is_none() && (self.open.is_empty() || self.news || !self.open.iter().all(waits))
+        // A call that the turn does by effects of its own is as far as those are.
+        let mut others = self.open.iter().filter(|open| !open.own).peekable();
+        self.parked.is_none() && (self.news || others.peek().is_none() || !others.all(waits))
     }
 }
 
@@ -416,8 +426,13 @@ impl Due {
 }
 
 impl OpenEffect {
+    /// Whether it is a call that may change something that others read.
+    pub(crate) fn may_write(&self) -> bool {
+        matches!(&self.kind, OpenKind::Tool(class) if *class != EffectClass::Read) && !self.own
+    }
+
     /// An effect that has just been stated.
-    pub(crate) fn new(n: u32, effect: &Effect, scopes: Vec<Scope>) -> Self {
+    pub(crate) fn new(n: u32, effect: &Effect, scopes: Vec<Scope>, at: Seq) -> Self {
         let kind = match effect {
             Effect::Model { reserve, .. } => OpenKind::Model(Box::new(Reserved { amount: *reserve, scopes })),
             Effect::Grant { lacking } => OpenKind::Grant(lacking.iter().map(|level| level.scope.clone()).collect()),
@@ -431,6 +446,10 @@ impl OpenEffect {
             Effect::Unit { thread, .. } => OpenKind::Unit(thread.clone()),
         };
         let stage = if effect.is_wait() { Stage::Waiting } else { Stage::Working };
-        Self { n, kind, stage, deadline: effect.deadline() }
+        let (recallable, own) = match effect {
+            Effect::Tool(call) => (call.key.filter(|_| call.from.is_none()).map(|key| Box::new((key, at))), call.own),
+            _ => (None, false),
+        };
+        Self { n, kind, stage, deadline: effect.deadline(), recallable, own }
     }
 }

@@ -39,6 +39,9 @@ pub enum TaskType {
 }
 
 impl Task {
+    /// The key of the meta that names what the request is about.
+    pub const RESOURCE: &str = "currentResourceId";
+
     /// A task that somebody states in words.
     pub fn message(id: TaskId, text: impl Into<Arc<str>>) -> Self {
         Self {
@@ -65,6 +68,11 @@ impl Task {
     /// Whether the person pressed retry (R043).
     pub fn is_retry(&self) -> bool {
         self.meta.get("_ui_action").is_some_and(|action| action == "retry")
+    }
+
+    /// What the request is about, where somebody has said so (R281).
+    pub fn resource(&self) -> Option<Arc<str>> {
+        self.meta.get(Self::RESOURCE)?.as_str().map(Into::into)
     }
 
     /// The sub-thread that the task is about (R106); the main thread when the meta names none.

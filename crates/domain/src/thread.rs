@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::event::{Event, Recorded};
-use crate::{Artifact, MessageId, MetaPath, Phase, ThreadId, Timestamp};
+use crate::{Artifact, MessageId, MetaPath, PLAN, Phase, ThreadId, Timestamp};
 
 /// One whole conversation: messages, settings and meta.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,6 +123,9 @@ impl Thread {
                 self.meta = meta.clone();
             }
             Event::SettingsUpdated { settings: new, .. } => *settings = new.clone(),
+            Event::PlanSet { plan, .. } => {
+                settings.rest.insert(PLAN.to_owned(), json!(plan));
+            }
             Event::PhaseSuggested { phase, .. } => {
                 settings.phase_update_suggestion = Some(PhaseUpdateSuggestion { phase: phase.clone() });
             }

@@ -7,6 +7,7 @@ use polis_domain::*;
 
 use crate::budgets::Books;
 use crate::laws::*;
+use crate::reuse::Calls;
 
 /// A law that is broken says how.
 pub(crate) type Law = Result<(), String>;
@@ -28,6 +29,7 @@ pub(crate) struct Past {
     books: Books,
     /// The contents that were named, and the names, in order.
     artifacts: Vec<(ArtifactId, String)>,
+    calls: Calls,
 }
 
 /// Something that an agent is to turn to.
@@ -93,6 +95,7 @@ impl Past {
             ("an inbox weighs what its entries weigh, and letters stay within the limits", weights(spine)),
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
             ("the catalogue has what the log names, each content once under each name", self.catalogue(recorded, spine)),
+            ("a call is answered from the log only where nothing can have changed", self.calls.audit(recorded)),
         ];
         first_broken(laws)
     }
@@ -380,6 +383,7 @@ fn is_act(event: &Event) -> bool {
         | Event::MessageAdded { .. }
         | Event::MessageUpdated { .. }
         | Event::SettingsUpdated { .. }
+        | Event::PlanSet { .. }
         | Event::PhaseSuggested { .. }
         | Event::ContextCompressed { .. }
         | Event::ContextRestored { .. }

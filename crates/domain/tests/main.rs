@@ -16,5 +16,6 @@ mod letters;
 mod org;
 mod phases;
 mod random;
+mod reuse;
 mod support;
 mod wishes;

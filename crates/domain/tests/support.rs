@@ -181,7 +181,14 @@ pub(crate) fn unit(thread: &str) -> Effect {
 }
 
 pub(crate) fn call(class: EffectClass) -> Effect {
-    Effect::Tool(Call { call_id: "c".into(), tool: "tool".into(), arguments: "{}".into(), class, ruling: Ruling::Allow })
+    Effect::Tool(Call {
+        call_id: "c".into(),
+        tool: "tool".into(),
+        arguments: "{}".into(),
+        class,
+        ruling: Ruling::Allow,
+        ..Call::default()
+    })
 }
 
 pub(crate) fn result(text: &str) -> Outcome {

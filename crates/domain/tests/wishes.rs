@@ -72,6 +72,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits> {
         children: 2,
         agents: 5,
         spawns_a_minute: 2,
+        ..Limits::default()
     };
     prop_oneof![2 => Just(Limits::default()), 1 => Just(small)]
 }
@@ -144,23 +145,45 @@ impl<'a> Chooser<'a> {
 
     fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
+        let known = self.spine.known.tasks.get(&turn.task).and_then(|calls| calls.back()).map(|known| known.key);
+        if let (Some(key), Effect::Tool(call), true) = (known, call(EffectClass::Read), self.one_in(3)) {
+            return Effect::Tool(Call { key: Some(key), ..call });
+        }
         match self.roll(10) {
             9 => {
                 let own: Vec<_> = self.spine.children(&turn.agent).into_iter().cloned().collect();
                 let agent = self.try_pick(&own).cloned().filter(|_| !self.one_in(8)).unwrap_or_else(|| self.agent());
                 Effect::Terminate { agent, children: self.children(), reason: String::new(), deadline: self.later() }
             }
-            0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent() },
+            0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent(), tools: None },
             1 | 2 => {
-                let class = *self.pick(&[EffectClass::Read, EffectClass::Idempotent, EffectClass::Write, EffectClass::Write]);
+                let class = match self.roll(8) {
+                    0 => EffectClass::Idempotent,
+                    1 | 2 => EffectClass::Write,
+                    _ => EffectClass::Read,
+                };
                 let ask = || Ruling::Ask("it is dear".to_owned());
                 let allow = || Ruling::Allow;
                 let person = Ruling::Person(Question { text: "which?".to_owned(), wanted: self.wanted() });
-                let rulings =
-                    [allow(), allow(), allow(), Ruling::Approved, ask(), ask(), Ruling::Deny("no".to_owned()), person];
+                let rulings = [
+                    allow(),
+                    allow(),
+                    allow(),
+                    Ruling::Approved,
+                    ask(),
+                    ask(),
+                    Ruling::Deny("no".to_owned()),
+                    person,
+                    Ruling::Stop("too often".to_owned()),
+                ];
                 let ruling = self.pick(&rulings).clone();
                 match call(class) {
-                    Effect::Tool(call) => Effect::Tool(Call { ruling, ..call }),
+                    Effect::Tool(call) => {
+                        let key = Some(Digest::of([["one", "one", "two"][self.roll(3)]])).filter(|_| !self.one_in(6));
+                        let fresh = Some("it has changed".into()).filter(|_| self.one_in(6));
+                        let own = self.one_in(6);
+                        Effect::Tool(Call { ruling, key, fresh, own, ..call })
+                    }
                     effect => effect,
                 }
             }
@@ -391,13 +414,17 @@ impl<'a> Chooser<'a> {
         let thread = if self.one_in(25) { self.any_thread() } else { self.pick(&known).clone() };
         let length = lengths.get(&thread).copied().unwrap_or_default();
         let index = if self.one_in(25) { length } else { self.roll(length.max(1) as usize) as u32 };
-        match self.roll(18) {
+        match self.roll(19) {
             16 => {
                 let summaries = vec![self.text()];
                 Act::CompressContext { thread, from: index + u32::from(self.one_in(2)), summaries }
             }
             17 if self.one_in(2) => Act::RestoreContext { thread },
             17 => Act::KeepContext { thread, failure: Failure::new("not_smaller", "no") },
+            18 => {
+                let step = Step { text: self.text(), status: StepStatus::InProgress };
+                Act::SetPlan { thread, plan: Plan { steps: vec![step] } }
+            }
             0..4 => {
                 lengths.entry(thread.clone()).and_modify(|length| *length += 1);
                 Act::AddMessage { thread, message: self.message() }

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::Cast;
 use crate::bench::Bench;
+use crate::offer::Offers;
 use crate::plant::{Plant, is_planted};
 use crate::society::{Options, Ports, Rejected};
 use crate::turn;
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) ports: Ports,
     pub(crate) cast: Cast,
     pub(crate) models: Vec<Arc<str>>,
+    /// The tools that agents are shown.
+    pub(crate) offers: Offers,
     pub(crate) door: mpsc::Sender<Mail>,
     /// Nobody holds a handle any more.
     pub(crate) abandoned: AtomicBool,
@@ -355,6 +358,7 @@ impl Actor {
                 thread: turn.thread.clone(),
                 role: role.cloned(),
                 seed: self.spine.seed,
+                limits: self.spine.limits,
                 shared: self.shared.clone(),
                 first,
             };

@@ -10,10 +10,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use polis_domain::{Behaviour, Failure, Phase, Response};
+use polis_ports::ToolSpec;
 use rustc_hash::FxHashMap;
 
 use crate::agent::PhaseStep;
 use crate::sub_thread::UnitStep;
+use crate::tool::{AnyTurnTool, TurnTool};
 use crate::{
     Agent, Interaction, InteractionUnit, Operation, Phases, Progress, StateHandler, SubThreadAgent, SubThreads, Turn, Units,
 };
@@ -25,6 +27,7 @@ const MAX_DEPTH: usize = 32;
 #[derive(Default, Clone)]
 pub struct Cast {
     posts: FxHashMap<Behaviour, Arc<Post>>,
+    tools: Vec<Arc<dyn AnyTurnTool>>,
     faults: Vec<String>,
 }
 
@@ -51,6 +54,23 @@ impl Cast {
         let scope = Arc::new(Scope { voice, courses });
         self.post(behaviour, Post { scope, part: Part::Agent { agent, phases, own }, operations });
         self
+    }
+
+    /// The same cast with one more tool that turns do themselves. It takes the place of any other of its name.
+    pub fn with_tool(mut self, tool: impl TurnTool) -> Self {
+        let tool: Arc<dyn AnyTurnTool> = Arc::new(tool);
+        self.tools.retain(|known| known.spec().name != tool.spec().name);
+        self.tools.push(tool);
+        self
+    }
+
+    /// What its tools are.
+    pub fn tools(&self) -> Vec<ToolSpec> {
+        self.tools.iter().map(|tool| tool.spec()).collect()
+    }
+
+    pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<dyn AnyTurnTool>> {
+        self.tools.iter().find(|tool| &*tool.spec().name == name).cloned()
     }
 
     /// Whether all that is registered fits together.

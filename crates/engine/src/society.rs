@@ -9,11 +9,12 @@ use polis_domain::{
     MessageId, Org, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath,
     Target, TaskId, Thread, ThreadId, Verdict, mix, place, unique,
 };
-use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, Toolbox};
+use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
+use crate::offer::Offers;
 use crate::{BadCast, Cast, LocalLive, NoModel, NoTools, Operation, SystemClock, Watch};
 
 /// Questions that may queue at a society that is only looked at.
@@ -212,6 +213,7 @@ impl Society {
             ports,
             cast,
             models: options.models.clone(),
+            offers: Offers::default(),
             door,
             abandoned: AtomicBool::new(false),
         });
@@ -242,7 +244,15 @@ impl Society {
             drop(living);
         });
         let abandoned = AtomicBool::new(false);
-        let shared = Arc::new(Shared { society: id, ports, cast: Cast::new(), models: Vec::new(), door, abandoned });
+        let shared = Arc::new(Shared {
+            society: id,
+            ports,
+            cast: Cast::new(),
+            models: Vec::new(),
+            offers: Offers::default(),
+            door,
+            abandoned,
+        });
         Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }) })
     }
 
@@ -274,6 +284,11 @@ impl Society {
     /// Knows which artifacts its log names.
     pub fn listing(&self) -> &dyn Listing {
         &*self.handle.shared
+    }
+
+    /// The tools that its turns do themselves.
+    pub fn own_tools(&self) -> Vec<ToolSpec> {
+        self.handle.shared.cast.tools()
     }
 
     /// Gives root a new request.

@@ -192,6 +192,9 @@ pub struct ToolSpec {
     /// What repeating a call would mean.
     #[serde(default)]
     pub class: EffectClass,
+    /// Whether the same call may give another result although nothing was written: no earlier result answers it (D20).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub volatile: bool,
 }
 
 /// One piece of a reply.

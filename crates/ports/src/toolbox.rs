@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, CallResult, EffectId, Question, RoleId, Ruling, SocietyId, TaskId, ThreadId};
+use polis_domain::{AgentId, CallResult, EffectId, Question, RoleId, Ruling, SocietyId, SubThreadPath, TaskId, ThreadId};
 use serde::Serialize;
 
 use crate::{Host, Shelf, ToolSpec};
@@ -109,6 +109,10 @@ pub struct CallContext {
     pub artifacts: Shelf,
     /// Whom the call may ask while it runs; nobody where there is none.
     pub host: Option<Arc<dyn Host>>,
+    /// The address of the thread, from the agent's main thread.
+    pub path: SubThreadPath,
+    /// What the request is about, where its meta says so (`currentResourceId`).
+    pub resource: Option<Arc<str>>,
 }
 
 impl CallContext {

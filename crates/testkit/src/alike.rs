@@ -76,7 +76,7 @@ fn blank(value: &mut Value) {
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
                 match key.as_str() {
-                    "timestamp" | "until" | "deadline" | "timeMs" | "requests" | "seed" | "turn" | "index"
+                    "timestamp" | "until" | "deadline" | "timeMs" | "requests" | "seed" | "turn" | "index" | "seq"
                     | "subThreadPath" | "parentThreadPath" => {
                         *value = Value::Null;
                     }

@@ -35,9 +35,17 @@ impl ScriptedTools {
         class: EffectClass,
         act: impl Fn(&str, &CallContext) -> CallResult + Send + Sync + 'static,
     ) -> Self {
-        let spec = ToolSpec { name: name.into(), description: name.to_owned(), parameters: json!({ "type": "object" }), class };
+        let parameters = json!({ "type": "object" });
+        let spec = ToolSpec { name: name.into(), description: name.to_owned(), parameters, class, volatile: false };
         self.specs = self.specs.iter().cloned().chain([spec]).collect();
         self.acts.insert(name.to_owned(), Box::new(act));
+        self
+    }
+
+    /// The same tools, of which this one gives another result each time.
+    pub fn volatile(mut self, name: &str) -> Self {
+        let volatile = |spec: &ToolSpec| ToolSpec { volatile: spec.volatile || &*spec.name == name, ..spec.clone() };
+        self.specs = self.specs.iter().map(volatile).collect();
         self
     }
 

@@ -73,6 +73,7 @@ impl Tool for AskPerson {
                 "additionalProperties": false,
             }),
             class: EffectClass::Read,
+            volatile: true,
         }
     }
 

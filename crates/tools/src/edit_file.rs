@@ -73,6 +73,7 @@ impl Tool for EditFile {
                 "additionalProperties": false,
             }),
             class: EffectClass::Write,
+            volatile: false,
         }
     }
 

@@ -69,6 +69,7 @@ impl Tool for FetchUrl {
                 "additionalProperties": false,
             }),
             class: EffectClass::Read,
+            volatile: true,
         }
     }
 

@@ -66,6 +66,7 @@ impl Tool for ListFiles {
                 "additionalProperties": false,
             }),
             class: EffectClass::Read,
+            volatile: false,
         }
     }
 

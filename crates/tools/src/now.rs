@@ -55,6 +55,7 @@ impl Tool for Now {
                 "additionalProperties": false,
             }),
             class: EffectClass::Read,
+            volatile: true,
         }
     }
 

@@ -170,6 +170,7 @@ mod tests {
                 description: String::new(),
                 parameters: json!({}),
                 class,
+                volatile: false,
             };
             let write = EffectClass::Write;
             let named = [
@@ -210,7 +211,7 @@ mod tests {
         match ask(&Ruled::new(Arc::new(Tools), rules.to_vec()), &who) {
             Ruling::Allow | Ruling::Approved => "allow",
             Ruling::Ask(_) => "ask",
-            Ruling::Deny(_) => "deny",
+            Ruling::Deny(_) | Ruling::Stop(_) => "deny",
             Ruling::Person(_) => "person",
         }
     }

@@ -49,6 +49,7 @@ impl Tool for ReadFile {
                 "additionalProperties": false,
             }),
             class: EffectClass::Read,
+            volatile: false,
         }
     }
 

@@ -122,6 +122,7 @@ impl Tool for RunCommand {
                 .to_owned(),
             parameters,
             class: EffectClass::Write,
+            volatile: true,
         }
     }
 

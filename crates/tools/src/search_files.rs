@@ -76,6 +76,7 @@ impl Tool for SearchFiles {
                 "additionalProperties": false,
             }),
             class: EffectClass::Read,
+            volatile: false,
         }
     }
 

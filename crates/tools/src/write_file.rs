@@ -52,6 +52,7 @@ impl Tool for WriteFile {
                 "additionalProperties": false,
             }),
             class: EffectClass::Write,
+            volatile: false,
         }
     }
 

@@ -11,6 +11,7 @@ mod pace;
 mod runs;
 mod sides;
 mod streams;
+mod tools;
 mod world;
 mod writers;
 
@@ -25,6 +26,7 @@ fn main() -> Result<()> {
     match words.as_slice() {
         ["mock"] => mock::serve(),
         ["pace"] => pace::serve(),
+        ["mcp"] => tools::serve(),
         ["open", streams, url] => streams::resident(streams, url),
         ["resident", what, dir] => memory::resident(what, dir.as_ref()),
         chosen => measure(chosen),
@@ -34,7 +36,7 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 7] = [
+    let all: [(&str, Measure); 8] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),
@@ -42,6 +44,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("opening", opening::measure),
         ("letters", letters::measure),
         ("streams", streams::measure),
+        ("tools", tools::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));

@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod bad_input;
+mod calls;
 mod chat;
 mod emulated;
 mod login;

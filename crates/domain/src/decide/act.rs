@@ -48,6 +48,11 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             check_thread(draft, turn, &thread)?;
             draft.push(Some(&thread), Event::SettingsUpdated { by, settings });
         }
+        Act::SetPlan { thread, plan } => {
+            check_thread(draft, turn, &thread)?;
+            message::check_text(draft, &plan.to_string())?;
+            draft.push(Some(&thread), Event::PlanSet { by, plan });
+        }
         Act::SuggestPhase { thread, phase } => {
             check_thread(draft, turn, &thread)?;
             draft.push(Some(&thread), Event::PhaseSuggested { by, phase });

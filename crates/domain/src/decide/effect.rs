@@ -10,7 +10,7 @@ use super::{Draft, Start, budget, leave, message};
 use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
     AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Recorded, Refusal,
-    ReplyTo, Resolution, Ruling, Spent, TurnId, Verdict, Wanted,
+    ReplyTo, Resolution, Ruling, Source, Spent, Timestamp, ToolList, TurnId, Verdict, Wanted,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -109,8 +109,8 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
 
 fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Result<(), Refusal> {
     let (effect, leave) = match effect {
-        Effect::Model { model, request, reserve } => match budget::leave(draft, turn, reserve) {
-            Told::May(leave) => (Effect::Model { model, request, reserve }, leave),
+        Effect::Model { model, request, reserve, tools } => match budget::leave(draft, turn, reserve) {
+            Told::May(leave) => (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)) }, leave),
             Told::Ask(lacking) => (Effect::Grant { lacking }, None),
             Told::Later => return Err(Refusal::BudgetBusy),
         },
@@ -148,6 +148,7 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
 /// What becomes of a call: it is made, or a person is asked in its place, or it is refused.
 fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failure> {
     match std::mem::take(&mut call.ruling) {
+        Ruling::Stop(why) => Err(Failure::new("repeated_call", why)),
         Ruling::Deny(why) => Err(Failure::new("policy_denied", format!("{} may not be used here: {why}", call.tool))),
         Ruling::Ask(why) if !draft.spine.is_allowed(&call.tool, &turn.agent, &turn.task) => {
             let question = format!("May {} use {}? {why}", turn.agent, call.tool);
@@ -167,8 +168,30 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failur
             deadline: None,
             wanted: question.wanted,
         }),
-        ruling @ (Ruling::Allow | Ruling::Approved) => Ok(Effect::Tool(Call { ruling, ..call })),
+        Ruling::Approved => Ok(Effect::Tool(Call { ruling: Ruling::Approved, ..call })),
+        Ruling::Allow => {
+            let from = known(draft, turn, &call);
+            Ok(Effect::Tool(Call { from, ..call }))
+        }
     }
+}
+
+/// The result that answers a call without its being made (D20).
+fn known(draft: &Draft<'_>, turn: &Turn, call: &Call) -> Option<Source> {
+    let reuse_ms = draft.spine.limits.reuse_ms;
+    let key = call.key.filter(|_| reuse_ms > 0 && call.fresh.is_none() && call.class == EffectClass::Read)?;
+    let writes = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Tool(call), .. } if call.may_write());
+    if draft.events.iter().any(|recorded| writes(&recorded.event)) {
+        return None;
+    }
+    let after = Timestamp(draft.at.0.saturating_sub(reuse_ms));
+    draft.spine.known.find(&turn.task, key, after).cloned()
+}
+
+/// A list of tools, without the names that the log has.
+fn named(draft: &Draft<'_>, list: Arc<ToolList>) -> Arc<ToolList> {
+    let is_known = draft.spine.tool_lists.contains(&list.digest);
+    if is_known { Arc::new(ToolList { digest: list.digest, names: Vec::new() }) } else { list }
 }
 
 /// A turn tries its model again.
@@ -203,7 +226,7 @@ pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome, spent: 
 pub(super) fn doubt(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
     draft.turn(id.turn)?;
     match open(draft, id)? {
-        OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(EffectClass::Write), .. } => {
+        OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(EffectClass::Write), own: false, .. } => {
             push(draft, id, Event::EffectDoubted { id });
             Ok(())
         }

@@ -82,6 +82,9 @@ impl Turn {
         let thread = self.resolve(path).await?;
         task.meta.insert("subThreadPath".to_owned(), path.to_string().into());
         task.meta.insert("parentThreadPath".to_owned(), self.path().to_string().into());
+        if let Some(resource) = self.task.meta.get(Task::RESOURCE) {
+            task.meta.entry(Task::RESOURCE).or_insert_with(|| resource.clone());
+        }
         self.has_units = true;
         Ok(Effect::Unit { thread, behaviour, task })
     }
@@ -138,9 +141,19 @@ impl Turn {
             to: to.clone(),
             task_id: self.task.id.clone(),
             kind: LetterKind::Message,
-            payload: Payload { text: text.into(), meta: Map::new() },
+            payload: Payload { text: text.into(), meta: self.errand() },
             reply_to,
         }
+    }
+
+    /// What goes along with whatever belongs to the same request.
+    fn errand(&self) -> Map<String, Value> {
+        self.task
+            .meta
+            .iter()
+            .filter(|(key, _)| *key == Task::RESOURCE)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     }
 
     fn after(&self, duration: Duration) -> Timestamp {

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use polis_domain::{Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Ruling, ToolCall};
-use polis_ports::{CallContext, Caller, ModelRequest};
+use polis_domain::{
+    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Ruling, Source, ToolCall,
+};
+use polis_ports::{CallContext, Caller, ModelRequest, ToolSpec};
 use serde_json::Value;
 
 use super::host::{Asker, CallHost};
 use super::journal::Entry;
+use super::reuse::take_fresh;
 use super::{Turn, send};
 use crate::actor::Shared;
+use crate::offer::is_recallable;
 use crate::plant::{Plant, is_planted};
 
 impl Turn {
@@ -24,23 +28,12 @@ impl Turn {
     /// waits for those before it, so that after a crash no write is in doubt that was never begun.
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
         let tools = self.tools();
-        let class_of = |name: &str| tools.iter().find(|tool| &*tool.name == name).map(|tool| tool.class);
-        let toolbox = &self.seat.shared.ports.toolbox;
-        let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
-        let calls: Vec<_> = calls
-            .into_iter()
-            .map(|call| Call {
-                class: class_of(&call.name).unwrap_or_default(),
-                ruling: toolbox.ruling(&call.name, &call.arguments, &who),
-                call_id: call.id,
-                tool: call.name,
-                arguments: call.arguments,
-            })
-            .collect();
+        let spec_of = |name: &str| tools.iter().find(|tool| &*tool.name == name);
+        let calls: Vec<_> = calls.iter().map(|call| self.call_of(call, spec_of(&call.name))).collect();
         let mut results = Vec::new();
         let mut together = Vec::new();
         for call in calls {
-            if call.class == EffectClass::Write {
+            if call.class == EffectClass::Write || call.own {
                 results.extend(self.call_together(std::mem::take(&mut together)).await);
                 results.extend(self.call_together(vec![call]).await);
             } else {
@@ -51,9 +44,37 @@ impl Turn {
         results
     }
 
+    /// What a call comes to before it is made.
+    fn call_of(&self, call: &ToolCall, spec: Option<&ToolSpec>) -> Call {
+        let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
+        let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&call.name, &arguments));
+        let Shared { ports, cast, .. } = &*self.seat.shared;
+        let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
+        let ruling = ports.toolbox.ruling(&call.name, &arguments, &who);
+        let mut call = Call {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments,
+            class: spec.map(|spec| spec.class).unwrap_or_default(),
+            ruling: Ruling::Allow,
+            key,
+            fresh,
+            from: None,
+            volatile: spec.is_some_and(|spec| spec.volatile),
+            own: cast.find_tool(&call.name).is_some(),
+        };
+        call.ruling = self.rule_on_repeats(&call, ruling);
+        call
+    }
+
     async fn call_together(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
         if calls.is_empty() {
             return Vec::new();
+        }
+        if let [call] = &*calls
+            && call.own
+        {
+            return vec![Box::pin(self.call_own(call.clone())).await];
         }
         let early = self.plant_act(&calls).await;
         let mut entries = self.state(calls.iter().cloned().map(Effect::Tool).collect()).await;
@@ -65,10 +86,12 @@ impl Turn {
             worker
         };
         let mut doubtful = 0;
+        let mut recalled = Vec::new();
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate() {
             match next_step(entry) {
                 Next::Ask => {}
                 Next::Done => {}
+                Next::Recall(source) => recalled.push((place, source)),
                 Next::Perform => {
                     self.withdraw(entry).await;
                     running.push(begin(self.worker(entry.id, call)).done(place, early.clone()));
@@ -87,6 +110,11 @@ impl Turn {
         let asked: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].asks()).collect();
         for (place, entry) in entries.iter().enumerate().filter(|(place, _)| !asked.contains(place)) {
             results[place] = self.result(entry).map(result_of);
+        }
+        for (place, source) in recalled {
+            let result = self.recall(&source).await;
+            self.report(entries[place].id, Outcome::Result(result.clone()), None).await;
+            results[place] = Some(result);
         }
         while !running.is_empty() || doubtful > 0 {
             let (place, result) = tokio::select! {
@@ -119,6 +147,9 @@ impl Turn {
             self.report(entries[place].id, Outcome::Result(result.clone()), None).await;
             results[place] = Some(result);
         }
+        for (place, (entry, call)) in entries.iter().zip(&calls).enumerate().filter(|(place, _)| !asked.contains(place)) {
+            results[place] = results[place].take().map(|result| self.told(entry, call, result));
+        }
         for place in asked {
             results[place] = Some(self.call_if_agreed(&entries[place], calls[place].clone()).await);
         }
@@ -126,7 +157,7 @@ impl Turn {
     }
 
     /// Waits for a person's word about a call, and makes it as they said: with their arguments where they gave others.
-    async fn call_if_agreed(&mut self, entry: &Entry, mut call: Call) -> CallResult {
+    pub(super) async fn call_if_agreed(&mut self, entry: &Entry, mut call: Call) -> CallResult {
         match self.hear(std::slice::from_ref(entry)).await.pop() {
             // What the person says is the result; nothing is run.
             Some(Ok(Outcome::Verdict(verdict))) if entry.wants_words() => match verdict.answer {
@@ -138,6 +169,7 @@ impl Turn {
             Some(Ok(Outcome::Verdict(verdict))) if verdict.approved => {
                 call.arguments = verdict.arguments.unwrap_or(call.arguments);
                 call.ruling = Ruling::Approved;
+                call.key = call.key.and_then(|_| Call::key_of(&call.tool, &call.arguments));
                 let made = Box::pin(self.call_together(vec![call])).await.pop();
                 made.unwrap_or_else(|| refused("the call was not made"))
             }
@@ -175,6 +207,8 @@ impl Turn {
                 agent: self.seat.agent.clone(),
                 thread: self.seat.thread.clone(),
                 task: self.task.id.clone(),
+                path: self.path(),
+                resource: self.task.resource(),
                 artifacts: self.shelf(),
                 host: Some(host),
             },
@@ -197,6 +231,8 @@ enum Next {
     /// A person is asked first.
     Ask,
     Done,
+    /// An earlier result answers it.
+    Recall(Source),
     Perform,
     Again,
     Doubt,
@@ -205,21 +241,24 @@ enum Next {
 
 /// What the log says of the call counts, also where the tool's class has changed since.
 fn next_step(entry: &Entry) -> Next {
-    let class = match entry.stated() {
+    let (class, from) = match entry.stated() {
         Some((Effect::Approval { .. }, _)) => return Next::Ask,
-        Some((Effect::Tool(call), _)) => call.class,
-        _ => EffectClass::Write,
+        Some((Effect::Tool(call), _)) => (call.class, call.from.clone()),
+        _ => (EffectClass::Write, None),
     };
     match entry.last().map(|last| &last.event) {
         Some(Event::EffectEnded { .. } | Event::EffectRefused { .. }) | None => Next::Done,
         Some(Event::EffectCleared { .. }) => Next::Again,
         Some(Event::EffectDoubted { .. }) => Next::Await,
-        Some(_) if entry.fresh || class != EffectClass::Write => Next::Perform,
-        Some(_) => Next::Doubt,
+        Some(_) => match from {
+            Some(source) => Next::Recall(source),
+            None if entry.fresh || class != EffectClass::Write => Next::Perform,
+            None => Next::Doubt,
+        },
     }
 }
 
-fn result_of(result: Result<Outcome, polis_domain::Failure>) -> CallResult {
+pub(super) fn result_of(result: Result<Outcome, polis_domain::Failure>) -> CallResult {
     match result {
         Ok(Outcome::Result(result)) => result,
         Ok(_) => refused("the call has no result"),
@@ -227,7 +266,7 @@ fn result_of(result: Result<Outcome, polis_domain::Failure>) -> CallResult {
     }
 }
 
-fn refused(message: &str) -> CallResult {
+pub(super) fn refused(message: &str) -> CallResult {
     CallResult::failed(message)
 }
 

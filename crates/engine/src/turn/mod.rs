@@ -11,9 +11,12 @@ mod context;
 mod host;
 mod journal;
 mod model;
+mod own;
 mod phases;
+mod plan;
 mod respond;
 mod retry;
+mod reuse;
 mod sub_threads;
 mod threads;
 
@@ -22,8 +25,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Event, Failure, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Shown, Spent,
-    SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
+    AgentId, Command, Effect, EffectId, Event, Failure, Limits, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Shown,
+    Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -31,6 +34,7 @@ use tokio::sync::oneshot;
 use crate::actor::{Committed, Mail, Shared};
 use crate::bench::News;
 use crate::cast::{Post, Scope};
+use crate::offer::Offer;
 pub use context::Context;
 use journal::{Entry, Journal};
 pub use threads::BatchUpdate;
@@ -42,6 +46,7 @@ pub(crate) struct Seat {
     pub(crate) thread: ThreadId,
     pub(crate) role: Option<Arc<Role>>,
     pub(crate) seed: u64,
+    pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
     /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
     pub(crate) first: Option<Arc<Recorded>>,
@@ -84,6 +89,8 @@ pub struct Turn {
     /// What its model calls have cost so far.
     used: Usage,
     known: threads::Known,
+    /// What it has called so far.
+    repeats: reuse::Repeats,
 }
 
 /// Runs a turn to its end, or until it is dropped.
@@ -139,6 +146,7 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
         has_units: false,
         used: Usage::default(),
         known: threads::Known::default(),
+        repeats: reuse::Repeats::default(),
         seat,
     };
     let responded = post.run(&mut turn).await;
@@ -175,7 +183,12 @@ impl Turn {
 
     /// The tools that can be called.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
-        self.seat.shared.ports.toolbox.tools()
+        self.offer().tools
+    }
+
+    fn offer(&self) -> Offer {
+        let Shared { offers, ports, cast, .. } = &*self.seat.shared;
+        offers.now(&*ports.toolbox, cast)
     }
 
     /// The address of the turn's own thread.

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use polis_domain::{Command, Effect, EffectId, Failure, Leave, Level, Outcome, Reply, Spent, ThreadId, Timestamp, Usage};
+use polis_domain::{
+    Command, Effect, EffectId, Failure, Leave, Level, Outcome, Reply, Spent, ThreadId, Timestamp, ToolList, Usage,
+};
 use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, StreamedDelta, estimate_tokens};
 
 use super::Turn;
 use super::journal::Entry;
 use super::retry::Attempts;
 use crate::actor::Shared;
+use crate::offer::list;
 
 /// Tokens that a reply may have where a budget holds and the request does not say.
 const REPLY_TOKENS: u32 = 8_192;
@@ -21,6 +24,7 @@ const REPLY_TOKENS: u32 = 8_192;
 impl Turn {
     /// Asks a model and gives its whole reply. A reply that is in the log is never asked for again.
     pub async fn model(&mut self, mut request: ModelRequest) -> Result<Reply, Failure> {
+        self.circles()?;
         let models = self.models(&request);
         let reserve = self.reserve(&mut request, &models);
         // The society's own choice may change from run to run, and is not part of what is asked.
@@ -30,8 +34,9 @@ impl Turn {
         }
         request.asker = self.seat.agent.as_str().into();
         let digest = request.digest();
+        let tools = self.shown(&request);
         loop {
-            let effect = Effect::Model { model: request.model.clone(), request: digest, reserve };
+            let effect = Effect::Model { model: request.model.clone(), request: digest, reserve, tools: tools.clone() };
             let entries = self.state(vec![effect]).await;
             let Some(entry) = entries.first() else { return self.park_diverged(self.n, "model").await };
             if let Some((Effect::Grant { lacking }, _)) = entry.stated() {
@@ -71,6 +76,15 @@ impl Turn {
             _ if self.seat.shared.models.is_empty() => vec![Arc::default()],
             _ => self.seat.shared.models.clone(),
         }
+    }
+
+    /// What the log says of the tools in a request.
+    fn shown(&self, request: &ModelRequest) -> Option<Arc<ToolList>> {
+        if request.tools.is_empty() {
+            return None;
+        }
+        let offer = self.offer();
+        Some(if Arc::ptr_eq(&offer.tools, &request.tools) { offer.list } else { list(&request.tools) })
     }
 
     /// The most that a request can cost. What goes in is only guessed, so a quarter is added.

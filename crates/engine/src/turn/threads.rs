@@ -332,6 +332,7 @@ impl Turn {
             Act::AddMessage { thread, .. }
             | Act::UpdateMessage { thread, .. }
             | Act::UpdateSettings { thread, .. }
+            | Act::SetPlan { thread, .. }
             | Act::SuggestPhase { thread, .. }
             | Act::CompressContext { thread, .. }
             | Act::RestoreContext { thread }
@@ -362,6 +363,7 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
             index == at && patch == logged
         }
         (Act::UpdateSettings { settings, .. }, Event::SettingsUpdated { settings: logged, .. }) => settings == logged,
+        (Act::SetPlan { plan, .. }, Event::PlanSet { plan: logged, .. }) => plan == logged,
         (Act::SuggestPhase { phase, .. }, Event::PhaseSuggested { phase: logged, .. }) => phase == logged,
         (Act::CompressContext { from, summaries, .. }, Event::ContextCompressed { from: at, summaries: logged, .. }) => {
             from == at && summaries == logged

@@ -4,6 +4,7 @@
 mod agents;
 mod artifacts;
 mod bed;
+mod calls;
 mod leaving;
 mod models;
 mod person;

@@ -248,6 +248,7 @@ mod tests {
                 description: "Reads.".into(),
                 parameters: json!({ "type": "object" }),
                 class: polis_domain::EffectClass::Read,
+                volatile: false,
             }]),
             max_tokens: Some(9000),
             ..ModelRequest::default()

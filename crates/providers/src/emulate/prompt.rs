@@ -140,7 +140,13 @@ mod tests {
             },
             "required": ["path"],
         });
-        let tool = ToolSpec { name: "read".into(), description: "Reads.".to_owned(), parameters, class: EffectClass::Read };
+        let tool = ToolSpec {
+            name: "read".into(),
+            description: "Reads.".to_owned(),
+            parameters,
+            class: EffectClass::Read,
+            volatile: false,
+        };
         ModelRequest { system: "Be kind.".into(), messages, tools: Arc::new([tool]), ..ModelRequest::default() }
     }
 

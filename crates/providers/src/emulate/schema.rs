@@ -167,6 +167,7 @@ mod tests {
             description: String::new(),
             parameters,
             class: polis_domain::EffectClass::Read,
+            volatile: false,
         };
         let tools = [
             tool("now", json!({ "type": "object" })),

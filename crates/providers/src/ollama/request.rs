@@ -108,6 +108,7 @@ mod tests {
                 description: "Does.".into(),
                 parameters: schema.clone(),
                 class: EffectClass::Read,
+                volatile: false,
             }]),
             temperature: Some(0.5),
             max_tokens: Some(9),

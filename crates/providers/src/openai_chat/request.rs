@@ -269,6 +269,7 @@ mod tests {
                 description: "Reads.".into(),
                 parameters: parameters.clone(),
                 class: EffectClass::Read,
+                volatile: false,
             }]),
             temperature: Some(0.2),
             max_tokens: Some(9),

@@ -139,6 +139,7 @@ mod tests {
                 description: "Does.".into(),
                 parameters: json!({ "type": "object" }),
                 class: EffectClass::Read,
+                volatile: false,
             }]),
             temperature: Some(0.5),
             max_tokens: Some(9),

@@ -55,6 +55,7 @@ fn full() -> ModelRequest {
             description: "Looks.".into(),
             parameters: json!({ "type": "object", "properties": { "at": { "type": "integer" } } }),
             class: EffectClass::Read,
+            volatile: false,
         }]),
         temperature: Some(0.2),
         max_tokens: Some(99),

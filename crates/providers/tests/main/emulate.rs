@@ -13,7 +13,13 @@ use crate::script::{Part, Script, all, saying};
 
 fn with_tools() -> ModelRequest {
     let parameters = json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] });
-    let tool = ToolSpec { name: "read".into(), description: "Reads.".to_owned(), parameters, class: EffectClass::Read };
+    let tool = ToolSpec {
+        name: "read".into(),
+        description: "Reads.".to_owned(),
+        parameters,
+        class: EffectClass::Read,
+        volatile: false,
+    };
     ModelRequest { messages: vec![ChatMessage::user("read a")], tools: Arc::new([tool]), ..ModelRequest::default() }
 }
 

@@ -47,7 +47,13 @@ async fn models_without_tools_are_lent_ours_by_name() {
     let set = [("VLLM_BASE_URL", &*server.base_url), ("DASHSCOPE_BASE_URL", &*server.base_url)];
     let patterns = ["vllm/smollm2*".to_owned(), "vllm/gemma".to_owned(), "qwen/*".to_owned()];
     let models = open(Some("vllm/smollm2:135m"), &set).await.with_emulated_tools(&patterns).unwrap();
-    let tool = ToolSpec { name: "t".into(), description: String::new(), parameters: json!({}), class: EffectClass::Read };
+    let tool = ToolSpec {
+        name: "t".into(),
+        description: String::new(),
+        parameters: json!({}),
+        class: EffectClass::Read,
+        volatile: false,
+    };
     for (model, want) in [
         ("", "hi"),
         ("vllm/gemma", "hi"),

@@ -21,6 +21,7 @@ fn asking(text: &str, tools: &[&str]) -> ModelRequest {
         description: String::new(),
         parameters: json!({}),
         class: EffectClass::Read,
+        volatile: false,
     };
     let tools: Arc<[ToolSpec]> = tools.iter().map(spec).collect();
     ModelRequest { messages: vec![ChatMessage::user(text)], tools, ..ModelRequest::default() }

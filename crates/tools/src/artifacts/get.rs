@@ -43,6 +43,7 @@ impl Tool for GetArtifact {
                 "additionalProperties": false,
             }),
             class: EffectClass::Read,
+            volatile: false,
         }
     }
 

@@ -41,6 +41,7 @@ impl Tool for ListArtifacts {
                 "additionalProperties": false,
             }),
             class: EffectClass::Read,
+            volatile: true,
         }
     }
 

@@ -56,6 +56,7 @@ impl Tool for PutArtifact {
                 "additionalProperties": false,
             }),
             class: EffectClass::Idempotent,
+            volatile: false,
         }
     }
 

@@ -6,8 +6,8 @@ use polis_domain::CallResult;
 use polis_ports::CallContext;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, GetPromptRequest,
-    GetPromptRequestParams, InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId, RequestMetaObject,
-    ServerResult,
+    GetPromptRequestParams, InputResponses, JsonObject, ReadResourceRequest, ReadResourceRequestParams, RequestId,
+    RequestMetaObject, ServerResult,
 };
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
@@ -153,10 +153,13 @@ fn meta(context: &CallContext) -> RequestMetaObject {
     let told = json!({
         "idempotencyKey": context.idempotency_key(),
         "currentTaskId": context.task,
+        "currentResourceId": context.resource,
         "thread": context.thread,
+        "path": context.path,
         "agent": context.agent,
     });
-    told.as_object().cloned().unwrap_or_default().into()
+    let told = told.as_object().cloned().unwrap_or_default();
+    told.into_iter().filter(|(_, value)| !value.is_null()).collect::<JsonObject>().into()
 }
 
 pub(super) fn failed(error: ServiceError, timeout: Duration) -> Failed {

@@ -1,6 +1,6 @@
 //! What the operator says about a server. Values that may be secret are never shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,6 +26,8 @@ pub struct ServerSettings {
     pub effects: BTreeMap<String, EffectClass>,
     /// How we introduce ourselves when a person logs in there.
     pub oauth: OAuth,
+    /// The tools of which the operator says that the same call gives the same result until something is written.
+    pub pure: BTreeSet<String>,
 }
 
 /// How a server is reached. All texts may hold `${VARIABLE}` or `${VARIABLE:-otherwise}`.
@@ -58,7 +60,7 @@ impl ServerSettings {
     /// A server that is used, not trusted, with the usual time-out.
     pub fn new(name: impl Into<String>, reach: Reach) -> Self {
         let (name, timeout, effects) = (name.into(), Self::TIMEOUT, BTreeMap::new());
-        Self { name, reach, enabled: true, trusted: false, timeout, effects, oauth: OAuth::default() }
+        Self { name, reach, enabled: true, trusted: false, timeout, effects, oauth: OAuth::default(), pure: BTreeSet::new() }
     }
 }
 

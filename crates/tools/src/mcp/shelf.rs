@@ -54,6 +54,7 @@ pub(super) fn lent(settings: &ServerSettings, can: &ServerCapabilities, own: &[F
             description: format!("{about} (server `{}`)", settings.name),
             parameters: json!({ "type": "object", "properties": properties, "required": required }),
             class: settings.effects.get(&name).copied().unwrap_or(EffectClass::Read),
+            volatile: true,
         };
         Found { name, spec, does }
     };

@@ -79,7 +79,8 @@ fn one(settings: &ServerSettings, entry: Value) -> Result<Found, String> {
     let class = class_of(settings, &name, &annotations);
     let mut description = told.description.or(told.title).unwrap_or_default();
     description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
-    let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class };
+    let volatile = !settings.pure.contains(&name);
+    let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class, volatile };
     Ok(Found { name, spec, does: Does::Call })
 }
 
@@ -145,6 +146,14 @@ mod tests {
         let classes = |trusted| listed(trusted, tools.clone()).into_iter().map(|(_, class)| class).collect::<Vec<_>>();
         assert_eq!(classes(false), [Write, Write, Write, Write, Write, Read, Write]);
         assert_eq!(classes(true), [Write, Read, Idempotent, Write, Write, Read, Write]);
+    }
+
+    #[test]
+    fn only_what_the_operator_calls_pure_is_answered_from_memory() {
+        let settings = ServerSettings { pure: ["sure".to_owned()].into(), ..settings(true) };
+        let tool = |name: &str| json!({ "name": name, "inputSchema": {}, "annotations": { "readOnlyHint": true } });
+        let tools = found(&settings, vec![tool("sure"), tool("other")]);
+        assert_eq!(tools.iter().map(|tool| tool.spec.volatile).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId};
+use polis_domain::{
+    AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, SubThreadPath, TaskId, ThreadId, Timestamp, TurnId,
+};
 use polis_ports::{CallContext, Clock, Shelf, Tool, ToolError, ToolSpec, Toolbox};
 use polis_tools::{DuplicateTool, Workbench, Workspace, built_ins};
 use serde_json::{Value, json};
@@ -50,6 +52,8 @@ pub(crate) fn context() -> CallContext {
         thread: ThreadId::from("root"),
         task: TaskId::from("task"),
         artifacts: Shelf::none(),
+        path: SubThreadPath::create(2),
+        resource: Some("doc-7".into()),
     }
 }
 
@@ -162,7 +166,13 @@ struct Twin;
 #[async_trait]
 impl Tool for Twin {
     fn spec(&self) -> ToolSpec {
-        ToolSpec { name: "twin".into(), description: String::new(), parameters: json!({}), class: EffectClass::Write }
+        ToolSpec {
+            name: "twin".into(),
+            description: String::new(),
+            parameters: json!({}),
+            class: EffectClass::Write,
+            volatile: false,
+        }
     }
 
     async fn call(&self, _: &str, _: &CallContext) -> Result<CallResult, ToolError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::EffectClass;
-use polis_ports::{ServerState, ToolError, Toolbox};
+use polis_ports::{CallContext, ServerState, ToolError, Toolbox};
 use polis_tools::mcp::{JoinedTools, McpError, McpOptions, ServerSettings};
 use serde_json::{Value, json};
 
@@ -33,6 +33,10 @@ async fn a_call_carries_its_arguments_and_on_whose_behalf_it_is_made() {
     let meta: Value = serde_json::from_str(&good(&servers, "good__meta", json!({})).await).unwrap();
     assert_eq!(meta["idempotencyKey"], json!(context().idempotency_key()));
     assert_eq!((&meta["currentTaskId"], &meta["thread"]), (&json!("task"), &json!("root")));
+    assert_eq!((&meta["currentResourceId"], &meta["path"]), (&json!("doc-7"), &json!("messages[2].meta._thread")));
+    let nothing = CallContext { resource: None, ..context() };
+    let meta = servers.call("good__meta", "{}", &nothing).await.unwrap().content;
+    assert!(!meta.contains("currentResourceId"), "{meta}");
     assert_eq!(servers.call("good__echo", "", &context()).await.unwrap().content.as_ref(), "{}");
     for arguments in ["[1]", "{", "7", "\"x\""] {
         let refused = servers.call("good__echo", arguments, &context()).await.unwrap_err();

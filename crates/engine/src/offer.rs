@@ -1,0 +1,76 @@
+//! What agents are shown of their tools: those of the toolbox and those that turns do themselves, as one list. It is put
+//! together anew only when the toolbox has changed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polis_domain::{Digest, EffectClass, ToolList};
+use polis_ports::{ToolSpec, Toolbox};
+use serde_json::{Value, json};
+
+use crate::Cast;
+
+/// The argument by which a model says why an earlier result will not do. No tool ever gets it: what is taken out of a call
+/// must not depend on whether a server is there just now.
+pub(crate) const FRESH: &str = "_fresh";
+
+/// The list as it was last put together.
+#[derive(Default)]
+pub(crate) struct Offers(Mutex<Option<Offer>>);
+
+/// A list, and what it was made of.
+#[derive(Clone)]
+pub(crate) struct Offer {
+    toolbox: Arc<[ToolSpec]>,
+    /// What agents are shown.
+    pub(crate) tools: Arc<[ToolSpec]>,
+    /// What the log says of it.
+    pub(crate) list: Arc<ToolList>,
+}
+
+impl Offers {
+    pub(crate) fn now(&self, toolbox: &dyn Toolbox, cast: &Cast) -> Offer {
+        let toolbox = toolbox.tools();
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some(offer) if Arc::ptr_eq(&offer.toolbox, &toolbox) => offer.clone(),
+            _ => last.insert(Offer::of(toolbox, cast)).clone(),
+        }
+    }
+}
+
+impl Offer {
+    fn of(toolbox: Arc<[ToolSpec]>, cast: &Cast) -> Self {
+        let own = cast.tools();
+        let others = toolbox.iter().filter(|tool| own.iter().all(|own| own.name != tool.name)).map(with_fresh);
+        let tools: Arc<[ToolSpec]> = others.chain(own.iter().cloned()).collect();
+        let list = list(&tools);
+        Self { toolbox, tools, list }
+    }
+}
+
+/// What the log says of a list of tools.
+pub(crate) fn list(tools: &[ToolSpec]) -> Arc<ToolList> {
+    let written: Vec<String> = tools
+        .iter()
+        .map(|tool| format!("{}\n{}\n{}\n{:?} {}", tool.name, tool.description, tool.parameters, tool.class, tool.volatile))
+        .collect();
+    let digest = Digest::of(written.iter().map(String::as_str));
+    Arc::new(ToolList { digest, names: tools.iter().map(|tool| tool.name.clone()).collect() })
+}
+
+/// Whether an earlier result may answer a call of this tool.
+pub(crate) fn is_recallable(tool: &ToolSpec) -> bool {
+    tool.class == EffectClass::Read && !tool.volatile
+}
+
+const WHY: &str = "Why an earlier result of this same call will not do; leave it out otherwise";
+
+fn with_fresh(tool: &ToolSpec) -> ToolSpec {
+    let mut tool = tool.clone();
+    if is_recallable(&tool)
+        && let Some(Value::Object(properties)) = tool.parameters.get_mut("properties")
+    {
+        properties.insert(FRESH.to_owned(), json!({ "type": "string", "description": WHY }));
+    }
+    tool
+}
