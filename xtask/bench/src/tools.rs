@@ -111,6 +111,8 @@ async fn mcp() -> Result<f64> {
         task: "task".into(),
         path: SubThreadPath::main(),
         resource: None,
+        artifacts: polis_ports::Shelf::none(),
+        host: None,
     };
     let mut took = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
