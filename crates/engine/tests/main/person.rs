@@ -30,6 +30,7 @@ impl Toolbox for Asking {
             description: name.to_owned(),
             parameters: json!({ "type": "object" }),
             class,
+            volatile: false,
         };
         let (read, write) = (EffectClass::Read, EffectClass::Write);
         [("poll", read), ("poll_once", write), ("sample", write), ("sample_and_go", write), ("ask_person", read)]
