@@ -30,7 +30,7 @@ pub use effect::{
 pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement};
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,
-    mix, unique,
+    mix, unique, unique_id,
 };
 pub use org::Role;
 pub use outstanding::{Owed, outstanding};
