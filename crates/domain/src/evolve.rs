@@ -265,10 +265,10 @@ impl Spine {
 
     /// Books what an open model call has cost.
     fn spend(&mut self, id: EffectId, spent: Spent) {
-        let Some(OpenKind::Model(reserved)) = self.open_effect(id).map(|open| &open.kind) else { return };
-        let scopes = reserved.scopes.clone();
-        for scope in scopes {
-            let account = self.ledger.entry(scope).or_default();
+        let open = self.turns.get(&id.turn).and_then(|turn| turn.open.iter().find(|open| open.n == id.n));
+        let Some(OpenKind::Model(reserved)) = open.map(|open| &open.kind) else { return };
+        for scope in &reserved.scopes {
+            let account = self.ledger.entry(scope.clone()).or_default();
             account.spent = account.spent.plus(spent);
         }
     }

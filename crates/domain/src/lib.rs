@@ -38,7 +38,7 @@ pub use effect::{
 pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement, Shown};
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,
-    mix, unique,
+    mix, unique, unique_id,
 };
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
 pub use org::Role;

@@ -29,7 +29,7 @@ pub struct Spine {
     /// What may be spent.
     pub budgets: Arc<Budgets>,
     /// What was spent, of everybody who spent anything; of requests, while they are not answered.
-    pub ledger: BTreeMap<Scope, Account>,
+    pub ledger: FxHashMap<Scope, Account>,
     /// The tools that need not be asked about any more.
     pub allowed: Vec<Allowed>,
     /// The results that may answer identical calls.

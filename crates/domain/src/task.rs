@@ -1,6 +1,6 @@
 //! What an agent is asked (Task), what it gives back (Response), and the envelope between them (Letter).
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -38,6 +38,9 @@ pub enum TaskType {
     Action,
 }
 
+/// The name of whatever is stated in words, kept once.
+static MESSAGE: LazyLock<Arc<str>> = LazyLock::new(|| "message".into());
+
 impl Task {
     /// The key of the meta that names what the request is about.
     pub const RESOURCE: &str = "currentResourceId";
@@ -46,7 +49,7 @@ impl Task {
     pub fn message(id: TaskId, text: impl Into<Arc<str>>) -> Self {
         Self {
             id,
-            name: "message".into(),
+            name: MESSAGE.clone(),
             kind: TaskType::Message,
             message: text.into(),
             meta: Map::new(),

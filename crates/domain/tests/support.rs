@@ -34,6 +34,7 @@ impl Society {
         let decided = decide(&self.spine, command.clone(), at);
         assert_eq!(decided, decide(&self.spine, command.clone(), at), "to decide twice is to decide the same");
         let events = decided.inspect_err(|refusal| assert_code(refusal.code()))?;
+        let events: Vec<Recorded> = events.into_iter().map(Arc::unwrap_or_clone).collect();
         let before = Before::of(&self.spine);
         for recorded in &events {
             let owed = self.past.owed(&self.spine);

@@ -240,7 +240,6 @@ impl Actor {
         let is_aside = matches!(command, Command::Inquire { .. } | Command::Answer { .. });
         let committed = match decide(&self.spine, command, at) {
             Ok(recorded) => {
-                let recorded: Vec<_> = recorded.into_iter().map(Arc::new).collect();
                 for event in &recorded {
                     self.spine.evolve(event);
                     if let Event::EffectEnded { id, .. } | Event::EffectCleared { id } = &event.event

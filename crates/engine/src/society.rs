@@ -7,7 +7,7 @@ use std::time::Duration;
 use polis_domain::{
     AgentId, Answer, Behaviour, Budgets, Children, Command, EffectId, Event, Failure, InquiryId, Letter, LetterKind, Limits,
     MessageId, Org, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath,
-    Target, TaskId, Thread, ThreadId, Verdict, mix, place, unique,
+    Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
 use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
@@ -310,10 +310,10 @@ impl Society {
         meta: Map<String, Value>,
     ) -> Result<Sent, Rejected> {
         let letter = Letter {
-            id: format!("msg_{}", self.draw()).into(),
+            id: self.draw(|seed, at, draw| unique_id("msg", seed, at, draw)).into(),
             from: AgentId::user(),
             to,
-            task_id: task.unwrap_or_else(|| self.draw().into()),
+            task_id: task.unwrap_or_else(|| self.draw(unique).into()),
             kind: LetterKind::Message,
             payload: Payload { text: text.into(), meta },
             reply_to: ReplyTo::User,
@@ -463,8 +463,9 @@ impl Society {
         answer.await.map_err(|_| Rejected::Stopping)?
     }
 
-    fn draw(&self) -> String {
-        unique(self.handle.entropy, self.ports().clock.now(), self.handle.draws.fetch_add(1, Ordering::Relaxed))
+    /// Draws the next id of what comes from outside.
+    fn draw(&self, id: impl FnOnce(u64, Timestamp, u64) -> String) -> String {
+        id(self.handle.entropy, self.ports().clock.now(), self.handle.draws.fetch_add(1, Ordering::Relaxed))
     }
 }
 

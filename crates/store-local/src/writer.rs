@@ -4,7 +4,6 @@
 //! is, the connection and everything remembered about it are dropped, and before anything else is written the question is
 //! settled: what can still be read of the WAL is copied into the database and synced, and the WAL begins anew.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use polis_domain::{EVENT_VERSION, Seq, SocietyId, ThreadId};
 use polis_ports::LogError;
-use rusqlite::{Connection, params};
+use rusqlite::{CachedStatement, Connection, params};
+use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::error::{again, from_sqlite};
@@ -112,19 +112,22 @@ impl Writer {
         }
         let store = self.settled_store()?;
         store.begin()?;
+        let mut statements = Statements::prepare(&store.connection).map_err(from_sqlite)?;
         let mut outcomes = Vec::with_capacity(works.len());
         let mut last = None;
         for work in works {
             outcomes.push(match work {
-                Work::Append { society, expected, batch } => match store.append(society, *expected, batch)? {
-                    Appended::At(named) => {
-                        last = named.or(last);
-                        Ok(())
+                Work::Append { society, expected, batch } => {
+                    match store.known.append(&mut statements, society, *expected, batch)? {
+                        Appended::At(named) => {
+                            last = named.or(last);
+                            Ok(())
+                        }
+                        Appended::Stale(actual) => {
+                            Err(LogError::Conflict { society: society.clone(), expected: *expected, actual })
+                        }
                     }
-                    Appended::Stale(actual) => {
-                        Err(LogError::Conflict { society: society.clone(), expected: *expected, actual })
-                    }
-                },
+                }
                 Work::SaveSnapshot { society, ticket } => {
                     ticket.save(&store.connection, society)?;
                     Ok(())
@@ -132,6 +135,7 @@ impl Writer {
                 Work::Settle => Ok(()),
             });
         }
+        drop(statements);
         store.execute("COMMIT")?;
         if let Some(last) = last {
             self.witness.committed(last);
@@ -217,15 +221,27 @@ enum Appended {
 /// The connection and what is remembered about the tables.
 struct Store {
     connection: Connection,
-    societies: HashMap<SocietyId, Society>,
-    threads_kept: usize,
+    known: Known,
     wal_bytes: Arc<AtomicU64>,
+}
+
+#[derive(Default)]
+struct Known {
+    societies: FxHashMap<SocietyId, Society>,
+    threads_kept: usize,
 }
 
 struct Society {
     key: i64,
     head: Seq,
-    threads: HashMap<ThreadId, i64>,
+    threads: FxHashMap<ThreadId, i64>,
+}
+
+/// What nearly every row of a group needs, looked up once for the group.
+struct Statements<'store> {
+    connection: &'store Connection,
+    add_event: CachedStatement<'store>,
+    add_thread: CachedStatement<'store>,
 }
 
 impl Store {
@@ -238,13 +254,12 @@ impl Store {
             Ok(())
         };
         connection.wal_hook(Some(count)).map_err(from_sqlite)?;
-        Ok(Self { connection, societies: HashMap::new(), threads_kept: 0, wal_bytes })
+        Ok(Self { connection, known: Known::default(), wal_bytes })
     }
 
     fn begin(&mut self) -> Result<(), LogError> {
-        if self.societies.len() > KEPT || self.threads_kept > KEPT {
-            self.societies.clear();
-            self.threads_kept = 0;
+        if self.known.societies.len() > KEPT || self.known.threads_kept > KEPT {
+            self.known = Known::default();
         }
         self.execute("BEGIN IMMEDIATE")
     }
@@ -253,17 +268,25 @@ impl Store {
         let run = || self.connection.prepare_cached(sql)?.execute([]);
         run().map(|_| ()).map_err(from_sqlite)
     }
+}
 
-    fn append(&mut self, name: &SocietyId, expected: Seq, batch: &Batch) -> Result<Appended, LogError> {
+impl Known {
+    fn append(
+        &mut self,
+        statements: &mut Statements<'_>,
+        name: &SocietyId,
+        expected: Seq,
+        batch: &Batch,
+    ) -> Result<Appended, LogError> {
         if !self.societies.contains_key(name) {
-            match known(&self.connection, name)? {
+            match known(statements.connection, name)? {
                 Some(society) => {
                     self.societies.insert(name.clone(), society);
                 }
                 None if expected != Seq(0) => return Ok(Appended::Stale(Seq(0))),
                 None if batch.rows.is_empty() => return Ok(Appended::At(None)),
                 None => {
-                    let society = found(&self.connection, name)?;
+                    let society = found(statements.connection, name)?;
                     self.societies.insert(name.clone(), society);
                 }
             }
@@ -278,10 +301,10 @@ impl Store {
             society.head = society.head.next();
             let id = row::id(society.key, society.head);
             let thread = match &row.thread {
-                Some(thread) => Some(society.thread(&self.connection, thread)?),
+                Some(thread) => Some(society.thread(statements, thread)?),
                 None => None,
             };
-            insert(&self.connection, id, thread, row, &batch.bodies)?;
+            statements.add_event(id, thread, row, &batch.bodies).map_err(from_sqlite)?;
             last = Some(Named { id, crc: row.crc });
         }
         self.threads_kept += society.threads.len() - kept_before;
@@ -290,29 +313,48 @@ impl Store {
 }
 
 impl Society {
-    fn thread(&mut self, connection: &Connection, name: &ThreadId) -> Result<i64, LogError> {
+    fn thread(&mut self, statements: &mut Statements<'_>, name: &ThreadId) -> Result<i64, LogError> {
         if let Some(key) = self.threads.get(name) {
             return Ok(*key);
         }
-        let key = match thread_key(connection, self.key, name)? {
+        // Most threads that are not remembered are new, so they are not looked for first.
+        let key = match statements.add_thread(self.key, name).map_err(from_sqlite)? {
             Some(key) => key,
-            None => {
-                let add = || {
-                    connection
-                        .prepare_cached("INSERT INTO threads (society, name) VALUES (?1, ?2)")?
-                        .insert(params![self.key, name.as_str()])
-                };
-                add().map_err(from_sqlite)?
-            }
+            None => thread_key(statements.connection, self.key, name)?
+                .ok_or_else(|| LogError::Damaged(format!("thread `{name}` is there, but it cannot be found")))?,
         };
         self.threads.insert(name.clone(), key);
         Ok(key)
     }
 }
 
+impl<'store> Statements<'store> {
+    fn prepare(connection: &'store Connection) -> rusqlite::Result<Self> {
+        let add_event = "INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let add_thread = "INSERT INTO threads (society, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        Ok(Self {
+            connection,
+            add_event: connection.prepare_cached(add_event)?,
+            add_thread: connection.prepare_cached(add_thread)?,
+        })
+    }
+
+    fn add_event(&mut self, id: i64, thread: Option<i64>, row: &NewRow, bodies: &[u8]) -> rusqlite::Result<()> {
+        let body = &bodies[row.body.clone()];
+        self.add_event.execute(params![id, row.at.0 as i64, thread, EVENT_VERSION, row.crc, body])?;
+        Ok(())
+    }
+
+    /// The number of a new thread; none if there is one with this name.
+    fn add_thread(&mut self, society: i64, name: &ThreadId) -> rusqlite::Result<Option<i64>> {
+        let added = self.add_thread.execute(params![society, name.as_str()])?;
+        Ok((added > 0).then(|| self.connection.last_insert_rowid()))
+    }
+}
+
 fn known(connection: &Connection, name: &SocietyId) -> Result<Option<Society>, LogError> {
     let Some(key) = society_key(connection, name)? else { return Ok(None) };
-    Ok(Some(Society { key, head: last_seq(connection, key)?, threads: HashMap::new() }))
+    Ok(Some(Society { key, head: last_seq(connection, key)?, threads: FxHashMap::default() }))
 }
 
 fn found(connection: &Connection, name: &SocietyId) -> Result<Society, LogError> {
@@ -321,14 +363,5 @@ fn found(connection: &Connection, name: &SocietyId) -> Result<Society, LogError>
     if key > row::LAST_SOCIETY {
         return Err(LogError::Failed("this data directory holds as many societies as it can".into()));
     }
-    Ok(Society { key, head: Seq(0), threads: HashMap::new() })
-}
-
-fn insert(connection: &Connection, id: i64, thread: Option<i64>, row: &NewRow, bodies: &[u8]) -> Result<(), LogError> {
-    let add = || {
-        connection
-            .prepare_cached("INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-            .execute(params![id, row.at.0 as i64, thread, EVENT_VERSION, row.crc, &bodies[row.body.clone()]])
-    };
-    add().map(|_| ()).map_err(from_sqlite)
+    Ok(Society { key, head: Seq(0), threads: FxHashMap::default() })
 }

@@ -1,23 +1,23 @@
 //! The log in memory: typed events, no serialisation, nothing survives.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use rustc_hash::FxHashMap;
 
 /// Keeps the events of many societies until it is dropped.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
-    societies: Mutex<HashMap<SocietyId, Society>>,
+    societies: Mutex<FxHashMap<SocietyId, Society>>,
 }
 
 #[derive(Debug, Default)]
 struct Society {
     events: Vec<Arc<Recorded>>,
     /// The places of each thread's events.
-    threads: HashMap<ThreadId, Vec<Seq>>,
+    threads: FxHashMap<ThreadId, Vec<Seq>>,
     snapshot: Option<Snapshot>,
 }
 
@@ -32,7 +32,7 @@ impl MemoryLog {
         self.lock().get(society).map(|society| society.events.clone()).unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SocietyId, Society>> {
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<SocietyId, Society>> {
         self.societies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

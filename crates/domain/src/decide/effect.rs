@@ -9,8 +9,8 @@ use super::budget::Told;
 use super::{Draft, Start, budget, leave, message};
 use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
-    AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Recorded, Refusal,
-    ReplyTo, Resolution, Ruling, Source, Spent, Timestamp, ToolList, TurnId, Verdict, Wanted,
+    AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo,
+    Resolution, Ruling, Source, Spent, Timestamp, ToolList, TurnId, Verdict, Wanted,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -310,8 +310,8 @@ pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal>
 
 /// Answers a wait for a turn that ended. One that no longer waits is not disturbed (D29).
 pub(super) fn answer(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
-    let stated = |recorded: &Recorded| matches!(recorded.event, Event::EffectStarted { id: other, .. } if other == id);
-    let is_open = draft.spine.open_effect(id).is_some() || draft.events.iter().any(stated);
+    let stated = |event: &Event| matches!(event, Event::EffectStarted { id: other, .. } if *other == id);
+    let is_open = draft.spine.open_effect(id).is_some() || draft.events.iter().any(|recorded| stated(&recorded.event));
     if is_open && !draft.settles(id.turn) {
         conclude(draft, id, outcome);
     }

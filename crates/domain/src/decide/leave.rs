@@ -128,7 +128,7 @@ pub(super) fn go_if_done(draft: &mut Draft<'_>, agent: &AgentId) {
 
 /// Whether an agent has nothing to do once this wish has happened.
 fn is_idle(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
-    agent.turn.is_none_or(|turn| draft.settles(turn)) && !draft.taken.contains(id)
+    agent.turn.is_none_or(|turn| draft.settles(turn)) && !draft.starts(id)
 }
 
 /// Lets an agent and everybody below it go with their work undone; whoever waits for it is told.

@@ -88,7 +88,7 @@ pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, ki
         payload.meta.insert("usage".to_owned(), usage);
     }
     let letter = Letter {
-        id: format!("msg_{}", crate::unique(draft.spine.seed, draft.at, draw)).into(),
+        id: crate::unique_id("msg", draft.spine.seed, draft.at, draw).into(),
         from: from.clone(),
         to: AgentId::user(),
         task_id: task.clone(),

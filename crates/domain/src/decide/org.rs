@@ -30,8 +30,7 @@ pub(super) fn import(draft: &mut Draft<'_>, org: &Org) -> Result<(), Refusal> {
 
 pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<EffectId>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
-    let made_now =
-        |recorded: &crate::Recorded| matches!(&recorded.event, Event::RoleCreated { role: other, .. } if other.id == role.id);
+    let made_now = |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: other, .. } if other.id == role.id);
     if draft.spine.roles.contains_key(&role.id) || draft.events.iter().any(made_now) {
         return Err(Refusal::NameTaken(role.id.to_string()));
     }
@@ -52,13 +51,12 @@ pub(super) fn spawn(
         return Err(Refusal::NameTaken(agent.to_string()));
     }
     let role_made_now =
-        |recorded: &crate::Recorded| matches!(&recorded.event, Event::RoleCreated { role: made, .. } if made.id == role);
+        |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: made, .. } if made.id == role);
     if !draft.spine.roles.contains_key(&role) && !draft.events.iter().any(role_made_now) {
         return Err(Refusal::UnknownRole(role));
     }
-    let made_now =
-        |recorded: &crate::Recorded| matches!(&recorded.event, Event::AgentSpawned { agent: made, .. } if *made == parent);
-    if !draft.events.iter().any(made_now) {
+    let makes = |event: &Event| matches!(event, Event::AgentSpawned { agent: made, .. } if *made == parent);
+    if !draft.events.iter().any(|recorded| makes(&recorded.event)) {
         leave::known(draft, &parent)?;
     }
     if by.is_some() {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use polis_domain::{
     AgentId, Command, Effect, EffectId, Event, Failure, Limits, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Shown,
-    Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
+    Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -208,7 +208,7 @@ impl Turn {
     pub fn new_id(&mut self, prefix: &str) -> String {
         let seed = mix(self.seat.seed ^ self.seat.id.0.0);
         self.draws += 1;
-        format!("{prefix}_{}", unique(seed, self.now(), self.draws))
+        unique_id(prefix, seed, self.now(), self.draws)
     }
 
     /// Whether the turn has suggested a phase for its own thread.

@@ -117,8 +117,9 @@ impl Turn {
         if leave.is_some() {
             request.max_tokens.get_or_insert(REPLY_TOKENS);
         }
-        let (system, seen) = (request.system.clone(), request.estimate().input_tokens);
-        let port = self.seat.shared.ports.model.clone();
+        let (system, port) = (request.system.clone(), self.seat.shared.ports.model.clone());
+        let is_bounded = models.iter().any(|model| port.window(model).is_some());
+        let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
         if let Some(until) = entry.rests_until() {
             self.seat.shared.ports.clock.sleep_until(until).await;
@@ -128,7 +129,7 @@ impl Turn {
             let window = port.window(&request.model);
             request.system = told(&system, leave.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
             let began = self.seat.shared.ports.clock.now();
-            let (tried, usage) = self.attempt(entry.id, request.clone(), leave.as_ref()).await;
+            let (tried, usage) = self.attempt(entry.id, &request, leave.as_ref()).await;
             let took = self.seat.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
                 Ok(reply) => {
@@ -157,7 +158,7 @@ impl Turn {
     }
 
     /// Asks once, and no longer than it may take; gives what it cost as well, also where nothing came of it.
-    async fn attempt(&self, id: EffectId, request: ModelRequest, leave: Option<&Leave>) -> (Result<Reply, ModelError>, Usage) {
+    async fn attempt(&self, id: EffectId, request: &ModelRequest, leave: Option<&Leave>) -> (Result<Reply, ModelError>, Usage) {
         let mut telling =
             Telling { shared: &self.seat.shared, id, thread: &self.seat.thread, used: Usage::default(), over: false };
         let clock = &self.seat.shared.ports.clock;
@@ -174,7 +175,7 @@ impl Turn {
         };
         telling.over = true;
         match &mut reply {
-            Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request, reply),
+            Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request.clone(), reply),
             Ok(_) => {}
             Err(error) => telling.tell(|| Delta::Error(Failure::new(error.code(), error.to_string()))),
         }

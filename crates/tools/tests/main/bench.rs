@@ -103,7 +103,7 @@ async fn the_built_in_tools_are_told_with_their_class_and_a_schema() {
     let bench = bench();
     let told: Vec<_> = bench.workbench.tools().iter().map(|spec| (spec.name.to_string(), spec.class)).collect();
     let files = ["read_file", "write_file", "edit_file", "list_files", "search_files"];
-    let names = files.into_iter().chain(["now", "put_artifact", "get_artifact", "list_artifacts"]);
+    let names = files.into_iter().chain(["now", "put_artifact", "get_artifact", "list_artifacts", "ask_person"]);
     let want: Vec<_> = names
         .map(|name| match name {
             "write_file" | "edit_file" => (name.to_owned(), EffectClass::Write),
