@@ -3,6 +3,7 @@
 mod conversation;
 mod converse;
 mod plan;
+pub mod society;
 pub mod workflow;
 
 pub use conversation::{ContextLimits, Fullness};

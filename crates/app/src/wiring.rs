@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use polis_agents::society::with_society_tools;
 use polis_agents::{Converse, PlanTool};
 use polis_domain::{AgentId, Role, SocietyId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
@@ -217,19 +218,13 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 }
 
 pub(crate) fn cast() -> Cast {
-    Cast::new().with(CONVERSE, Converse::default()).with_tool(PlanTool)
+    with_society_tools(Cast::new().with(CONVERSE, Converse::default()).with_tool(PlanTool), CONVERSE)
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {
     let entropy = getrandom::u64()
         .map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))?;
-    let root = Role {
-        id: AgentId::ROOT.into(),
-        name: "Root".into(),
-        prompt: ROOT_PROMPT.trim().into(),
-        behaviour: CONVERSE.into(),
-        models: Vec::new(),
-    };
+    let root = Role { name: "Root".into(), prompt: ROOT_PROMPT.trim().into(), ..Role::new(AgentId::ROOT, CONVERSE) };
     // One alone is the port's own choice, and nothing that a request needs to say.
     let several = Some(&config.models).filter(|models| models.len() > 1);
     let models = several.into_iter().flatten().map(|model| model.as_str().into()).collect();

@@ -6,6 +6,7 @@ mod artifacts;
 mod asks;
 mod budgets;
 mod cancels;
+mod chains;
 mod effects;
 mod follow_ups;
 mod inquiries;

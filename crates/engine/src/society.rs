@@ -317,6 +317,7 @@ impl Society {
             kind: LetterKind::Message,
             payload: Payload { text: text.into(), meta },
             reply_to: ReplyTo::User,
+            hops: 0,
         };
         let (message_id, task_id) = (letter.id.clone(), letter.task_id.clone());
         let events = self.wish(Command::Send { letter: Arc::new(letter) }).await?;
@@ -326,6 +327,11 @@ impl Society {
     /// Makes a role.
     pub async fn create_role(&self, role: Role) -> Result<(), Rejected> {
         self.wish(Command::CreateRole { role: Arc::new(role) }).await.map(drop)
+    }
+
+    /// Puts another role in the place of one of the same name. Turns under way go on with what it was.
+    pub async fn change_role(&self, role: Role) -> Result<(), Rejected> {
+        self.wish(Command::ChangeRole { role: Arc::new(role) }).await.map(drop)
     }
 
     /// Makes an agent below another.
