@@ -6,7 +6,8 @@ use polis_domain::{AgentId, Artifact, CallResult, Failure, Finish, Reply, Respon
 use polis_engine::{Agent, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 
-use crate::conversation::{ContextLimits, Conversation, conversation};
+use crate::conversation::{ContextLimits, Conversation, compress, conversation};
+use crate::workflow::Language;
 
 /// The tool after which the conversation is shown anew.
 const COMPRESS: &str = "compress_context";
@@ -30,6 +31,9 @@ impl Agent for Converse {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let limits = turn.role().map(|role| role.limits).unwrap_or_default();
         let (context, rounds) = (self.context.within(&limits), limits.rounds.unwrap_or(self.max_rounds));
+        if turn.task().wants_compression() {
+            return compress_now(turn, &context).await;
+        }
         let Conversation { notes, mut messages } = conversation(turn, &context).await?;
         let mut system = system_prompt(turn, &notes);
         let mut own: Vec<ChatMessage> = Vec::new();
@@ -67,9 +71,20 @@ impl Agent for Converse {
     }
 }
 
+/// Does what the person asks for with `polis compress`.
+async fn compress_now(turn: &mut Turn, limits: &ContextLimits) -> Result<Response, Failure> {
+    let context = turn.context(usize::MAX).await?;
+    let count = compress(turn, &context, limits).await?;
+    Ok(Response::new(match count {
+        0 => format!("Nothing was compressed: there are no more than {} messages to keep.", limits.keep_recent_count),
+        count => format!("{count} messages are compressed to a summary; `polis compress {} --undo` undoes it.", turn.agent()),
+    }))
+}
+
 /// What an agent is told about itself: its role's prompt, its own name where it is not the only one of its kind, and notes.
 fn system_prompt(turn: &Turn, notes: &str) -> Arc<str> {
-    let prompt = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
+    let language = Language::of(&turn.task().message);
+    let prompt = turn.role().map(|role| role.prompt_in(language.name()).clone()).unwrap_or_default();
     let is_root = *turn.agent() == AgentId::root();
     let name = if is_root { String::new() } else { format!("Your name here is `{}`.", turn.agent()) };
     let parts = [&*prompt, &name, notes];

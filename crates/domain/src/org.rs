@@ -1,5 +1,6 @@
 //! The organisation: roles and the agents that hold them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,9 @@ pub struct Role {
     /// The tools that its agents get, by name; `*` stands for any text. None for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Arc<[Arc<str>]>>,
+    /// What its agents are told where the request is in another language, by its short name such as `zh`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub translations: BTreeMap<Arc<str>, Arc<str>>,
     /// What its agents may do at most, where it is less than the society allows.
     #[serde(default, skip_serializing_if = "RoleLimits::is_none")]
     pub limits: RoleLimits,
@@ -63,6 +67,7 @@ impl Role {
             behaviour: behaviour.into(),
             models: Vec::new(),
             tools: None,
+            translations: BTreeMap::new(),
             limits: RoleLimits::default(),
         }
     }
@@ -75,6 +80,17 @@ impl Role {
     /// The same role, whose agents get these tools only.
     pub fn with_tools<T: Into<Arc<str>>>(self, tools: impl IntoIterator<Item = T>) -> Self {
         Self { tools: Some(tools.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// The same role, whose agents are told this about requests in another language.
+    pub fn in_language(mut self, language: &str, prompt: impl Into<Arc<str>>) -> Self {
+        self.translations.insert(language.into(), prompt.into());
+        self
+    }
+
+    /// What its agents are told where the request is in this language.
+    pub fn prompt_in(&self, language: &str) -> &Arc<str> {
+        self.translations.get(language).unwrap_or(&self.prompt)
     }
 
     /// Whether its agents get a tool, as far as the role says.

@@ -81,6 +81,11 @@ impl Task {
         self.meta.get("_ui_action").is_some_and(|action| action == "retry")
     }
 
+    /// Whether the person wants the conversation compressed, and nothing else.
+    pub fn wants_compression(&self) -> bool {
+        self.meta.get("_ui_action").is_some_and(|action| action == "compress")
+    }
+
     /// What the request is about, where somebody has said so (R281).
     pub fn resource(&self) -> Option<Arc<str>> {
         self.meta.get(Self::RESOURCE)?.as_str().map(Into::into)

@@ -16,6 +16,7 @@ mod leaving;
 mod letters;
 mod org;
 mod phases;
+mod properties;
 mod random;
 mod reuse;
 mod support;

@@ -372,6 +372,12 @@ impl Society {
         Ok((roles, events.len() - roles))
     }
 
+    /// Has an agent compress its conversation as its next task. Whether it can is up to its code.
+    pub async fn compress(&self, agent: AgentId) -> Result<Sent, Rejected> {
+        let meta = Map::from_iter([("_ui_action".to_owned(), "compress".into())]);
+        self.send_with_meta(agent, "[compress]", None, meta).await
+    }
+
     /// Undoes the last compression of a thread; from the next turn on the model is shown what it was shown before.
     pub async fn restore_context(&self, thread: ThreadId) -> Result<(), Rejected> {
         self.wish(Command::RestoreContext { thread }).await.map(drop)
