@@ -2,4 +2,6 @@
 #![cfg(test)]
 
 mod conversation;
+mod properties;
 mod reviewer;
+mod society;

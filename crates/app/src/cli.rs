@@ -40,6 +40,12 @@ pub(crate) enum Command {
     Show(Show),
     /// List the agents
     Agents(Look),
+    /// List the conversations
+    Threads(Look),
+    /// List the requests that are under way
+    Tasks(Look),
+    /// Have an agent compress its conversation, or undo its last compression
+    Compress(Compress),
     /// Show the organisation: roles, agents, and who is gone
     Org(Look),
     /// Send an agent away; it does first what waits for it
@@ -427,6 +433,28 @@ pub(crate) struct Check {
 pub(crate) enum New {
     /// An agent: its folder, files, prompts and a test that passes
     Agent(NewAgent),
+    /// A role: a file in roles/
+    Role(NewRole),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewRole {
+    /// Its name, such as reviewer or "Code Reviewer"
+    pub(crate) name: String,
+
+    /// Where the folder roles/ is [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compress {
+    /// Which agent
+    pub(crate) agent: String,
+
+    /// Undo the last compression instead
+    #[arg(long)]
+    pub(crate) undo: bool,
 }
 
 #[derive(Debug, Args)]
@@ -466,6 +494,9 @@ impl Command {
             | Self::Agents(_)
             | Self::Artifacts(_)
             | Self::Org(_)
+            | Self::Threads(_)
+            | Self::Tasks(_)
+            | Self::Compress(_)
             | Self::Terminate(_)
             | Self::Export(_)
             | Self::Import(_)

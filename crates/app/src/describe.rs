@@ -37,6 +37,7 @@ fn about(event: &Event) -> String {
         Event::ToolAllowed { allowed } => serde_json::to_string(allowed).unwrap_or_default(),
         Event::BudgetsSet { budgets } => serde_json::to_string(budgets).unwrap_or_default(),
         Event::BudgetGranted { scope, more } => format!("{scope} {}", serde_json::to_string(more).unwrap_or_default()),
+        Event::RoleChanged { role } => format!("{} ({})", role.id, role.name),
         Event::RoleCreated { role, .. } => format!("{} ({})", role.id, role.name),
         Event::AgentSpawned { agent, role, parent, .. } => match parent {
             Some(parent) => format!("{agent} as {role}, by {parent}"),

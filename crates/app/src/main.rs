@@ -16,6 +16,7 @@ mod machine;
 mod out;
 mod person;
 mod progress;
+mod roles;
 mod scaffold;
 mod servers;
 mod signals;
@@ -31,7 +32,7 @@ use clap::Parser;
 
 use crate::cli::{Command, Typed};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, chat, doctor, log, login, models, org, run, serve, show, tools, usage,
+    act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, models, org, run, serve, show, tools, usage,
 };
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
@@ -66,6 +67,9 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Chat(_) => chat::chat(&config).await,
         Command::Log(wish) => log::log(&config, &wish).await,
         Command::Show(wish) => show::show(&config, &wish).await,
+        Command::Threads(wish) => lists::threads(&config, wish.json).await,
+        Command::Tasks(wish) => lists::tasks(&config, wish.json).await,
+        Command::Compress(wish) => act::compress(&config, &wish).await,
         Command::Agents(wish) => agents::agents(&config, wish.json).await,
         Command::Org(wish) => org::org(&config, wish.json).await,
         Command::Terminate(wish) => act::terminate(&config, &wish).await,

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_agents::{Converse, PlanTool};
-use polis_domain::{AgentId, Role, SocietyId};
+use polis_agents::society::with_society_tools;
+use polis_agents::{Converse, PlanTool, root_role};
+use polis_domain::SocietyId;
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
@@ -20,15 +21,13 @@ use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::machine;
 use crate::trouble::Trouble;
-use crate::{out, servers};
+use crate::{out, roles, servers};
 
 /// The society of a data directory.
 const SOCIETY: &str = "main";
 
 /// The code that runs plain conversations.
-const CONVERSE: &str = "converse";
-
-const ROOT_PROMPT: &str = include_str!("prompts/root.md");
+pub(crate) const CONVERSE: &str = "converse";
 
 /// A society that is open in this process.
 pub(crate) struct Opened {
@@ -86,6 +85,9 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options(config)? }).await?,
         Purpose::Work => Society::open(id, ports, cast(), options(config)?).await?,
     };
+    if purpose == Purpose::Work {
+        roles::apply(&society, Path::new(roles::FOLDER)).await;
+    }
     Ok(Opened { desk: Desk::new(society, thinking.about), artifacts, replayer: thinking.replayer, servers })
 }
 
@@ -196,6 +198,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
+    let fence = fence.with_roles(Path::new(roles::FOLDER));
     let mut tools = machine::tools(config, &fence)?;
     tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
     let own = workbench(tools)?;
@@ -217,19 +220,13 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 }
 
 pub(crate) fn cast() -> Cast {
-    Cast::new().with(CONVERSE, Converse::default()).with_tool(PlanTool)
+    with_society_tools(Cast::new().with(CONVERSE, Converse::default()).with_tool(PlanTool), CONVERSE)
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {
     let entropy = getrandom::u64()
         .map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))?;
-    let root = Role {
-        id: AgentId::ROOT.into(),
-        name: "Root".into(),
-        prompt: ROOT_PROMPT.trim().into(),
-        behaviour: CONVERSE.into(),
-        models: Vec::new(),
-    };
+    let root = root_role(CONVERSE);
     // One alone is the port's own choice, and nothing that a request needs to say.
     let several = Some(&config.models).filter(|models| models.len() > 1);
     let models = several.into_iter().flatten().map(|model| model.as_str().into()).collect();

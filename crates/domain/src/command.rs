@@ -32,6 +32,11 @@ pub enum Command {
         /// The role.
         role: Arc<Role>,
     },
+    /// Put another role in the place of one of the same name, from outside any turn.
+    ChangeRole {
+        /// The role as it is from now on.
+        role: Arc<Role>,
+    },
     /// Make an agent, from outside any turn.
     Spawn {
         /// Its name.

@@ -65,6 +65,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
     },
+    /// A person has changed a role. Turns that are under way go on with what it was.
+    RoleChanged {
+        /// The role as it is from now on.
+        role: Arc<Role>,
+    },
     /// An agent exists.
     AgentSpawned {
         /// Its name.
@@ -449,6 +454,10 @@ pub struct Limits {
     pub nudge_repeats: u32,
     /// Calls alike with results alike after which one more is not made, and a little later the turn ends.
     pub stop_repeats: u32,
+    /// Letters in a chain from agent to agent, each sent on account of the one before; the first is the person's.
+    pub hops: u32,
+    /// Turns for a request since the person last wrote about it, after which agents write no more letters for it.
+    pub turns_per_task: u32,
 }
 
 impl Default for Limits {
@@ -465,6 +474,8 @@ impl Default for Limits {
             reuse_ms: 10 * 60 * 1_000,
             nudge_repeats: 3,
             stop_repeats: 6,
+            hops: 32,
+            turns_per_task: 1_000,
         }
     }
 }
@@ -500,6 +511,7 @@ impl Event {
             | Self::ToolAllowed { .. }
             | Self::BudgetsSet { .. }
             | Self::BudgetGranted { .. }
+            | Self::RoleChanged { .. }
             | Self::AgentDismissed { .. }
             | Self::AgentTerminated { .. }
             | Self::InboxCleared { .. }

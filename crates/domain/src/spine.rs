@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 5;
+pub const SPINE_VERSION: u32 = 6;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -46,6 +46,8 @@ pub struct Spine {
     pub terminated: BTreeMap<AgentId, Termination>,
     /// When agents made agents, in the last minute of it.
     pub spawned: VecDeque<Timestamp>,
+    /// What is done for each request that is under way.
+    pub efforts: BTreeMap<TaskId, Effort>,
     /// The head of each thread in which something happened.
     pub threads: FxHashMap<ThreadId, Head>,
     /// The turns that are not settled, oldest first.
@@ -71,6 +73,17 @@ pub struct Agent {
     pub inbox: Option<Box<Inbox>>,
     /// Why it is about to go, if it is.
     pub leaving: Option<Box<Leaving>>,
+    /// The roles of those above it that are gone; nothing for most. Their limits on tools still hold for it.
+    pub within: Option<Box<[RoleId]>>,
+}
+
+/// What is done for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Effort {
+    /// Turns since the person last wrote about it, those included that wait in inboxes.
+    pub turns: u32,
+    /// Of those, how many are not settled.
+    pub open: u32,
 }
 
 /// Who made a role.
@@ -187,6 +200,10 @@ pub struct Turn {
     pub thread: ThreadId,
     /// For which request.
     pub task: TaskId,
+    /// How many letters from agent to agent led to it.
+    pub hops: u32,
+    /// The role as it was when the turn began, where it has changed since.
+    pub role: Option<Arc<Role>>,
     /// Where the task came from.
     pub origin: Origin,
     /// Who waits.
@@ -340,6 +357,23 @@ impl Spine {
             self.agents.iter().filter(|(_, child)| child.parent.as_ref() == Some(agent)).map(|(id, _)| id).collect();
         children.sort();
         children
+    }
+
+    /// The roles that limit which tools an agent gets: its own, and those of everybody above it, so that nobody gets more by
+    /// making somebody.
+    pub fn fences(&self, agent: &AgentId) -> Vec<Arc<Role>> {
+        let mut fences: Vec<Arc<Role>> = Vec::new();
+        let above = std::iter::successors(self.agents.get(agent), |agent| self.agents.get(agent.parent.as_ref()?));
+        for id in above.flat_map(|agent| std::iter::once(&agent.role).chain(agent.within.iter().flatten())) {
+            let role = self.roles.get(id).filter(|role| role.tools.is_some());
+            fences.extend(role.filter(|role| fences.iter().all(|known| known.id != role.id)).cloned());
+        }
+        fences
+    }
+
+    /// The role that a turn works by.
+    pub fn role_of<'a>(&'a self, turn: &'a Turn) -> Option<&'a Arc<Role>> {
+        turn.role.as_ref().or_else(|| self.roles.get(&self.agents.get(&turn.agent)?.role))
     }
 
     /// The accounts that an agent's calls for a request fall under.

@@ -6,6 +6,7 @@ use std::mem::take;
 use polis_domain::*;
 
 use crate::budgets::Books;
+use crate::chains::{Chains, fences};
 use crate::laws::*;
 use crate::reuse::Calls;
 
@@ -30,6 +31,7 @@ pub(crate) struct Past {
     /// The contents that were named, and the names, in order.
     artifacts: Vec<(ArtifactId, String)>,
     calls: Calls,
+    chains: Chains,
 }
 
 /// Something that an agent is to turn to.
@@ -96,6 +98,8 @@ impl Past {
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
             ("the catalogue has what the log names, each content once under each name", self.catalogue(recorded, spine)),
             ("a call is answered from the log only where nothing can have changed", self.calls.audit(recorded)),
+            ("chains of letters end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
+            ("who is made has no tool that its maker lacks", fences(spine)),
         ];
         first_broken(laws)
     }
@@ -344,7 +348,7 @@ impl Waiting {
             ReplyTo::User | ReplyTo::Nobody => None,
         };
         let task = Task::message(letter.task_id.clone(), letter.payload.text.clone());
-        let task = Task { meta: letter.payload.meta.clone(), ..task };
+        let task = Task { meta: letter.payload.meta.clone(), hops: letter.hops, ..task };
         Self { task, letter: Some(letter.id.clone()), reply_to: letter.reply_to, above }
     }
 
@@ -397,6 +401,7 @@ fn is_act(event: &Event) -> bool {
         | Event::ToolAllowed { .. }
         | Event::BudgetsSet { .. }
         | Event::BudgetGranted { .. }
+        | Event::RoleChanged { .. }
         | Event::EffectRetried { .. }
         | Event::CallInquired { .. }
         | Event::CallAnswered { .. }

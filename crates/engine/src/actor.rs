@@ -350,12 +350,12 @@ impl Actor {
                 continue;
             }
             let Some(turn) = self.spine.turns.get(&id) else { continue };
-            let role = self.spine.agents.get(&turn.agent).and_then(|agent| self.spine.roles.get(&agent.role));
             let seat = turn::Seat {
                 id,
                 agent: turn.agent.clone(),
                 thread: turn.thread.clone(),
-                role: role.cloned(),
+                role: self.spine.role_of(turn).cloned(),
+                fences: self.spine.fences(&turn.agent).into(),
                 seed: self.spine.seed,
                 limits: self.spine.limits,
                 shared: self.shared.clone(),
@@ -448,6 +448,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Resolve { .. }
         | Command::Expire { .. }
         | Command::Resume { .. }
+        | Command::ChangeRole { .. }
         | Command::Cancel { .. } => None,
     }
 }

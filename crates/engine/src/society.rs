@@ -317,6 +317,7 @@ impl Society {
             kind: LetterKind::Message,
             payload: Payload { text: text.into(), meta },
             reply_to: ReplyTo::User,
+            hops: 0,
         };
         let (message_id, task_id) = (letter.id.clone(), letter.task_id.clone());
         let events = self.wish(Command::Send { letter: Arc::new(letter) }).await?;
@@ -326,6 +327,11 @@ impl Society {
     /// Makes a role.
     pub async fn create_role(&self, role: Role) -> Result<(), Rejected> {
         self.wish(Command::CreateRole { role: Arc::new(role) }).await.map(drop)
+    }
+
+    /// Puts another role in the place of one of the same name. Turns under way go on with what it was.
+    pub async fn change_role(&self, role: Role) -> Result<(), Rejected> {
+        self.wish(Command::ChangeRole { role: Arc::new(role) }).await.map(drop)
     }
 
     /// Makes an agent below another.
@@ -364,6 +370,12 @@ impl Society {
         let events = self.wish(Command::Import { org: Box::new(org) }).await?;
         let roles = events.iter().filter(|recorded| matches!(recorded.event, Event::RoleCreated { .. })).count();
         Ok((roles, events.len() - roles))
+    }
+
+    /// Has an agent compress its conversation as its next task. Whether it can is up to its code.
+    pub async fn compress(&self, agent: AgentId) -> Result<Sent, Rejected> {
+        let meta = Map::from_iter([("_ui_action".to_owned(), "compress".into())]);
+        self.send_with_meta(agent, "[compress]", None, meta).await
     }
 
     /// Undoes the last compression of a thread; from the next turn on the model is shown what it was shown before.

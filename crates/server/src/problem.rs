@@ -95,6 +95,9 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::FalseLetter(_)
         | Refusal::NotASubThread(_)
         | Refusal::NameTaken(_)
+        | Refusal::SameRole(_)
+        | Refusal::TooManyHops { .. }
+        | Refusal::TooManyTurns { .. }
         | Refusal::Leaving(_)
         | Refusal::NotYourChild(_)
         | Refusal::HasChildren(_)

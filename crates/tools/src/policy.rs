@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass, Ruling};
+use polis_domain::{CallResult, EffectClass, Ruling, fits as matches};
 use polis_ports::{CallContext, Caller, ToolError, ToolServer, ToolSpec, Toolbox};
 
 /// The tools that change only the workspace.
@@ -135,22 +135,6 @@ impl Rule {
 /// The same arguments written in another way are the same text. What is no JSON stays as it is.
 fn canonical(arguments: &str) -> String {
     serde_json::from_str::<serde_json::Value>(arguments).map_or_else(|_| arguments.to_owned(), |value| value.to_string())
-}
-
-/// Whether a text fits a pattern in which `*` stands for any text. It takes no more steps than the product of the lengths.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(place) => rest = &rest[place + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod layout;
 mod names;
 mod phases;
 mod prompts;
+mod roles;
 mod source;
 mod tree;
 pub(crate) mod words;
@@ -20,7 +21,7 @@ use serde::Serialize;
 use crate::check::tree::Tree;
 
 /// What looks at the agents. A new matter is a new line here.
-const CHECKS: &[fn(&Tree, &mut Findings)] = &[layout::check, names::check, phases::check, prompts::check];
+const CHECKS: &[fn(&Tree, &mut Findings)] = &[layout::check, names::check, phases::check, prompts::check, roles::check];
 
 /// A rule, by the name that `docs/naming.md` has for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -40,6 +41,7 @@ pub(crate) enum Rule {
     PhaseUnknown,
     PromptFile,
     PromptPhase,
+    RoleFile,
     TwoStepStart,
     TypeName,
     Unreadable,
@@ -70,7 +72,7 @@ struct Findings(BTreeSet<Finding>);
 
 impl Rule {
     #[cfg(test)]
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Abbreviation,
         Self::BusinessName,
         Self::FileOfPart,
@@ -85,6 +87,7 @@ impl Rule {
         Self::PhaseUnknown,
         Self::PromptFile,
         Self::PromptPhase,
+        Self::RoleFile,
         Self::TwoStepStart,
         Self::TypeName,
         Self::Unreadable,
@@ -107,6 +110,7 @@ impl Rule {
             Self::PhaseUnknown => "phase_unknown",
             Self::PromptFile => "prompt_file",
             Self::PromptPhase => "prompt_phase",
+            Self::RoleFile => "role_file",
             Self::TwoStepStart => "two_step_start",
             Self::TypeName => "type_name",
             Self::Unreadable => "unreadable",

@@ -8,6 +8,7 @@ pub(crate) mod artifacts;
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod doctor;
+pub(crate) mod lists;
 pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod models;

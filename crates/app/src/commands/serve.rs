@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, stdin};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use polis_server::{Access, BindError, Desk, Listener};
@@ -13,7 +14,7 @@ use crate::cli::Serve;
 use crate::config::Config;
 use crate::door::{Door, GRACE, Purpose, open_log, owner_note};
 use crate::trouble::{Exit, Trouble};
-use crate::{out, signals, token, wiring};
+use crate::{out, roles, signals, token, wiring};
 
 pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble> {
     let stop = signals::watch();
@@ -49,7 +50,10 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
             out::line(&format!("http://{address}/"))?;
         }
     }
-    listener.serve(opened.desk.clone(), stop, GRACE).await;
+    tokio::select! {
+        () = listener.serve(opened.desk.clone(), stop, GRACE) => {}
+        () = roles::watch(opened.desk.society(), Path::new(roles::FOLDER)) => {}
+    }
     opened.close_servers().await;
     sum_up(&opened.desk).await;
     opened.tell_unused();

@@ -2,6 +2,7 @@
 
 mod agent;
 mod place;
+mod role;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -10,6 +11,7 @@ use std::process::{Command, Stdio};
 
 pub(crate) use agent::{Names, agent};
 pub(crate) use place::Library;
+pub(crate) use role::role;
 
 use crate::trouble::Trouble;
 

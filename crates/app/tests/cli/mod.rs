@@ -15,6 +15,7 @@ mod offline;
 mod person;
 mod policy;
 mod questions;
+mod roles;
 mod run;
 mod scaffold;
 mod serve;

@@ -117,9 +117,10 @@ fn first(settings: Settings) -> Settings {
 }
 
 fn send(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, letter: Arc<Letter>) -> Result<(), Refusal> {
-    message::check_envelope(&letter, &turn.agent, None)?;
+    message::check_envelope(&letter, &turn.agent, turn.hops + 1, None)?;
     message::check_task(turn, &letter.task_id)?;
     message::check(draft, &letter)?;
+    message::check_chain(draft, turn, &letter)?;
     message::deliver(draft, letter, Some(by), Some(&turn.thread));
     Ok(())
 }

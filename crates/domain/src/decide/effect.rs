@@ -10,7 +10,7 @@ use super::{Draft, Start, budget, leave, message};
 use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
     AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo,
-    Resolution, Ruling, Source, Spent, Timestamp, ToolList, TurnId, Verdict, Wanted,
+    Resolution, Ruling, Source, Spent, Task, Timestamp, ToolList, TurnId, Verdict, Wanted,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -45,9 +45,10 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
             if letter.to.is_user() {
                 return Err(Refusal::ToUser);
             }
-            message::check_envelope(letter, &turn.agent, Some(id))?;
+            message::check_envelope(letter, &turn.agent, turn.hops + 1, Some(id))?;
             message::check_task(turn, &letter.task_id)?;
             message::check(draft, letter)?;
+            message::check_chain(draft, turn, letter)?;
             check_for_cycle(draft, &turn.agent, &letter.to)
         }
         Effect::Unit { thread, task, .. } => {
@@ -133,6 +134,7 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
             let reply_to = ReplyTo::Effect(id);
             let agent = turn.agent.clone();
             let origin = Origin::Unit(id);
+            let task = Task { hops: turn.hops, ..task };
             draft.start(Start { agent, thread, behaviour, task, origin, reply_to, message: None });
         }
         Effect::Model { .. }

@@ -27,6 +27,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::Found { .. }) => return Err(Refusal::AlreadyFounded),
         (false, _) => return Err(Refusal::NotFounded),
         (true, Command::CreateRole { role }) => org::create_role(&mut draft, role, None)?,
+        (true, Command::ChangeRole { role }) => org::change_role(&mut draft, role)?,
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
         (true, Command::Terminate { agent, children, reason, now }) => {
             leave::send_away(&mut draft, agent, children, reason, now)?
@@ -128,7 +129,8 @@ impl<'a> Draft<'a> {
 
     /// Gives an idle agent its turn; one that is busy gets to it later.
     fn wake(&mut self, agent: &crate::AgentId, due: &Due) {
-        let idle = self.spine.agents.get(agent).is_some_and(|agent| agent.turn.is_none());
+        let idle = |agent: &crate::Agent| agent.turn.is_none_or(|turn| self.settles(turn));
+        let idle = self.spine.agents.get(agent).is_some_and(idle);
         if idle && !self.starts(agent) {
             self.start_next(agent, due);
         }
@@ -149,7 +151,7 @@ impl<'a> Draft<'a> {
         let (task, message) = match due {
             Due::Letter(letter) => {
                 let task = Task::message(letter.task_id.clone(), letter.payload.text.clone());
-                (Task { meta: letter.payload.meta.clone(), ..task }, Some(letter.id.clone()))
+                (Task { meta: letter.payload.meta.clone(), hops: letter.hops, ..task }, Some(letter.id.clone()))
             }
             Due::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
             Due::FollowUp { task, .. } => {

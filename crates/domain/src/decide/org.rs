@@ -39,6 +39,16 @@ pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<Eff
     Ok(())
 }
 
+/// A person changes a role. Who made it stays, and so does whoever holds it.
+pub(super) fn change_role(draft: &mut Draft<'_>, role: Arc<Role>) -> Result<(), Refusal> {
+    let known = draft.spine.roles.get(&role.id).ok_or_else(|| Refusal::UnknownRole(role.id.clone()))?;
+    if **known == *role {
+        return Err(Refusal::SameRole(role.id.clone()));
+    }
+    draft.push(None, Event::RoleChanged { role });
+    Ok(())
+}
+
 pub(super) fn spawn(
     draft: &mut Draft<'_>,
     agent: AgentId,
@@ -81,8 +91,10 @@ fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
         ("the number made within a minute", limits.spawns_a_minute, recent + made_now(&|_| true)),
     ];
     let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));
-    let crowded = || draft.spine.children(parent).len() + made_now(&|made| made == parent) >= limits.children;
-    match over.or_else(|| crowded().then_some(("the number of an agent's children", limits.children))) {
+    let role = draft.spine.agents.get(parent).and_then(|agent| draft.spine.roles.get(&agent.role));
+    let children = role.and_then(|role| role.limits.children).unwrap_or(limits.children).min(limits.children);
+    let crowded = || draft.spine.children(parent).len() + made_now(&|made| made == parent) >= children;
+    match over.or_else(|| crowded().then_some(("the number of an agent's children", children))) {
         Some((what, limit)) => Err(Refusal::TooManyAgents { what, limit }),
         None => Ok(()),
     }

@@ -50,7 +50,11 @@ impl Turn {
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&call.name, &arguments));
         let Shared { ports, cast, .. } = &*self.seat.shared;
         let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
-        let ruling = ports.toolbox.ruling(&call.name, &arguments, &who);
+        let lacking = self.seat.fences.iter().find(|role| !role.has_tool(&call.name));
+        let ruling = match lacking {
+            Some(role) => Ruling::Deny(format!("role `{}` does not have it", role.id)),
+            None => ports.toolbox.ruling(&call.name, &arguments, &who),
+        };
         let mut call = Call {
             call_id: call.id.clone(),
             tool: call.name.clone(),

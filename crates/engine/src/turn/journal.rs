@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    Attempt, Effect, EffectId, Event, Failure, InquiryId, Leave, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId, Wanted,
+    Attempt, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId,
+    Wanted,
 };
 use polis_ports::{Log, LogError, ThreadRange};
 
@@ -48,6 +49,11 @@ impl Journal {
 
     pub(super) fn take(&mut self, id: EffectId) -> Option<Entry> {
         self.entries.remove(&id.n)
+    }
+
+    /// The letter that an effect sent, if it did.
+    pub(super) fn letter(&self, n: u32) -> Option<&Arc<Letter>> {
+        self.entries.get(&n)?.events.iter().find_map(|recorded| recorded.event.letter())
     }
 
     /// The first effect that this run has not asked for.
@@ -155,6 +161,12 @@ impl Entry {
                 // So may the policy and the class of a tool; an approval stands where a call was wanted.
                 (Effect::Tool(logged) | Effect::Approval { call: Some(logged), .. }, Effect::Tool(asked)) => {
                     logged.is_same(asked)
+                }
+                // How far a letter is from the person was not always counted.
+                (Effect::Ask { letter, deadline }, Effect::Ask { letter: asked, deadline: until }) => {
+                    let told =
+                        |letter: &polis_domain::Letter| (letter.to.clone(), letter.payload.text.clone(), letter.id.clone());
+                    (told(letter), letter.reply_to, deadline) == (told(asked), asked.reply_to, until)
                 }
                 (logged, effect) => logged == effect,
             },

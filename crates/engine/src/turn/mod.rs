@@ -17,6 +17,7 @@ mod plan;
 mod respond;
 mod retry;
 mod reuse;
+mod society;
 mod sub_threads;
 mod threads;
 
@@ -45,6 +46,8 @@ pub(crate) struct Seat {
     pub(crate) agent: AgentId,
     pub(crate) thread: ThreadId,
     pub(crate) role: Option<Arc<Role>>,
+    /// The roles that limit which tools it gets.
+    pub(crate) fences: Arc<[Arc<Role>]>,
     pub(crate) seed: u64,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
@@ -181,14 +184,14 @@ impl Turn {
         self.seat.role.as_ref()
     }
 
-    /// The tools that can be called.
+    /// The tools that can be called: what the agent's role has, and the roles of everybody above it.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
         self.offer().tools
     }
 
     fn offer(&self) -> Offer {
         let Shared { offers, ports, cast, .. } = &*self.seat.shared;
-        offers.now(&*ports.toolbox, cast)
+        offers.now(&*ports.toolbox, cast, &self.seat.fences)
     }
 
     /// The address of the turn's own thread.
