@@ -10,7 +10,7 @@ use std::time::Duration;
 use data_pipeline::{DataPipelineAgent, Interpreter, TableReportAgent, tools};
 use polis::domain::LetterKind;
 use polis::ports::Hasher;
-use polis::{Artifact, Cast, Event, Letter, Options, Ports, Recorded, Role, Sent, Seq, Society};
+use polis::{Artifact, Cast, Event, Letter, Options, Ports, Recorded, Role, Sent, Seq, Society, SubThreadPath};
 use polis_providers::vendors;
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis_tools::sandbox::Sandbox;
@@ -131,12 +131,9 @@ async fn show(society: &Society, letter: &Arc<Letter>, data: &Path) -> Result<bo
         return Err(failure.to_string().into());
     }
     writeln!(out, "{}", letter.payload.text)?;
-    let task = letter.task_id.clone();
-    let listed = society.look(move |spine| {
-        let of_task = spine.artifacts.entries().iter().filter(|listed| listed.task.as_ref() == Some(&task));
-        of_task.filter(|listed| listed.artifact.media_type.starts_with("text/html")).next_back().cloned()
-    });
-    let Some(Artifact { id, .. }) = listed.await?.map(|listed| listed.artifact) else { return Ok(false) };
+    let main = society.thread(&letter.from.main_thread(), &SubThreadPath::main()).await?;
+    let said = main.messages.iter().rev().find(|message| message.text == *letter.payload.text);
+    let Some(Artifact { id, .. }) = said.and_then(|message| Artifact::attached(&message.meta).pop()) else { return Ok(false) };
     let window = society.artifacts().read(&id, 0, MAX_REPORT_BYTES).await?;
     std::fs::create_dir_all(data.join("reports"))?;
     let path = data.join("reports").join(format!("{id}.html"));

@@ -25,12 +25,13 @@ impl StateHandler for ReportDeliveryHandler {
 
     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let response = self.run.handle(turn).await?;
-        let task = turn.task().id.clone();
-        let pages = turn.artifacts().await.into_iter().filter(|listed| listed.artifact.media_type.starts_with("text/html"));
-        let report = pages.filter(|listed| listed.task.as_ref() == Some(&task)).last();
-        if let (Some(report), Some((_, holder))) = (report, turn.recent(1).await?.pop()) {
+        if let Some((index, holder)) = turn.recent(1).await?.pop() {
+            let rounds = turn.thread(&turn.path().child(index)).await?.messages;
             let mut meta = Map::new();
-            Artifact::attach(&mut meta, &[report.artifact]);
+            Artifact::attach(
+                &mut meta,
+                &rounds.iter().flat_map(|message| Artifact::attached(&message.meta)).collect::<Vec<_>>(),
+            );
             turn.update_message(&turn.path(), &holder.id, MessagePatch { text: None, meta }).await?;
         }
         Ok(response)

@@ -16,7 +16,7 @@ async fn check(place: &Place, table: &Table, file: &str, numbers: &[usize], grou
     let mut want = Vec::new();
     for column in numbers {
         want.push((vec![table.names[*column].clone()], table.figures(*column, None)));
-        for group in group {
+        if let Some(group) = group {
             let values: BTreeSet<&str> = table.records.iter().map(|record| record[group].trim()).collect();
             let of = |value: &str| {
                 (vec![value.to_owned(), table.names[*column].clone()], table.figures(*column, Some((group, value))))

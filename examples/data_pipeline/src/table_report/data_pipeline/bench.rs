@@ -2,7 +2,7 @@
 //! What comes from data or from a person reaches the shell in quotes only.
 
 use polis::domain::ToolCall;
-use polis::{Failure, Turn};
+use polis::{Artifact, Failure, Turn};
 use serde_json::json;
 
 /// Longest file that is read whole.
@@ -101,18 +101,22 @@ pub(super) async fn write(turn: &mut Turn, name: &str, content: &str) -> Result<
     if result.is_error { Err(Failure::new("not_written", result.content.to_string())) } else { Ok(()) }
 }
 
-/// What a file of the request holds, every byte of it: it is kept as an artifact of this name and kind and read from there.
-pub(super) async fn read(turn: &mut Turn, file: &str, name: &str, media_type: &str) -> Result<String, Failure> {
+/// Keeps a file of the request as it is now, as an artifact of this name and kind.
+pub(super) async fn keep(turn: &mut Turn, file: &str, name: &str, media_type: &str) -> Result<Artifact, Failure> {
     let arguments = json!({ "path": format!("{}/{file}", folder(turn)), "name": name, "mediaType": media_type });
     let result = turn.call_tool(call("put_artifact", &arguments)).await;
-    let Some(artifact) = result.artifacts.first().filter(|_| !result.is_error) else {
-        return Err(Failure::new("not_read", result.content.to_string()));
-    };
-    let window = turn.artifact(&artifact.id, 0, MAX_READ_BYTES).await?;
-    if window.total > window.bytes.len() as u64 {
-        return Err(Failure::new("not_read", format!("{file} has {} bytes; at most {MAX_READ_BYTES} are read", window.total)));
+    match result.artifacts.into_iter().next().filter(|_| !result.is_error) {
+        Some(artifact) => Ok(artifact),
+        None => Err(Failure::new("not_read", result.content.to_string())),
     }
-    Ok(String::from_utf8_lossy(&window.bytes).into_owned())
+}
+
+/// What was kept, every byte of it.
+pub(super) async fn read(turn: &mut Turn, kept: &Artifact) -> Result<String, Failure> {
+    let window = turn.artifact(&kept.id, 0, MAX_READ_BYTES).await?;
+    let whole = String::from_utf8(window.bytes).ok().filter(|text| text.len() as u64 == window.total);
+    let message = || format!("{} is no text in UTF-8 of at most {MAX_READ_BYTES} bytes", kept.name);
+    whole.ok_or_else(|| Failure::new("not_read", message()))
 }
 
 fn call(tool: &str, arguments: &serde_json::Value) -> ToolCall {

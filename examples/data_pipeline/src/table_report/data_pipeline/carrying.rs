@@ -4,7 +4,7 @@ use polis::domain::MessagePatch;
 use polis::{Artifact, Failure, Message, Turn};
 use serde_json::Map;
 
-use super::bench::{Ran, folder, quoted, read, run, run_inside, shortened, write};
+use super::bench::{Ran, folder, keep, quoted, read, run, run_inside, shortened, write};
 use super::code::{Interpreter, find_block};
 use super::said::{Said, Tongue};
 use super::source::Source;
@@ -33,7 +33,16 @@ pub(super) async fn carry_out(
     }
     let author = Author::of(bot);
     let interpreter = if author == Author::Model { interpreter } else { &Interpreter::SHELL };
-    let done = Work { stage, interpreter, author: &author, tongue, trials: &trials }.perform(bot, turn).await;
+    // Code of a model may change what it should only read; what it was stays out of its reach.
+    let seal = match author {
+        Author::Model => Some(keep(turn, stage.input, stage.input, TABLE).await?),
+        Author::BuiltIn(_) => None,
+    };
+    let work = Work { stage, interpreter, author: &author, tongue, trials: &trials };
+    let done = work.perform(bot, seal.as_ref(), turn).await;
+    if let (Err(_), Some(seal)) = (&done, &seal) {
+        restore(stage, seal, turn).await?;
+    }
     let trial = Trial { phase: stage.phase.to_owned(), author, problem: done.as_ref().err().cloned() };
     trial.note(bot, turn).await?;
     match (done, trial.author) {
@@ -62,6 +71,17 @@ async fn take_in(source: &Source, turn: &mut Turn) -> Result<(), Failure> {
     }
 }
 
+/// Puts the input of a phase back if it is not what it was.
+async fn restore(stage: &Stage, seal: &Artifact, turn: &mut Turn) -> Result<(), Failure> {
+    let now = keep(turn, stage.input, stage.input, TABLE).await;
+    if now.is_ok_and(|now| now.id == seal.id) {
+        return Ok(());
+    }
+    let content = read(turn, seal).await?;
+    good(run_inside(turn, &format!("rm -rf {}", stage.input)).await).map_err(|problem| Failure::new("not_written", problem))?;
+    write(turn, stage.input, &content).await
+}
+
 /// One round.
 struct Work<'a> {
     stage: &'a Stage,
@@ -73,14 +93,10 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// What can be said about a run that went well; else what went wrong.
-    async fn perform(&self, bot: &Message, turn: &mut Turn) -> Result<String, String> {
+    async fn perform(&self, bot: &Message, seal: Option<&Artifact>, turn: &mut Turn) -> Result<String, String> {
         let Self { stage, interpreter, .. } = self;
         let (_, code) = find_block(&bot.text).ok_or("the message has no code")?;
         let results = self.results(turn).await?;
-        let seal = match self.author {
-            Author::Model => Some(good(run_inside(turn, &format!("cksum < {}", stage.input)).await)?),
-            Author::BuiltIn(_) => None,
-        };
         let file = stage.file(interpreter);
         write(turn, &file, &code).await.map_err(told)?;
         let ran = run_inside(turn, &format!("rm -f {} && {} {file}", stage.output, interpreter.program)).await;
@@ -88,7 +104,7 @@ impl Work<'_> {
             return Err(ran.problem());
         }
         if let Some(seal) = seal {
-            self.compare(&seal.stdout, turn).await?;
+            self.compare(seal, turn).await?;
         }
         let report = match results {
             Some(results) => Some(self.keep_report(&results, bot, turn).await?),
@@ -103,7 +119,8 @@ impl Work<'_> {
         if self.stage.phase != FORMATTING.phase {
             return Ok(None);
         }
-        let results = read(turn, self.stage.input, self.stage.input, TABLE).await.map_err(told)?;
+        let kept = keep(turn, self.stage.input, self.stage.input, TABLE).await.map_err(told)?;
+        let results = read(turn, &kept).await.map_err(told)?;
         let steps = self.steps(&turn.task().message);
         write(turn, "steps.tsv", &steps).await.map_err(told)?;
         Ok(Some(results))
@@ -134,17 +151,15 @@ impl Work<'_> {
     }
 
     /// Whether code of a model wrote what the built-in script would have written, from data that it left alone.
-    async fn compare(&self, seal: &str, turn: &mut Turn) -> Result<(), String> {
+    async fn compare(&self, seal: &Artifact, turn: &mut Turn) -> Result<(), String> {
         let Stage { input, output, stem, built_in, .. } = self.stage;
-        let fresh = format!(
-            "[ \"$(cksum < {input})\" = {} ] || {{ echo 'the program changed {input}, which it may only read' >&2; exit 4; }}; \
-             rm -rf check && mkdir check && cp {input} check/",
-            quoted(seal)
-        );
-        good(run_inside(turn, &fresh).await)?;
+        if keep(turn, input, input, TABLE).await.map_err(told)?.id != seal.id {
+            return Err(format!("the program changed {input}, which it may only read"));
+        }
         if self.stage.phase == FORMATTING.phase {
             return Ok(());
         }
+        good(run_inside(turn, &format!("rm -rf check && mkdir check && cp {input} check/")).await)?;
         write(turn, &format!("check/{stem}.sh"), built_in).await.map_err(told)?;
         write(turn, "check/compare.sh", COMPARE).await.map_err(told)?;
         let compare = format!("(cd check && sh {stem}.sh) 2> /dev/null; sh check/compare.sh {output} check/{output}");
@@ -155,7 +170,8 @@ impl Work<'_> {
     /// Keeps a report that may be shown as an artifact, and names it in the message.
     async fn keep_report(&self, results: &str, bot: &Message, turn: &mut Turn) -> Result<Artifact, String> {
         // Until it has been looked at it is nothing that a browser shows.
-        let html = read(turn, self.stage.output, "draft of the report", DRAFT).await.map_err(told)?;
+        let draft = keep(turn, self.stage.output, "draft of the report", DRAFT).await.map_err(told)?;
+        let html = read(turn, &draft).await.map_err(told)?;
         if let Some(problem) = report::problem(&html, results) {
             return Err(problem);
         }
