@@ -24,6 +24,9 @@ pub struct Spine {
     pub seq: Seq,
     /// Where the society's ids come from.
     pub seed: u64,
+    /// Where they came from before each fork, oldest first; nothing for most.
+    #[serde(default)]
+    pub eras: Arc<Vec<Era>>,
     /// What holds in it.
     pub limits: Limits,
     /// What may be spent.
@@ -54,6 +57,15 @@ pub struct Spine {
     pub artifacts: Catalogue,
     /// What running calls have asked and nobody has answered.
     pub inquiries: BTreeMap<InquiryId, OpenInquiry>,
+}
+
+/// What came before a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Era {
+    /// Where ids came from.
+    pub seed: u64,
+    /// The fork, and when it was.
+    pub ended: (Seq, Timestamp),
 }
 
 /// An agent: a role, a parent, an inbox. Kept small: a society may have very many that are idle.
@@ -283,6 +295,16 @@ impl Spine {
             turn.thread = self.threads.get_key_value(&turn.thread).map_or_else(|| turn.thread.clone(), |(id, _)| id.clone());
             turn.open.shrink_to_fit();
         }
+    }
+
+    /// The last fork of the society's past: no event after it is older, so that ids of before and after can be told apart.
+    pub fn forked_at(&self) -> Timestamp {
+        self.eras.last().map_or(Timestamp(0), |era| era.ended.1)
+    }
+
+    /// Where ids came from when the event at a place was written.
+    pub fn seed_at(&self, seq: Seq) -> u64 {
+        self.eras.iter().find(|era| seq < era.ended.0).map_or(self.seed, |era| era.seed)
     }
 
     /// Whether the society has begun.

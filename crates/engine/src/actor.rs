@@ -142,13 +142,13 @@ impl Actor {
             let Options { entropy, limits, role, .. } = &self.options;
             let found = Command::Found { seed: *entropy, limits: *limits, role: role.clone() };
             let mut pass = Pass::default();
-            self.decide(&mut pass, found, None, self.shared.ports.clock.now());
+            self.decide(&mut pass, found, None, self.now());
             self.commit(pass).await?;
         }
         if *self.spine.budgets != self.options.budgets {
             let mut pass = Pass::default();
             let budgets = Arc::new(self.options.budgets.clone());
-            self.decide(&mut pass, Command::SetBudgets { budgets }, None, self.shared.ports.clock.now());
+            self.decide(&mut pass, Command::SetBudgets { budgets }, None, self.now());
             self.commit(pass).await?;
         }
         let all: Vec<_> = outstanding(&self.spine).collect();
@@ -214,7 +214,7 @@ impl Actor {
     }
 
     async fn pass(&mut self, letters: &mut Vec<Mail>) -> Result<(), LogError> {
-        let at = self.shared.ports.clock.now();
+        let at = self.now();
         let mut pass = Pass::default();
         for mail in letters.drain(..) {
             match mail {
@@ -358,9 +358,11 @@ impl Actor {
                 thread: turn.thread.clone(),
                 role: role.cloned(),
                 seed: self.spine.seed,
+                eras: self.spine.eras.clone(),
                 limits: self.spine.limits,
                 shared: self.shared.clone(),
                 first,
+                through: Seq(u64::MAX),
             };
             self.bench.seat(id, |news| turn::run(seat, news));
         }
@@ -384,6 +386,11 @@ impl Actor {
 
     fn may_end(&self) -> bool {
         self.stopping.is_some_and(|latest| self.bench.running() == 0 || self.shared.ports.clock.now() >= latest)
+    }
+
+    /// The time, which is never before the fork that the society comes from: ids of before and after are told apart by it.
+    fn now(&self) -> Timestamp {
+        self.shared.ports.clock.now().max(self.spine.forked_at())
     }
 
     /// Saves a snapshot. It is a cache, so a failure is only told.
@@ -439,6 +446,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Doubt { id }
         | Command::Restart { id } => Some(id.turn),
         Command::Found { .. }
+        | Command::Fork { .. }
         | Command::SetBudgets { .. }
         | Command::CreateRole { .. }
         | Command::Spawn { .. }

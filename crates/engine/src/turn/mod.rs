@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Event, Failure, Limits, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Shown,
-    Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
+    AgentId, Command, Effect, EffectId, Era, Event, Failure, Limits, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq,
+    Shown, Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -46,10 +46,21 @@ pub(crate) struct Seat {
     pub(crate) thread: ThreadId,
     pub(crate) role: Option<Arc<Role>>,
     pub(crate) seed: u64,
+    /// Where ids came from before the forks in the society's past.
+    pub(crate) eras: Arc<Vec<Era>>,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
     /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
     pub(crate) first: Option<Arc<Recorded>>,
+    /// Up to where the journal is read.
+    pub(crate) through: Seq,
+}
+
+impl Seat {
+    /// Where ids came from in the first era that this holds for, or come from now.
+    fn seed_when(&self, is_within: impl Fn(&Era) -> bool) -> u64 {
+        self.eras.iter().find(|era| is_within(era)).map_or(self.seed, |era| era.seed)
+    }
 }
 
 /// What a handler is given: its task, and every effect that it may have.
@@ -95,8 +106,16 @@ pub struct Turn {
 
 /// Runs a turn to its end, or until it is dropped.
 pub(crate) async fn run(seat: Seat, news: Arc<News>) {
-    let (id, shared) = (seat.id, seat.shared.clone());
-    let command = match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
+    let shared = seat.shared.clone();
+    let command = end(seat, news).await;
+    // A closed door means that the society has ended; the turn is owed again when it opens.
+    let _ = shared.door.send(Mail::Command { command, reply: None }).await;
+}
+
+/// Runs a turn; gives what is wished for in the end.
+pub(crate) async fn end(seat: Seat, news: Arc<News>) -> Command {
+    let id = seat.id;
+    match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
         Ok(command) => command,
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -104,9 +123,7 @@ pub(crate) async fn run(seat: Seat, news: Arc<News>) {
             let failure = Failure::new("panicked", format!("the agent's code panicked: {text}"));
             Command::Settle { turn: id, result: TurnResult::Failed(failure) }
         }
-    };
-    // A closed door means that the society has ended; the turn is owed again when it opens.
-    let _ = shared.door.send(Mail::Command { command, reply: None }).await;
+    }
 }
 
 async fn work(mut seat: Seat, news: Arc<News>) -> Command {
@@ -115,7 +132,7 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
     let (first, journal) = match seat.first.take() {
         Some(first) => (first, Journal::default()),
         // Boxed, as whatever few turns need: every turn pays for the room of the largest step in it.
-        None => match Box::pin(Journal::read(&*seat.shared.ports.log, &seat.shared.society, &seat.thread, id)).await {
+        None => match Box::pin(Journal::read(&seat)).await {
             Ok(found) => found,
             Err(error) => return park(error.code(), error.to_string()),
         },
@@ -206,9 +223,10 @@ impl Turn {
 
     /// A new id with this prefix, unique and time-ordered, the same in a second run.
     pub fn new_id(&mut self, prefix: &str) -> String {
-        let seed = mix(self.seat.seed ^ self.seat.id.0.0);
+        let now = self.now();
+        let seed = mix(self.seat.seed_when(|era| now < era.ended.1) ^ self.seat.id.0.0);
         self.draws += 1;
-        format!("{prefix}_{}", unique(seed, self.now(), self.draws))
+        format!("{prefix}_{}", unique(seed, now, self.draws))
     }
 
     /// Whether the turn has suggested a phase for its own thread.
@@ -257,7 +275,9 @@ impl Turn {
 
     /// Reports an answer and goes on: it is in the log before anything that follows from it.
     async fn report(&mut self, id: EffectId, outcome: Outcome, spent: Option<Spent>) {
-        let at = self.seat.shared.ports.clock.now();
+        // Never before the fork that the society comes from, like every event after it.
+        let fork = self.seat.eras.last().map_or(Timestamp(0), |era| era.ended.1);
+        let at = self.seat.shared.ports.clock.now().max(fork);
         self.reported.push(send(&self.seat.shared, Command::End { id, outcome, spent, at }).await);
         self.position.1 = at;
     }
