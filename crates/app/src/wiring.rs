@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_agents::{Converse, PlanTool};
-use polis_domain::{AgentId, Role, SocietyId};
+use polis_domain::{AgentId, Role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
@@ -21,9 +21,6 @@ use crate::fence::Fence;
 use crate::machine;
 use crate::trouble::Trouble;
 use crate::{out, servers};
-
-/// The society of a data directory.
-const SOCIETY: &str = "main";
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
@@ -55,8 +52,44 @@ impl Opened {
     }
 }
 
+/// What all societies of a data directory share.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) log: Arc<LocalLog>,
+    pub(crate) artifacts: LocalArtifacts,
+}
+
+impl Store {
+    /// The store of a log that this process has to itself. Only one may be opened on it.
+    pub(crate) fn open(config: &Config, log: LocalLog) -> Result<Self, Trouble> {
+        let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
+            .map_err(|error| Trouble::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
+        Ok(Self { log: Arc::new(log), artifacts })
+    }
+}
+
+/// A random number.
+pub(crate) fn entropy() -> Result<u64, Trouble> {
+    getrandom::u64().map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))
+}
+
+/// What a replay needs: agents that run again, and ports that say what they are. Nothing is started and nobody is called.
+pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, Cast), Trouble> {
+    let mut alone = config.clone();
+    alone.servers.clear();
+    let ports = Ports {
+        log: store.log.clone(),
+        model: thinking(&alone).await?.model,
+        toolbox: tools(&alone).await?.toolbox,
+        live: Arc::new(LocalLive::default()),
+        clock: Arc::new(SystemClock),
+        artifacts: Arc::new(store.artifacts.clone()),
+    };
+    Ok((ports, cast()))
+}
+
 /// Opens the society of a store for a purpose.
-pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) -> Result<Opened, Trouble> {
+pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Result<Opened, Trouble> {
     let idle = || Thinking {
         model: Arc::new(Offline::default()),
         about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, vendors: Vec::new() },
@@ -70,8 +103,7 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         announce(config, &thinking.about);
         announce_servers(config);
     }
-    let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
-        .map_err(|error| Trouble::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
+    let Store { log, artifacts } = store.clone();
     let ports = Ports {
         log,
         model: thinking.model,
@@ -80,7 +112,7 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(artifacts.clone()),
     };
-    let id = SocietyId::from(SOCIETY);
+    let id = config.society.clone();
     let society = match purpose {
         Purpose::Look => Society::open_to_look(id, ports).await?,
         Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options(config)? }).await?,
@@ -221,8 +253,7 @@ pub(crate) fn cast() -> Cast {
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {
-    let entropy = getrandom::u64()
-        .map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))?;
+    let entropy = entropy()?;
     let root = Role {
         id: AgentId::ROOT.into(),
         name: "Root".into(),

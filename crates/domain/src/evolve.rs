@@ -26,7 +26,7 @@ impl Spine {
                 self.limits = *limits;
             }
             Event::SocietyForked { seed, .. } => {
-                let past = Era { seed: self.seed, ended: (recorded.seq, recorded.at) };
+                let past = Era { seed: self.seed, ended: recorded.seq };
                 Arc::make_mut(&mut self.eras).push(past);
                 self.seed = *seed;
             }

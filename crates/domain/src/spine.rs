@@ -64,8 +64,8 @@ pub struct Spine {
 pub struct Era {
     /// Where ids came from.
     pub seed: u64,
-    /// The fork, and when it was.
-    pub ended: (Seq, Timestamp),
+    /// The fork.
+    pub ended: Seq,
 }
 
 /// An agent: a role, a parent, an inbox. Kept small: a society may have very many that are idle.
@@ -297,14 +297,9 @@ impl Spine {
         }
     }
 
-    /// The last fork of the society's past: no event after it is older, so that ids of before and after can be told apart.
-    pub fn forked_at(&self) -> Timestamp {
-        self.eras.last().map_or(Timestamp(0), |era| era.ended.1)
-    }
-
     /// Where ids came from when the event at a place was written.
     pub fn seed_at(&self, seq: Seq) -> u64 {
-        self.eras.iter().find(|era| seq < era.ended.0).map_or(self.seed, |era| era.seed)
+        self.eras.iter().find(|era| seq < era.ended).map_or(self.seed, |era| era.seed)
     }
 
     /// Whether the society has begun.

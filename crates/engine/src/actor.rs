@@ -142,13 +142,13 @@ impl Actor {
             let Options { entropy, limits, role, .. } = &self.options;
             let found = Command::Found { seed: *entropy, limits: *limits, role: role.clone() };
             let mut pass = Pass::default();
-            self.decide(&mut pass, found, None, self.now());
+            self.decide(&mut pass, found, None, self.shared.ports.clock.now());
             self.commit(pass).await?;
         }
         if *self.spine.budgets != self.options.budgets {
             let mut pass = Pass::default();
             let budgets = Arc::new(self.options.budgets.clone());
-            self.decide(&mut pass, Command::SetBudgets { budgets }, None, self.now());
+            self.decide(&mut pass, Command::SetBudgets { budgets }, None, self.shared.ports.clock.now());
             self.commit(pass).await?;
         }
         let all: Vec<_> = outstanding(&self.spine).collect();
@@ -214,7 +214,7 @@ impl Actor {
     }
 
     async fn pass(&mut self, letters: &mut Vec<Mail>) -> Result<(), LogError> {
-        let at = self.now();
+        let at = self.shared.ports.clock.now();
         let mut pass = Pass::default();
         for mail in letters.drain(..) {
             match mail {
@@ -386,11 +386,6 @@ impl Actor {
 
     fn may_end(&self) -> bool {
         self.stopping.is_some_and(|latest| self.bench.running() == 0 || self.shared.ports.clock.now() >= latest)
-    }
-
-    /// The time, which is never before the fork that the society comes from: ids of before and after are told apart by it.
-    fn now(&self) -> Timestamp {
-        self.shared.ports.clock.now().max(self.spine.forked_at())
     }
 
     /// Saves a snapshot. It is a cache, so a failure is only told.

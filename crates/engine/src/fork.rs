@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Command, Failure, Recorded, SPINE_VERSION, Seq, SocietyId, Spine, Stage, Timestamp, decide, mix};
+use polis_domain::{Command, Failure, SPINE_VERSION, Seq, SocietyId, Spine, Stage, decide, mix};
 use polis_ports::{Clock, Fork, Log, LogError, Snapshot};
 
 /// Events read at a time.
@@ -127,11 +127,9 @@ pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u6
     if whole == Seq(0) {
         return Err(NotForked::TooEarly { society: from.clone(), at: asked });
     }
-    let (mut spine, newest) = fold(log, from, whole).await?;
-    // Later than everything before it, so that ids of before and after are told apart by their time.
-    let now = clock.now().max(Timestamp(newest.0 + 1));
+    let mut spine = fold(log, from, whole).await?;
     let wish = Command::Fork { from: from.clone(), seed: mix(entropy ^ mix(whole.0)) };
-    let first = decide(&spine, wish, now).ok().and_then(|mut events| events.pop());
+    let first = decide(&spine, wish, clock.now()).ok().and_then(|mut events| events.pop());
     let first = first.ok_or_else(|| NotForked::TooEarly { society: from.clone(), at: asked })?;
     spine.evolve(&first);
     let fork = Fork { from: from.clone(), at: whole, to: to.clone(), aside: aside.clone(), first: Arc::new(first) };
@@ -150,22 +148,18 @@ fn is_doubtful(open: &polis_domain::OpenEffect) -> bool {
     open.stage == Stage::InDoubt || (open.stage == Stage::Working && writes)
 }
 
-/// The state at a place, and the newest time in the log up to there.
-async fn fold(log: &dyn Log, society: &SocietyId, through: Seq) -> Result<(Spine, Timestamp), LogError> {
-    let (mut spine, mut newest) = (Spine::default(), Timestamp(0));
+/// The state at a place.
+async fn fold(log: &dyn Log, society: &SocietyId, through: Seq) -> Result<Spine, LogError> {
+    let mut spine = Spine::default();
     while spine.seq < through {
         let limit = usize::try_from(through.0 - spine.seq.0).unwrap_or(PAGE).min(PAGE);
         let page = log.read(society, spine.seq, limit).await?;
         if page.is_empty() {
             return Err(LogError::Damaged(format!("the log of `{society}` ends at {} instead of {through}", spine.seq)));
         }
-        let take = |recorded: &Recorded| {
-            newest = newest.max(recorded.at);
-            spine.evolve(recorded);
-        };
-        page.iter().for_each(take);
+        page.iter().for_each(|recorded| spine.evolve(recorded));
     }
-    Ok((spine, newest))
+    Ok(spine)
 }
 
 /// Spares the fork its first folding. It is a cache, so a failure is only told.

@@ -38,7 +38,7 @@ pub use live::LocalLive;
 pub use nothing::{NoModel, NoTools};
 pub use ready::{ExecuteSubThread, PrepareSubThread};
 pub use replay::{Divergence, Replayed, replay};
-pub use society::{NotOpened, Options, Ports, Rejected, Sent, Society};
+pub use society::{NotOpened, Options, Ports, Rejected, Rest, Sent, Society};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
 pub use turn::{BatchUpdate, Context, Turn};

@@ -205,7 +205,7 @@ impl Turn {
             shared: self.seat.shared.clone(),
             context: CallContext {
                 society: self.seat.shared.society.clone(),
-                seed: self.seat.seed_when(|era| stated < era.ended.0),
+                seed: self.seat.seed_at(stated),
                 effect: id,
                 agent: self.seat.agent.clone(),
                 thread: self.seat.thread.clone(),

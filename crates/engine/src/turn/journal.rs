@@ -43,6 +43,11 @@ impl Journal {
         self.entries.contains_key(&n)
     }
 
+    /// Where an effect was stated.
+    pub(super) fn place(&self, n: u32) -> Option<Seq> {
+        Some(self.entries.get(&n)?.events.first()?.seq)
+    }
+
     pub(super) fn take(&mut self, id: EffectId) -> Option<Entry> {
         self.entries.remove(&id.n)
     }

@@ -57,9 +57,9 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Where ids came from in the first era that this holds for, or come from now.
-    fn seed_when(&self, is_within: impl Fn(&Era) -> bool) -> u64 {
-        self.eras.iter().find(|era| is_within(era)).map_or(self.seed, |era| era.seed)
+    /// Where ids came from when the event at a place was written, or come from now.
+    fn seed_at(&self, place: Seq) -> u64 {
+        self.eras.iter().find(|era| place < era.ended).map_or(self.seed, |era| era.seed)
     }
 }
 
@@ -223,10 +223,11 @@ impl Turn {
 
     /// A new id with this prefix, unique and time-ordered, the same in a second run.
     pub fn new_id(&mut self, prefix: &str) -> String {
-        let now = self.now();
-        let seed = mix(self.seat.seed_when(|era| now < era.ended.1) ^ self.seat.id.0.0);
+        // Whether it is drawn before or after a fork depends on the effect that comes next, which every run finds alike.
+        let place = self.journal.place(self.n).unwrap_or(self.seat.through);
+        let seed = mix(self.seat.seed_at(place) ^ self.seat.id.0.0);
         self.draws += 1;
-        format!("{prefix}_{}", unique(seed, now, self.draws))
+        format!("{prefix}_{}", unique(seed, self.now(), self.draws))
     }
 
     /// Whether the turn has suggested a phase for its own thread.
@@ -275,9 +276,7 @@ impl Turn {
 
     /// Reports an answer and goes on: it is in the log before anything that follows from it.
     async fn report(&mut self, id: EffectId, outcome: Outcome, spent: Option<Spent>) {
-        // Never before the fork that the society comes from, like every event after it.
-        let fork = self.seat.eras.last().map_or(Timestamp(0), |era| era.ended.1);
-        let at = self.seat.shared.ports.clock.now().max(fork);
+        let at = self.seat.shared.ports.clock.now();
         self.reported.push(send(&self.seat.shared, Command::End { id, outcome, spent, at }).await);
         self.position.1 = at;
     }
