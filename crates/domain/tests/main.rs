@@ -8,6 +8,7 @@ mod budgets;
 mod cancels;
 mod effects;
 mod follow_ups;
+mod forks;
 mod inquiries;
 mod invariants;
 mod laws;

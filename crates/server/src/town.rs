@@ -4,6 +4,7 @@
 //! is not open yet is opened to be looked at, and to work as soon as somebody wishes for something.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::{BoxFuture, join, join_all};
 use polis_domain::{Failure, Seq, SocietyId};
-use polis_engine::{Branch, Forked, NotForked, SystemClock, fork, free_name, is_society_name};
+use polis_engine::{Branch, Forked, NotForked, Rejected, SystemClock, fork, free_name, is_society_name};
 use polis_ports::Log;
 use tower_service::Service;
 
@@ -54,6 +55,8 @@ struct Inner {
     log: Arc<dyn Log>,
     keeper: Option<Keeper>,
     houses: RwLock<Houses>,
+    /// Nothing is opened any more.
+    stopping: AtomicBool,
     /// Held by whoever opens or rewinds one.
     changing: tokio::sync::Mutex<()>,
 }
@@ -91,6 +94,7 @@ impl Town {
             log,
             keeper: keeper.into(),
             houses: RwLock::new(houses),
+            stopping: AtomicBool::new(false),
             changing: Default::default(),
         }))
     }
@@ -103,8 +107,17 @@ impl Town {
 
     /// Stops all societies at once: each takes nothing in and gets `grace` to reach a safe point.
     pub async fn stop(&self, grace: Duration) {
-        let working: Vec<_> = self.houses(|houses| houses.values().map(|house| house.desk.clone()).collect());
-        join_all(working.iter().map(|desk| desk.society().stop(grace))).await;
+        self.0.stopping.store(true, Ordering::Release);
+        let stop_all = async || {
+            let open: Vec<_> = self.houses(|houses| houses.values().map(|house| house.desk.clone()).collect());
+            join_all(open.iter().map(|desk| desk.society().stop(grace))).await;
+        };
+        // Whatever was just being opened is stopped as well.
+        let late = async {
+            drop(self.0.changing.lock().await);
+            stop_all().await;
+        };
+        join(stop_all(), late).await;
     }
 
     /// Ends all event streams.
@@ -213,6 +226,9 @@ impl Town {
         });
         if let Some(house) = open {
             return Ok(house);
+        }
+        if self.0.stopping.load(Ordering::Acquire) {
+            return Err(Failure::new(Rejected::Stopping.code(), Rejected::Stopping.to_string()));
         }
         if works && working >= MAX_WORKING {
             let message = format!("{MAX_WORKING} societies work here already, which is the most; start another server");
