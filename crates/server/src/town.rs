@@ -170,6 +170,10 @@ impl Town {
         if to > last {
             return Err(NotForked::NoSuchPlace { society: society.clone(), at: to, last }.into());
         }
+        // What cannot be is refused before anything is stopped.
+        if self.0.log.whole(society, to).await? == Seq(0) {
+            return Err(NotForked::TooEarly { society: society.clone(), at: to }.into());
+        }
         let open = self.houses(|houses| houses.get(society).cloned());
         let works = open.as_ref().is_some_and(|house| house.works);
         if let Some(house) = &open {
@@ -179,7 +183,7 @@ impl Town {
         let branch = Branch { from: society.clone(), at: Some(to), to: society.clone(), aside: Some(aside.clone()) };
         let made = fork(&*self.0.log, &SystemClock, &branch, (keeper.entropy)()).await;
         if let Some(house) = &open {
-            house.desk.close_because("rewound");
+            house.desk.close_because(if made.is_ok() { "rewound" } else { "stopped" });
             self.0.houses.write().unwrap_or_else(PoisonError::into_inner).remove(society);
         }
         // Also where nothing was rewound: it was at work.

@@ -1,5 +1,7 @@
 //! `polis fork`, `rewind`, `replay` and `societies`: on the store itself and through a running server.
 
+use std::io::BufRead;
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
