@@ -3,6 +3,8 @@
 //! `kill_target DIR deep` has a call wait for a person three levels deep, says `waits` in DIR and does no more; with
 //! `APPROVE=ARGUMENTS` it agrees to the call with these arguments and goes on to the end.
 //!
+//! `SOCIETY=NAME` lives another society than `main`, such as a fork of it.
+//!
 //! `KILL_AT=N` ends the process with SIGKILL at the append that holds event N, `KILL_WHEN=before` or `after` it is durable. The
 //! world outside is two files in DIR: `ledger`, a line each time that a tool is really done, and `accepted`, a line for each
 //! request that was acknowledged.
@@ -46,7 +48,7 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(LocalArtifacts::open(&dir.join("data"), ArtifactLimits::default())?),
     };
-    let society = Society::open("main".into(), ports, cast(), options()).await?;
+    let society = Society::open(name(), ports, cast(), options()).await?;
     for program in programs() {
         let text = program.text();
         if !has_request(&*log, &text).await? {
@@ -64,6 +66,11 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
     }
     society.stop(Duration::ZERO).await;
     Ok(())
+}
+
+/// The society that is lived.
+fn name() -> SocietyId {
+    std::env::var("SOCIETY").unwrap_or_else(|_| "main".to_owned()).into()
 }
 
 fn cast() -> Cast {
@@ -205,7 +212,7 @@ impl Gate for Death {
 }
 
 async fn events(log: &dyn Log) -> Result<Vec<Recorded>, LogError> {
-    log.read(&"main".into(), Seq(0), usize::MAX).await
+    log.read(&name(), Seq(0), usize::MAX).await
 }
 
 async fn has_request(log: &dyn Log, text: &str) -> Result<bool, LogError> {

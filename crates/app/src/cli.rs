@@ -21,6 +21,10 @@ pub(crate) struct Typed {
     #[arg(long, value_name = "FILE", env = "POLIS_CONFIG", global = true)]
     pub(crate) config: Option<PathBuf>,
 
+    /// Which society is meant [default: main, or the one that the running polis was started with]
+    #[arg(long, value_name = "NAME", env = "POLIS_SOCIETY", global = true)]
+    pub(crate) society: Option<String>,
+
     /// A running polis to talk to, for example http://127.0.0.1:3000
     #[arg(long, value_name = "URL", env = "POLIS_URL", global = true)]
     pub(crate) url: Option<String>,
@@ -76,6 +80,14 @@ pub(crate) enum Command {
     Send(Send),
     /// Call off a request and everything that is done for it
     Cancel(Cancel),
+    /// List the societies of the data directory
+    Societies(Look),
+    /// Begin another society with the past of this one
+    Fork(Fork),
+    /// Go back to an event; what came after it is kept under another name
+    Rewind(Rewind),
+    /// Run every settled turn again against the log, calling nothing, and say where code or state differs
+    Replay(Replay),
     /// Report what breaks the rules of names and layout for agents: docs/naming.md
     Check(Check),
     /// Write the beginning of something, by those rules
@@ -420,6 +432,41 @@ pub(crate) struct Cancel {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Fork {
+    /// The last event that it shares [default: the last one]
+    #[arg(long, value_name = "N")]
+    pub(crate) at: Option<u64>,
+
+    /// What it is called [default: this one's name and a number]
+    pub(crate) name: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rewind {
+    /// The last event that stays
+    #[arg(long, value_name = "N")]
+    pub(crate) to: u64,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The folder to look at, with all below it [default: the working directory]
     pub(crate) dir: Option<PathBuf>,
@@ -486,6 +533,7 @@ impl Command {
             | Self::Models(Models { with, .. })
             | Self::Tools(Tools { with, .. })
             | Self::Doctor(Doctor { with, .. })
+            | Self::Replay(Replay { with, .. })
             | Self::Approve(Approve { with, .. })
             | Self::Deny(Deny { with, .. })
             | Self::Answer(Answer { with, .. }) => Some(with),
@@ -504,6 +552,9 @@ impl Command {
             | Self::Approvals(_)
             | Self::Send(_)
             | Self::Cancel(_)
+            | Self::Societies(_)
+            | Self::Fork(_)
+            | Self::Rewind(_)
             | Self::Check(_)
             | Self::New(_) => None,
         }

@@ -34,6 +34,7 @@ fn name(event: &Event) -> String {
 fn about(event: &Event) -> String {
     match event {
         Event::SocietyFounded { .. } | Event::SuggestionDropped => String::new(),
+        Event::SocietyForked { from, .. } => format!("from {from}"),
         Event::ToolAllowed { allowed } => serde_json::to_string(allowed).unwrap_or_default(),
         Event::BudgetsSet { budgets } => serde_json::to_string(budgets).unwrap_or_default(),
         Event::BudgetGranted { scope, more } => format!("{scope} {}", serde_json::to_string(more).unwrap_or_default()),

@@ -32,7 +32,8 @@ use clap::Parser;
 
 use crate::cli::{Command, Typed};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, models, org, run, serve, show, tools, usage,
+    act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, models, org, replay, run, serve, show,
+    societies, tools, usage,
 };
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
@@ -89,6 +90,10 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Answer(wish) => approve::answer(&config, &wish).await,
         Command::Send(wish) => act::send(&config, &wish).await,
         Command::Cancel(wish) => act::cancel(&config, &wish).await,
+        Command::Societies(wish) => societies::societies(&config, wish.json).await,
+        Command::Fork(wish) => societies::fork(&config, &wish).await,
+        Command::Rewind(wish) => societies::rewind(&config, &wish).await,
+        Command::Replay(wish) => replay::replay(&config, wish.json).await,
         Command::Check(wish) => commands::check::check(&wish),
         Command::New(wish) => commands::new::new(&wish),
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use polis_agents::society::with_society_tools;
 use polis_agents::{Converse, PlanTool, root_role};
-use polis_domain::SocietyId;
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
@@ -22,9 +21,6 @@ use crate::fence::Fence;
 use crate::machine;
 use crate::trouble::Trouble;
 use crate::{out, roles, servers};
-
-/// The society of a data directory.
-const SOCIETY: &str = "main";
 
 /// The code that runs plain conversations.
 pub(crate) const CONVERSE: &str = "converse";
@@ -54,8 +50,44 @@ impl Opened {
     }
 }
 
+/// What all societies of a data directory share.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) log: Arc<LocalLog>,
+    pub(crate) artifacts: LocalArtifacts,
+}
+
+impl Store {
+    /// The store of a log that this process has to itself. Only one may be opened on it.
+    pub(crate) fn open(config: &Config, log: LocalLog) -> Result<Self, Trouble> {
+        let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
+            .map_err(|error| Trouble::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
+        Ok(Self { log: Arc::new(log), artifacts })
+    }
+}
+
+/// A random number.
+pub(crate) fn entropy() -> Result<u64, Trouble> {
+    getrandom::u64().map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))
+}
+
+/// What a replay needs: agents that run again, and ports that say what they are. Nothing is started and nobody is called.
+pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, Cast), Trouble> {
+    let mut alone = config.clone();
+    alone.servers.clear();
+    let ports = Ports {
+        log: store.log.clone(),
+        model: thinking(&alone).await?.model,
+        toolbox: tools(&alone).await?.toolbox,
+        live: Arc::new(LocalLive::default()),
+        clock: Arc::new(SystemClock),
+        artifacts: Arc::new(store.artifacts.clone()),
+    };
+    Ok((ports, cast()))
+}
+
 /// Opens the society of a store for a purpose.
-pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) -> Result<Opened, Trouble> {
+pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Result<Opened, Trouble> {
     let idle = || Thinking {
         model: Arc::new(Offline::default()),
         about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, vendors: Vec::new() },
@@ -69,8 +101,7 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         announce(config, &thinking.about);
         announce_servers(config);
     }
-    let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
-        .map_err(|error| Trouble::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
+    let Store { log, artifacts } = store.clone();
     let ports = Ports {
         log,
         model: thinking.model,
@@ -79,7 +110,7 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(artifacts.clone()),
     };
-    let id = SocietyId::from(SOCIETY);
+    let id = config.society.clone();
     let society = match purpose {
         Purpose::Look => Society::open_to_look(id, ports).await?,
         Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options(config)? }).await?,
@@ -224,8 +255,7 @@ pub(crate) fn cast() -> Cast {
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {
-    let entropy = getrandom::u64()
-        .map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))?;
+    let entropy = entropy()?;
     let root = root_role(CONVERSE);
     // One alone is the port's own choice, and nothing that a request needs to say.
     let several = Some(&config.models).filter(|models| models.len() > 1);

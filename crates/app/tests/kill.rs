@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use polis_domain::{Effect, Event, ListedArtifact, Outcome, Recorded, Seq, Spine};
+use polis_engine::{Branch, SystemClock, fork};
 use polis_ports::{Artifacts, Log};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis_testkit::alike;
@@ -91,6 +92,40 @@ fn a_call_that_waits_three_levels_deep_is_made_once_with_the_arguments_of_a_word
     }
 }
 
+/// P19 on the real store: killed at each tenth event and forked there, both come to their end, and neither sees the other.
+#[test]
+fn a_society_forked_at_each_tenth_event_comes_to_its_end_twice() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    assert!(wait(start(undisturbed.path(), None)).unwrap().success());
+    let story = read(undisturbed.path());
+    for at in (10..=story.len() as u64).step_by(10) {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(wait(start(dir.path(), Some((at, "after")))).unwrap().signal(), Some(9), "at {at}");
+        let shared = fork_here(dir.path());
+        let other = wait(command(dir.path(), None).env("SOCIETY", "other").spawn().unwrap()).unwrap();
+        assert!(other.success(), "forked at {at}: the fork ended with {other}");
+        assert_eq!(read(dir.path()).len(), shared, "forked at {at}: the other one has not moved");
+        let main = wait(start(dir.path(), None)).unwrap();
+        assert!(main.success(), "forked at {at}: the society ended with {main}");
+        let (ours, theirs) = (read(dir.path()), read_society(dir.path(), "other"));
+        assert_eq!(ours[..shared], theirs[..shared], "forked at {at}");
+        assert_eq!(alike::difference(&story, &ours), None, "forked at {at}");
+        artifacts_are_whole(dir.path(), &theirs).unwrap();
+        let mut writes = BTreeSet::new();
+        let done = lines(dir.path(), "ledger").into_iter().filter(|line| line.starts_with("Write"));
+        let twice: Vec<_> = done.filter(|line| !writes.insert(line.clone())).collect();
+        assert_eq!(twice, Vec::<String>::new(), "forked at {at}");
+    }
+}
+
+/// Forks `main` where it ends, and gives that place.
+fn fork_here(dir: &Path) -> usize {
+    let log = LocalLog::open(&dir.join("data")).unwrap();
+    let branch = Branch { from: "main".into(), at: None, to: "other".into(), aside: None };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(fork(&log, &SystemClock, &branch, 3)).unwrap().at.0 as usize
+}
+
 fn kill_and_resume(undisturbed: &[Recorded], at: u64, when: &str) -> Result<(), String> {
     let dir = tempfile::tempdir().unwrap();
     let status = wait(start(dir.path(), Some((at, when))))?;
@@ -140,7 +175,7 @@ fn start(dir: &Path, kill: Option<(u64, &str)>) -> Child {
 
 fn command(dir: &Path, kill: Option<(u64, &str)>) -> Command {
     let mut command = Command::new(target());
-    command.arg(dir).env_remove("KILL_AT").env_remove("APPROVE");
+    command.arg(dir).env_remove("SOCIETY").env_remove("KILL_AT").env_remove("APPROVE");
     if let Some((at, when)) = kill {
         command.env("KILL_AT", at.to_string()).env("KILL_WHEN", when);
     }
@@ -170,9 +205,13 @@ fn target() -> PathBuf {
 }
 
 fn read(dir: &Path) -> Vec<Recorded> {
+    read_society(dir, "main")
+}
+
+fn read_society(dir: &Path, society: &str) -> Vec<Recorded> {
     let log = LocalLog::open(&dir.join("data")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(log.read(&"main".into(), Seq(0), usize::MAX)).unwrap()
+    runtime.block_on(log.read(&society.into(), Seq(0), usize::MAX)).unwrap()
 }
 
 fn lines(dir: &Path, file: &str) -> Vec<String> {

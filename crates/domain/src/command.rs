@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Answer, Attempt, Budgets, Children, Effect, EffectId, Failure, Inquiry, InquiryId, Letter, Limits, Message,
-    MessagePatch, MetaPath, Org, Outcome, Phase, Plan, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp,
-    TurnId,
+    MessagePatch, MetaPath, Org, Outcome, Phase, Plan, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId,
+    Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -21,6 +21,13 @@ pub enum Command {
         limits: Limits,
         /// The role of the root agent.
         role: Arc<Role>,
+    },
+    /// Go another way than the society that the past is shared with.
+    Fork {
+        /// What that one is called.
+        from: SocietyId,
+        /// Where ids come from after the fork.
+        seed: u64,
     },
     /// Set all budgets.
     SetBudgets {

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Inquiry, InquiryId, Letter, Level,
-    Message, MessageId, MessagePatch, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task,
-    TaskId, ThreadId, Timestamp, TurnId,
+    Message, MessageId, MessagePatch, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings, SocietyId,
+    Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its place, its time and its thread.
@@ -39,6 +39,14 @@ pub enum Event {
         seed: u64,
         /// What holds in it.
         limits: Limits,
+    },
+    /// A fork of another society goes its own way from here on. What came before it shares with that one (P19).
+    SocietyForked {
+        /// The society that it shares its past with, as it was called then.
+        from: SocietyId,
+        /// Makes the ids that are drawn from now on unlike those of the other one.
+        #[serde(with = "crate::id::hex")]
+        seed: u64,
     },
     /// A person has said that a tool need not be asked about any more.
     ToolAllowed {
@@ -508,6 +516,7 @@ impl Event {
             | Self::LetterSent { by, .. }
             | Self::ContextRestored { by, .. } => *by,
             Self::SocietyFounded { .. }
+            | Self::SocietyForked { .. }
             | Self::ToolAllowed { .. }
             | Self::BudgetsSet { .. }
             | Self::BudgetGranted { .. }

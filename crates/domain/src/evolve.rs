@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::artifact::named_in;
-use crate::spine::{Agent, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Spine, Stage, Termination, Turn};
+use crate::spine::{
+    Agent, Due, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Spine, Stage, Termination, Turn,
+};
 use crate::{
     AgentId, Cleared, Digest, Effect, EffectId, Event, Inquiry, InquiryId, KnownCall, Letter, LetterKind, ListedArtifact,
     OpenInquiry, Origin, Outcome, Recorded, ReplyTo, Reserved, Role, Scope, Source, Spent, Task, TaskId, Timestamp, TurnId,
@@ -22,6 +24,11 @@ impl Spine {
             Event::SocietyFounded { seed, limits } => {
                 self.seed = *seed;
                 self.limits = *limits;
+            }
+            Event::SocietyForked { seed, .. } => {
+                let past = Era { seed: self.seed, ended: recorded.seq };
+                Arc::make_mut(&mut self.eras).push(past);
+                self.seed = *seed;
             }
             Event::RoleCreated { role, by } => {
                 let maker = by.and_then(|by| self.turns.get(&by.turn)).map_or_else(AgentId::user, |turn| turn.agent.clone());

@@ -53,7 +53,7 @@ pub use question::{Question, Wanted};
 pub use refusal::Refusal;
 pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};
 pub use spine::{
-    Agent, Context, Due, Effort, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage,
+    Agent, Context, Due, Effort, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage,
     Termination, Turn,
 };
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};

@@ -24,6 +24,9 @@ pub struct Spine {
     pub seq: Seq,
     /// Where the society's ids come from.
     pub seed: u64,
+    /// Where they came from before each fork, oldest first; nothing for most.
+    #[serde(default)]
+    pub eras: Arc<Vec<Era>>,
     /// What holds in it.
     pub limits: Limits,
     /// What may be spent.
@@ -56,6 +59,15 @@ pub struct Spine {
     pub artifacts: Catalogue,
     /// What running calls have asked and nobody has answered.
     pub inquiries: BTreeMap<InquiryId, OpenInquiry>,
+}
+
+/// What came before a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Era {
+    /// Where ids came from.
+    pub seed: u64,
+    /// The fork.
+    pub ended: Seq,
 }
 
 /// An agent: a role, a parent, an inbox. Kept small: a society may have very many that are idle.
@@ -300,6 +312,11 @@ impl Spine {
             turn.thread = self.threads.get_key_value(&turn.thread).map_or_else(|| turn.thread.clone(), |(id, _)| id.clone());
             turn.open.shrink_to_fit();
         }
+    }
+
+    /// Where ids came from when the event at a place was written.
+    pub fn seed_at(&self, seq: Seq) -> u64 {
+        self.eras.iter().find(|era| seq < era.ended).map_or(self.seed, |era| era.seed)
     }
 
     /// Whether the society has begun.

@@ -398,6 +398,7 @@ fn is_act(event: &Event) -> bool {
         | Event::RoleCreated { .. }
         | Event::AgentSpawned { .. } => true,
         Event::SocietyFounded { .. }
+        | Event::SocietyForked { .. }
         | Event::ToolAllowed { .. }
         | Event::BudgetsSet { .. }
         | Event::BudgetGranted { .. }

@@ -9,6 +9,7 @@ mod cancels;
 mod chains;
 mod effects;
 mod follow_ups;
+mod forks;
 mod inquiries;
 mod invariants;
 mod laws;

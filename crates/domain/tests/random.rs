@@ -10,9 +10,9 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use crate::support::{NOON, Society};
 use crate::wishes::{Chooser, Wish, limits, wishes};
 
-type Steps = Vec<(Wish, u64)>;
+pub(crate) type Steps = Vec<(Wish, u64)>;
 
-fn societies() -> impl Strategy<Value = (Limits, Steps)> {
+pub(crate) fn societies() -> impl Strategy<Value = (Limits, Steps)> {
     (limits(), prop::collection::vec((wishes(), any::<u64>()), 0..=240))
 }
 

@@ -357,9 +357,11 @@ impl Actor {
                 role: self.spine.role_of(turn).cloned(),
                 fences: self.spine.fences(&turn.agent).into(),
                 seed: self.spine.seed,
+                eras: self.spine.eras.clone(),
                 limits: self.spine.limits,
                 shared: self.shared.clone(),
                 first,
+                through: Seq(u64::MAX),
             };
             self.bench.seat(id, |news| turn::run(seat, news));
         }
@@ -438,6 +440,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Doubt { id }
         | Command::Restart { id } => Some(id.turn),
         Command::Found { .. }
+        | Command::Fork { .. }
         | Command::SetBudgets { .. }
         | Command::CreateRole { .. }
         | Command::Spawn { .. }

@@ -48,9 +48,16 @@ struct Unread {
     events: VecDeque<Arc<Recorded>>,
     /// Whether the turn has looked, found nothing that it waits for, and nothing has come since.
     idle: bool,
+    /// Whoever wants to know when that is so.
+    watcher: Option<Arc<Notify>>,
 }
 
 impl News {
+    /// Nothing, and whoever looks for something makes it known.
+    pub(crate) fn watched(watcher: Arc<Notify>) -> Self {
+        Self { unread: Mutex::new(Unread { watcher: Some(watcher), ..Unread::default() }), more: Notify::new() }
+    }
+
     /// The next piece that is wanted, when it comes. The others are kept.
     pub(crate) async fn next(&self, wanted: impl Fn(&Recorded) -> bool) -> Arc<Recorded> {
         loop {
@@ -66,6 +73,9 @@ impl News {
         let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
         let place = unread.events.iter().position(|event| wanted(event));
         unread.idle = place.is_none();
+        if let (true, Some(watcher)) = (unread.idle, &unread.watcher) {
+            watcher.notify_one();
+        }
         unread.events.remove(place?)
     }
 

@@ -177,6 +177,17 @@ pub struct Sent {
     pub seq: Seq,
 }
 
+/// What a society leaves behind when it has come to rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rest {
+    /// The last event of its log.
+    pub last: Seq,
+    /// Turns that are not settled.
+    pub open_turns: usize,
+    /// Letters that nobody has taken up.
+    pub pending_messages: usize,
+}
+
 /// The door of a society. Clones lead to the same one; it runs until [`Society::stop`] or until the last handle is gone.
 #[derive(Clone)]
 pub struct Society {
@@ -462,6 +473,12 @@ impl Society {
         let _ = self.handle.shared.door.send(Mail::Stop { grace }).await;
         // Nothing is ever told there; it closes.
         let _ = self.handle.ended.clone().changed().await;
+    }
+
+    /// What its log says is unfinished; also when it has ended.
+    pub async fn at_rest(&self) -> Result<Rest, LogError> {
+        let (spine, _) = fold(self.ports(), self.id()).await?;
+        Ok(Rest { last: spine.seq, open_turns: spine.turns.len(), pending_messages: spine.pending() })
     }
 
     fn ports(&self) -> &Ports {

@@ -97,6 +97,8 @@ pub struct Caller<'a> {
 pub struct CallContext {
     /// The society.
     pub society: SocietyId,
+    /// Where the society's ids came from when the call was stated; no two societies have the same, forks neither.
+    pub seed: u64,
     /// The call: the same after a crash, never used for another.
     pub effect: EffectId,
     /// Who calls.
@@ -116,9 +118,10 @@ pub struct CallContext {
 }
 
 impl CallContext {
-    /// The key under which a receiver can tell a repetition from a new call.
+    /// The key under which a receiver can tell a repetition from a new call. A call that was open when its society was forked
+    /// has the same key in both, one that was stated after it has not.
     pub fn idempotency_key(&self) -> String {
-        format!("{}/{}", self.society, self.effect)
+        format!("{:016x}/{}", self.seed, self.effect)
     }
 }
 

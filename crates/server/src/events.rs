@@ -1,6 +1,7 @@
 //! Everything that happens, as server-sent events: the log after a place, then live. Nothing twice, nothing missing.
 
 use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -53,6 +54,7 @@ pub(crate) async fn events(
         watch: desk.society.watch(after),
         thread: which.thread,
         closing: desk.closing.clone(),
+        reason: desk.reason.clone(),
         ended: false,
         _permit: permit,
     };
@@ -73,6 +75,7 @@ struct Telling {
     watch: Watch,
     thread: Option<ThreadId>,
     closing: CancellationToken,
+    reason: Arc<OnceLock<&'static str>>,
     ended: bool,
     _permit: OwnedSemaphorePermit,
 }
@@ -84,13 +87,13 @@ impl Telling {
                 // What has happened is told before the farewell.
                 biased;
                 seen = self.watch.next() => seen,
-                () = self.closing.cancelled() => return self.end(stopping()),
+                () = self.closing.cancelled() => return self.end(self.stopping()),
             };
             let event = match seen {
                 Ok(Some(Seen::Event(recorded))) if self.concerns(recorded.thread.as_ref()) => committed(&recorded),
                 Ok(Some(Seen::Delta(delta))) if self.concerns(Some(&delta.thread)) => streamed(&delta),
                 Ok(Some(_)) => continue,
-                Ok(None) => return self.end(stopping()),
+                Ok(None) => return self.end(self.stopping()),
                 Err(error) => return self.end(failed(error.into())),
             };
             match event {
@@ -99,6 +102,12 @@ impl Telling {
             }
         }
         None
+    }
+
+    /// The stream ends because the society does.
+    fn stopping(&self) -> Event {
+        let reason = self.reason.get().copied().unwrap_or("stopped");
+        Event::default().event("stopping").data(json!({ "reason": reason }).to_string())
     }
 
     fn concerns(&self, thread: Option<&ThreadId>) -> bool {
@@ -134,11 +143,6 @@ fn committed(recorded: &Recorded) -> Result<Event, serde_json::Error> {
 fn streamed(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
     let data = json!({ "effect": delta.effect, "thread": delta.thread, "delta": delta.delta });
     Ok(Event::default().event("delta").data(data.to_string()))
-}
-
-/// The stream ends because the society does.
-fn stopping() -> Event {
-    Event::default().event("stopping").data("{}")
 }
 
 /// The stream ends because the log cannot be read.

@@ -22,10 +22,12 @@ mod models;
 mod org;
 mod problem;
 mod routes;
+mod societies;
 mod submit;
 mod tasks;
 mod threads;
 mod tools;
+mod town;
 mod wanted;
 
 pub use access::Token;
@@ -33,3 +35,4 @@ pub use desk::{About, Answer, Desk, Vendor};
 pub use listener::{Access, BindError, Listener};
 pub use routes::{Listed, listed};
 pub use tools::all_tools;
+pub use town::{Keeper, Open, Town};

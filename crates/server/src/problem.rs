@@ -6,7 +6,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use polis_domain::Refusal;
-use polis_engine::Rejected;
+use polis_engine::{NotForked, Rejected};
 use polis_ports::LogError;
 use serde_json::{Value, json};
 
@@ -68,6 +68,18 @@ impl From<Rejected> for Problem {
             Rejected::Unavailable(_) | Rejected::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, rejected.code().to_owned(), rejected.to_string())
+    }
+}
+
+impl From<NotForked> for Problem {
+    fn from(error: NotForked) -> Self {
+        let status = match &error {
+            NotForked::BadName(_) => StatusCode::BAD_REQUEST,
+            NotForked::Unknown(_) => StatusCode::NOT_FOUND,
+            NotForked::NoSuchPlace { .. } | NotForked::TooEarly { .. } | NotForked::Taken(_) => StatusCode::CONFLICT,
+            NotForked::Log(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, error.code(), error.to_string())
     }
 }
 

@@ -6,7 +6,9 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::desk::Desk;
 use crate::problem::Problem;
-use crate::{agents, approvals, artifacts, events, health, history, messages, models, org, submit, tasks, threads, tools};
+use crate::{
+    agents, approvals, artifacts, events, health, history, messages, models, org, societies, submit, tasks, threads, tools,
+};
 
 /// Who may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,9 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET,  path: "/api/models",             gate: Gate::Token, handler: || get(models::models) },
     Route { method: Method::GET,  path: "/api/tools",              gate: Gate::Token, handler: || get(tools::tools) },
     Route { method: Method::GET,  path: "/api/usage",              gate: Gate::Token, handler: || get(models::usage) },
+    Route { method: Method::GET,  path: "/api/societies",          gate: Gate::Token, handler: || get(societies::list) },
+    Route { method: Method::POST, path: "/api/fork",               gate: Gate::Token, handler: || post(societies::fork) },
+    Route { method: Method::POST, path: "/api/rewind",             gate: Gate::Token, handler: || post(societies::rewind) },
     Route { method: Method::GET,  path: "/api/events",             gate: Gate::Token, handler: || get(events::events) },
     Route { method: Method::GET,  path: "/api/log",                gate: Gate::Token, handler: || get(history::log) },
 ];

@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use polis_domain::{EVENT_VERSION, Seq, SocietyId, ThreadId};
+use polis_domain::{Seq, SocietyId, ThreadId};
 use polis_ports::LogError;
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::error::{again, from_sqlite};
+use crate::lineage::Lineage;
 use crate::queue::{Expected, Queue};
-use crate::reader::{last_seq, society_key, thread_key};
+use crate::reader::{last_seq, thread_key};
 use crate::row::{self, Batch, NewRow};
 use crate::snapshot::Ticket;
 use crate::witness::{Named, Witness};
@@ -42,6 +43,14 @@ pub(crate) enum Work {
         society: SocietyId,
         ticket: Ticket,
     },
+    /// Begin a society as a part of another.
+    Fork {
+        from: SocietyId,
+        at: Seq,
+        to: SocietyId,
+        aside: Option<SocietyId>,
+        first: Batch,
+    },
     /// Find out what became of a group whose commit failed.
     Settle,
 }
@@ -52,7 +61,9 @@ pub(crate) struct Health {
     /// A group failed and it is not known yet whether it is there.
     pub(crate) unsettled: AtomicBool,
     /// A read met damage.
-    pub(crate) damage_seen: Arc<AtomicBool>,
+    pub(crate) damage_seen: AtomicBool,
+    /// How often names have changed hands.
+    pub(crate) renamed: AtomicU64,
 }
 
 pub(crate) struct Writer {
@@ -115,6 +126,7 @@ impl Writer {
         let mut statements = Statements::prepare(&store.connection).map_err(from_sqlite)?;
         let mut outcomes = Vec::with_capacity(works.len());
         let mut last = None;
+        let mut renamed = false;
         for work in works {
             outcomes.push(match work {
                 Work::Append { society, expected, batch } => {
@@ -132,11 +144,24 @@ impl Writer {
                     ticket.save(&store.connection, society)?;
                     Ok(())
                 }
+                Work::Fork { from, at, to, aside, first } => {
+                    match store.known.fork(&mut statements, from, *at, to, aside.as_ref(), first)? {
+                        Ok(named) => {
+                            renamed |= aside.is_some();
+                            last = Some(named);
+                            Ok(())
+                        }
+                        Err(refusal) => Err(refusal),
+                    }
+                }
                 Work::Settle => Ok(()),
             });
         }
         drop(statements);
         store.execute("COMMIT")?;
+        if renamed {
+            self.health.renamed.fetch_add(1, Ordering::Release);
+        }
         if let Some(last) = last {
             self.witness.committed(last);
         }
@@ -233,6 +258,8 @@ struct Known {
 
 struct Society {
     key: i64,
+    /// The name that its events are sealed with, if it has another one by now.
+    seal: Option<SocietyId>,
     head: Seq,
     threads: FxHashMap<ThreadId, i64>,
 }
@@ -295,6 +322,8 @@ impl Known {
         if society.head != expected {
             return Ok(Appended::Stale(society.head));
         }
+        let resealed = society.seal.as_ref().map(|seal| batch.resealed(seal, expected));
+        let batch = resealed.as_ref().unwrap_or(batch);
         let kept_before = society.threads.len();
         let mut last = None;
         for row in &batch.rows {
@@ -310,6 +339,70 @@ impl Known {
         self.threads_kept += society.threads.len() - kept_before;
         Ok(Appended::At(last))
     }
+}
+
+/// A fork that is in the transaction, or why it is not.
+type Begun = Result<Named, LogError>;
+
+impl Known {
+    fn fork(
+        &mut self,
+        statements: &mut Statements<'_>,
+        from: &SocietyId,
+        at: Seq,
+        to: &SocietyId,
+        aside: Option<&SocietyId>,
+        first: &Batch,
+    ) -> Result<Begun, LogError> {
+        let connection = statements.connection;
+        let Some(source) = Lineage::find(connection, from)? else {
+            return Ok(Err(LogError::Failed(format!("there is no society `{from}`").into())));
+        };
+        if !is_whole(connection, &source, at)? {
+            return Ok(Err(LogError::Failed(format!("no append of `{from}` ended at {at}").into())));
+        }
+        let free = aside.unwrap_or(to);
+        let taken = Lineage::find(connection, free)?;
+        let holder = Lineage::find(connection, to)?;
+        if taken.is_some() || aside.is_some() && holder.is_none() {
+            let actual = taken.map_or(Ok(Seq(0)), |taken| last_seq(connection, taken.own()))?;
+            return Ok(Err(LogError::Conflict { society: free.clone(), expected: Seq(0), actual }));
+        }
+        let parent = source.stretches().iter().rev().find(|stretch| stretch.after < at).map(|stretch| stretch.key);
+        let mut begin = || {
+            if let Some(aside) = aside {
+                let give = "UPDATE societies SET seal = coalesce(seal, name), name = ?2 WHERE name = ?1";
+                connection.prepare_cached(give)?.execute(params![to.as_str(), aside.as_str()])?;
+                let forget = "DELETE FROM snapshots WHERE society = ?1";
+                connection.prepare_cached(forget)?.execute(params![to.as_str()])?;
+                self.societies.clear();
+                self.threads_kept = 0;
+            }
+            let add = "INSERT INTO societies (name, parent, at) VALUES (?1, ?2, ?3)";
+            connection.prepare_cached(add)?.insert(params![to.as_str(), parent, at.0 as i64])
+        };
+        let key = begin().map_err(from_sqlite)?;
+        check_key(key)?;
+        self.societies.insert(to.clone(), Society { key, seal: None, head: at, threads: FxHashMap::default() });
+        match self.append(statements, to, at, first)? {
+            Appended::At(Some(named)) => Ok(Ok(named)),
+            Appended::At(None) | Appended::Stale(_) => Err(LogError::Failed("a fork needs a first event".into())),
+        }
+    }
+}
+
+/// Whether an append ended at this place.
+fn is_whole(connection: &Connection, lineage: &Lineage, at: Seq) -> Result<bool, LogError> {
+    let Some(stretch) = lineage.stretches().iter().find(|stretch| stretch.after < at && at <= stretch.through) else {
+        return Ok(false);
+    };
+    let find = || {
+        connection
+            .prepare_cached("SELECT version FROM events WHERE id = ?1")?
+            .query_row(params![row::id(stretch.key, at)], |row| row.get(0))
+            .optional()
+    };
+    Ok(find().map_err(from_sqlite)?.is_some_and(row::is_last))
 }
 
 impl Society {
@@ -341,7 +434,7 @@ impl<'store> Statements<'store> {
 
     fn add_event(&mut self, id: i64, thread: Option<i64>, row: &NewRow, bodies: &[u8]) -> rusqlite::Result<()> {
         let body = &bodies[row.body.clone()];
-        self.add_event.execute(params![id, row.at.0 as i64, thread, EVENT_VERSION, row.crc, body])?;
+        self.add_event.execute(params![id, row.at.0 as i64, thread, row.version, row.crc, body])?;
         Ok(())
     }
 
@@ -353,15 +446,22 @@ impl<'store> Statements<'store> {
 }
 
 fn known(connection: &Connection, name: &SocietyId) -> Result<Option<Society>, LogError> {
-    let Some(key) = society_key(connection, name)? else { return Ok(None) };
-    Ok(Some(Society { key, head: last_seq(connection, key)?, threads: FxHashMap::default() }))
+    let Some(lineage) = Lineage::find(connection, name)? else { return Ok(None) };
+    let own = lineage.own();
+    let seal = Some(own.seal.clone()).filter(|seal| seal != name);
+    Ok(Some(Society { key: own.key, seal, head: last_seq(connection, own)?, threads: FxHashMap::default() }))
 }
 
 fn found(connection: &Connection, name: &SocietyId) -> Result<Society, LogError> {
     let add = || connection.prepare_cached("INSERT INTO societies (name) VALUES (?1)")?.insert(params![name.as_str()]);
     let key = add().map_err(from_sqlite)?;
+    check_key(key)?;
+    Ok(Society { key, seal: None, head: Seq(0), threads: FxHashMap::default() })
+}
+
+fn check_key(key: i64) -> Result<(), LogError> {
     if key > row::LAST_SOCIETY {
         return Err(LogError::Failed("this data directory holds as many societies as it can".into()));
     }
-    Ok(Society { key, head: Seq(0), threads: FxHashMap::default() })
+    Ok(())
 }

@@ -19,5 +19,6 @@ mod roles;
 mod run;
 mod scaffold;
 mod serve;
+mod societies;
 mod support;
 mod tape;

@@ -26,6 +26,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (false, Command::Found { seed, limits, role }) => org::found(&mut draft, seed, limits, role)?,
         (true, Command::Found { .. }) => return Err(Refusal::AlreadyFounded),
         (false, _) => return Err(Refusal::NotFounded),
+        (true, Command::Fork { from, seed }) => draft.push(None, Event::SocietyForked { from, seed }),
         (true, Command::CreateRole { role }) => org::create_role(&mut draft, role, None)?,
         (true, Command::ChangeRole { role }) => org::change_role(&mut draft, role)?,
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,

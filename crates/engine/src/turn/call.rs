@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use polis_domain::{
-    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Ruling, Source, ToolCall,
+    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Ruling, Seq, Source, ToolCall,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ToolSpec};
 use serde_json::Value;
@@ -98,11 +98,11 @@ impl Turn {
                 Next::Recall(source) => recalled.push((place, source)),
                 Next::Perform => {
                     self.withdraw(entry).await;
-                    running.push(begin(self.worker(entry.id, call)).done(place, early.clone()));
+                    running.push(begin(self.worker(entry, call)).done(place, early.clone()));
                 }
                 Next::Again => {
                     self.commit(Command::Restart { id: entry.id }).await;
-                    running.push(begin(self.worker(entry.id, call)).done(place, None));
+                    running.push(begin(self.worker(entry, call)).done(place, None));
                 }
                 Next::Doubt => {
                     self.commit(Command::Doubt { id: entry.id }).await;
@@ -138,7 +138,7 @@ impl Turn {
                     let id = entries[place].id;
                     if matches!(event.event, Event::EffectCleared { .. }) {
                         self.commit(Command::Restart { id }).await;
-                        let worker = self.worker(id, &calls[place]);
+                        let worker = self.worker(&entries[place], &calls[place]);
                         hosts.push(worker.host.clone());
                         running.push(worker.done(place, None));
                     } else {
@@ -192,7 +192,9 @@ impl Turn {
         }
     }
 
-    fn worker(&self, id: EffectId, call: &Call) -> Worker {
+    fn worker(&self, entry: &Entry, call: &Call) -> Worker {
+        let id = entry.id;
+        let stated = entry.events.first().map_or(Seq(u64::MAX), |first| first.seq);
         let asker = Asker {
             call: id,
             agent: self.seat.agent.clone(),
@@ -207,6 +209,7 @@ impl Turn {
             shared: self.seat.shared.clone(),
             context: CallContext {
                 society: self.seat.shared.society.clone(),
+                seed: self.seat.seed_at(stated),
                 effect: id,
                 agent: self.seat.agent.clone(),
                 thread: self.seat.thread.clone(),
@@ -226,7 +229,7 @@ impl Turn {
             return None;
         }
         let id = EffectId { turn: self.seat.id, n: self.n };
-        Some(self.worker(id, call).act().await)
+        Some(self.worker(&Entry::new(id, []), call).act().await)
     }
 }
 

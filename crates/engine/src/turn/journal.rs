@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{
-    Attempt, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId,
-    Wanted,
-};
-use polis_ports::{Log, LogError, ThreadRange};
+use polis_domain::{Attempt, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, Timestamp, Wanted};
+use polis_ports::{LogError, ThreadRange};
+
+use super::Seat;
 
 /// The effects of earlier runs that this run has not asked for yet.
 #[derive(Default)]
@@ -25,14 +24,11 @@ pub(super) struct Entry {
 
 impl Journal {
     /// Reads a turn's first event and its journal.
-    pub(super) async fn read(
-        log: &dyn Log,
-        society: &SocietyId,
-        thread: &ThreadId,
-        turn: TurnId,
-    ) -> Result<(Arc<Recorded>, Self), LogError> {
-        let range = ThreadRange { after: Seq(turn.0.0 - 1), ..ThreadRange::ALL };
-        let mut events = log.read_thread(society, thread, range).await?.into_iter().map(Arc::new);
+    pub(super) async fn read(seat: &Seat) -> Result<(Arc<Recorded>, Self), LogError> {
+        let Seat { id: turn, thread, shared, through, .. } = seat;
+        let turn = *turn;
+        let range = ThreadRange { after: Seq(turn.0.0 - 1), ..ThreadRange::through(*through) };
+        let mut events = shared.ports.log.read_thread(&shared.society, thread, range).await?.into_iter().map(Arc::new);
         let first = events.next().filter(|first| first.seq == turn.0);
         let first = first.ok_or_else(|| LogError::Damaged(format!("event {turn} is missing from thread `{thread}`")))?;
         let mut entries = BTreeMap::new();
@@ -45,6 +41,11 @@ impl Journal {
 
     pub(super) fn has(&self, n: u32) -> bool {
         self.entries.contains_key(&n)
+    }
+
+    /// Where an effect was stated.
+    pub(super) fn place(&self, n: u32) -> Option<Seq> {
+        Some(self.entries.get(&n)?.events.first()?.seq)
     }
 
     pub(super) fn take(&mut self, id: EffectId) -> Option<Entry> {

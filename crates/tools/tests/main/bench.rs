@@ -47,6 +47,7 @@ pub(crate) fn context() -> CallContext {
     CallContext {
         host: None,
         society: SocietyId::from("main"),
+        seed: 7,
         effect: EffectId { turn: TurnId(Seq(1)), n: 0 },
         agent: AgentId::root(),
         thread: ThreadId::from("root"),
