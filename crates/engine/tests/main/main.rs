@@ -5,6 +5,7 @@ mod agents;
 mod artifacts;
 mod bed;
 mod calls;
+mod conversation;
 mod leaving;
 mod models;
 mod person;
