@@ -1,5 +1,5 @@
-//! An article that can be killed at any event: `article_kill_target DIR`. A scripted model writes it; which requests it was
-//! asked in this life stands in `asked` of DIR, the files that are searched in `sources`.
+//! An article that can be killed at any event: `article_kill_target DIR`. A scripted model writes it; the phases that
+//! asked it in this life stand in `asked` of DIR, the files that are searched in `sources`.
 
 use std::error::Error;
 use std::fs::{self, OpenOptions};
@@ -9,12 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use article_creation::ArticleCreationAgent;
-use polis::domain::{Digest, Event, Seq};
+use polis::domain::{Event, Seq};
 use polis::{Cast, Log, Options, Ports, Role, Sent, Society};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis_testkit::kill::Death;
 use polis_testkit::{GatedLog, ScriptedModel};
-use polis_tools::{SearchFiles, Workbench, Workspace};
 
 #[path = "../tests/main/editor.rs"]
 mod editor;
@@ -26,17 +25,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
     editor::write_sources(&sources)?;
     fs::write(&asked, "")?;
     let model = ScriptedModel::new(move |request| {
-        let digest: Digest = request.digest();
-        let noted = OpenOptions::new().append(true).open(&asked).and_then(|mut file| writeln!(file, "{digest}"));
+        let (phase, _) = editor::asked(request);
+        let noted = OpenOptions::new().append(true).open(&asked).and_then(|mut file| writeln!(file, "{phase}"));
         noted.expect("the model keeps notes");
         editor::answer(request, |_| Duration::from_millis(1))
     });
     let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(LocalLog::open(&data)?), gate: Death::from_environment() });
-    let tools = Workbench::new(vec![Box::new(SearchFiles::new(Workspace::open(&sources)?))])?;
     let artifacts = LocalArtifacts::open(&data, ArtifactLimits::default())?;
     let ports = Ports {
         log: log.clone(),
-        ..Ports::new(polis_testkit::MemoryLog::new()).with_model(model).with_tools(tools).with_artifacts(artifacts)
+        ..Ports::new(polis_testkit::MemoryLog::new())
+            .with_model(model)
+            .with_tools(article_creation::sources::tools(&sources)?)
+            .with_artifacts(artifacts)
     };
     let cast = Cast::new().with("article_creation", ArticleCreationAgent);
     let options = Options::new(u64::from(std::process::id()), Role::new("root", "article_creation"));

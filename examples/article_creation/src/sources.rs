@@ -1,9 +1,12 @@
 //! The files that an article is written from: where they mention something. Reads by the tool `search_files`; makes nothing up.
 
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
 
 use polis::domain::ToolCall;
-use polis::{Failure, Turn};
+use polis::{Failure, Tool, Turn};
+use polis_tools::{SearchFiles, Workbench, Workspace};
 use serde_json::json;
 
 /// The tool that searches.
@@ -21,6 +24,12 @@ const EVERYWHERE: &[&str] = &[
     "its", "more", "most", "not", "our", "that", "the", "their", "them", "then", "there", "these", "they", "this", "was",
     "what", "when", "where", "which", "who", "why", "with", "you", "your",
 ];
+
+/// The tool that searches the files of this folder, and no other.
+pub fn tools(folder: &Path) -> Result<Workbench, Box<dyn Error>> {
+    let search: Box<dyn Tool> = Box::new(SearchFiles::new(Workspace::open(folder)?));
+    Ok(Workbench::new([search])?)
+}
 
 /// Whether there are files to search.
 pub fn are_there(turn: &Turn) -> bool {

@@ -1,16 +1,15 @@
 //! The society of this program: the store, the model, the tool that reads files, and the agent.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use article_creation::{ArticleCreationAgent, OfflineAuthor};
+use article_creation::{ArticleCreationAgent, OfflineAuthor, sources};
 use polis::domain::LetterKind;
 use polis::{Cast, Event, Model, Options, Ports, Role, Sent, Seq, Society};
 use polis_providers::vendors;
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
-use polis_tools::{SearchFiles, Workbench, Workspace};
 
 use crate::{progress, tell};
 
@@ -20,11 +19,10 @@ article_creation: for a written article set a vendor's key, for example OPENAI_A
 /// Writes the article, or goes on with it, or finds that it is there.
 pub(crate) async fn article(topic: &str) -> Result<String, Box<dyn Error>> {
     let data = std::env::var_os("ARTICLE_DATA").map_or_else(|| PathBuf::from(".article-data"), PathBuf::from);
-    let tools = Workbench::new(vec![Box::new(SearchFiles::new(Workspace::open(&PathBuf::from("."))?))])?;
     let ports = Ports {
         model: model().await?,
         ..Ports::new(LocalLog::open(&data)?)
-            .with_tools(tools)
+            .with_tools(sources::tools(Path::new("."))?)
             .with_artifacts(LocalArtifacts::open(&data, ArtifactLimits::default())?)
     };
     let cast = Cast::new().with("article_creation", ArticleCreationAgent);

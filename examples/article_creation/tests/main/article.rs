@@ -8,7 +8,6 @@ use article_creation::ArticleCreationAgent;
 use polis::domain::Sender;
 use polis::{Cast, Event, Recorded, Society};
 use polis_testkit::{Line, MemoryLog, ScriptedModel, ask, crash, open, society};
-use polis_tools::{SearchFiles, Workbench, Workspace};
 
 use crate::editor;
 
@@ -29,7 +28,7 @@ const ARTICLE: &str = "# Fish\n\n## breathing\n## swimming\n## sleeping\n\nThick
 async fn an_article_is_researched_from_files_drafted_and_sent_back_until_it_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     editor::write_sources(folder.path()).unwrap();
-    let tools = Workbench::new(vec![Box::new(SearchFiles::new(Workspace::open(folder.path()).unwrap()))]).unwrap();
+    let tools = article_creation::sources::tools(folder.path()).unwrap();
     let cast = Cast::new().with("root", ArticleCreationAgent);
     let society = open(cast, polis::Ports::new(MemoryLog::new()).with_model(model()).with_tools(tools)).await;
     assert_eq!(ask(&society, editor::TOPIC).await.unwrap(), ARTICLE);

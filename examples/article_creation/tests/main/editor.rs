@@ -8,17 +8,17 @@ use polis::ports::{ChatMessage, ModelError};
 use polis_testkit::Line;
 
 /// What the articles of these tests are about.
-pub const TOPIC: &str = "fish";
+pub(crate) const TOPIC: &str = "fish";
 
 /// The files that are searched.
-pub fn write_sources(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn write_sources(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join("anatomy.md"), "Most fish breathe with gills.\nFish have fins to swim with.\n")?;
     std::fs::write(folder.join("sleep.md"), "Few fish close their eyes when they sleep.\n")
 }
 
 /// What was asked of the model, by the phase that asks.
-pub fn asked(request: &ModelRequest) -> (&'static str, &str) {
+pub(crate) fn asked(request: &ModelRequest) -> (&'static str, &str) {
     let phases = [
         ("topic_outline", "You plan an article."),
         ("source_search", "You research one aspect of a topic in a folder"),
@@ -35,7 +35,7 @@ pub fn asked(request: &ModelRequest) -> (&'static str, &str) {
 }
 
 /// What the editor says. The first draft is thin and goes back; the aspect `scales` makes the model fail.
-pub fn answer(request: &ModelRequest, delay: impl Fn(&str) -> Duration) -> Line {
+pub(crate) fn answer(request: &ModelRequest, delay: impl Fn(&str) -> Duration) -> Line {
     let (phase, text) = asked(request);
     let aspect = ["breathing", "swimming", "sleeping", "scales"]
         .into_iter()

@@ -8,7 +8,7 @@ pub(super) fn aspects(outline: &str) -> Vec<String> {
     let mut aspects: Vec<String> = Vec::new();
     for line in outline.lines() {
         let bare = line.trim_start_matches(|c: char| c.is_whitespace() || c.is_ascii_digit() || "-*#.)、•".contains(c));
-        let bare = bare.trim().trim_matches('*').trim_end_matches([':', '：']).trim();
+        let bare = bare.trim_end_matches(|c: char| c.is_whitespace() || "*:：".contains(c));
         if !bare.is_empty() && !aspects.iter().any(|known| known == bare) {
             aspects.push(bare.to_owned());
         }
