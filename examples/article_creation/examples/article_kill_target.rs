@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let (phase, _) = editor::asked(request);
         let noted = OpenOptions::new().append(true).open(&asked).and_then(|mut file| writeln!(file, "{phase}"));
         noted.expect("the model keeps notes");
-        editor::answer(request, |_| Duration::from_millis(1))
+        editor::answer(request, |_, _| Duration::from_millis(1))
     });
     let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(LocalLog::open(&data)?), gate: Death::from_environment() });
     let artifacts = LocalArtifacts::open(&data, ArtifactLimits::default())?;

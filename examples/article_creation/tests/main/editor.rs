@@ -35,7 +35,7 @@ pub(crate) fn asked(request: &ModelRequest) -> (&'static str, &str) {
 }
 
 /// What the editor says. The first draft is thin and goes back; the aspect `scales` makes the model fail.
-pub(crate) fn answer(request: &ModelRequest, delay: impl Fn(&str) -> Duration) -> Line {
+pub(crate) fn answer(request: &ModelRequest, delay: impl Fn(&str, &str) -> Duration) -> Line {
     let (phase, text) = asked(request);
     let aspect = ["breathing", "swimming", "sleeping", "scales"]
         .into_iter()
@@ -57,9 +57,9 @@ pub(crate) fn answer(request: &ModelRequest, delay: impl Fn(&str) -> Duration) -
         }
         "draft_writing" => "# Fish\n\n## breathing\n\nThin.".to_owned(),
         "claim_comparison" => "Nothing is wrong.".to_owned(),
-        "verdict_forming" if text.contains("Thick.") || text.contains("scales") => "accept".to_owned(),
+        "verdict_forming" if text.contains("Thick.") => "accept".to_owned(),
         "verdict_forming" => "revise: more about swimming".to_owned(),
         _ => "?".to_owned(),
     };
-    Line::text(&said).after(delay(aspect))
+    Line::text(&said).after(delay(phase, aspect))
 }
