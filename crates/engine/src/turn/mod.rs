@@ -8,6 +8,7 @@ mod artifacts;
 mod ask;
 mod call;
 mod context;
+mod conversation;
 mod host;
 mod journal;
 mod model;

@@ -5,6 +5,7 @@ mod agents;
 mod artifacts;
 mod bed;
 mod calls;
+mod conversation;
 mod forks;
 mod leaving;
 mod models;
