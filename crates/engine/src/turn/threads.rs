@@ -49,7 +49,33 @@ pub enum BatchUpdate {
     },
 }
 
+/// A message that is to be added to a turn's own thread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMessage {
+    /// Who speaks.
+    pub sender: Sender,
+    /// What is said.
+    pub text: String,
+    /// Free data about it.
+    pub meta: Map<String, Value>,
+}
+
 impl Turn {
+    /// Adds messages to the turn's own thread, all with one append, and gives them as they stand there.
+    pub async fn add_messages(&mut self, messages: Vec<NewMessage>) -> Result<Vec<Message>, Failure> {
+        let (path, thread) = (self.path(), self.seat.thread.clone());
+        let mut added = Vec::with_capacity(messages.len());
+        for NewMessage { sender, text, meta } in messages {
+            added.push(Message { meta, ..self.new_message(&path, sender, text) });
+        }
+        if added.is_empty() {
+            return Ok(added);
+        }
+        let act = |message: &Message| Act::AddMessage { thread: thread.clone(), message: message.clone() };
+        self.act(added.iter().map(act).collect()).await?;
+        Ok(added)
+    }
+
     /// Adds a bot message to the turn's own thread.
     pub async fn say(&mut self, text: impl Into<String>) -> Result<Message, Failure> {
         self.add_message(&self.path(), Sender::Bot, text).await
