@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_agents::{Converse, PlanTool};
+use polis_agents::PlanTool;
+use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
 use polis_domain::{AgentId, Role, SocietyId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
@@ -19,14 +20,21 @@ use crate::config::{Config, Tape};
 use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::machine;
+use crate::strategy::Chosen;
 use crate::trouble::Trouble;
 use crate::{out, servers};
 
 /// The society of a data directory.
 const SOCIETY: &str = "main";
 
-/// The code that runs plain conversations.
+/// The code that root runs.
 const CONVERSE: &str = "converse";
+
+/// The code of agents that plan, do and verify whatever they are asked.
+const WORKFLOW: &str = "workflow";
+
+/// Where the business contexts of the workflow stand, in the working directory.
+const PROMPTS: &str = "prompts";
 
 const ROOT_PROMPT: &str = include_str!("prompts/root.md");
 
@@ -217,7 +225,12 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 }
 
 pub(crate) fn cast() -> Cast {
-    Cast::new().with(CONVERSE, Converse::default()).with_tool(PlanTool)
+    let engine = AgentWorkflowEngine::new(PromptManager::default().with_folder(PROMPTS));
+    let workflow = Workflow::new(engine);
+    Cast::new()
+        .with(CONVERSE, Chosen::new(workflow.clone()))
+        .with(WORKFLOW, workflow.telling_role())
+        .with_tool(PlanTool)
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {

@@ -16,25 +16,30 @@ use super::{AgentType, AgentWorkflowEngine, Component, Order, RoleOutcome, RunOp
 #[derive(Debug, Clone, Default)]
 pub struct Workflow {
     engine: Arc<AgentWorkflowEngine>,
+    tells_role: bool,
 }
 
 impl Workflow {
     /// The agent that runs this engine.
     pub fn new(engine: AgentWorkflowEngine) -> Self {
-        Self { engine: Arc::new(engine) }
+        Self { engine: Arc::new(engine), tells_role: false }
+    }
+
+    /// The same agent, which tells planner, executor and verifier the prompt of its role as well.
+    #[must_use]
+    pub fn telling_role(self) -> Self {
+        Self { tells_role: true, ..self }
     }
 }
 
 impl SubThreadAgent for Workflow {
     fn units(&self) -> Units {
-        Units::new().on("initial_phase", WorkflowUnit { engine: self.engine.clone() })
+        Units::new().on("initial_phase", WorkflowUnit(self.clone()))
     }
 }
 
 /// Runs the engine, in the workflow's own sub-thread.
-struct WorkflowUnit {
-    engine: Arc<AgentWorkflowEngine>,
-}
+struct WorkflowUnit(Workflow);
 
 impl InteractionUnit for WorkflowUnit {
     fn sub_threads(&self) -> SubThreads {
@@ -43,14 +48,15 @@ impl InteractionUnit for WorkflowUnit {
     }
 
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
+        let Workflow { engine, tells_role } = self.0.clone();
         let phase = turn.phase().clone();
         let options = RunOptions {
             user_message: turn.task().message.to_string(),
-            system_message: turn.role().map(|role| role.prompt.to_string()).unwrap_or_default(),
+            system_message: turn.role().filter(|_| tells_role).map(|role| role.prompt.to_string()).unwrap_or_default(),
             ..RunOptions::default()
         };
         let mut backend = TurnBackend::new(turn);
-        let result = self.engine.run(&mut backend, options).await?;
+        let result = engine.run(&mut backend, options).await?;
         let text = result.answer.summary.clone();
         let bot = backend.conclude(text, shown(&result)).await?;
         turn.suggest_phase(completed()?).await?;

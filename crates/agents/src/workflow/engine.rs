@@ -233,6 +233,10 @@ impl<B: AgentBackend> Run<'_, B> {
             RoleOutcome::Failed { failure } => return Err(failure),
             _ => return Err(Failure::new("no_plan", "the planner did not plan")),
         };
+        if response.todos.is_empty() && self.plan.is_some() {
+            let missing = std::iter::once(response.summary).chain(improvements.iter().cloned()).collect();
+            return Ok(Planned::Answer(partial(self.language, self.plan.as_ref(), missing)));
+        }
         if response.todos.is_empty() {
             let summary = format!("{}: {}", words.needs_more, response.summary);
             return Ok(Planned::Answer(SummaryResponse { summary, verified: false, missing: vec![response.summary] }));

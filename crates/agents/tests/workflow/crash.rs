@@ -1,11 +1,17 @@
 //! Stopped after every commit: the same story, and no reply paid twice.
 
-use polis_agents::workflow::{AgentWorkflowEngine, Language, PromptManager};
-use polis_domain::Event;
-use polis_testkit::crash::at_every_commit;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use super::bed::{Asked, Team, cast, engine, open, plan, role, team, unsatisfied, verified};
-use std::sync::Arc;
+use async_trait::async_trait;
+use polis_agents::workflow::{AgentWorkflowEngine, Language, PromptManager};
+use polis_domain::{Event, Recorded, Seq, SocietyId};
+use polis_engine::Ports;
+use polis_ports::{Log, LogError};
+use polis_testkit::crash::at_every_commit;
+use polis_testkit::{Gate, GatedLog, MemoryLog};
+
+use super::bed::{Asked, Team, cast, engine, plan, team, tools, unsatisfied, verified};
 
 #[tokio::test(start_paused = true)]
 async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
@@ -26,41 +32,59 @@ async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
     assert!(survived.commits > 40, "{}", survived.commits);
 }
 
+/// Notes where each commit ends.
+struct Ends(Arc<Mutex<Vec<Seq>>>);
+
+#[async_trait]
+impl Gate for Ends {
+    async fn append(
+        &self,
+        log: &dyn Log,
+        society: &SocietyId,
+        expected: Seq,
+        events: &[Arc<Recorded>],
+    ) -> Result<(), LogError> {
+        log.append(society, expected, events).await?;
+        self.0.lock().unwrap().extend(events.last().map(|last| last.seq));
+        Ok(())
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_second_run_is_told_what_the_first_was_told_whatever_the_files_say_by_then() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("executor.md");
-    std::fs::write(&file, "We sell tea.").unwrap();
+    let write = |text: &str| std::fs::write(folder.path().join("default.md"), text).unwrap();
     let engine = || AgentWorkflowEngine::new(PromptManager::new(Language::En).with_folder(folder.path()));
-    let bed = open(&team(), engine()).await;
-    bed.ask("a and b?").await;
-    let whole = bed.log.events(&"main".into());
-    std::fs::write(&file, "We sell coffee.").unwrap();
-    for end in 1..whole.len() {
-        // Stopped where an executor is under way.
-        let log = Arc::new(polis_testkit::MemoryLog::new());
-        let before: Vec<_> = whole[..end].to_vec();
-        let is_between = before.iter().any(|recorded| matches!(&recorded.event, Event::ThreadOpened { meta, .. } if meta.get("workflow").is_some_and(|order| order["agent"] == "executor")));
-        if !is_between {
-            continue;
-        }
-        polis_ports::Log::append(&*log, &"main".into(), polis_domain::Seq(0), &before).await.unwrap();
+    let society = async |log: Arc<dyn Log>, asked: &Asked| {
+        let model = team().model(asked);
+        let ports = Ports { log, toolbox: Arc::new(tools()), ..Ports::new(MemoryLog::new()).with_model(model) };
+        polis_testkit::open(cast(engine()), ports).await
+    };
+    write("We sell tea.");
+    let (log, ends) = (Arc::new(MemoryLog::new()), Arc::<Mutex<Vec<Seq>>>::default());
+    let first = society(Arc::new(GatedLog { log: log.clone(), gate: Ends(ends.clone()) }), &Asked::default()).await;
+    polis_testkit::ask(&first, "a and b?").await.unwrap();
+    let whole = log.events(&"main".into());
+    let ends = ends.lock().unwrap().clone();
+    write("We sell coffee.");
+    for end in ends {
+        let before = &whole[..end.0 as usize];
+        let log = Arc::new(MemoryLog::new());
+        log.append(&"main".into(), Seq(0), before).await.unwrap();
         let asked = Asked::default();
-        let ports = polis_engine::Ports {
-            log: log.clone(),
-            toolbox: Arc::new(super::bed::tools()),
-            ..polis_engine::Ports::new(polis_testkit::MemoryLog::new()).with_model(team().model(&asked))
-        };
-        let society = polis_testkit::open(cast(engine()), ports).await;
-        while society.look(|spine| !spine.turns.is_empty()).await.unwrap() {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        let second = society(log.clone(), &asked).await;
+        let is_open = || second.look(|spine| spine.turns.values().any(|turn| turn.parked.is_none()));
+        while is_open().await.unwrap() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let parked = log.events(&"main".into()).iter().any(|recorded| matches!(recorded.event, Event::TurnParked { .. }));
-        assert!(!parked, "stopped after event {end}");
-        let executor = asked.lock().unwrap().iter().find(|request| role(request) == "executor").map(|request| request.system.clone());
-        if let Some(system) = executor {
-            let is_first = whole[..end].iter().filter(|recorded| matches!(&recorded.event, Event::ThreadOpened { .. })).count() < 4;
-            assert!(!is_first || system.contains("We sell tea."), "stopped after event {end}");
-        }
+        let parked = second.look(|spine| spine.turns.values().find_map(|turn| turn.parked.clone())).await.unwrap();
+        assert_eq!(parked, None, "stopped after event {end}");
+        // Whoever was told about tea stays with it.
+        let orders = log.events(&"main".into()).iter().filter_map(|recorded| match &recorded.event {
+            Event::ThreadOpened { meta, .. } => meta.get("workflow")?["prompt"]["Ok"].as_str().map(str::to_owned),
+            _ => None,
+        }).collect::<Vec<_>>();
+        let asked = asked.lock().unwrap();
+        assert!(asked.iter().all(|request| orders.iter().any(|prompt| **prompt == *request.system)), "stopped after event {end}");
     }
 }
