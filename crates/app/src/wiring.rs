@@ -227,10 +227,7 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 pub(crate) fn cast() -> Cast {
     let engine = AgentWorkflowEngine::new(PromptManager::default().with_folder(PROMPTS));
     let workflow = Workflow::new(engine);
-    Cast::new()
-        .with(CONVERSE, Chosen::new(workflow.clone()))
-        .with(WORKFLOW, workflow.telling_role())
-        .with_tool(PlanTool)
+    Cast::new().with(CONVERSE, Chosen::new(workflow.clone())).with(WORKFLOW, workflow.telling_role()).with_tool(PlanTool)
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {

@@ -52,6 +52,7 @@ impl Spine {
                 }
                 self.receive(Due::Letter(letter.clone()));
             }
+            Event::LettersTaken { agent, letters, .. } => self.take_letters(agent, letters),
             Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
             Event::TurnStarted { .. } => self.start_turn(recorded),
             Event::ToolAllowed { allowed } => {
@@ -173,6 +174,16 @@ impl Spine {
         let Some(agent) = self.agents.get_mut(agent) else { return };
         if let Some(inbox) = &mut agent.inbox {
             inbox.entries = inbox.entries.iter().filter(|due| !of.takes(due, inbox)).cloned().collect();
+            inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
+        }
+        agent.shrink_inbox();
+    }
+
+    fn take_letters(&mut self, agent: &crate::AgentId, letters: &[std::sync::Arc<crate::Letter>]) {
+        let Some(agent) = self.agents.get_mut(agent) else { return };
+        if let Some(inbox) = &mut agent.inbox {
+            let is_taken = |due: &Due| matches!(due, Due::Letter(letter) if letters.iter().any(|taken| taken.id == letter.id));
+            inbox.entries.retain(|due| !is_taken(due));
             inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
         }
         agent.shrink_inbox();

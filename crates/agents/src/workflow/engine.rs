@@ -215,7 +215,10 @@ impl<B: AgentBackend> Run<'_, B> {
     /// An honest partial answer, where something was done.
     fn at_its_end(&self, missing: Vec<String>) -> Option<SummaryResponse> {
         let plan = self.plan.as_ref()?;
-        plan.todos().iter().any(|todo| todo.status == TodoStatus::Completed).then(|| partial(self.language, Some(plan), missing))
+        plan.todos()
+            .iter()
+            .any(|todo| todo.status == TodoStatus::Completed)
+            .then(|| partial(self.language, Some(plan), missing))
     }
 
     /// A plan that is agreed to.
@@ -273,9 +276,9 @@ impl<B: AgentBackend> Run<'_, B> {
                     return Ok(Planned::Unwanted(reason));
                 }
                 Verdict { arguments: None, .. } => return Ok(Planned::Plan(plan)),
-                Verdict { arguments: Some(arguments), .. } => match edited(&arguments).and_then(|todos| {
-                    self.merged(todos).map_err(|unreadable| unreadable.problems.join("; "))
-                }) {
+                Verdict { arguments: Some(arguments), .. } => match edited(&arguments)
+                    .and_then(|todos| self.merged(todos).map_err(|unreadable| unreadable.problems.join("; ")))
+                {
                     Ok(plan) => return Ok(Planned::Plan(plan)),
                     Err(why) => question = format!("{} ({why})\n\n{question}", words.bad_edit),
                 },
@@ -331,9 +334,13 @@ impl<B: AgentBackend> Run<'_, B> {
 
     fn note(&mut self, todo: &str, done: &Done) {
         let results = |id: &str| {
-            done.transcript.iter().position(|message| message.role == Speaker::Tool && message.tool_call_id.as_deref() == Some(id))
+            done.transcript
+                .iter()
+                .position(|message| message.role == Speaker::Tool && message.tool_call_id.as_deref() == Some(id))
         };
-        let place = |index: usize| if done.address.is_empty() { todo.to_owned() } else { format!("{}.messages[{index}]", done.address) };
+        let place = |index: usize| {
+            if done.address.is_empty() { todo.to_owned() } else { format!("{}.messages[{index}]", done.address) }
+        };
         for message in &done.transcript {
             for call in &message.tool_calls {
                 let Some(at) = results(&call.id) else { continue };

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    CallResult, Failure, Message, MessageId, MessagePatch, Reply, Sender, SubThreadRequest, Timestamp,
-    ToolCall, Usage, Verdict,
+    CallResult, Failure, Message, MessageId, MessagePatch, Reply, Sender, SubThreadRequest, Timestamp, ToolCall, Usage, Verdict,
 };
 use polis_engine::{NewMessage, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
@@ -128,6 +127,11 @@ impl AgentBackend for TurnBackend<'_> {
             let Activity { agent, action, component, piece } = activity;
             teller.tell(agent.name(), action.name(), component.as_deref(), piece);
         }))
+    }
+
+    async fn steering(&mut self) -> Result<Vec<String>, Failure> {
+        let letters = self.turn.take_letters().await?;
+        Ok(letters.iter().map(|letter| letter.payload.text.to_string()).collect())
     }
 
     async fn approve_plan(&mut self, question: &str, plan: Value) -> Result<Verdict, Failure> {

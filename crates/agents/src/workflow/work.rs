@@ -9,8 +9,8 @@ use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
 use super::listening::Listening;
 use super::phrases::phrases;
 use super::{
-    AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, Todo,
-    TodoStatus, Unreadable, Verdict, VerifierResponse, executor_format, parse_executor_response, parse_planner_response,
+    AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, Todo, TodoStatus,
+    Unreadable, Verdict, VerifierResponse, executor_format, parse_executor_response, parse_planner_response,
     parse_verifier_response, planner_format, verifier_format,
 };
 
@@ -190,7 +190,8 @@ impl<B: AgentBackend> Rounds<'_, B> {
             if repairs == 0 {
                 self.keep(AiMessage::said(&reply)).await?;
                 let problems = unreadable.problems.join("; ");
-                let message = format!("the {} cannot be read after {} tries: {problems}", asking.component, self.order.repairs + 1);
+                let message =
+                    format!("the {} cannot be read after {} tries: {problems}", asking.component, self.order.repairs + 1);
                 return Err(Failure::new("unreadable_reply", message));
             }
             repairs -= 1;
@@ -305,4 +306,3 @@ pub(super) fn plus(a: Usage, b: Usage) -> Usage {
         cost_nanos: a.cost_nanos.saturating_add(b.cost_nanos),
     }
 }
-

@@ -111,7 +111,8 @@ pub(super) fn acting(todo: &str, summary: &str, completed: bool, action: &str) -
 }
 
 pub(super) fn given_up(summary: &str) -> Line {
-    let fields = json!({ "summary": summary, "taskCompleted": false, "shouldContinue": false, "nextAction": "continue", "todos": [] });
+    let fields =
+        json!({ "summary": summary, "taskCompleted": false, "shouldContinue": false, "nextAction": "continue", "todos": [] });
     said("executor-response", fields)
 }
 
@@ -153,7 +154,8 @@ pub(super) fn tools() -> ScriptedTools {
             at => CallResult::good(format!("{}", at.bytes().next().unwrap() - b'a' + 1)),
         }
     };
-    ScriptedTools::new().with("look", EffectClass::Read, look)
+    let write = |_: &str, _: &polis_ports::CallContext| CallResult::good("written");
+    ScriptedTools::new().with("look", EffectClass::Read, look).with("write_note", EffectClass::Write, write)
 }
 
 /// What was asked, and what came of it.
@@ -181,7 +183,8 @@ pub(super) fn cast(engine: AgentWorkflowEngine) -> Cast {
 
 pub(super) async fn open(team: &Team, engine: AgentWorkflowEngine) -> Bed {
     let (log, asked) = (Arc::new(MemoryLog::new()), Asked::default());
-    let ports = Ports { log: log.clone(), toolbox: Arc::new(tools()), ..Ports::new(MemoryLog::new()).with_model(team.model(&asked)) };
+    let ports =
+        Ports { log: log.clone(), toolbox: Arc::new(tools()), ..Ports::new(MemoryLog::new()).with_model(team.model(&asked)) };
     Bed { society: polis_testkit::open(cast(engine), ports).await, log, asked }
 }
 

@@ -68,7 +68,10 @@ async fn asking_again_has_an_end() {
     let speechless = Team { verifier: Arc::new(|_| Line::text("")), ..team() };
     let bed = open(&speechless, engine()).await;
     let answer = bed.ask("a and b?").await;
-    assert!(answer.contains("- Do a: a is 1\n- Do b: b is 2") && answer.contains("verifier-response cannot be read"), "{answer}");
+    assert!(
+        answer.contains("- Do a: a is 1\n- Do b: b is 2") && answer.contains("verifier-response cannot be read"),
+        "{answer}"
+    );
     assert_eq!(bed.counts(), [1, 4, 3]);
 }
 

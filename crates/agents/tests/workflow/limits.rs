@@ -43,7 +43,9 @@ async fn an_executor_has_ten_rounds_for_a_todo() {
     assert_eq!(bed.counts(), [1, 10, 1]);
 
     let calling = Team {
-        executor: Arc::new(|_, heard| Line::call("again", "look", &format!("{{\"at\":\"{}\"}}", "x".repeat(heard.replies + 1)))),
+        executor: Arc::new(|_, heard| {
+            Line::call("again", "look", &format!("{{\"at\":\"{}\"}}", "x".repeat(heard.replies + 1)))
+        }),
         ..talking
     };
     let bed = open(&calling, limited(WorkflowLimits { executor_rounds: 4, ..one })).await;
@@ -87,7 +89,10 @@ async fn done_without_proof_is_refused_once_and_then_reported_as_unverified() {
     let stubborn = Team { verifier: Arc::new(|_| verified("Both are done.", &[("a", &[]), ("b", &["c2"])])), ..team() };
     let bed = open(&stubborn, engine()).await;
     let answer = bed.ask("a and b?").await;
-    assert!(answer.starts_with("Both are done.\n\nThis answer could not be verified:\n- tasks: \"a\" has completed"), "{answer}");
+    assert!(
+        answer.starts_with("Both are done.\n\nThis answer could not be verified:\n- tasks: \"a\" has completed"),
+        "{answer}"
+    );
     assert_eq!(bed.counts(), [1, 4, 2], "refused once, not for ever");
     assert_eq!(component(&bed.workflow().await)["verified"], false);
 }

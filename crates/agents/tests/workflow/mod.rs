@@ -5,5 +5,6 @@ mod broken;
 mod crash;
 mod embedded;
 mod limits;
+mod person;
 mod rounds;
 mod seen;

@@ -28,7 +28,10 @@ async fn a_request_is_planned_done_and_verified_and_the_verifier_writes_the_answ
     assert_eq!(component(&messages)["component"], "summary-response");
     assert_eq!(component(&messages)["verified"], true);
     assert_eq!(messages.last().unwrap().meta["usage"]["outputTokens"], 6);
-    assert_eq!(messages.last().unwrap().meta["evidence"]["c1"], "messages[1].meta._thread.messages[2].meta._thread.messages[2]");
+    assert_eq!(
+        messages.last().unwrap().meta["evidence"]["c1"],
+        "messages[1].meta._thread.messages[2].meta._thread.messages[2]"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,7 +65,12 @@ async fn todos_are_done_by_priority_and_dependency_and_those_that_may_at_once() 
         let (team, engine) = team(at_once);
         let bed = open(&team, engine).await;
         assert_eq!(bed.ask("four").await, "All four.");
-        let titles: Vec<_> = bed.workflow().await.iter().filter_map(|message| message.text.strip_prefix("result of ").map(str::to_owned)).collect();
+        let titles: Vec<_> = bed
+            .workflow()
+            .await
+            .iter()
+            .filter_map(|message| message.text.strip_prefix("result of ").map(str::to_owned))
+            .collect();
         assert_eq!(titles.join(" "), order, "{at_once}");
         let seen = bed.heard("executor");
         let waves: Vec<_> = seen.iter().map(|heard| heard.first.matches("[completed]").count()).collect();
@@ -95,7 +103,9 @@ async fn improvements_go_back_to_the_planner_and_what_is_done_is_not_done_again(
     let bed = open(&team, super::bed::engine()).await;
     assert_eq!(bed.ask("a and b?").await, "Both.");
     assert_eq!(bed.counts(), [2, 4, 2]);
-    assert!(bed.heard("planner")[1].first.contains("- a [completed] (priority 1) Do a. Done when: it is seen.\n  result: a is 1"));
+    assert!(
+        bed.heard("planner")[1].first.contains("- a [completed] (priority 1) Do a. Done when: it is seen.\n  result: a is 1")
+    );
     assert_eq!(bed.workflow().await.last().unwrap().meta["cycles"], 2);
 }
 
@@ -118,7 +128,9 @@ async fn what_an_executor_wants_next_is_what_happens() {
         ("complete", one(|todo, _| acting(todo, "found 3", true, "complete")), "It is done.", 1),
         (
             "continue",
-            one(|todo, heard| acting(todo, "half of it", heard.replies == 2, if heard.replies == 2 { "complete" } else { "continue" })),
+            one(|todo, heard| {
+                acting(todo, "half of it", heard.replies == 2, if heard.replies == 2 { "complete" } else { "continue" })
+            }),
             "It is done.",
             3,
         ),
@@ -138,7 +150,12 @@ async fn what_an_executor_wants_next_is_what_happens() {
         assert_eq!(bed.counts()[1], executors, "{name}");
     }
     for (name, team, said, executors) in [
-        ("retry twice", one(|todo, _| acting(todo, "wrong way", false, "retry")), "it asked to begin again a second time: wrong way", 6),
+        (
+            "retry twice",
+            one(|todo, _| acting(todo, "wrong way", false, "retry")),
+            "it asked to begin again a second time: wrong way",
+            6,
+        ),
         ("given up", one(|_, _| given_up("the disk is gone")), "Do a: the disk is gone", 3),
     ] {
         let bed = open(&team, super::bed::engine()).await;

@@ -20,3 +20,4 @@ mod scaffold;
 mod serve;
 mod support;
 mod tape;
+mod workflow;

@@ -17,6 +17,7 @@ mod plan;
 mod respond;
 mod retry;
 mod reuse;
+mod steer;
 mod sub_threads;
 mod teller;
 mod threads;

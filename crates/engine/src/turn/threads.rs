@@ -365,7 +365,7 @@ impl Turn {
             | Act::KeepContext { thread, .. } => thread.clone(),
             Act::OpenSubThread { parent, .. } => parent.clone(),
             Act::Send { letter } if letter.to.is_user() => letter.task_id.thread(),
-            Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } => return None,
+            Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } | Act::TakeLetters => return None,
         };
         Some(thread).filter(|thread| *thread != self.seat.thread)
     }
@@ -399,6 +399,7 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
         (Act::OpenSubThread { index, slot, child, .. }, Event::ThreadLinked { index: at, slot: place, child: logged, .. }) => {
             (index, slot, child) == (at, place, logged)
         }
+        (Act::TakeLetters, Event::LettersTaken { .. }) => true,
         (Act::Send { letter }, Event::LetterSent { letter: logged, .. }) => letter == logged,
         (Act::CreateRole { role }, Event::RoleCreated { role: logged, .. }) => role == logged,
         (Act::Spawn { agent, role }, Event::AgentSpawned { agent: logged, role: its, .. }) => (agent, role) == (logged, its),

@@ -92,7 +92,10 @@ impl<'a> Told<'a> {
             let Some((id, status)) = head(lines[at]) else { continue };
             let end = begins.get(n + 1).map_or(plan.len(), |&next| offset(lines[next]));
             let text = &plan[offset(lines[at])..end];
-            let result = ["\n  result: ", "\n  结果: "].iter().find_map(|mark| text.split_once(mark)).map_or("", |(_, result)| result.trim());
+            let result = ["\n  result: ", "\n  结果: "]
+                .iter()
+                .find_map(|mark| text.split_once(mark))
+                .map_or("", |(_, result)| result.trim());
             tasks.push(Shown { id, status, result });
         }
         tasks
@@ -161,8 +164,27 @@ fn parts(request: &str) -> Vec<String> {
         return vec![request.to_owned()];
     }
     let mut parts = vec![request.to_owned()];
-    for mark in ["\n", "; ", "；", "。", ". ", "? ", "？", ", and then ", " and then ", ", then ", ", and ", "，然后", "，再", "，并且", "，最后"] {
-        parts = parts.iter().flat_map(|part| part.split(mark).map(bare).filter(|part| !part.is_empty()).collect::<Vec<_>>()).collect();
+    for mark in [
+        "\n",
+        "; ",
+        "；",
+        "。",
+        ". ",
+        "? ",
+        "？",
+        ", and then ",
+        " and then ",
+        ", then ",
+        ", and ",
+        "，然后",
+        "，再",
+        "，并且",
+        "，最后",
+    ] {
+        parts = parts
+            .iter()
+            .flat_map(|part| part.split(mark).map(bare).filter(|part| !part.is_empty()).collect::<Vec<_>>())
+            .collect();
     }
     let is_known = |part: &String| !matches!(wish::of(part, &[request]), Wish::Chat);
     if parts.len() > 1 && parts.iter().all(is_known) { parts } else { vec![request.trim().to_owned()] }
@@ -258,8 +280,14 @@ mod tests {
     fn a_request_is_split_where_each_part_can_be_understood() {
         for (request, want) in [
             ("how many files are here", vec!["how many files are here"]),
-            ("how many files are here? what is 15% of 240? read NOTES.md", vec!["how many files are here", "what is 15% of 240", "read NOTES.md"]),
-            ("1. count the lines in src\n2. read a.txt\n3. what time is it", vec!["count the lines in src", "read a.txt", "what time is it"]),
+            (
+                "how many files are here? what is 15% of 240? read NOTES.md",
+                vec!["how many files are here", "what is 15% of 240", "read NOTES.md"],
+            ),
+            (
+                "1. count the lines in src\n2. read a.txt\n3. what time is it",
+                vec!["count the lines in src", "read a.txt", "what time is it"],
+            ),
             ("analyse sales.csv, then summarise README.md", vec!["analyse sales.csv", "summarise README.md"]),
             ("统计 docs 目录有多少文件；然后读 a.txt；最后计算 2+2", vec!["统计 docs 目录有多少文件", "读 a.txt", "计算 2+2"]),
             ("read a.txt. write me a poem", vec!["read a.txt. write me a poem"]),
