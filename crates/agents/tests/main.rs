@@ -5,3 +5,4 @@ mod conversation;
 mod properties;
 mod reviewer;
 mod society;
+mod workflow;

@@ -205,6 +205,10 @@ pub(crate) struct Show {
     #[arg(long)]
     pub(crate) tree: bool,
 
+    /// Print the system message that the planner, executor or verifier of this thread was given
+    #[arg(long, conflicts_with_all = ["tree", "json"])]
+    pub(crate) prompt: bool,
+
     /// Print JSON in the documents' shape
     #[arg(long)]
     pub(crate) json: bool,

@@ -54,6 +54,10 @@ fn about(event: &Event) -> String {
             };
             format!("{} to {}{kind}: {}", letter.from, letter.to, short(&letter.payload.text, CHARS))
         }
+        Event::LettersTaken { agent, letters, .. } => {
+            let said: Vec<_> = letters.iter().map(|letter| short(&letter.payload.text, CHARS)).collect();
+            format!("{agent}: {}", said.join("; "))
+        }
         Event::InboxCleared { agent, of } => match of {
             Cleared::Task(task) => format!("{agent}, of task {task}"),
             Cleared::AskedBy(turns) => format!("{agent}, of {} turns", turns.len()),

@@ -183,6 +183,8 @@ impl Events {
                         return Ok(Told::Piece { effect, thread, text: text.to_owned() });
                     }
                 }
+                // What is seen of a workflow stands in the log soon after.
+                "piece" => {}
                 _ => {
                     let recorded = serde_json::from_str(&event.data).map_err(strange)?;
                     return Ok(Told::Event { data: event.data, recorded });

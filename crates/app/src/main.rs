@@ -21,6 +21,7 @@ mod scaffold;
 mod servers;
 mod signals;
 mod sse;
+mod strategy;
 mod token;
 mod trouble;
 mod wiring;

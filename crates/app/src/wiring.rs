@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_agents::society::with_society_tools;
-use polis_agents::{Converse, PlanTool, root_role};
+use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
+use polis_agents::{PlanTool, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
@@ -19,11 +20,18 @@ use crate::config::{Config, Tape};
 use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::machine;
+use crate::strategy::Chosen;
 use crate::trouble::Trouble;
 use crate::{out, roles, servers};
 
 /// The code that runs plain conversations.
 pub(crate) const CONVERSE: &str = "converse";
+
+/// The code of agents that plan, do and verify whatever they are asked.
+const WORKFLOW: &str = "workflow";
+
+/// Where the business contexts of the workflow stand, in the working directory.
+const PROMPTS: &str = "prompts";
 
 /// A society that is open in this process.
 pub(crate) struct Opened {
@@ -251,7 +259,10 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 }
 
 pub(crate) fn cast() -> Cast {
-    with_society_tools(Cast::new().with(CONVERSE, Converse::default()).with_tool(PlanTool), CONVERSE)
+    let engine = AgentWorkflowEngine::new(PromptManager::default().with_folder(PROMPTS));
+    let workflow = Workflow::new(engine);
+    let cast = Cast::new().with(CONVERSE, Chosen::new(workflow.clone())).with(WORKFLOW, workflow.telling_role());
+    with_society_tools(cast.with_tool(PlanTool), CONVERSE)
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {

@@ -293,6 +293,8 @@ pub enum Act {
         /// Free data.
         meta: Map<String, Value>,
     },
+    /// Take what the person has said to the agent about this request meanwhile out of its inbox, to act on it at once.
+    TakeLetters,
     /// Send a letter.
     Send {
         /// The letter.

@@ -120,6 +120,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
     },
+    /// A turn has taken in what the person said meanwhile about its request. What comes of the request answers them.
+    LettersTaken {
+        /// The effect that did.
+        by: EffectId,
+        /// Whose inbox they lay in.
+        agent: AgentId,
+        /// The letters, oldest first.
+        letters: Vec<Arc<Letter>>,
+    },
     /// Entries of an inbox were taken out unread, because what they were for was called off.
     InboxCleared {
         /// Whose inbox.
@@ -506,6 +515,7 @@ impl Event {
             | Self::MessageUpdated { by, .. }
             | Self::SettingsUpdated { by, .. }
             | Self::PlanSet { by, .. }
+            | Self::LettersTaken { by, .. }
             | Self::PhaseSuggested { by, .. }
             | Self::ContextCompressed { by, .. }
             | Self::ContextKept { by, .. }

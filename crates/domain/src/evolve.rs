@@ -61,6 +61,7 @@ impl Spine {
                 }
                 self.receive(Due::Letter(letter.clone()));
             }
+            Event::LettersTaken { agent, letters, .. } => self.take_letters(agent, letters),
             Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
             Event::TurnStarted { .. } => self.start_turn(recorded),
             Event::ToolAllowed { allowed } => {
@@ -230,6 +231,16 @@ impl Spine {
         }
         agent.shrink_inbox();
         gone.iter().for_each(|task| self.end_effort(task));
+    }
+
+    fn take_letters(&mut self, agent: &crate::AgentId, letters: &[std::sync::Arc<crate::Letter>]) {
+        let Some(agent) = self.agents.get_mut(agent) else { return };
+        if let Some(inbox) = &mut agent.inbox {
+            let is_taken = |due: &Due| matches!(due, Due::Letter(letter) if letters.iter().any(|taken| taken.id == letter.id));
+            inbox.entries.retain(|due| !is_taken(due));
+            inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
+        }
+        agent.shrink_inbox();
     }
 
     fn start_turn(&mut self, recorded: &Recorded) {

@@ -210,6 +210,14 @@ impl Past {
                 let left = self.inboxes.remove(agent).map_or(0, |inbox| inbox.len());
                 law!(left == 0, "{agent} is gone and {left} entries wait for it");
             }
+            Event::LettersTaken { agent, letters, .. } => {
+                let inbox = take(self.inboxes.entry(agent.clone()).or_default());
+                let is_taken = |waiting: &Waiting| letters.iter().any(|letter| waiting.letter.as_ref() == Some(&letter.id));
+                let (gone, kept): (VecDeque<Waiting>, VecDeque<Waiting>) = inbox.into_iter().partition(is_taken);
+                self.inboxes.insert(agent.clone(), kept);
+                law!(gone.len() == letters.len(), "{} letters were taken, {} lay there", letters.len(), gone.len());
+                gone.iter().try_for_each(|waiting| self.fate(waiting, Fate::Taken))?;
+            }
             Event::InboxCleared { agent, of } => {
                 let inbox = take(self.inboxes.entry(agent.clone()).or_default());
                 let (gone, kept) = inbox.into_iter().partition(|waiting| waiting.leaves(of));
@@ -388,6 +396,7 @@ fn is_act(event: &Event) -> bool {
         | Event::MessageUpdated { .. }
         | Event::SettingsUpdated { .. }
         | Event::PlanSet { .. }
+        | Event::LettersTaken { .. }
         | Event::PhaseSuggested { .. }
         | Event::ContextCompressed { .. }
         | Event::ContextRestored { .. }

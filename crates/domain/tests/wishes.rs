@@ -426,6 +426,7 @@ impl<'a> Chooser<'a> {
                 let summaries = vec![self.text()];
                 Act::CompressContext { thread, from: index + u32::from(self.one_in(2)), summaries }
             }
+            17 if self.one_in(3) => Act::TakeLetters,
             17 if self.one_in(2) => Act::RestoreContext { thread },
             17 => Act::KeepContext { thread, failure: Failure::new("not_smaller", "no") },
             18 => {

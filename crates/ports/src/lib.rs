@@ -15,7 +15,7 @@ mod toolbox;
 pub use artifacts::{ArtifactError, Artifacts, Draft, Hasher, Listing, NoArtifacts, Shelf, Window};
 pub use clock::Clock;
 pub use host::Host;
-pub use live::{Frame, Live, LiveStream, StreamedDelta};
+pub use live::{ComponentPiece, Frame, Live, LiveStream, StreamedDelta, StreamedPiece};
 pub use log::{Fork, Log, LogError, Snapshot, ThreadRange};
 pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec, collect,

@@ -10,7 +10,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, stream};
 use polis_domain::{Recorded, Seq, ThreadId};
 use polis_engine::{Seen, Watch};
-use polis_ports::StreamedDelta;
+use polis_ports::{StreamedDelta, StreamedPiece};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -92,6 +92,7 @@ impl Telling {
             let event = match seen {
                 Ok(Some(Seen::Event(recorded))) if self.concerns(recorded.thread.as_ref()) => committed(&recorded),
                 Ok(Some(Seen::Delta(delta))) if self.concerns(Some(&delta.thread)) => streamed(&delta),
+                Ok(Some(Seen::Piece(piece))) if self.concerns(Some(&piece.thread)) => pictured(&piece),
                 Ok(Some(_)) => continue,
                 Ok(None) => return self.end(self.stopping()),
                 Err(error) => return self.end(failed(error.into())),
@@ -143,6 +144,11 @@ fn committed(recorded: &Recorded) -> Result<Event, serde_json::Error> {
 fn streamed(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
     let data = json!({ "effect": delta.effect, "thread": delta.thread, "delta": delta.delta });
     Ok(Event::default().event("delta").data(data.to_string()))
+}
+
+/// What somebody in a workflow is seen doing. It has no id either.
+fn pictured(piece: &StreamedPiece) -> Result<Event, serde_json::Error> {
+    Ok(Event::default().event("piece").data(serde_json::to_string(piece)?))
 }
 
 /// The stream ends because the log cannot be read.

@@ -14,11 +14,13 @@ use crate::follow::{Follow, Show, Words, conclude};
 use crate::lines::Lines;
 use crate::progress::Progress;
 use crate::signals;
+use crate::strategy::WORKFLOW;
 use crate::trouble::{Exit, Trouble};
 
 /// What is to be done, and how.
 pub(crate) struct Wish {
     request: String,
+    strategy: Option<&'static str>,
     json: bool,
     agree: Agree,
 }
@@ -36,15 +38,15 @@ impl TryFrom<cli::Run> for Wish {
     type Error = Trouble;
 
     fn try_from(typed: cli::Run) -> Result<Self, Trouble> {
-        let name = match typed.strategy {
-            Strategy::Auto | Strategy::Simple => {
-                return Ok(Self { request: typed.request.join(" "), json: typed.json, agree: typed.approve });
+        let strategy = match typed.strategy {
+            Strategy::Auto | Strategy::Simple => None,
+            Strategy::Workflow => Some(WORKFLOW),
+            Strategy::Template => {
+                let message = "--strategy template is not in this version; use auto, simple or workflow";
+                return Err(Trouble::usage("not_in_this_version", message.to_owned()));
             }
-            Strategy::Template => "template",
-            Strategy::Workflow => "workflow",
         };
-        let message = format!("--strategy {name} is not in this version; use auto or simple");
-        Err(Trouble::usage("not_in_this_version", message))
+        Ok(Self { request: typed.request.join(" "), strategy, json: typed.json, agree: typed.approve })
     }
 }
 
@@ -58,9 +60,13 @@ pub(crate) async fn run(config: &Config, wish: &Wish) -> Result<Exit, Trouble> {
 }
 
 async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &CancellationToken) -> Result<Exit, Trouble> {
+    let mut asked = json!({ "text": wish.request });
+    if let Some(strategy) = wish.strategy {
+        asked["strategy"] = strategy.into();
+    }
     // Watching begins first, so that nothing is missed.
     let mut events = door.events(door.last().await?).await?;
-    let Accepted { task_id: task, seq, .. } = door.post("/api/submit", &json!({ "text": wish.request })).await?;
+    let Accepted { task_id: task, seq, .. } = door.post("/api/submit", &asked).await?;
     let show = match (wish.json, stdout().is_terminal()) {
         (true, _) => Show::Json,
         (false, true) => Show::Progress(Some(Words::of(AgentId::root().main_thread()))),

@@ -24,3 +24,4 @@ mod societies;
 mod support;
 mod tape;
 mod tutorial;
+mod workflow;

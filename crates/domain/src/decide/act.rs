@@ -83,6 +83,10 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             draft.push(Some(&child), opened);
             draft.push(Some(&parent), Event::ThreadLinked { by, index, slot, child });
         }
+        Act::TakeLetters => {
+            let letters = message::said_meanwhile(draft, turn);
+            draft.push(Some(&turn.thread), Event::LettersTaken { by, agent: turn.agent.clone(), letters });
+        }
         Act::Send { letter } => send(draft, turn, by, letter)?,
         Act::CreateRole { role } => org::create_role(draft, role, Some(by))?,
         Act::Spawn { agent, role } => org::spawn(draft, agent, role, turn.agent.clone(), Some(by))?,

@@ -101,6 +101,28 @@ pub(super) fn wake_receiver(draft: &mut Draft<'_>, letter: &Arc<Letter>) {
     draft.wake(&letter.to, &Due::Letter(letter.clone()));
 }
 
+/// What the person has said to a turn's agent about its request and nobody has taken in yet. Whoever waits for an answer
+/// must still get one: it is taken in only while somebody works on the request who will answer the person.
+pub(super) fn said_meanwhile(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Letter>> {
+    let answers = |other: &Turn| other.task == turn.task && other.reply_to == ReplyTo::User;
+    if !draft.spine.turns.values().any(answers) {
+        return Vec::new();
+    }
+    let is_taken = |letter: &Letter| {
+        draft.events.iter().any(|recorded| match &recorded.event {
+            Event::LettersTaken { letters, .. } => letters.iter().any(|taken| taken.id == letter.id),
+            _ => false,
+        })
+    };
+    let inbox = draft.spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
+    let letters = inbox.into_iter().flat_map(|inbox| &inbox.entries).filter_map(|due| match due {
+        Due::Letter(letter) => Some(letter),
+        Due::FollowUp { .. } => None,
+    });
+    let is_meant = |letter: &Letter| letter.from.is_user() && letter.task_id == turn.task && !is_taken(letter);
+    letters.filter(|letter| is_meant(letter)).cloned().collect()
+}
+
 /// Tells the person what came of a task.
 pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: LetterKind, text: Arc<str>) {
     let draw = draft.spine.seq.0 + draft.events.len() as u64;

@@ -62,6 +62,12 @@ impl Journal {
         self.entries.keys().next().copied()
     }
 
+    /// Whether an effect took letters out of the inbox.
+    pub(super) fn takes_letters(&self, n: u32) -> bool {
+        let events = self.entries.get(&n).into_iter().flat_map(|entry| &entry.events);
+        events.into_iter().any(|recorded| matches!(recorded.event, Event::LettersTaken { .. }))
+    }
+
     /// What an effect was, for people.
     pub(super) fn describe(&self, n: u32) -> &'static str {
         let first = self.entries.get(&n).and_then(|entry| entry.events.first());

@@ -19,7 +19,9 @@ mod respond;
 mod retry;
 mod reuse;
 mod society;
+mod steer;
 mod sub_threads;
+mod teller;
 mod threads;
 
 use std::panic::AssertUnwindSafe;
@@ -39,7 +41,8 @@ use crate::cast::{Post, Scope};
 use crate::offer::Offer;
 pub use context::Context;
 use journal::{Entry, Journal};
-pub use threads::BatchUpdate;
+pub use teller::Teller;
+pub use threads::{BatchUpdate, NewMessage};
 
 /// What a turn needs to begin.
 pub(crate) struct Seat {
