@@ -14,6 +14,10 @@ async fn a_request_is_planned_done_and_verified_and_the_verifier_writes_the_answ
     let bed = open(&team(), super::bed::engine()).await;
     assert_eq!(bed.ask("What are a and b?").await, "a is 1 and b is 2.");
     assert_eq!(bed.counts(), [1, 4, 1]);
+    let offered = |role| bed.heard(role).iter().map(|heard| heard.request.tools.len()).max();
+    assert_eq!(["planner", "executor", "verifier"].map(offered), [Some(0), Some(2), Some(0)], "only executors have tools");
+    let shaped = |role| bed.heard(role).iter().all(|heard| heard.request.format.is_some());
+    assert_eq!(["planner", "executor", "verifier"].map(shaped), [true, false, true]);
     let main = bed.thread("").await;
     assert_eq!(main.messages.len(), 2, "the placeholder has become the answer");
     assert_eq!(main.messages[1].text, "a is 1 and b is 2.");
