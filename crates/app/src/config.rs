@@ -192,7 +192,7 @@ impl Config {
 
     /// An environment variable, or what the file says in its place.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        let name = if name.ends_with("_API_KEY") { format!("{}{name}", self.keys) } else { name.to_owned() };
+        let name = if name.ends_with("_KEY") { format!("{}{name}", self.keys) } else { name.to_owned() };
         let name = name.as_str();
         let set = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         set.or_else(|| self.base_urls.get(name).cloned())

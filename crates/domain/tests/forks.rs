@@ -13,7 +13,7 @@ use crate::wishes::Chooser;
 /// Goes on with a society; gives the time when it is done.
 fn live(society: &mut Society, steps: &Steps, mut now: Timestamp) -> Timestamp {
     for (wish, seed) in steps {
-        let (command, at) = Chooser::new(&society.spine, now, *seed).choose(wish.clone());
+        let (command, at) = Chooser::new(&society.spine, now, *seed).choose(*wish);
         now = at;
         let _ = society.wish(command, now);
     }

@@ -82,7 +82,7 @@ enum Ran {
 /// what they are, and never called.
 pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<Replayed, LogError> {
     let (live, _) = fold(ports, society).await?;
-    let (called, mut calls) = mpsc::unbounded_channel();
+    let (called, mut calls) = mpsc::channel(WISHES);
     let forbidden = Ports {
         model: Arc::new(NoCalls { port: ports.model.clone(), called: called.clone() }),
         toolbox: Arc::new(NoCalls { port: ports.toolbox.clone(), called }),
@@ -144,7 +144,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    async fn run(&self, id: TurnId, known: &Begun, through: Seq, calls: &mut mpsc::UnboundedReceiver<String>) -> Ran {
+    async fn run(&self, id: TurnId, known: &Begun, through: Seq, calls: &mut mpsc::Receiver<String>) -> Ran {
         let (door, mut mail) = mpsc::channel(WISHES);
         let shared = Arc::new(Shared {
             society: self.society.clone(),
@@ -242,14 +242,14 @@ fn told(settled: &Recorded) -> String {
 
 /// A port that answers what it is and is never called.
 struct NoCalls<P: ?Sized> {
-    called: mpsc::UnboundedSender<String>,
+    called: mpsc::Sender<String>,
     port: Arc<P>,
 }
 
 impl<P: ?Sized> NoCalls<P> {
     async fn refuse<T>(&self, what: String) -> T {
         // Whoever listens ends the turn at once.
-        let _ = self.called.send(what);
+        let _ = self.called.try_send(what);
         std::future::pending().await
     }
 }
