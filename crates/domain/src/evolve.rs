@@ -241,6 +241,7 @@ impl Spine {
             inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
         }
         agent.shrink_inbox();
+        letters.iter().for_each(|letter| self.end_effort(&letter.task_id));
     }
 
     fn start_turn(&mut self, recorded: &Recorded) {
