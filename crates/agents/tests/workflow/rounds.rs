@@ -183,3 +183,21 @@ async fn a_todo_that_fails_takes_those_that_depend_on_it_along_and_others_go_on(
     assert!(answer.contains("- Do b: not begun: it depends on \"a\", which failed"), "{answer}");
     assert_eq!(component(&bed.workflow().await)["verified"], false);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_the_verifier_does_not_accept_is_done_again() {
+    let team = Team {
+        planner: Arc::new(|_| plan(&[("a", 1, &[])])),
+        executor: Arc::new(|todo, heard| executed(todo, if heard.first.contains("Do it") { "a is 1" } else { "a is 0" })),
+        verifier: Arc::new(|heard| match heard.first.contains("[m2]") {
+            true => verified("a is 1.", &[("a", &["m2"])]),
+            false => unsatisfied("Look again", &[("a", false, &[])]),
+        }),
+    };
+    let bed = open(&team, super::bed::engine()).await;
+    assert_eq!(bed.ask("a?").await, "a is 1.");
+    assert_eq!(bed.counts(), [2, 2, 2]);
+    assert!(
+        bed.heard("planner")[1].first.contains("- a [pending] (priority 1) Do a. Done when: it is seen.\n  result: look again")
+    );
+}
