@@ -202,7 +202,8 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     let mut tools = machine::tools(config, &fence)?;
     tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
     let own = workbench(tools)?;
-    let ruled = |toolbox| Arc::new(Ruled::new(toolbox, config.rules.clone()));
+    let own: Vec<_> = cast().tools().iter().map(|tool| tool.name.clone()).collect();
+    let ruled = |toolbox| Arc::new(Ruled::new(toolbox, config.rules.clone()).with_own(own.clone()));
     if config.servers.is_empty() {
         return Ok(Tools { toolbox: ruled(own), servers: None });
     }

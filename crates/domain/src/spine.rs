@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Account, AgentId, Allowed, Budgets, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, InquiryId, Known, Letter,
-    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId,
+    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, Ruling, RoleId, Scope, Seq, SubThreadPath, Task, TaskId,
     ThreadId, Timestamp, TurnId, Wanted,
 };
 
@@ -473,7 +473,10 @@ impl OpenEffect {
             Effect::Tool(call) => OpenKind::Tool(call.class),
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
             Effect::Approval { wanted, .. } if !wanted.is_agreement() => OpenKind::Question(Box::new(wanted.clone())),
-            Effect::Approval { call, .. } => OpenKind::Approval(call.as_ref().map(|call| call.tool.clone())),
+            Effect::Approval { call, .. } => {
+                let lasting = call.as_ref().filter(|call| !matches!(call.ruling, Ruling::AskEach(_)));
+                OpenKind::Approval(lasting.map(|call| call.tool.clone()))
+            }
             Effect::Terminate { agent, .. } => OpenKind::Terminate(agent.clone()),
             Effect::Sleep { .. } => OpenKind::Sleep,
             Effect::Keep(_) => OpenKind::Keep,

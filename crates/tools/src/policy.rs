@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Ruling, fits as matches};
-use polis_ports::{CallContext, Caller, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, ToolOrigin, ToolError, ToolServer, ToolSpec, Toolbox};
 
 /// The tools that change only the workspace.
 const WITHIN: &[&str] = &["write_file", "edit_file"];
@@ -56,18 +56,29 @@ pub enum Then {
 pub struct Ruled {
     toolbox: Arc<dyn Toolbox>,
     rules: Vec<Rule>,
+    /// What turns do themselves; no toolbox lists it.
+    own: Vec<Arc<str>>,
 }
 
 impl Ruled {
     /// The same tools under these rules.
     pub fn new(toolbox: Arc<dyn Toolbox>, rules: Vec<Rule>) -> Self {
-        Self { toolbox, rules }
+        Self { toolbox, rules, own: Vec::new() }
+    }
+
+    /// The same, with these names known as tools that turns do themselves.
+    #[must_use]
+    pub fn with_own(self, own: impl IntoIterator<Item = Arc<str>>) -> Self {
+        Self { own: own.into_iter().collect(), ..self }
     }
 
     fn usual(&self, tool: &str) -> Ruling {
         let specs = self.toolbox.tools();
-        // What does not exist fails by itself, and needs nobody's word.
-        let Some(spec) = specs.iter().find(|spec| &*spec.name == tool) else { return Ruling::Allow };
+        let Some(spec) = specs.iter().find(|spec| &*spec.name == tool) else {
+            let is_own = self.own.iter().any(|own| &**own == tool);
+            // It may come back before it is called, and do anything.
+            return if is_own { Ruling::Allow } else { Ruling::Ask("It is not known what it does.".to_owned()) };
+        };
         match spec.class {
             _ if BEYOND.contains(&tool) => Ruling::Ask("It reaches the network.".to_owned()),
             EffectClass::Read | EffectClass::Idempotent => Ruling::Allow,
@@ -83,8 +94,19 @@ impl Toolbox for Ruled {
         self.toolbox.tools()
     }
 
+    fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
+        self.toolbox.listed(tool)
+    }
+
+    fn origin(&self, tool: &str) -> Option<ToolOrigin> {
+        self.toolbox.origin(tool)
+    }
+
     fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
-        let ruled = self.rules.iter().find(|rule| rule.fits(tool, arguments, who)).map(Rule::ruling);
+        let origin = self.toolbox.origin(tool);
+        let (server, own) = origin.as_ref().map_or(("", tool), |origin| (&origin.server, &origin.tool));
+        let wish = Wish { tool, server, own, arguments };
+        let ruled = self.rules.iter().find(|rule| rule.fits(&wish, who)).map(Rule::ruling);
         // A question to the person needs nobody's word; it can only be denied.
         match (self.toolbox.ruling(tool, arguments, who), ruled) {
             (_, Some(denied @ Ruling::Deny(_))) => denied,
@@ -97,7 +119,8 @@ impl Toolbox for Ruled {
         let name = format!("{server}{PARTS}{SAMPLING}");
         // A rule that lets a server's tools be used does not lend it a model unless it says so.
         let means_it = |rule: &&Rule| rule.tool.is_some() || rule.then == Then::Deny;
-        let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&name, "", who)).map(Rule::ruling);
+        let wish = Wish { tool: &name, server, own: SAMPLING, arguments: "" };
+        let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&wish, who)).map(Rule::ruling);
         ruled.unwrap_or_else(|| self.toolbox.lending(server, who))
     }
 
@@ -110,6 +133,17 @@ impl Toolbox for Ruled {
     }
 }
 
+/// A call as rules see it.
+struct Wish<'a> {
+    /// The tool, as it is listed.
+    tool: &'a str,
+    /// The server that it comes from, by the name that the operator gave it; nothing for our own.
+    server: &'a str,
+    /// Its name there.
+    own: &'a str,
+    arguments: &'a str,
+}
+
 impl Rule {
     fn ruling(&self) -> Ruling {
         match self.then {
@@ -120,8 +154,8 @@ impl Rule {
         }
     }
 
-    fn fits(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> bool {
-        let (server, own) = tool.split_once(PARTS).unwrap_or(("", tool));
+    fn fits(&self, wish: &Wish<'_>, who: &Caller<'_>) -> bool {
+        let Wish { tool, server, own, arguments } = *wish;
         let is = |pattern: &Option<String>, text: &str| pattern.as_ref().is_none_or(|pattern| matches(pattern, text));
         let named = self.tool.as_ref().is_none_or(|pattern| matches(pattern, tool) || matches(pattern, own));
         named
@@ -162,10 +196,21 @@ mod tests {
                 ("fetch_url", EffectClass::Read),
                 ("git__status", EffectClass::Read),
                 ("git__push", write),
+                ("a_b__read_file_7fc2edc0", EffectClass::Read),
+                ("c__d__push_7fc2edc0", EffectClass::Read),
                 ("write_file", write),
                 ("run_command", write),
             ];
             named.map(spec).into()
+        }
+
+        fn origin(&self, tool: &str) -> Option<ToolOrigin> {
+            let of = |server: &str, tool: &str| Some(ToolOrigin { server: server.to_owned(), tool: tool.to_owned() });
+            match tool {
+                "a_b__read_file_7fc2edc0" => of("a b", "read/file"),
+                "c__d__push_7fc2edc0" => of("c__d", "push"),
+                _ => tool.strip_prefix("git__").and_then(|own| of("git", own)),
+            }
         }
 
         fn ruling(&self, tool: &str, _: &str, _: &Caller<'_>) -> Ruling {
@@ -192,9 +237,11 @@ mod tests {
     fn said(rules: &[Rule], ask: impl Fn(&Ruled, &Caller<'_>) -> Ruling) -> &'static str {
         let (agent, role, task) = (AgentId::from("scribe1"), RoleId::from("scribe"), TaskId::from("t"));
         let who = Caller { agent: &agent, role: Some(&role), task: &task };
-        match ask(&Ruled::new(Arc::new(Tools), rules.to_vec()), &who) {
+        match ask(&Ruled::new(Arc::new(Tools), rules.to_vec()).with_own(["plan".into()]), &who) {
             Ruling::Allow | Ruling::Approved => "allow",
             Ruling::Ask(_) => "ask",
+            Ruling::AskEach(_) => "ask each",
+            Ruling::Refuse(_) => "refuse",
             Ruling::Deny(_) | Ruling::Stop(_) => "deny",
             Ruling::Person(_) => "person",
         }
@@ -207,8 +254,20 @@ mod tests {
     #[test]
     fn what_reads_or_stays_in_the_workspace_is_allowed_and_the_rest_is_asked_about() {
         let usual = |tool| ruling(&[], tool, "{}");
-        assert_eq!(["read_file", "git__status", "write_file", "nothing"].map(usual), ["allow"; 4]);
-        assert_eq!(["fetch_url", "git__push", "run_command"].map(usual), ["ask"; 3]);
+        assert_eq!(["read_file", "git__status", "write_file", "plan"].map(usual), ["allow"; 4]);
+        assert_eq!(["fetch_url", "git__push", "run_command", "nothing", "push"].map(usual), ["ask"; 5]);
+    }
+
+    #[test]
+    fn a_server_is_known_by_the_name_that_the_operator_gave_it() {
+        for (server, tool) in [("a b", "a_b__read_file_7fc2edc0"), ("c__d", "c__d__push_7fc2edc0"), ("git", "git__push")] {
+            let rule = Rule { server: some(server), then: Then::Deny, ..Rule::default() };
+            assert_eq!(ruling(&[rule], tool, "{}"), "deny", "{server}");
+        }
+        let wrong = |server| ruling(&[Rule { server: some(server), then: Then::Deny, ..Rule::default() }], "c__d__push_7fc2edc0", "{}");
+        assert_eq!(["c", "a_b", "git"].map(wrong), ["allow"; 3]);
+        let own = Rule { tool: some("read/file"), then: Then::Deny, ..Rule::default() };
+        assert_eq!(ruling(&[own], "a_b__read_file_7fc2edc0", "{}"), "deny");
     }
 
     #[test]

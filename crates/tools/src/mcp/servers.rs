@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, Ruling};
-use polis_ports::{CallContext, Caller, NoArtifacts, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, NoArtifacts, ToolOrigin, ToolError, ToolServer, ToolSpec, Toolbox};
 use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
@@ -19,7 +19,6 @@ use super::render;
 use super::server::{Server, State};
 use super::settings::ServerSettings;
 use super::tools::{Does, Found};
-use crate::results::failed;
 
 /// What holds for all servers.
 #[derive(Clone)]
@@ -156,30 +155,26 @@ impl McpServers {
         Ok(listed.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
     }
 
-    /// Why the server that a name names has no tools just now, if that is so.
-    fn why_absent(&self, tool: &str) -> Option<String> {
+    /// Why a tool cannot be called: there is none, or the server that its name names is not there just now.
+    fn absent(&self, tool: &str) -> ToolError {
         let is_meant =
             |server: &&Arc<Server>| tool.strip_prefix(&server.settings.name).is_some_and(|rest| rest.starts_with("__"));
-        self.servers.iter().filter(is_meant).find_map(|server| server.connection().err())
+        let why = self.servers.iter().filter(is_meant).find_map(|server| server.connection().err());
+        why.map_or_else(|| ToolError::Unknown(tool.to_owned()), ToolError::Absent)
     }
 
-    /// Who has a tool, and the name that it has there: by its whole name, else the first server that has it (D23).
-    fn find(&self, tool: &str) -> Option<(Arc<Server>, String, Does)> {
-        let by = |is_it: &dyn Fn(&Found) -> bool| {
-            self.servers.iter().find_map(|server| {
-                let connection = server.connection().ok()?;
-                let found = connection.tools.iter().find(|found| is_it(found))?;
-                Some((server.clone(), found.name.clone(), found.does))
-            })
-        };
-        if let Some(found) = by(&|found| &*found.spec.name == tool) {
-            return Some(found);
-        }
-        let found = by(&|found| found.name == tool && found.does == Does::Call)?;
-        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned()) {
-            tracing::warn!("the tool `{tool}` was called without its server; `{}` is taken", found.0.settings.name);
-        }
-        Some(found)
+    /// Who has a tool that is listed under a name.
+    fn find(&self, tool: &str) -> Option<(Arc<Server>, Found)> {
+        self.first(|found| &*found.spec.name == tool)
+    }
+
+    /// The first tool that is it, and whose it is.
+    fn first(&self, is_it: impl Fn(&Found) -> bool) -> Option<(Arc<Server>, Found)> {
+        self.servers.iter().find_map(|server| {
+            let connection = server.connection().ok()?;
+            let found = connection.tools.iter().find(|found| is_it(found))?;
+            Some((server.clone(), found.clone()))
+        })
     }
 }
 
@@ -199,6 +194,25 @@ impl Toolbox for McpServers {
         specs.filter(|spec| names.insert(spec.name.clone())).collect()
     }
 
+    /// A whole name, else the first server that has a tool of this name (D23).
+    fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
+        if let Some((_, found)) = self.find(tool) {
+            return Ok(found.spec.name);
+        }
+        let Some((server, found)) = self.first(|found| found.name == tool && found.does == Does::Call) else {
+            return Err(self.absent(tool));
+        };
+        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned()) {
+            tracing::warn!("the tool `{tool}` was called without its server; `{}` is taken", server.settings.name);
+        }
+        Ok(found.spec.name)
+    }
+
+    fn origin(&self, tool: &str) -> Option<ToolOrigin> {
+        let (server, found) = self.find(tool)?;
+        Some(ToolOrigin { server: server.settings.name.clone(), tool: found.name })
+    }
+
     fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
         match self.server(server) {
             Ok(server) if server.settings.trusted => Ruling::Allow,
@@ -208,11 +222,8 @@ impl Toolbox for McpServers {
 
     async fn call(&self, tool: &str, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         match self.find(tool) {
-            Some((server, name, does)) => server.call(&name, does, text, context).await,
-            None => match self.why_absent(tool) {
-                Some(why) => Ok(failed(format!("{why}; nothing was done"))),
-                None => Err(ToolError::Unknown(tool.to_owned())),
-            },
+            Some((server, found)) => server.call(&found.name, found.does, text, context).await,
+            None => Err(self.absent(tool)),
         }
     }
 
