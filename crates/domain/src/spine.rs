@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Account, AgentId, Allowed, Budgets, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, InquiryId, Known, Letter,
-    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, Ruling, RoleId, Scope, Seq, SubThreadPath, Task, TaskId,
-    ThreadId, Timestamp, TurnId, Wanted,
+    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Ruling, Scope, Seq, SubThreadPath, Task,
+    TaskId, ThreadId, Timestamp, TurnId, Wanted,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.

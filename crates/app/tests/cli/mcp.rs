@@ -110,10 +110,10 @@ fn a_tool_called_without_its_server_is_judged_stated_and_made_under_its_whole_na
         assert!(code == Some(0) && told.contains("shell__words may not be used here: quiet"), "{told}");
     }
     assert!(!home.polis(&["log", "--json"]).ok().contains("the word is"), "nothing was called");
-    let (code, told) = run("", &["run", "a word"]);
-    assert!(code == Some(3) && told.contains("May root use shell__words?"), "{told}");
     let (code, told) = run("", &["run", "--approve", "all", "a word"]);
     assert!(code == Some(0) && told.contains("the word is oak"), "{told}");
     let log = home.polis(&["log", "--json"]).ok();
     assert!(log.contains(r#""tool":"shell__words","wrote":"words""#), "{log}");
+    let (code, told) = run("", &["run", "a word"]);
+    assert!(code == Some(3) && told.contains("May root use shell__words?"), "{told}");
 }

@@ -158,7 +158,8 @@ impl Toolbox for Named {
 async fn a_name_is_looked_up_before_it_is_judged_and_means_the_same_after_a_restart() {
     let bed = Bed::new();
     let open = async |is_there| {
-        let tools = ScriptedTools::new().with("s__mark", EffectClass::Write, |text, _| CallResult::good(format!("marked {text}")));
+        let tools =
+            ScriptedTools::new().with("s__mark", EffectClass::Write, |text, _| CallResult::good(format!("marked {text}")));
         let tools = tools.ruled(|tool, _| if tool == "s__mark" { Ruling::Ask(String::new()) } else { Ruling::Allow });
         let ports = Ports { toolbox: Arc::new(Named { tools, is_there }), ..bed.ports(bed.log.clone()) };
         Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap()
@@ -169,9 +170,9 @@ async fn a_name_is_looked_up_before_it_is_judged_and_means_the_same_after_a_rest
     first.stop(Duration::ZERO).await;
 
     let second = open(false).await;
-    let absent = submit(&second, vec![call("mark", "b")]).await;
     second.resolve(id, say(Verdict::yes())).await.unwrap();
     assert_eq!(answer(&second, &sent).await.unwrap(), "marked a", "what was agreed to is what was asked about");
+    let absent = submit(&second, vec![call("mark", "b")]).await;
     assert_eq!(answer(&second, &absent).await.unwrap(), "the server is gone; nothing was done (unknown_tool)");
 }
 
