@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, Ruling};
-use polis_ports::{CallContext, Caller, ToolOrigin, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, ToolError, ToolOrigin, ToolServer, ToolSpec, Toolbox};
 
 use super::servers::McpServers;
 

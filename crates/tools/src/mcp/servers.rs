@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, Ruling};
-use polis_ports::{CallContext, Caller, NoArtifacts, ToolOrigin, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, NoArtifacts, ToolError, ToolOrigin, ToolServer, ToolSpec, Toolbox};
 use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::listing::{List, Prompt, Resource, entries};
-use super::render;
 use super::server::{Server, State};
-use super::settings::ServerSettings;
+use super::settings::{Reach, ServerSettings};
 use super::tools::{Does, Found};
+use super::{in_words, render};
 
 /// What holds for all servers.
 #[derive(Clone)]
@@ -178,9 +178,17 @@ impl McpServers {
     }
 }
 
+fn ruling_on(settings: &ServerSettings, found: &Found) -> Ruling {
+    let is_known = settings.trusted || settings.effects.contains_key(&found.name);
+    match settings.reach {
+        Reach::Http { .. } if found.does != Does::Call && !is_known => Ruling::Ask("It reaches the network.".to_owned()),
+        _ => Ruling::Allow,
+    }
+}
+
 async fn in_time<T>(timeout: Duration, asked: impl Future<Output = Result<T, rmcp::ServiceError>>) -> Result<T, McpError> {
     match tokio::time::timeout(timeout, asked).await {
-        Ok(answer) => answer.map_err(|error| McpError::Failed(error.to_string())),
+        Ok(answer) => answer.map_err(|error| McpError::Failed(in_words(&error))),
         Err(_) => Err(McpError::Failed(format!("the server gave no answer for {} s", timeout.as_secs_f32()))),
     }
 }
@@ -213,6 +221,11 @@ impl Toolbox for McpServers {
         Some(ToolOrigin { server: server.settings.name.clone(), tool: found.name })
     }
 
+    /// What a server lends beside its own tools only reads; over the network nobody knows what that tells it.
+    fn ruling(&self, tool: &str, _: &str, _: &Caller<'_>) -> Ruling {
+        self.find(tool).map_or(Ruling::Allow, |(server, found)| ruling_on(&server.settings, &found))
+    }
+
     fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
         match self.server(server) {
             Ok(server) if server.settings.trusted => Ruling::Allow,
@@ -239,5 +252,29 @@ impl Toolbox for McpServers {
             ToolServer { name: name.clone(), reach: reach.to_string(), state, detail, trusted: *trusted, tools }
         };
         self.servers.iter().map(told).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polis_domain::EffectClass;
+    use rmcp::model::ServerCapabilities;
+    use serde_json::json;
+
+    use super::*;
+    use crate::mcp::shelf::lent;
+
+    #[test]
+    fn what_an_untrusted_server_far_away_lends_is_asked_about() {
+        let far = || ServerSettings::new("s", Reach::Http { url: "https://h".to_owned(), headers: Default::default() });
+        let can: ServerCapabilities = serde_json::from_value(json!({ "resources": {}, "prompts": {} })).unwrap();
+        let asked = |settings: &ServerSettings| {
+            let lent = lent(settings, &can, &[]);
+            lent.iter().filter(|found| matches!(ruling_on(settings, found), Ruling::Ask(_))).count()
+        };
+        assert_eq!(asked(&far()), 4);
+        assert_eq!(asked(&ServerSettings { trusted: true, ..far() }), 0);
+        assert_eq!(asked(&ServerSettings { effects: [("read_resource".to_owned(), EffectClass::Read)].into(), ..far() }), 3);
+        assert_eq!(asked(&ServerSettings::new("s", Reach::command("x", [""; 0]))), 0, "a program of this machine");
     }
 }

@@ -50,7 +50,11 @@ async fn a_bare_name_is_the_first_servers_and_an_unknown_one_is_nobodys() {
     let listed = servers.listed("echo").unwrap();
     assert_eq!(&*listed, "good__echo");
     assert_eq!(good(&servers, &listed, json!({})).await, "{}");
-    assert_eq!(call(&servers, "echo", json!({})).await.unwrap_err(), ToolError::Unknown("echo".to_owned()), "only what is listed runs");
+    assert_eq!(
+        call(&servers, "echo", json!({})).await.unwrap_err(),
+        ToolError::Unknown("echo".to_owned()),
+        "only what is listed runs"
+    );
     for unknown in ["good__missing", "missing", "default__echo", ""] {
         let refused = call(&servers, unknown, json!({})).await.unwrap_err();
         assert_eq!(refused, ToolError::Unknown(unknown.to_owned()));
