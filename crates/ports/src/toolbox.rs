@@ -97,6 +97,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Why a person must be asked about each of its calls, whatever rules say; none where rules decide.
+    fn caution(&self) -> Option<String> {
+        None
+    }
+
     /// Runs it.
     async fn call(&self, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
 }

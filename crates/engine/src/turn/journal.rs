@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    Attempt, Call, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId,
-    Wanted,
+    Attempt, Call, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, SocietyId, ThreadId, Timestamp,
+    TurnId, Wanted,
 };
 use polis_ports::{Log, LogError, ThreadRange};
 
