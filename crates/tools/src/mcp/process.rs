@@ -1,6 +1,7 @@
 //! The process of a server: started with a bare environment in a group of its own, ended with everything it started.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,8 +131,8 @@ fn kill_group(_: Option<u32>) {}
 /// A mark that no other process has.
 fn new_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    format!("{}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed), since.as_nanos())
+    let drawn = RandomState::new().build_hasher().finish();
+    format!("{}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed), drawn)
 }
 
 /// Ends what left the group, as a daemon does, by the mark in its environment.
