@@ -238,10 +238,15 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
     let fence = fence.with_roles(Path::new(roles::FOLDER));
-    let mut tools = machine::tools(config, &fence)?;
+    let mut tools = machine::tools(config, &fence).await?;
     tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
     let own = workbench(tools)?;
-    let ruled = |toolbox| Arc::new(Ruled::new(toolbox, config.rules.clone()));
+    let done_by_turns: Vec<_> = cast().tools().iter().map(|tool| tool.name.clone()).collect();
+    let ruled = |toolbox| {
+        let ruled = Ruled::new(toolbox, config.rules.clone()).with_own(done_by_turns.clone());
+        ruled.idle().iter().for_each(|what| out::note(&format!("polis: {what}")));
+        Arc::new(ruled)
+    };
     if config.servers.is_empty() {
         return Ok(Tools { toolbox: ruled(own), servers: None });
     }

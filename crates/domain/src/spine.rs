@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Account, AgentId, Allowed, Budgets, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, InquiryId, Known, Letter,
-    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId,
-    ThreadId, Timestamp, TurnId, Wanted,
+    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Ruling, Scope, Seq, SubThreadPath, Task,
+    TaskId, ThreadId, Timestamp, TurnId, Wanted,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
@@ -490,7 +490,10 @@ impl OpenEffect {
             Effect::Tool(call) => OpenKind::Tool(call.class),
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
             Effect::Approval { wanted, .. } if !wanted.is_agreement() => OpenKind::Question(Box::new(wanted.clone())),
-            Effect::Approval { call, .. } => OpenKind::Approval(call.as_ref().map(|call| call.tool.clone())),
+            Effect::Approval { call, .. } => {
+                let lasting = call.as_ref().filter(|call| !matches!(call.ruling, Ruling::AskEach(_)));
+                OpenKind::Approval(lasting.map(|call| call.tool.clone()))
+            }
             Effect::Terminate { agent, .. } => OpenKind::Terminate(agent.clone()),
             Effect::Sleep { .. } => OpenKind::Sleep,
             Effect::Keep(_) => OpenKind::Keep,

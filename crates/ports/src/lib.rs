@@ -21,7 +21,7 @@ pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec, collect,
     estimate_tokens,
 };
-pub use toolbox::{CallContext, Caller, ServerState, Tool, ToolError, ToolServer, Toolbox};
+pub use toolbox::{CallContext, Caller, ServerState, Tool, ToolError, ToolOrigin, ToolServer, Toolbox};
 
 /// An error of some library below, kept whole for whoever reads the logs.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -14,6 +14,17 @@ pub trait Toolbox: Send + Sync {
     /// The tools that can be called now.
     fn tools(&self) -> Arc<[ToolSpec]>;
 
+    /// The name under which a tool is listed that a model calls so; otherwise why there is none.
+    fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
+        let found = self.tools().iter().find(|spec| &*spec.name == tool).map(|spec| spec.name.clone());
+        found.ok_or_else(|| ToolError::Unknown(tool.to_owned()))
+    }
+
+    /// The server that a listed tool comes from, and its name there; none for our own.
+    fn origin(&self, _tool: &str) -> Option<ToolOrigin> {
+        None
+    }
+
     /// Whether a call may be made. Asked once, before the call is stated; what was said is in the log.
     fn ruling(&self, _tool: &str, _arguments: &str, _who: &Caller<'_>) -> Ruling {
         Ruling::Allow
@@ -33,6 +44,15 @@ pub trait Toolbox: Send + Sync {
     fn servers(&self) -> Vec<ToolServer> {
         Vec::new()
     }
+}
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOrigin {
+    /// The server, by the name that the operator gave it.
+    pub server: String,
+    /// The server's own name for the tool.
+    pub tool: String,
 }
 
 /// A server that brings tools.
@@ -74,6 +94,11 @@ pub trait Tool: Send + Sync {
 
     /// The question that the person answers in its place, if it is one: then it is never run.
     fn question(&self, _arguments: &str) -> Option<Question> {
+        None
+    }
+
+    /// Why a person must be asked about each of its calls, whatever rules say; none where rules decide.
+    fn caution(&self) -> Option<String> {
         None
     }
 
@@ -131,6 +156,9 @@ pub enum ToolError {
     /// No such tool.
     #[error("there is no tool `{0}`")]
     Unknown(String),
+    /// Its server is not there.
+    #[error("{0}; nothing was done")]
+    Absent(String),
     /// The arguments cannot be used.
     #[error("the arguments cannot be used: {0}")]
     BadArguments(String),

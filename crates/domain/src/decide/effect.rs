@@ -151,6 +151,14 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
 fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failure> {
     match std::mem::take(&mut call.ruling) {
         Ruling::Stop(why) => Err(Failure::new("repeated_call", why)),
+        Ruling::Refuse(failure) => Err(failure),
+        Ruling::AskEach(why) => Ok(Effect::Approval {
+            question: format!("May {} use {}? {why}", turn.agent, call.tool).trim_end().to_owned(),
+            details: Value::Null,
+            call: Some(Call { ruling: Ruling::AskEach(why), ..call }),
+            deadline: None,
+            wanted: Wanted::Agreement,
+        }),
         Ruling::Deny(why) => Err(Failure::new("policy_denied", format!("{} may not be used here: {why}", call.tool))),
         Ruling::Ask(why) if !draft.spine.is_allowed(&call.tool, &turn.agent, &turn.task) => {
             let question = format!("May {} use {}? {why}", turn.agent, call.tool);
@@ -250,6 +258,9 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
     match (open(draft, id)?, resolution) {
         (OpenEffect { kind: OpenKind::Approval(tool), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
             check_answer(draft, &Wanted::Agreement, &verdict)?;
+            if tool.is_none() && verdict.always.is_some() {
+                return Err(Refusal::BadAnswer("it is asked about each time; say it without `always`".to_owned()));
+            }
             if let (Some(tool), Some(always), true) = (tool, verdict.always, verdict.approved) {
                 remember(draft, id, tool.clone(), always);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use polis_domain::{
-    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Ruling, Seq, Source, ToolCall,
+    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, Outcome, Ruling, Seq, Source, ToolCall,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ToolSpec};
 use serde_json::Value;
@@ -28,8 +28,7 @@ impl Turn {
     /// waits for those before it, so that after a crash no write is in doubt that was never begun.
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
         let tools = self.tools();
-        let spec_of = |name: &str| tools.iter().find(|tool| &*tool.name == name);
-        let calls: Vec<_> = calls.iter().map(|call| self.call_of(call, spec_of(&call.name))).collect();
+        let calls: Vec<_> = calls.iter().map(|call| self.call_of(call, &tools)).collect();
         let mut results = Vec::new();
         let mut together = Vec::new();
         for call in calls {
@@ -45,19 +44,26 @@ impl Turn {
     }
 
     /// What a call comes to before it is made.
-    fn call_of(&self, call: &ToolCall, spec: Option<&ToolSpec>) -> Call {
-        let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
-        let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&call.name, &arguments));
+    fn call_of(&self, call: &ToolCall, tools: &[ToolSpec]) -> Call {
         let Shared { ports, cast, .. } = &*self.seat.shared;
+        let own = cast.find_tool(&call.name).is_some();
+        // What is judged is what is stated and called: the name is looked up once.
+        let listed = if own { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
+        let tool = listed.clone().unwrap_or_else(|_| call.name.clone());
+        let spec = tools.iter().find(|spec| spec.name == tool);
+        let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
+        let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
-        let lacking = self.seat.fences.iter().find(|role| !role.has_tool(&call.name));
-        let ruling = match lacking {
-            Some(role) => Ruling::Deny(format!("role `{}` does not have it", role.id)),
-            None => ports.toolbox.ruling(&call.name, &arguments, &who),
+        let lacking = self.seat.fences.iter().find(|role| !role.has_tool(&tool));
+        let ruling = match (lacking, listed) {
+            (Some(role), _) => Ruling::Deny(format!("role `{}` does not have it", role.id)),
+            (None, Err(absent)) => Ruling::Refuse(Failure::new("unknown_tool", absent.to_string())),
+            (None, Ok(_)) => ports.toolbox.ruling(&tool, &arguments, &who),
         };
         let mut call = Call {
             call_id: call.id.clone(),
-            tool: call.name.clone(),
+            wrote: Some(call.name.clone()).filter(|name| *name != tool),
+            tool,
             arguments,
             class: spec.map(|spec| spec.class).unwrap_or_default(),
             ruling: Ruling::Allow,
@@ -65,13 +71,13 @@ impl Turn {
             fresh,
             from: None,
             volatile: spec.is_some_and(|spec| spec.volatile),
-            own: cast.find_tool(&call.name).is_some(),
+            own,
         };
         call.ruling = self.rule_on_repeats(&call, ruling);
         call
     }
 
-    async fn call_together(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
+    async fn call_together(&mut self, mut calls: Vec<Call>) -> Vec<CallResult> {
         if calls.is_empty() {
             return Vec::new();
         }
@@ -82,6 +88,10 @@ impl Turn {
         }
         let early = self.plant_act(&calls).await;
         let mut entries = self.state(calls.iter().cloned().map(Effect::Tool).collect()).await;
+        // A name that means another tool by now means what it meant when the call was stated.
+        for (call, logged) in calls.iter_mut().zip(&entries).filter_map(|(call, entry)| Some((call, entry.call()?))) {
+            (call.tool, call.wrote) = (logged.tool.clone(), logged.wrote.clone());
+        }
         let mut results: Vec<Option<CallResult>> = vec![None; entries.len()];
         let mut running = FuturesUnordered::new();
         let mut hosts = Vec::new();

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Attempt, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, Timestamp, Wanted};
+use polis_domain::{
+    Attempt, Call, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, Timestamp, Wanted,
+};
 use polis_ports::{LogError, ThreadRange};
 
 use super::Seat;
@@ -89,6 +91,14 @@ impl Entry {
     pub(super) fn stated(&self) -> Option<(&Effect, Option<&Leave>)> {
         match &self.events.first()?.event {
             Event::EffectStarted { effect, leave, .. } => Some((effect, leave.as_ref())),
+            _ => None,
+        }
+    }
+
+    /// The call that was stated, or that a person is asked about.
+    pub(super) fn call(&self) -> Option<&Call> {
+        match self.stated()?.0 {
+            Effect::Tool(call) | Effect::Approval { call: Some(call), .. } => Some(call),
             _ => None,
         }
     }

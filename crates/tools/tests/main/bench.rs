@@ -132,7 +132,8 @@ async fn arguments_that_cannot_be_used_do_nothing_and_say_why() {
     for (tool, arguments, want) in [
         ("read_file", "", "missing field `path`"),
         ("read_file", "{\"path\":", "EOF"),
-        ("read_file", "[]", "invalid length 0"),
+        ("read_file", "[]", "must be a JSON object"),
+        ("write_file", "[\"a\",\"by place\"]", "must be a JSON object"),
         ("read_file", "{\"path\":7}", "invalid type: integer"),
         ("read_file", "{\"path\":\"a\",\"lines\":3}", "unknown field `lines`"),
         ("read_file", "{\"path\":\"a\",\"start_line\":0}", "lines count from 1"),
