@@ -39,9 +39,10 @@ impl Default for WorkflowLimits {
 }
 
 /// When a person is asked about a plan before it is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlanApproval {
     /// Never.
+    #[default]
     Never,
     /// When it names a tool that writes, or has more todos than this.
     Ask {
@@ -50,12 +51,6 @@ pub enum PlanApproval {
     },
     /// Always.
     Always,
-}
-
-impl Default for PlanApproval {
-    fn default() -> Self {
-        Self::Never
-    }
 }
 
 impl PlanApproval {

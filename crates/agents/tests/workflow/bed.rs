@@ -11,11 +11,14 @@ use serde_json::{Value, json};
 
 pub(super) type Asked = Arc<Mutex<Vec<ModelRequest>>>;
 
+/// What the executor of a todo says.
+type Executor = dyn Fn(&str, &Heard) -> Line + Send + Sync;
+
 /// What a team says: to the planner, to the executor of a todo, to the verifier. Each is given what was said so far.
 #[derive(Clone)]
 pub(super) struct Team {
     pub(super) planner: Arc<dyn Fn(&Heard) -> Line + Send + Sync>,
-    pub(super) executor: Arc<dyn Fn(&str, &Heard) -> Line + Send + Sync>,
+    pub(super) executor: Arc<Executor>,
     pub(super) verifier: Arc<dyn Fn(&Heard) -> Line + Send + Sync>,
 }
 
