@@ -22,15 +22,14 @@ fn who(request: &ModelRequest) -> &str {
 
 /// The results that a request has so far.
 fn results(request: &ModelRequest) -> Vec<&str> {
-    let result = |message: &'_ ChatMessage| match message {
-        ChatMessage::Tool { .. } => true,
-        ChatMessage::User { .. } | ChatMessage::Assistant { .. } => false,
-    };
-    let content = |message| match message {
-        &ChatMessage::Tool { ref content, .. } => &**content,
-        _ => "",
-    };
-    request.messages.iter().filter(|message| result(message)).map(content).collect()
+    request
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            ChatMessage::Tool { content, .. } => Some(&**content),
+            ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
+        })
+        .collect()
 }
 
 /// A root that makes these calls one after another and then answers with all results, in a society of others who answer at once.

@@ -20,6 +20,7 @@ pub(crate) fn role(name: &str, folder: &Path) -> Result<Draft, Trouble> {
         ));
     }
     let path = folder.join(FOLDER).join(format!("{id}.md"));
-    let advice = format!("say in it what the role is for; `polis check` reads it, and the society has it from its next start");
+    let advice =
+        "say in it what the role is for; `polis check` reads it, and the society has it from its next start".to_owned();
     Ok(Draft { files: vec![(path, role_file(&id, &words.join(" ")))], advice: vec![advice] })
 }
