@@ -179,7 +179,7 @@ pub(crate) fn rightly_moved(before: &Before, wish: &Command, events: &[Recorded]
     let write = open.kind == OpenKind::Tool(EffectClass::Write);
     let right = match wish {
         Command::End { .. } => open.stage == Stage::Working,
-        Command::Doubt { .. } => open.stage == Stage::Working && write,
+        Command::Doubt { .. } => matches!(open.stage, Stage::Working | Stage::Cleared) && write,
         Command::Restart { .. } => open.stage == Stage::Cleared && write,
         Command::Resolve { .. } => {
             let asks = matches!(open.kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));

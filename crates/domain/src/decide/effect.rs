@@ -236,7 +236,7 @@ pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome, spent: 
 pub(super) fn doubt(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
     draft.turn(id.turn)?;
     match open(draft, id)? {
-        OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(EffectClass::Write), own: false, .. } => {
+        OpenEffect { stage: Stage::Working | Stage::Cleared, kind: OpenKind::Tool(EffectClass::Write), own: false, .. } => {
             push(draft, id, Event::EffectDoubted { id });
             Ok(())
         }

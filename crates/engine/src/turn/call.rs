@@ -102,7 +102,7 @@ impl Turn {
         let mut doubtful = 0;
         let mut recalled = Vec::new();
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate() {
-            match next_step(entry) {
+            match next_step(entry, self.seat.eras.last().map(|era| era.ended)) {
                 Next::Ask => {}
                 Next::Done => {}
                 Next::Recall(source) => recalled.push((place, source)),
@@ -257,13 +257,16 @@ enum Next {
 }
 
 /// What the log says of the call counts, also where the tool's class has changed since.
-fn next_step(entry: &Entry) -> Next {
+fn next_step(entry: &Entry, forked: Option<Seq>) -> Next {
     let (class, from) = match entry.stated() {
         Some((Effect::Approval { .. }, _)) => return Next::Ask,
         Some((Effect::Tool(call), _)) => (call.class, call.from.clone()),
         _ => (EffectClass::Write, None),
     };
+    // A word given before a fork was for the other society; it may have followed it.
+    let is_old = |last: &polis_domain::Recorded| forked.is_some_and(|forked| last.seq < forked);
     match entry.last().map(|last| &last.event) {
+        Some(Event::EffectCleared { .. }) if entry.last().is_some_and(|last| is_old(last)) => Next::Doubt,
         Some(Event::EffectEnded { .. } | Event::EffectRefused { .. }) | None => Next::Done,
         Some(Event::EffectCleared { .. }) => Next::Again,
         Some(Event::EffectDoubted { .. }) => Next::Await,
