@@ -44,10 +44,13 @@ pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, letter: &Letter) -> Re
     if letter.to.is_user() { Ok(()) } else { check_effort(draft, &turn.task, drafted(draft, &turn.task)) }
 }
 
-/// The letters to agents that this draft has for a request.
+/// The turns that this draft brings for a request: letters to agents, and units.
 fn drafted(draft: &Draft<'_>, task: &TaskId) -> usize {
-    let letters = draft.events.iter().filter_map(|recorded| recorded.event.letter());
-    letters.filter(|other| other.task_id == *task && !other.to.is_user()).count()
+    let brings = |event: &Event| match event {
+        Event::TurnStarted { task: started, origin: crate::Origin::Unit(_), .. } => started.id == *task,
+        event => event.letter().is_some_and(|letter| letter.task_id == *task && !letter.to.is_user()),
+    };
+    draft.events.iter().filter(|recorded| brings(&recorded.event)).count()
 }
 
 /// Whether one more turn may be taken for a request, where some are about to be.
