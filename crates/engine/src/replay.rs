@@ -82,14 +82,6 @@ enum Ran {
 /// what they are, and never called.
 pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<Replayed, LogError> {
     let (live, _) = fold(ports, society).await?;
-    let (called, mut calls) = mpsc::channel(WISHES);
-    let forbidden = Ports {
-        model: Arc::new(NoCalls { port: ports.model.clone(), called: called.clone() }),
-        toolbox: Arc::new(NoCalls { port: ports.toolbox.clone(), called }),
-        clock: Arc::new(NoTime(ports.clock.clone())),
-        live: Arc::new(LocalLive::default()),
-        ..ports.clone()
-    };
     let mut spine = Spine::default();
     let mut begun = BTreeMap::<TurnId, Begun>::new();
     let mut replayed = Replayed::default();
@@ -104,8 +96,8 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
             {
                 replayed.turns += 1;
                 replayed.effects += known.effects as usize;
-                let stage = Stage { society, ports: &forbidden, cast, spine: &live };
-                let ran = stage.run(*turn, &known, recorded.seq, &mut calls).await;
+                let stage = Stage { society, ports, cast, spine: &live };
+                let ran = stage.run(*turn, &known, recorded.seq).await;
                 let differs = difference(&spine, recorded, *turn, settlement, ran);
                 replayed.divergences.extend(differs.map(|(effect, what)| {
                     let effect = effect.map(|n| EffectId { turn: *turn, n });
@@ -144,11 +136,20 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    async fn run(&self, id: TurnId, known: &Begun, through: Seq, calls: &mut mpsc::Receiver<String>) -> Ran {
+    async fn run(&self, id: TurnId, known: &Begun, through: Seq) -> Ran {
+        // Ports of its own: a call that is begun may be reported after the run is over, and must not count for the next.
+        let (called, mut calls) = mpsc::channel(WISHES);
+        let ports = Ports {
+            model: Arc::new(NoCalls { port: self.ports.model.clone(), called: called.clone() }),
+            toolbox: Arc::new(NoCalls { port: self.ports.toolbox.clone(), called }),
+            clock: Arc::new(NoTime(self.ports.clock.clone())),
+            live: Arc::new(LocalLive::default()),
+            ..self.ports.clone()
+        };
         let (door, mut mail) = mpsc::channel(WISHES);
         let shared = Arc::new(Shared {
             society: self.society.clone(),
-            ports: self.ports.clone(),
+            ports,
             cast: self.cast.clone(),
             models: Vec::new(),
             offers: Offers::default(),
