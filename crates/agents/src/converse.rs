@@ -23,37 +23,38 @@ impl Default for Converse {
 
 impl Agent for Converse {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let Conversation { notes, mut messages } = conversation(turn, &self.context).await?;
+        let Conversation { notes, messages } = conversation(turn, &self.context).await?;
         let mut system = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
         if !notes.is_empty() {
             system = format!("{system}\n\n{notes}").into();
         }
-        let mut made: Vec<Artifact> = Vec::new();
-        for _ in 0..self.max_rounds {
-            let request = ModelRequest {
-                system: system.clone(),
-                messages: messages.clone(),
-                tools: turn.tools(),
-                ..ModelRequest::default()
-            };
-            let reply = turn.model(request).await?;
-            if reply.tool_calls.is_empty() {
-                let mut response = conclude(reply)?;
-                Artifact::attach(&mut response.meta, &made);
-                return Ok(response);
-            }
-            let results = turn.call_tools(reply.tool_calls.clone()).await;
-            for artifact in results.iter().flat_map(|result| &result.artifacts) {
-                if !made.contains(artifact) {
-                    made.push(artifact.clone());
-                }
-            }
-            messages.push(ChatMessage::said(&reply));
-            messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
-        }
-        let message = format!("no answer after {} rounds of tool use; ask for less at once", self.max_rounds);
-        Err(Failure::new("too_many_rounds", message))
+        let request = ModelRequest { system, messages, ..ModelRequest::default() };
+        work(turn, request, self.max_rounds).await
     }
+}
+
+/// Asks the model and does the calls that it asks for, until it answers.
+pub(crate) async fn work(turn: &mut Turn, mut request: ModelRequest, max_rounds: usize) -> Result<Response, Failure> {
+    let mut made: Vec<Artifact> = Vec::new();
+    for _ in 0..max_rounds {
+        request.tools = turn.tools();
+        let reply = turn.model(request.clone()).await?;
+        if reply.tool_calls.is_empty() {
+            let mut response = conclude(reply)?;
+            Artifact::attach(&mut response.meta, &made);
+            return Ok(response);
+        }
+        let results = turn.call_tools(reply.tool_calls.clone()).await;
+        for artifact in results.iter().flat_map(|result| &result.artifacts) {
+            if !made.contains(artifact) {
+                made.push(artifact.clone());
+            }
+        }
+        request.messages.push(ChatMessage::said(&reply));
+        request.messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
+    }
+    let message = format!("no answer after {max_rounds} rounds of tool use; ask for less at once");
+    Err(Failure::new("too_many_rounds", message))
 }
 
 /// What a reply without calls comes to. One that was stopped is not handed over as if it were whole.

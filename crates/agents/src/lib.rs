@@ -3,8 +3,10 @@
 mod conversation;
 mod converse;
 mod plan;
+pub mod role;
 pub mod workflow;
 
 pub use conversation::{ContextLimits, Fullness};
 pub use converse::Converse;
 pub use plan::PlanTool;
+pub use role::RoleAgent;

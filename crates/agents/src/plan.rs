@@ -73,7 +73,7 @@ impl TurnTool for PlanTool {
 impl Arguments {
     async fn applied(self, turn: &mut Turn) -> Result<Plan, String> {
         match (self.steps, self.step, self.status) {
-            (Some(steps), None, None) => Ok(Plan { steps }),
+            (Some(steps), None, None) => Ok(Plan { steps, ..Plan::default() }),
             (None, Some(number), Some(status)) => {
                 let mut plan = turn.plan().await;
                 let count = plan.steps.len();

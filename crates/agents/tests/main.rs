@@ -3,3 +3,4 @@
 
 mod conversation;
 mod reviewer;
+mod role;

@@ -234,7 +234,8 @@ impl Spine {
         let Some(turn) = self.turns.get_mut(&id.turn) else { return };
         let Some(place) = turn.open.iter().position(|open| open.n == id.n) else { return };
         let ended = turn.open.remove(place);
-        turn.news = !turn.open.is_empty() && (turn.news || matches!(ended.kind, OpenKind::Unit(_)));
+        let waits = turn.open.iter().any(|open| !open.own);
+        turn.news = waits && (turn.news || matches!(ended.kind, OpenKind::Unit(_) | OpenKind::Ask(_)));
         if turn.parked.is_none() {
             self.reserve(&ended, Spent::minus);
         }

@@ -46,7 +46,7 @@ pub use org_document::{BadOrg, Org, OrgAgent, OrgRole, OrgStatus, OrgTermination
 pub use outstanding::{Owed, outstanding};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use phase::{BadPhase, Phase};
-pub use plan::{PLAN, Plan, Step, StepStatus};
+pub use plan::{PLAN, Plan, Step, StepStatus, Strategy};
 pub use question::{Question, Wanted};
 pub use refusal::Refusal;
 pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};

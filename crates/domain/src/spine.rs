@@ -195,7 +195,7 @@ pub struct Turn {
     pub next: u32,
     /// Its effects without a result.
     pub open: Vec<OpenEffect>,
-    /// Whether a unit has ended while others are open: the turn may go on with it before they end.
+    /// Whether a unit or an agent has answered while others are open: the turn may go on with it before they end.
     pub news: bool,
     /// Why it stands still until a person acts.
     pub parked: Option<Box<Failure>>,

@@ -37,5 +37,5 @@ pub use ready::{ExecuteSubThread, PrepareSubThread};
 pub use society::{NotOpened, Options, Ports, Rejected, Sent, Society};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
-pub use turn::{BatchUpdate, Context, Turn};
+pub use turn::{BatchUpdate, Context, Request, Requests, Turn};
 pub use watch::{Seen, Watch};

@@ -134,7 +134,7 @@ impl Turn {
         self.wait(Effect::Terminate { agent, children, reason, deadline }).await.map(drop)
     }
 
-    fn letter(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Letter {
+    pub(super) fn letter(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Letter {
         Letter {
             id: self.new_id("msg").into(),
             from: self.seat.agent.clone(),
@@ -156,7 +156,7 @@ impl Turn {
             .collect()
     }
 
-    fn after(&self, duration: Duration) -> Timestamp {
+    pub(super) fn after(&self, duration: Duration) -> Timestamp {
         Timestamp(self.now().0.saturating_add(duration.as_millis() as u64))
     }
 

@@ -46,6 +46,10 @@ impl Journal {
         self.entries.contains_key(&n)
     }
 
+    pub(super) fn peek(&self, id: EffectId) -> Option<&Entry> {
+        self.entries.get(&id.n)
+    }
+
     pub(super) fn take(&mut self, id: EffectId) -> Option<Entry> {
         self.entries.remove(&id.n)
     }

@@ -14,6 +14,7 @@ mod model;
 mod own;
 mod phases;
 mod plan;
+mod request;
 mod respond;
 mod retry;
 mod reuse;
@@ -37,6 +38,7 @@ use crate::cast::{Post, Scope};
 use crate::offer::Offer;
 pub use context::Context;
 use journal::{Entry, Journal};
+pub use request::{Request, Requests};
 pub use threads::BatchUpdate;
 
 /// What a turn needs to begin.
@@ -84,7 +86,7 @@ pub struct Turn {
     /// The code that runs, and what it can reach just now.
     post: Arc<Post>,
     scope: Arc<Scope>,
-    /// Whether it has run units, some of which may be open while it waits for something else.
+    /// Whether it has run units or asked several at once, some of which may be open while it waits for something else.
     has_units: bool,
     /// What its model calls have cost so far.
     used: Usage,
