@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Show(Show),
     /// List the agents
     Agents(Look),
+    /// Show the plans that agents keep, newest first, or those of one request
+    Tasks(Tasks),
     /// Show the organisation: roles, agents, and who is gone
     Org(Look),
     /// Send an agent away; it does first what waits for it
@@ -140,9 +142,13 @@ pub(crate) struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
+    /// Whatever fits: an SOP, or at once, or by a plan
     Auto,
+    /// At once, in one loop of model and tools
     Simple,
+    /// By the SOP in sops/ that fits
     Template,
+    /// By a plan
     Workflow,
 }
 
@@ -427,6 +433,28 @@ pub(crate) struct Check {
 pub(crate) enum New {
     /// An agent: its folder, files, prompts and a test that passes
     Agent(NewAgent),
+    /// A procedure that agents follow: sops/NAME.md
+    Sop(NewSop),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tasks {
+    /// A request
+    pub(crate) task: Option<String>,
+
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewSop {
+    /// What it is for, such as monthly_report; a Chinese name gives a Chinese file
+    pub(crate) name: String,
+
+    /// Where the folder sops is, or is to be [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -464,6 +492,7 @@ impl Command {
             Self::Log(_)
             | Self::Show(_)
             | Self::Agents(_)
+            | Self::Tasks(_)
             | Self::Artifacts(_)
             | Self::Org(_)
             | Self::Terminate(_)

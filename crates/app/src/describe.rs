@@ -71,7 +71,10 @@ fn about(event: &Event) -> String {
         Event::MessageUpdated { index, patch, .. } => {
             format!("[{index}] {}", short(patch.text.as_deref().unwrap_or("(meta)"), CHARS))
         }
-        Event::PlanSet { plan, .. } => short(plan.to_string().trim_end(), CHARS),
+        Event::PlanSet { plan, .. } => {
+            let how = plan.strategy.as_ref().map(|how| format!("{} ({}) ", how.name, how.reason)).unwrap_or_default();
+            format!("{how}{}", short(plan.to_string().trim_end(), CHARS))
+        }
         Event::SettingsUpdated { settings, .. } => format!("phase {}", settings.brief_status.phase),
         Event::PhaseSuggested { phase, .. } | Event::PhaseApplied { phase } => phase.to_string(),
         Event::ContextCompressed { from, summaries, .. } => {

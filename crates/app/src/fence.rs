@@ -1,5 +1,5 @@
-//! Keeps file tools away from what governs them: the data directory, which holds the log and the token, and the configuration,
-//! which says where keys are sent and which programs are started.
+//! Keeps file tools away from what governs them: the data directory, which holds the log and the token, the configuration,
+//! which says where keys are sent and which programs are started, and the procedures that agents follow.
 //!
 //! Only tools that confine themselves to the workspace may be put behind it. Commands are kept away by the sandbox.
 
@@ -16,7 +16,7 @@ const CLOSED: &str = "the data directory or the configuration of polis, which no
 pub(crate) struct Fence {
     workspace: PathBuf,
     data: PathBuf,
-    /// Files that need not exist yet.
+    /// Files and folders that need not exist yet.
     settings: Vec<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ impl Fence {
         let whole = self.workspace.join(path);
         let place = |part: &Path| Some(part.canonicalize().ok()?.join(whole.strip_prefix(part).ok()?));
         let there = whole.ancestors().find_map(place);
-        there.is_none_or(|there| there.starts_with(&self.data) || self.settings.contains(&there))
+        there.is_none_or(|there| [&self.data].into_iter().chain(&self.settings).any(|closed| there.starts_with(closed)))
     }
 }
 

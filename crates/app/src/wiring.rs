@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_agents::{Converse, PlanTool};
+use polis_agents::role::{RoleParts, Sops};
+use polis_agents::{Converse, PlanTool, RoleAgent};
 use polis_domain::{AgentId, Role, SocietyId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
@@ -27,6 +28,12 @@ const SOCIETY: &str = "main";
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
+
+/// The code that every member of the society runs: it plans where that pays, and follows SOPs.
+const ROLE: &str = "role";
+
+/// Where people put their procedures, in the working directory.
+pub(crate) const SOPS: &str = "sops";
 
 const ROOT_PROMPT: &str = include_str!("prompts/root.md");
 
@@ -217,7 +224,8 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 }
 
 pub(crate) fn cast() -> Cast {
-    Cast::new().with(CONVERSE, Converse::default()).with_tool(PlanTool)
+    let role = RoleAgent { parts: RoleParts::new(ROLE).with_sops(Sops::folder(SOPS)) };
+    Cast::new().with(CONVERSE, Converse::default()).with(ROLE, role).with_tool(PlanTool)
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {
@@ -227,7 +235,7 @@ fn options(config: &Config) -> Result<Options, Trouble> {
         id: AgentId::ROOT.into(),
         name: "Root".into(),
         prompt: ROOT_PROMPT.trim().into(),
-        behaviour: CONVERSE.into(),
+        behaviour: ROLE.into(),
         models: Vec::new(),
     };
     // One alone is the port's own choice, and nothing that a request needs to say.

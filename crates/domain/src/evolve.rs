@@ -3,14 +3,19 @@
 use std::sync::Arc;
 
 use crate::artifact::named_in;
-use crate::spine::{Agent, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Spine, Stage, Termination, Turn};
+use crate::spine::{
+    Agent, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, Spine, Stage, Termination, Turn,
+};
 use crate::{
     AgentId, Cleared, Digest, Effect, EffectId, Event, Inquiry, InquiryId, KnownCall, Letter, LetterKind, ListedArtifact,
-    OpenInquiry, Origin, Outcome, Recorded, ReplyTo, Reserved, Scope, Source, Spent, Task, Timestamp, TurnId,
+    OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Scope, Source, Spent, Task, Timestamp, TurnId,
 };
 
 /// Most lists of tools whose names need not be logged again.
 const NAMED_LISTS: usize = 16;
+
+/// Most plans whose place is kept.
+const MAX_PLANS: usize = 1_000;
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -95,12 +100,12 @@ impl Spine {
                 }
             }
             Event::TurnSettled { turn, next, .. } => self.settle_turn(*turn, next),
+            Event::PlanSet { by, plan } => self.note_plan(*by, plan, recorded),
             Event::EffectRefused { .. }
             | Event::Acted { .. }
             | Event::MessageAdded { .. }
             | Event::MessageUpdated { .. }
             | Event::SettingsUpdated { .. }
-            | Event::PlanSet { .. }
             | Event::PhaseSuggested { .. }
             | Event::PhaseApplied { .. }
             | Event::SuggestionDropped
@@ -150,6 +155,18 @@ impl Spine {
         self.allowed.retain(|allowed| allowed.agent.as_ref() != Some(agent));
         let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason };
         self.terminated.insert(agent.clone(), gone);
+    }
+
+    /// Keeps where the newest plan of a request and thread stands.
+    fn note_plan(&mut self, by: EffectId, plan: &Plan, recorded: &Recorded) {
+        let (Some(turn), Some(thread)) = (self.turns.get_mut(&by.turn), &recorded.thread) else { return };
+        turn.planning = plan.steps.is_empty();
+        let (task, agent, thread) = (turn.task.clone(), turn.agent.clone(), thread.clone());
+        self.plans.retain(|known| known.task != task || known.thread != thread);
+        self.plans.push_back(Planned { task, agent, thread, seq: recorded.seq });
+        if self.plans.len() > MAX_PLANS {
+            self.plans.pop_front();
+        }
     }
 
     /// An effect that is stated or done moves its turn's counter.
@@ -204,6 +221,7 @@ impl Spine {
             open: Vec::new(),
             news: false,
             parked: None,
+            planning: false,
         };
         self.turns.insert(id, turn);
     }

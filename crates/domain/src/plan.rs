@@ -17,7 +17,7 @@ pub struct Plan {
     pub id: Option<Arc<str>>,
     /// How it was made: by which strategy, and why that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strategy: Option<Arc<Strategy>>,
+    pub strategy: Option<Arc<Approach>>,
     /// All steps.
     pub steps: Vec<Step>,
     /// What became of all of it: `completed` or `failed`; none while it is under way.
@@ -30,7 +30,7 @@ pub struct Plan {
 
 /// How an agent goes about a task, and why so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Strategy {
+pub struct Approach {
     /// `simple`, `template` or `workflow`.
     pub name: Arc<str>,
     /// What decided it.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 5;
+pub const SPINE_VERSION: u32 = 6;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -54,6 +54,21 @@ pub struct Spine {
     pub artifacts: Catalogue,
     /// What running calls have asked and nobody has answered.
     pub inquiries: BTreeMap<InquiryId, OpenInquiry>,
+    /// Where the newest plans stand in the log, one for each request and thread.
+    pub plans: VecDeque<Planned>,
+}
+
+/// A plan, by its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The request that it is for.
+    pub task: TaskId,
+    /// Whose it is.
+    pub agent: AgentId,
+    /// The thread that it stands in.
+    pub thread: ThreadId,
+    /// The event that set it last.
+    pub seq: Seq,
 }
 
 /// An agent: a role, a parent, an inbox. Kept small: a society may have very many that are idle.
@@ -199,6 +214,8 @@ pub struct Turn {
     pub news: bool,
     /// Why it stands still until a person acts.
     pub parked: Option<Box<Failure>>,
+    /// Whether it makes a plan: it has set one that has no steps yet.
+    pub planning: bool,
 }
 
 /// An effect without a result.

@@ -422,8 +422,8 @@ impl<'a> Chooser<'a> {
             17 if self.one_in(2) => Act::RestoreContext { thread },
             17 => Act::KeepContext { thread, failure: Failure::new("not_smaller", "no") },
             18 => {
-                let step = Step { text: self.text(), status: StepStatus::InProgress };
-                Act::SetPlan { thread, plan: Plan { steps: vec![step] } }
+                let step = Step { text: self.text(), status: StepStatus::InProgress, ..Step::default() };
+                Act::SetPlan { thread, plan: Plan { steps: vec![step], ..Plan::default() } }
             }
             0..4 => {
                 lengths.entry(thread.clone()).and_modify(|length| *length += 1);

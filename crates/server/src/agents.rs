@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use polis_domain::{AgentId, RoleId, Spine, TaskId, Timestamp};
+use polis_domain::{AgentId, OpenKind, RoleId, Spine, Stage, TaskId, Timestamp, Turn};
 use serde::Serialize;
 
 use crate::desk::Desk;
@@ -23,6 +23,8 @@ struct Agent {
     role_id: RoleId,
     role_name: Arc<str>,
     status: &'static str,
+    /// What it is at with its task: `idle`, `planning`, `executing_step` or `waiting_for_collaboration`.
+    state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_agent_id: Option<AgentId>,
     created_at: Timestamp,
@@ -51,10 +53,24 @@ fn list(spine: &Spine) -> Vec<Agent> {
         role_id: agent.role.clone(),
         role_name: spine.roles.get(&agent.role).map_or_else(|| agent.role.as_str().into(), |role| role.name.clone()),
         status: standings.get(id).map_or("idle", |standing| standing.of_agent()),
+        state: state(agent.turn.and_then(|turn| spine.turns.get(&turn))),
         parent_agent_id: agent.parent.clone(),
         created_at: agent.created_at,
         task_id: agent.turn.and_then(|turn| spine.turns.get(&turn)).map(|turn| turn.task.clone()),
         pending: agent.inbox.as_ref().map_or(0, |inbox| inbox.entries.len()),
     };
     spine.agents.iter().map(agent).collect()
+}
+
+/// How far an agent is with its task, as the log has it.
+fn state(turn: Option<&Turn>) -> &'static str {
+    let asks = |turn: &Turn| turn.open.iter().any(|open| matches!(open.kind, OpenKind::Ask(_)));
+    match turn {
+        None => "idle",
+        Some(turn) if asks(turn) && turn.open.iter().all(|open| open.own || open.stage == Stage::Waiting) => {
+            "waiting_for_collaboration"
+        }
+        Some(turn) if turn.planning => "planning",
+        Some(_) => "executing_step",
+    }
 }

@@ -6,7 +6,9 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::desk::Desk;
 use crate::problem::Problem;
-use crate::{agents, approvals, artifacts, events, health, history, messages, models, org, submit, tasks, threads, tools};
+use crate::{
+    agents, approvals, artifacts, events, health, history, messages, models, org, plans, submit, tasks, threads, tools,
+};
 
 /// Who may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET,  path: "/api/threads/{id}",       gate: Gate::Token, handler: || get(threads::thread) },
     Route { method: Method::GET,  path: "/api/tasks/{id}",         gate: Gate::Token, handler: || get(tasks::task) },
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel",  gate: Gate::Token, handler: || post(tasks::cancel) },
+    Route { method: Method::GET,  path: "/api/plans",              gate: Gate::Token, handler: || get(plans::plans) },
     Route { method: Method::GET,  path: "/api/approvals",          gate: Gate::Token, handler: || get(approvals::approvals) },
     Route { method: Method::POST, path: "/api/approvals/{id}",     gate: Gate::Token, handler: || post(approvals::resolve) },
     Route { method: Method::GET,  path: "/api/artifacts",          gate: Gate::Token, handler: || get(artifacts::list) },

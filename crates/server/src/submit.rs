@@ -16,7 +16,20 @@ use crate::problem::Problem;
 pub(crate) struct Submit {
     text: String,
     #[serde(default)]
+    strategy: Strategy,
+    #[serde(default)]
     artifacts: Vec<Attached>,
+}
+
+/// How root goes about it.
+#[derive(Deserialize, Serialize, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Strategy {
+    #[default]
+    Auto,
+    Simple,
+    Template,
+    Workflow,
 }
 
 #[derive(Deserialize)]
@@ -39,11 +52,11 @@ pub(crate) struct Accepted {
 }
 
 pub(crate) async fn submit(State(desk): State<Desk>, Json(wish): Json<Submit>) -> Result<axum::Json<Accepted>, Problem> {
-    said(&desk, AgentId::root(), &wish.text, None, wish.artifacts).await
+    said(&desk, AgentId::root(), &wish.text, None, wish.artifacts, wish.strategy).await
 }
 
 pub(crate) async fn send(State(desk): State<Desk>, Json(wish): Json<Send>) -> Result<axum::Json<Accepted>, Problem> {
-    said(&desk, wish.agent_id, &wish.text, wish.task_id, wish.artifacts).await
+    said(&desk, wish.agent_id, &wish.text, wish.task_id, wish.artifacts, Strategy::Auto).await
 }
 
 async fn said(
@@ -52,8 +65,12 @@ async fn said(
     text: &str,
     task: Option<TaskId>,
     artifacts: Vec<Attached>,
+    strategy: Strategy,
 ) -> Result<axum::Json<Accepted>, Problem> {
     let mut meta = Map::new();
+    if let (true, Ok(name)) = (strategy != Strategy::Auto, serde_json::to_value(strategy)) {
+        meta.insert("strategy".to_owned(), name);
+    }
     Artifact::attach(&mut meta, &attached(&desk.society, artifacts).await?);
     let sent = desk.society.send_with_meta(agent, text, task, meta).await?;
     Ok(axum::Json(sent.into()))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{AgentId, Failure, Plan, Response, RoleId, Step, StepStatus, Strategy, SubThreadRequest, ToolCall};
+use polis_domain::{AgentId, Approach, Failure, Plan, Response, RoleId, Step, StepStatus, SubThreadRequest, ToolCall};
 use polis_engine::{Agent, Request, Requests, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ const MAX_BEGUN: usize = 200;
 #[derive(Debug, Clone)]
 pub struct Record {
     id: Arc<str>,
-    strategy: Arc<Strategy>,
+    strategy: Arc<Approach>,
     is_simple: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Plan, Step, StepStatus, Strategy};
+use polis_domain::{Approach, Plan, Step, StepStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -163,7 +163,7 @@ impl InternalPlan {
     }
 
     /// What people and agents can read of it.
-    pub(super) fn shown(&self, id: &Arc<str>, strategy: &Arc<Strategy>) -> Plan {
+    pub(super) fn shown(&self, id: &Arc<str>, strategy: &Arc<Approach>) -> Plan {
         let steps = self.steps.iter().map(|step| Step {
             id: Some(step.id.clone()),
             text: step.description.clone(),

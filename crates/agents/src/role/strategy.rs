@@ -1,6 +1,6 @@
 //! How to go about a task (R334-R336): the cheap signs first, and the model only where they say nothing.
 
-use polis_domain::{Failure, Strategy, Task};
+use polis_domain::{Approach, Failure, Task};
 use polis_engine::Turn;
 use polis_ports::{ChatMessage, ModelRequest, estimate_tokens};
 use serde::{Deserialize, Serialize};
@@ -79,8 +79,8 @@ impl Choice {
     }
 
     /// As it is told to people.
-    pub fn told(&self) -> Strategy {
-        Strategy { name: self.strategy.name().into(), reason: self.reason.clone() }
+    pub fn told(&self) -> Approach {
+        Approach { name: self.strategy.name().into(), reason: self.reason.clone() }
     }
 }
 

@@ -4,6 +4,7 @@ mod layout;
 mod names;
 mod phases;
 mod prompts;
+mod sops;
 mod source;
 mod tree;
 pub(crate) mod words;
@@ -40,6 +41,7 @@ pub(crate) enum Rule {
     PhaseUnknown,
     PromptFile,
     PromptPhase,
+    Sop,
     TwoStepStart,
     TypeName,
     Unreadable,
@@ -70,7 +72,7 @@ struct Findings(BTreeSet<Finding>);
 
 impl Rule {
     #[cfg(test)]
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Abbreviation,
         Self::BusinessName,
         Self::FileOfPart,
@@ -85,6 +87,7 @@ impl Rule {
         Self::PhaseUnknown,
         Self::PromptFile,
         Self::PromptPhase,
+        Self::Sop,
         Self::TwoStepStart,
         Self::TypeName,
         Self::Unreadable,
@@ -107,6 +110,7 @@ impl Rule {
             Self::PhaseUnknown => "phase_unknown",
             Self::PromptFile => "prompt_file",
             Self::PromptPhase => "prompt_phase",
+            Self::Sop => "sop",
             Self::TwoStepStart => "two_step_start",
             Self::TypeName => "type_name",
             Self::Unreadable => "unreadable",
@@ -121,6 +125,7 @@ pub(crate) fn look(root: &Path) -> io::Result<Report> {
     for check in CHECKS {
         check(&tree, &mut findings);
     }
+    sops::check(root, &mut findings);
     Ok(Report { findings: findings.0.into_iter().collect(), agents: tree.folders.len() })
 }
 

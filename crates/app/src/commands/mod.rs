@@ -16,5 +16,6 @@ pub(crate) mod org;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod tasks;
 pub(crate) mod tools;
 pub(crate) mod usage;

@@ -19,6 +19,7 @@ use crate::trouble::{Exit, Trouble};
 /// What is to be done, and how.
 pub(crate) struct Wish {
     request: String,
+    strategy: &'static str,
     json: bool,
     agree: Agree,
 }
@@ -32,19 +33,15 @@ pub(crate) struct Accepted {
     pub(crate) seq: Seq,
 }
 
-impl TryFrom<cli::Run> for Wish {
-    type Error = Trouble;
-
-    fn try_from(typed: cli::Run) -> Result<Self, Trouble> {
-        let name = match typed.strategy {
-            Strategy::Auto | Strategy::Simple => {
-                return Ok(Self { request: typed.request.join(" "), json: typed.json, agree: typed.approve });
-            }
+impl From<cli::Run> for Wish {
+    fn from(typed: cli::Run) -> Self {
+        let strategy = match typed.strategy {
+            Strategy::Auto => "auto",
+            Strategy::Simple => "simple",
             Strategy::Template => "template",
             Strategy::Workflow => "workflow",
         };
-        let message = format!("--strategy {name} is not in this version; use auto or simple");
-        Err(Trouble::usage("not_in_this_version", message))
+        Self { request: typed.request.join(" "), strategy, json: typed.json, agree: typed.approve }
     }
 }
 
@@ -57,10 +54,18 @@ pub(crate) async fn run(config: &Config, wish: &Wish) -> Result<Exit, Trouble> {
     done
 }
 
+async fn submitted(wish: &Wish, door: &Door) -> Result<Accepted, Trouble> {
+    let mut body = json!({ "text": wish.request });
+    if wish.strategy != "auto" {
+        body["strategy"] = wish.strategy.into();
+    }
+    door.post("/api/submit", &body).await
+}
+
 async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &CancellationToken) -> Result<Exit, Trouble> {
     // Watching begins first, so that nothing is missed.
     let mut events = door.events(door.last().await?).await?;
-    let Accepted { task_id: task, seq, .. } = door.post("/api/submit", &json!({ "text": wish.request })).await?;
+    let Accepted { task_id: task, seq, .. } = submitted(wish, door).await?;
     let show = match (wish.json, stdout().is_terminal()) {
         (true, _) => Show::Json,
         (false, true) => Show::Progress(Some(Words::of(AgentId::root().main_thread()))),

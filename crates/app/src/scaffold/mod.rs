@@ -2,6 +2,7 @@
 
 mod agent;
 mod place;
+mod sop;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -10,6 +11,7 @@ use std::process::{Command, Stdio};
 
 pub(crate) use agent::{Names, agent};
 pub(crate) use place::Library;
+pub(crate) use sop::sop;
 
 use crate::trouble::Trouble;
 
@@ -42,6 +44,9 @@ impl Draft {
     fn format(&self) {
         let sources =
             self.files.iter().map(|(path, _)| path).filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
+        if sources.clone().next().is_none() {
+            return;
+        }
         let mut rustfmt = Command::new("rustfmt");
         rustfmt.args(["--quiet", "--edition", "2024"]).args(sources);
         let _ = rustfmt.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();

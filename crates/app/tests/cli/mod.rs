@@ -18,5 +18,6 @@ mod questions;
 mod run;
 mod scaffold;
 mod serve;
+mod sops;
 mod support;
 mod tape;
