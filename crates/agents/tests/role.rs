@@ -436,3 +436,47 @@ async fn a_step_sees_the_task_and_what_came_before() {
     assert!(last.system.contains("write about fish") && last.system.contains("- outline fish: model: outline fish"));
     assert_eq!(last.messages, [ChatMessage::user("sum up")]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_plan_tool_moves_steps_on_by_plan_and_task_id() {
+    struct Keeper;
+    impl Agent for Keeper {
+        async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+            let mut call = async |arguments: Value| {
+                let call =
+                    polis_domain::ToolCall { id: "c".into(), name: "plan".into(), arguments: arguments.to_string().into() };
+                turn.call_tool(call).await
+            };
+            call(json!({ "steps": [{ "text": "look", "id": "a" }, { "text": "tell" }] })).await;
+            let moved = call(json!({ "task_id": "a", "status": "completed", "result": "seen" })).await;
+            let other = call(json!({ "plan_id": "plan_x", "task_id": "a", "status": "failed" })).await;
+            let none = call(json!({ "task_id": "b", "status": "failed" })).await;
+            assert!(other.is_error && none.is_error, "{} {}", other.content, none.content);
+            Ok(Response::new(&*moved.content))
+        }
+    }
+    let bed = bed(Keeper).await;
+    assert_eq!(bed.ask("x").await.unwrap(), "1. [x] look\n2. [ ] tell");
+    let plan = bed.plans().pop().unwrap();
+    assert!(plan.id.is_some_and(|id| id.starts_with("plan_")));
+    assert_eq!(plan.steps[0].result.as_deref(), Some("seen"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_agent_is_at_can_be_read_from_the_log() {
+    let bed = bed(Founder(sop("1. @slow do (within 5 minutes; if it fails: do it yourself)"), COLLEAGUES)).await;
+    assert!(bed.ask("write about fish").await.is_ok());
+    let mut spine = polis_domain::Spine::default();
+    let mut seen = Vec::new();
+    for recorded in bed.events() {
+        spine.evolve(&recorded);
+        let turn = spine.agents.get(&AgentId::root()).and_then(|root| spine.turns.get(&root.turn?));
+        let asks = |turn: &polis_domain::Turn| turn.open.iter().any(|open| matches!(open.kind, polis_domain::OpenKind::Ask(_)));
+        let state = turn.map_or("idle", |turn| if asks(turn) { "waiting_for_collaboration" } else { "executing_step" });
+        if seen.last() != Some(&state) {
+            seen.push(state);
+        }
+    }
+    assert_eq!(seen, ["idle", "executing_step", "waiting_for_collaboration", "executing_step", "idle"]);
+    assert_eq!(spine.plans.len(), 1);
+}

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crate::artifact::named_in;
 use crate::spine::{
-    Agent, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, Spine, Stage, Termination, Turn,
+    Agent, DeadLetter, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, Spine, Stage, Termination,
+    Turn,
 };
 use crate::{
     AgentId, Cleared, Digest, Effect, EffectId, Event, Inquiry, InquiryId, KnownCall, Letter, LetterKind, ListedArtifact,
-    OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Scope, Source, Spent, Task, Timestamp, TurnId,
+    OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Scope, Settlement, Source, Spent, Task, Timestamp, TurnId,
 };
 
 /// Most lists of tools whose names need not be logged again.
@@ -16,6 +17,9 @@ const NAMED_LISTS: usize = 16;
 
 /// Most plans whose place is kept.
 const MAX_PLANS: usize = 1_000;
+
+/// Most letters that were set aside and are still listed.
+const MAX_DEAD_LETTERS: usize = 1_000;
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -37,7 +41,8 @@ impl Spine {
                 // Share the role's one name instead of keeping a copy per agent.
                 let role = self.roles.get_key_value(role).map_or(role, |(id, _)| id).clone();
                 let parent = parent.as_ref().map(|id| self.agents.get_key_value(id).map_or(id, |(id, _)| id).clone());
-                let made = Agent { role, parent, created_at: recorded.at, turn: None, inbox: None, leaving: None };
+                let made =
+                    Agent { role, parent, created_at: recorded.at, turn: None, inbox: None, leaving: None, set_aside: 0 };
                 self.agents.insert(agent.clone(), made);
                 if by.is_some() {
                     self.note_spawn(recorded.at);
@@ -99,7 +104,29 @@ impl Spine {
                     turn.parked = None;
                 }
             }
-            Event::TurnSettled { turn, next, .. } => self.settle_turn(*turn, next),
+            Event::TurnSettled { turn, next, settlement, .. } => {
+                let settled = self.turns.get(turn).map(|turn| turn.agent.clone());
+                self.settle_turn(*turn, next);
+                if let (Settlement::Done, Some(agent)) = (settlement, settled.and_then(|agent| self.agents.get_mut(&agent))) {
+                    agent.set_aside = 0;
+                }
+            }
+            Event::TurnCrashed { turn, until, .. } => {
+                if let Some(turn) = self.turns.get_mut(turn) {
+                    turn.crashes = turn.crashes.saturating_add(1);
+                    turn.rests_until = Some(*until);
+                }
+            }
+            Event::LetterSetAside { agent, task, turn, failure } => {
+                if let Some(agent) = self.agents.get_mut(agent) {
+                    agent.set_aside = agent.set_aside.saturating_add(1);
+                }
+                let (agent, task, failure) = (agent.clone(), task.clone(), failure.clone());
+                self.dead_letters.push_back(DeadLetter { agent, task, turn: *turn, failure, at: recorded.at });
+                if self.dead_letters.len() > MAX_DEAD_LETTERS {
+                    self.dead_letters.pop_front();
+                }
+            }
             Event::PlanSet { by, plan } => self.note_plan(*by, plan, recorded),
             Event::EffectRefused { .. }
             | Event::Acted { .. }
@@ -222,6 +249,8 @@ impl Spine {
             news: false,
             parked: None,
             planning: false,
+            crashes: 0,
+            rests_until: None,
         };
         self.turns.insert(id, turn);
     }

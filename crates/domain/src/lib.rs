@@ -51,8 +51,8 @@ pub use question::{Question, Wanted};
 pub use refusal::Refusal;
 pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};
 pub use spine::{
-    Agent, Context, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, SPINE_VERSION, Spine, Stage,
-    Termination, Turn,
+    Agent, Context, DeadLetter, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, SPINE_VERSION, Spine,
+    Stage, Termination, Turn,
 };
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};

@@ -54,8 +54,26 @@ pub struct Spine {
     pub artifacts: Catalogue,
     /// What running calls have asked and nobody has answered.
     pub inquiries: BTreeMap<InquiryId, OpenInquiry>,
+    /// What was set aside because it broke agents down, newest last.
+    pub dead_letters: VecDeque<DeadLetter>,
     /// Where the newest plans stand in the log, one for each request and thread.
     pub plans: VecDeque<Planned>,
+}
+
+/// What an agent was asked and could not survive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetter {
+    /// Whose it was.
+    pub agent: AgentId,
+    /// The request that it belongs to.
+    pub task: TaskId,
+    /// The turn that came to nothing; its first event has the text.
+    pub turn: TurnId,
+    /// How the turn broke down.
+    pub failure: Failure,
+    /// When it was set aside.
+    pub at: Timestamp,
 }
 
 /// A plan, by its place in the log.
@@ -86,6 +104,8 @@ pub struct Agent {
     pub inbox: Option<Box<Inbox>>,
     /// Why it is about to go, if it is.
     pub leaving: Option<Box<Leaving>>,
+    /// How many of its last tasks in a row had to be set aside.
+    pub set_aside: u8,
 }
 
 /// Who made a role.
@@ -216,6 +236,10 @@ pub struct Turn {
     pub parked: Option<Box<Failure>>,
     /// Whether it makes a plan: it has set one that has no steps yet.
     pub planning: bool,
+    /// How often its code has broken down.
+    pub crashes: u8,
+    /// When it may be run again after that.
+    pub rests_until: Option<Timestamp>,
 }
 
 /// An effect without a result.

@@ -33,6 +33,7 @@ pub(crate) enum Wish {
     Nonsense,
     Inquire,
     Answer,
+    Crash,
 }
 
 pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
@@ -58,6 +59,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         5 => Just(Wish::Nonsense),
         6 => Just(Wish::Inquire),
         6 => Just(Wish::Answer),
+        4 => Just(Wish::Crash),
     ]
 }
 
@@ -103,6 +105,7 @@ impl<'a> Chooser<'a> {
             Wish::Doubt => self.doubt(),
             Wish::Restart => self.restart(),
             Wish::Park => self.running().map(|turn| Command::Park { turn, reason: Failure::new("stuck", "stuck") }),
+            Wish::Crash => self.running().map(|turn| Command::Crash { turn, failure: Failure::new("panicked", "broken") }),
             Wish::Resume => self.parked().map(|turn| Command::Resume { turn }),
             Wish::CancelTask => self.cancel_task(),
             Wish::CancelTurn => self.cancel_turn(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use polis_domain::{AgentId, OpenKind, RoleId, Spine, Stage, TaskId, Timestamp, Turn};
+use polis_domain::{AgentId, DeadLetter, OpenKind, RoleId, Spine, Stage, TaskId, Timestamp, Turn};
 use serde::Serialize;
 
 use crate::desk::Desk;
@@ -33,6 +33,18 @@ struct Agent {
     task_id: Option<TaskId>,
     /// Letters that wait in its inbox.
     pending: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeadLetters {
+    dead_letters: Vec<DeadLetter>,
+}
+
+/// What was set aside because it broke agents down, newest first.
+pub(crate) async fn dead_letters(State(desk): State<Desk>) -> Result<axum::Json<DeadLetters>, Problem> {
+    let dead_letters = desk.society.look(|spine| spine.dead_letters.iter().rev().cloned().collect()).await?;
+    Ok(axum::Json(DeadLetters { dead_letters }))
 }
 
 pub(crate) async fn agents(State(desk): State<Desk>) -> Result<axum::Json<Agents>, Problem> {

@@ -42,6 +42,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET,  path: "/api/threads/{id}",       gate: Gate::Token, handler: || get(threads::thread) },
     Route { method: Method::GET,  path: "/api/tasks/{id}",         gate: Gate::Token, handler: || get(tasks::task) },
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel",  gate: Gate::Token, handler: || post(tasks::cancel) },
+    Route { method: Method::GET,  path: "/api/dead-letters",       gate: Gate::Token, handler: || get(agents::dead_letters) },
     Route { method: Method::GET,  path: "/api/plans",              gate: Gate::Token, handler: || get(plans::plans) },
     Route { method: Method::GET,  path: "/api/approvals",          gate: Gate::Token, handler: || get(approvals::approvals) },
     Route { method: Method::POST, path: "/api/approvals/{id}",     gate: Gate::Token, handler: || post(approvals::resolve) },

@@ -50,6 +50,8 @@ pub(crate) struct Seat {
     pub(crate) seed: u64,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
+    /// When it may begin, where its code has broken down before.
+    pub(crate) rests_until: Option<Timestamp>,
     /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
     pub(crate) first: Option<Arc<Recorded>>,
 }
@@ -98,13 +100,16 @@ pub struct Turn {
 /// Runs a turn to its end, or until it is dropped.
 pub(crate) async fn run(seat: Seat, news: Arc<News>) {
     let (id, shared) = (seat.id, seat.shared.clone());
+    if let Some(until) = seat.rests_until {
+        shared.ports.clock.sleep_until(until).await;
+    }
     let command = match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
         Ok(command) => command,
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
             let failure = Failure::new("panicked", format!("the agent's code panicked: {text}"));
-            Command::Settle { turn: id, result: TurnResult::Failed(failure) }
+            Command::Crash { turn: id, failure }
         }
     };
     // A closed door means that the society has ended; the turn is owed again when it opens.

@@ -5,6 +5,7 @@ mod agents;
 mod artifacts;
 mod bed;
 mod calls;
+mod crashes;
 mod leaving;
 mod models;
 mod person;
