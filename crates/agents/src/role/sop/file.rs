@@ -190,8 +190,11 @@ fn item(line: &str, dashes: bool) -> Option<&str> {
     numbered.or_else(dashed).filter(|text| !text.trim().is_empty())
 }
 
+/// A tool's name and arguments.
+type Named = (String, Map<String, Value>);
+
 /// A call: tool `name` {…}.
-fn tool(text: &str) -> Option<Result<(String, Map<String, Value>), String>> {
+fn tool(text: &str) -> Option<Result<Named, String>> {
     let lower = text.to_lowercase();
     let word = ["use tool `", "tool `", "使用工具 `", "工具 `", "工具`"].into_iter().find(|word| lower.starts_with(word))?;
     let (name, rest) = text[word.len()..].split_once('`')?;

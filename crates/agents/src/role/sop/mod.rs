@@ -57,7 +57,7 @@ impl Sop {
     }
 
     /// How well it fits: the pattern that matches, how much of the task it names, and the words at its places.
-    fn fits(&self, role: &str, task: &str) -> Option<(usize, &Pattern, Vec<(String, String)>)> {
+    fn fits(&self, role: &str, task: &str) -> Option<(usize, &Pattern, pattern::Words)> {
         if !self.roles.is_empty() && !self.roles.iter().any(|known| known == role) {
             return None;
         }

@@ -1,5 +1,8 @@
 //! When a procedure applies: words of the task, with `*` for anything and `{name}` for what is to be kept.
 
+/// What stands at the places of a pattern, by their names.
+pub(super) type Words = Vec<(String, String)>;
+
 /// A pattern, such as `monthly report for {month}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern {
