@@ -1,6 +1,6 @@
 //! The conversation so far as the model is shown it, compressed before it is too long (D10, D11).
 
-use polis_domain::{Artifact, Failure, Sender};
+use polis_domain::{Artifact, Failure, RoleLimits, Sender, Task};
 use polis_engine::{Context, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 use serde_json::{Map, Value};
@@ -29,6 +29,14 @@ pub struct ContextLimits {
     pub keep_recent_count: usize,
     /// Whether a conversation that is too long is compressed unasked.
     pub compress: bool,
+}
+
+impl ContextLimits {
+    /// The same limits where a role sets none of its own.
+    pub fn within(self, role: &RoleLimits) -> Self {
+        let most = role.context_messages.unwrap_or(self.max_context_messages).max(1);
+        Self { max_context_messages: most, keep_recent_count: self.keep_recent_count.min(most / 2), ..self }
+    }
 }
 
 impl Default for ContextLimits {
@@ -127,7 +135,9 @@ fn said(context: &Context) -> Vec<ChatMessage> {
     said.skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect()
 }
 
-/// What was said, and what was sent along.
+/// What was said, who said it where it was another agent, and what was sent along.
 fn with_artifacts(text: &str, meta: &Map<String, Value>) -> String {
-    Artifact::attached(meta).iter().fold(text.to_owned(), |text, artifact| format!("{text}\n[sent along: {artifact}]"))
+    let from = meta.get(Task::FROM).and_then(Value::as_str);
+    let text = from.map_or_else(|| text.to_owned(), |from| format!("[from {from}]\n{text}"));
+    Artifact::attached(meta).iter().fold(text, |text, artifact| format!("{text}\n[sent along: {artifact}]"))
 }

@@ -1,10 +1,16 @@
 //! A plain conversing agent: asks the model, does the calls that it asks for, until it answers.
 
-use polis_domain::{Artifact, Failure, Finish, Reply, Response};
+use std::sync::Arc;
+
+use polis_domain::{AgentId, Artifact, CallResult, Failure, Finish, Reply, Response, ToolCall};
 use polis_engine::{Agent, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 
-use crate::conversation::{ContextLimits, Conversation, conversation};
+use crate::conversation::{ContextLimits, Conversation, compress, conversation};
+use crate::workflow::Language;
+
+/// The tool after which the conversation is shown anew.
+const COMPRESS: &str = "compress_context";
 
 /// Talks, and uses tools while it does.
 #[derive(Debug, Clone)]
@@ -23,20 +29,28 @@ impl Default for Converse {
 
 impl Agent for Converse {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let Conversation { notes, messages } = conversation(turn, &self.context).await?;
-        let mut system = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
-        if !notes.is_empty() {
-            system = format!("{system}\n\n{notes}").into();
+        let limits = turn.role().map(|role| role.limits).unwrap_or_default();
+        let (context, rounds) = (self.context.within(&limits), limits.rounds.unwrap_or(self.max_rounds));
+        if turn.task().wants_compression() {
+            return compress_now(turn, &context).await;
         }
-        let request = ModelRequest { system, messages, ..ModelRequest::default() };
-        work(turn, request, self.max_rounds).await
+        let Conversation { notes, messages } = conversation(turn, &context).await?;
+        let request = ModelRequest { system: system_prompt(turn, &notes), messages, ..ModelRequest::default() };
+        work(turn, request, rounds, Some(&context)).await
     }
 }
 
-/// Asks the model and does the calls that it asks for, until it answers.
-pub(crate) async fn work(turn: &mut Turn, mut request: ModelRequest, max_rounds: usize) -> Result<Response, Failure> {
+/// Asks the model and does the calls that it asks for, until it answers. Where the request is the turn's conversation within
+/// limits, it is shown anew when it was compressed.
+pub(crate) async fn work(
+    turn: &mut Turn,
+    mut request: ModelRequest,
+    rounds: usize,
+    conversed: Option<&ContextLimits>,
+) -> Result<Response, Failure> {
+    let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
-    for _ in 0..max_rounds {
+    for _ in 0..rounds {
         request.tools = turn.tools();
         let reply = turn.model(request.clone()).await?;
         if reply.tool_calls.is_empty() {
@@ -52,9 +66,38 @@ pub(crate) async fn work(turn: &mut Turn, mut request: ModelRequest, max_rounds:
         }
         request.messages.push(ChatMessage::said(&reply));
         request.messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
+        let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.name == COMPRESS && !result.is_error;
+        if let (Some(limits), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
+            let Conversation { notes, messages } = conversation(turn, limits).await?;
+            request.system = system_prompt(turn, &notes);
+            let own = request.messages.split_off(shown);
+            shown = messages.len();
+            request.messages = messages;
+            request.messages.extend(own);
+        }
     }
-    let message = format!("no answer after {max_rounds} rounds of tool use; ask for less at once");
+    let message = format!("no answer after {rounds} rounds of tool use; ask for less at once");
     Err(Failure::new("too_many_rounds", message))
+}
+
+/// Does what the person asks for with `polis compress`.
+async fn compress_now(turn: &mut Turn, limits: &ContextLimits) -> Result<Response, Failure> {
+    let context = turn.context(usize::MAX).await?;
+    let count = compress(turn, &context, limits).await?;
+    Ok(Response::new(match count {
+        0 => format!("Nothing was compressed: there are no more than {} messages to keep.", limits.keep_recent_count),
+        count => format!("{count} messages are compressed to a summary; `polis compress {} --undo` undoes it.", turn.agent()),
+    }))
+}
+
+/// What an agent is told about itself: its role's prompt, its own name where it is not the only one of its kind, and notes.
+pub(crate) fn system_prompt(turn: &Turn, notes: &str) -> Arc<str> {
+    let language = Language::of(&turn.task().message);
+    let prompt = turn.role().map(|role| role.prompt_in(language.name()).clone()).unwrap_or_default();
+    let is_root = *turn.agent() == AgentId::root();
+    let name = if is_root { String::new() } else { format!("Your name here is `{}`.", turn.agent()) };
+    let parts = [&*prompt, &name, notes];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n").into()
 }
 
 /// What a reply without calls comes to. One that was stopped is not handed over as if it were whole.

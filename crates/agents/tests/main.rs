@@ -2,5 +2,8 @@
 #![cfg(test)]
 
 mod conversation;
+mod properties;
 mod reviewer;
 mod role;
+mod society;
+mod workflow;

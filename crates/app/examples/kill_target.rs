@@ -3,8 +3,9 @@
 //! `kill_target DIR deep` has a call wait for a person three levels deep, says `waits` in DIR and does no more; with
 //! `APPROVE=ARGUMENTS` it agrees to the call with these arguments and goes on to the end.
 //!
-//! `KILL_AT=N` ends the process with SIGKILL at the append that holds event N, `KILL_WHEN=before` or `after` it is durable. The
-//! world outside is two files in DIR: `ledger`, a line each time that a tool is really done, and `accepted`, a line for each
+//! `SOCIETY=NAME` lives another society than `main`, such as a fork of it.
+//!
+//! It dies as [`Death`] says. The world outside is two files in DIR: `ledger`, a line each time that a tool is really done, and `accepted`, a line for each
 //! request that was acknowledged.
 
 use std::fs::{self, OpenOptions};
@@ -13,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use polis_agents::PlanTool;
 use polis_domain::{
     CallResult, EffectClass, EffectId, Event, LetterKind, OpenKind, Outcome, Recorded, Resolution, Ruling, Seq, SocietyId,
@@ -22,7 +22,8 @@ use polis_domain::{
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{CallContext, Log, LogError};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
-use polis_testkit::{Gate, GatedLog, Line, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role, world};
+use polis_testkit::kill::Death;
+use polis_testkit::{GatedLog, Line, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role, world};
 
 fn main() -> anyhow::Result<()> {
     let dir = PathBuf::from(std::env::args().nth(1).ok_or_else(|| anyhow::anyhow!("usage: kill_target DIR"))?);
@@ -35,7 +36,7 @@ fn main() -> anyhow::Result<()> {
 
 async fn live(dir: PathBuf) -> anyhow::Result<()> {
     let log = LocalLog::open(&dir.join("data"))?;
-    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: Death::new() });
+    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: Death::from_environment() });
     let ledger = dir.join("ledger");
     let done = ledger.clone();
     let ports = Ports {
@@ -46,7 +47,7 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(LocalArtifacts::open(&dir.join("data"), ArtifactLimits::default())?),
     };
-    let society = Society::open("main".into(), ports, cast(), options()).await?;
+    let society = Society::open(name(), ports, cast(), options()).await?;
     for program in programs() {
         let text = program.text();
         if !has_request(&*log, &text).await? {
@@ -66,6 +67,11 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The society that is lived.
+fn name() -> SocietyId {
+    std::env::var("SOCIETY").unwrap_or_else(|_| "main".to_owned()).into()
+}
+
 fn cast() -> Cast {
     Cast::new().with(Programmed::NAME, Programmed).with_tool(PlanTool)
 }
@@ -77,7 +83,7 @@ fn options() -> Options {
 /// One request, three levels deep a call that a person is asked about. What is really done stands in `ledger`.
 async fn wait_deep(dir: &Path) -> anyhow::Result<()> {
     let log = LocalLog::open(&dir.join("data"))?;
-    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: Death::new() });
+    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: Death::from_environment() });
     let ledger = dir.join("ledger");
     let mark = move |arguments: &str, _: &CallContext| {
         note(&ledger, arguments);
@@ -166,46 +172,8 @@ fn note(file: &Path, line: &str) {
     written.expect("the world keeps notes");
 }
 
-/// Death at one event.
-struct Death {
-    at: Option<Seq>,
-    before: bool,
-}
-
-impl Death {
-    fn new() -> Self {
-        let at = std::env::var("KILL_AT").ok().and_then(|at| at.parse().ok()).map(Seq);
-        Self { at, before: std::env::var("KILL_WHEN").is_ok_and(|when| when == "before") }
-    }
-}
-
-#[async_trait]
-impl Gate for Death {
-    async fn append(
-        &self,
-        log: &dyn Log,
-        society: &SocietyId,
-        expected: Seq,
-        events: &[Arc<Recorded>],
-    ) -> Result<(), LogError> {
-        let fatal = self.at.is_some_and(|at| events.iter().any(|recorded| recorded.seq == at));
-        if fatal && self.before {
-            // Whoever was told too early gets to believe it.
-            for _ in 0..32 {
-                tokio::task::yield_now().await;
-            }
-            die();
-        }
-        log.append(society, expected, events).await?;
-        if fatal {
-            die();
-        }
-        Ok(())
-    }
-}
-
 async fn events(log: &dyn Log) -> Result<Vec<Recorded>, LogError> {
-    log.read(&"main".into(), Seq(0), usize::MAX).await
+    log.read(&name(), Seq(0), usize::MAX).await
 }
 
 async fn has_request(log: &dyn Log, text: &str) -> Result<bool, LogError> {
@@ -217,12 +185,4 @@ async fn is_done(log: &dyn Log, requests: usize) -> Result<bool, LogError> {
     let ends = |recorded: &&Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. } if letter.to.is_user() && letter.kind != LetterKind::Message);
     let events = events(log).await?;
     Ok(events.iter().filter(ends).count() == requests && Spine::from_iter(&events).turns.is_empty())
-}
-
-/// `kill -9` from within: nothing is flushed, nothing is unwound.
-fn die() -> ! {
-    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-    loop {
-        std::thread::park();
-    }
 }

@@ -21,6 +21,10 @@ pub(crate) struct Typed {
     #[arg(long, value_name = "FILE", env = "POLIS_CONFIG", global = true)]
     pub(crate) config: Option<PathBuf>,
 
+    /// Which society is meant [default: main, or the one that the running polis was started with]
+    #[arg(long, value_name = "NAME", env = "POLIS_SOCIETY", global = true)]
+    pub(crate) society: Option<String>,
+
     /// A running polis to talk to, for example http://127.0.0.1:3000
     #[arg(long, value_name = "URL", env = "POLIS_URL", global = true)]
     pub(crate) url: Option<String>,
@@ -40,8 +44,12 @@ pub(crate) enum Command {
     Show(Show),
     /// List the agents
     Agents(Look),
-    /// Show the plans that agents keep, newest first, or those of one request
+    /// List the conversations
+    Threads(Look),
+    /// List the requests that are under way and the plans that agents keep, or those of one request
     Tasks(Tasks),
+    /// Have an agent compress its conversation, or undo its last compression
+    Compress(Compress),
     /// Show the organisation: roles, agents, and who is gone
     Org(Look),
     /// Send an agent away; it does first what waits for it
@@ -72,6 +80,14 @@ pub(crate) enum Command {
     Send(Send),
     /// Call off a request and everything that is done for it
     Cancel(Cancel),
+    /// List the societies of the data directory
+    Societies(Look),
+    /// Begin another society with the past of this one
+    Fork(Fork),
+    /// Go back to an event; what came after it is kept under another name
+    Rewind(Rewind),
+    /// Run every settled turn again against the log, calling nothing, and say where code or state differs
+    Replay(Replay),
     /// Report what breaks the rules of names and layout for agents: docs/naming.md
     Check(Check),
     /// Write the beginning of something, by those rules
@@ -192,6 +208,10 @@ pub(crate) struct Show {
     /// With everything below it
     #[arg(long)]
     pub(crate) tree: bool,
+
+    /// Print the system message that the planner, executor or verifier of this thread was given
+    #[arg(long, conflicts_with_all = ["tree", "json"])]
+    pub(crate) prompt: bool,
 
     /// Print JSON in the documents' shape
     #[arg(long)]
@@ -420,6 +440,41 @@ pub(crate) struct Cancel {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Fork {
+    /// The last event that it shares [default: the last one]
+    #[arg(long, value_name = "N")]
+    pub(crate) at: Option<u64>,
+
+    /// What it is called [default: this one's name and a number]
+    pub(crate) name: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rewind {
+    /// The last event that stays
+    #[arg(long, value_name = "N")]
+    pub(crate) to: u64,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The folder to look at, with all below it [default: the working directory]
     pub(crate) dir: Option<PathBuf>,
@@ -435,6 +490,8 @@ pub(crate) enum New {
     Agent(NewAgent),
     /// A procedure that agents follow: sops/NAME.md
     Sop(NewSop),
+    /// A role: a file in roles/
+    Role(NewRole),
 }
 
 #[derive(Debug, Args)]
@@ -455,6 +512,26 @@ pub(crate) struct NewSop {
     /// Where the folder sops is, or is to be [default: the working directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewRole {
+    /// Its name, such as reviewer or "Code Reviewer"
+    pub(crate) name: String,
+
+    /// Where the folder roles/ is [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compress {
+    /// Which agent
+    pub(crate) agent: String,
+
+    /// Undo the last compression instead
+    #[arg(long)]
+    pub(crate) undo: bool,
 }
 
 #[derive(Debug, Args)]
@@ -486,15 +563,18 @@ impl Command {
             | Self::Models(Models { with, .. })
             | Self::Tools(Tools { with, .. })
             | Self::Doctor(Doctor { with, .. })
+            | Self::Replay(Replay { with, .. })
             | Self::Approve(Approve { with, .. })
             | Self::Deny(Deny { with, .. })
             | Self::Answer(Answer { with, .. }) => Some(with),
             Self::Log(_)
             | Self::Show(_)
             | Self::Agents(_)
-            | Self::Tasks(_)
             | Self::Artifacts(_)
             | Self::Org(_)
+            | Self::Threads(_)
+            | Self::Tasks(_)
+            | Self::Compress(_)
             | Self::Terminate(_)
             | Self::Export(_)
             | Self::Import(_)
@@ -502,6 +582,9 @@ impl Command {
             | Self::Approvals(_)
             | Self::Send(_)
             | Self::Cancel(_)
+            | Self::Societies(_)
+            | Self::Fork(_)
+            | Self::Rewind(_)
             | Self::Check(_)
             | Self::New(_) => None,
         }

@@ -19,6 +19,8 @@ pub(crate) struct Client {
     /// Host and port.
     authority: String,
     token: Option<Token>,
+    /// What every target begins with: the society that is meant.
+    prefix: String,
 }
 
 impl Client {
@@ -39,7 +41,12 @@ impl Client {
         }
         let host = uri.host().ok_or_else(bad)?;
         let authority = format!("{host}:{}", uri.port_u16().unwrap_or(80));
-        Ok(Self { authority, token })
+        Ok(Self { authority, token, prefix: String::new() })
+    }
+
+    /// The same with what every target begins with.
+    pub(crate) fn at(self, prefix: String) -> Self {
+        Self { prefix, ..self }
     }
 
     /// Where it is.
@@ -62,7 +69,7 @@ impl Client {
         tokio::spawn(connection);
         let mut request = Request::builder()
             .method(if body.is_some() { "POST" } else { "GET" })
-            .uri(target)
+            .uri(format!("{}{target}", self.prefix))
             .header(HOST, &self.authority)
             .header(CONTENT_TYPE, "application/json");
         if let Some(token) = &self.token {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use polis_domain::Budgets;
+use polis_domain::{Budgets, SocietyId};
+use polis_engine::{NotForked, is_society_name};
 use polis_providers::Rate;
 use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
@@ -12,16 +13,29 @@ use polis_tools::mcp::ServerSettings;
 use crate::cli::{Command, Typed, With};
 use crate::servers;
 use crate::trouble::Trouble;
-use crate::written::{self, Kept, Tools, Written};
+use crate::written::{self, Kept, Tools, Written, WrittenSociety};
 
 pub(crate) const FILE: &str = "polis.toml";
 const DATA: &str = ".polis";
+
+/// The society that is meant where none is named.
+const SOCIETY: &str = "main";
+
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 3000);
 
 /// Everything that was decided about how to run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) data: PathBuf,
+    /// The society that is meant.
+    pub(crate) society: SocietyId,
+    /// Whether it was named.
+    pub(crate) is_named: bool,
+    /// What the names of the variables with its keys begin with.
+    keys: String,
+    /// What `polis.toml` says of societies, and of all that it says nothing of.
+    sections: BTreeMap<SocietyId, Section>,
+    common: Section,
     /// A running polis to talk to.
     pub(crate) url: Option<String>,
     /// `vendor/name`, and those to turn to when it fails; none takes the first vendor with a key.
@@ -54,6 +68,15 @@ pub(crate) struct Config {
     base_urls: BTreeMap<String, String>,
 }
 
+/// What may be otherwise from society to society.
+#[derive(Debug, Clone, Default)]
+struct Section {
+    models: Vec<String>,
+    workspace: Option<PathBuf>,
+    budgets: Option<Budgets>,
+    keys: Option<String>,
+}
+
 /// What a cassette is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tape {
@@ -67,6 +90,26 @@ impl Config {
         let data = typed.data.clone().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| DATA.into());
         let mut written = Written::read(typed.config.as_deref(), &data)?;
         let rules = written.rules();
+        let (society, is_named) = match typed.society.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+            Some(name) if is_society_name(name) => (SocietyId::from(name), true),
+            Some(name) => {
+                let bad = NotForked::BadName(name.into());
+                return Err(Trouble::usage(bad.code(), bad.to_string()));
+            }
+            None => (SocietyId::from(SOCIETY), false),
+        };
+        let mut sections = BTreeMap::new();
+        for (name, said) in std::mem::take(&mut written.society) {
+            let WrittenSociety { model, workspace, budget, keys } = said;
+            let budgets = budget.map(TryInto::try_into).transpose()?;
+            sections.insert(name.into_inner().into(), Section { models: model, workspace, budgets, keys });
+        }
+        let common = Section {
+            models: std::mem::take(&mut written.model),
+            workspace: written.workspace.take(),
+            budgets: Some(std::mem::take(&mut written.budget).try_into()?),
+            keys: None,
+        };
         let with = typed.command.with();
         let flag = |pick: fn(&With) -> Option<String>| with.and_then(pick).filter(|value| !value.trim().is_empty());
         let listen = match &typed.command {
@@ -86,17 +129,22 @@ impl Config {
         foreign.retain(|theirs| servers.iter().all(|ours| ours.name != theirs.name));
         let foreign_servers = foreign.iter().filter(|server| server.enabled).map(|server| server.name.clone()).collect();
         servers.extend(foreign);
-        Ok(Self {
+        let base = Self {
             data,
+            society: SocietyId::from(SOCIETY),
+            is_named,
+            keys: String::new(),
+            sections,
+            common,
             tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),
             files,
             url: typed.url.clone().filter(|url| !url.trim().is_empty()),
-            models: flag(|with| with.model.clone()).map_or(written.model, |names| listed(&names)),
+            models: Vec::new(),
             rules,
-            budgets: written.budget.try_into()?,
+            budgets: Budgets::default(),
             rates: written.providers.iter().filter_map(|(name, it)| Some((name.get_ref().clone(), it.rate()?))).collect(),
             prices: written.prices,
-            workspace: path(|with| &with.workspace).or(written.workspace).unwrap_or_else(|| ".".into()),
+            workspace: PathBuf::new(),
             listen,
             emulated_tools: written.emulated_tools,
             tools: written.tools,
@@ -108,7 +156,33 @@ impl Config {
                 .into_iter()
                 .filter_map(|(name, it)| Some((written::address_variable(name.get_ref())?, it.base_url?)))
                 .collect(),
-        })
+        };
+        // What was typed counts for the society that was meant.
+        let mut own = base.of(&society);
+        if let Some(models) = flag(|with| with.model.clone()) {
+            own.models = listed(&models);
+        }
+        own.workspace = path(|with| &with.workspace).unwrap_or(own.workspace);
+        Ok(own)
+    }
+
+    /// The same for another society.
+    pub(crate) fn of(&self, society: &SocietyId) -> Self {
+        let own = self.sections.get(society).cloned().unwrap_or_default();
+        let models = if own.models.is_empty() { &self.common.models } else { &own.models };
+        Self {
+            society: society.clone(),
+            models: models.clone(),
+            workspace: own.workspace.or_else(|| self.common.workspace.clone()).unwrap_or_else(|| ".".into()),
+            budgets: own.budgets.or_else(|| self.common.budgets.clone()).unwrap_or_default(),
+            keys: own.keys.unwrap_or_default(),
+            ..self.clone()
+        }
+    }
+
+    /// The societies that `polis.toml` names.
+    pub(crate) fn societies(&self) -> impl Iterator<Item = &SocietyId> {
+        self.sections.keys()
     }
 
     /// The folder with the logins at MCP servers.
@@ -118,12 +192,19 @@ impl Config {
 
     /// An environment variable, or what the file says in its place.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let name = if name.ends_with("_KEY") { format!("{}{name}", self.keys) } else { name.to_owned() };
+        let name = name.as_str();
         let set = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         set.or_else(|| self.base_urls.get(name).cloned())
     }
 
     /// How to call the program again on the same data.
     pub(crate) fn again(&self, command: &str) -> String {
+        let named = self.is_named && std::env::var("POLIS_SOCIETY").is_ok_and(|name| name == self.society.as_str());
+        let command = match self.is_named && !named {
+            true => &format!("--society {} {command}", self.society),
+            false => command,
+        };
         if self.data == Path::new(DATA) || std::env::var_os("POLIS_DATA").is_some_and(|dir| dir == self.data) {
             return format!("polis {command}");
         }

@@ -34,9 +34,11 @@ fn name(event: &Event) -> String {
 fn about(event: &Event) -> String {
     match event {
         Event::SocietyFounded { .. } | Event::SuggestionDropped => String::new(),
+        Event::SocietyForked { from, .. } => format!("from {from}"),
         Event::ToolAllowed { allowed } => serde_json::to_string(allowed).unwrap_or_default(),
         Event::BudgetsSet { budgets } => serde_json::to_string(budgets).unwrap_or_default(),
         Event::BudgetGranted { scope, more } => format!("{scope} {}", serde_json::to_string(more).unwrap_or_default()),
+        Event::RoleChanged { role } => format!("{} ({})", role.id, role.name),
         Event::RoleCreated { role, .. } => format!("{} ({})", role.id, role.name),
         Event::AgentSpawned { agent, role, parent, .. } => match parent {
             Some(parent) => format!("{agent} as {role}, by {parent}"),
@@ -51,6 +53,10 @@ fn about(event: &Event) -> String {
                 LetterKind::Failure(_) => " (failure)",
             };
             format!("{} to {}{kind}: {}", letter.from, letter.to, short(&letter.payload.text, CHARS))
+        }
+        Event::LettersTaken { agent, letters, .. } => {
+            let said: Vec<_> = letters.iter().map(|letter| short(&letter.payload.text, CHARS)).collect();
+            format!("{agent}: {}", said.join("; "))
         }
         Event::InboxCleared { agent, of } => match of {
             Cleared::Task(task) => format!("{agent}, of task {task}"),

@@ -1,12 +1,12 @@
 //! The one way in: the routes of a running polis over HTTP, or the same routes in this process on the store itself.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{EffectId, Recorded, Seq, ThreadId};
-use polis_ports::LogError;
+use polis_engine::NotForked;
+use polis_ports::{Log, LogError};
 use polis_server::Answer;
 use polis_store_local::LocalLog;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::sse::Sse;
 use crate::trouble::Trouble;
-use crate::wiring::Opened;
+use crate::wiring::{Opened, Store};
 use crate::{out, token, wiring};
 
 /// How long turns may take to reach a safe point when we stop (D13).
@@ -60,7 +60,7 @@ impl Door {
     /// Opens the way that there is.
     pub(crate) async fn open(config: &Config, purpose: Purpose) -> Result<Self, Trouble> {
         if let Some(url) = &config.url {
-            return Client::new(url, token_for(config)?).map(Self::There);
+            return Client::new(url, token_for(config)?).map(|client| Self::There(client.at(prefix(config))));
         }
         if purpose != Purpose::Work && !holds_society(&config.data) {
             let message = format!("there is no society in {}; begin one with polis run or polis serve", config.data.display());
@@ -72,10 +72,11 @@ impl Door {
                     // It only tells others who has the store; without it they are told less.
                     let _ = log.write_note(&format!("process {}", std::process::id()));
                 }
-                Ok(Self::Here(wiring::open(config, Arc::new(log), purpose).await?))
+                refuse_unknown(config, &log, purpose).await?;
+                Ok(Self::Here(wiring::open(config, &Store::open(config, log)?, purpose).await?))
             }
             Err(LogError::Locked(message)) => match url_of_owner(&config.data) {
-                Some(url) => Client::new(&url, token::read(&config.data)?).map(Self::There),
+                Some(url) => Client::new(&url, token::read(&config.data)?).map(|client| Self::There(client.at(prefix(config)))),
                 None => Err(Trouble::new("data_locked", message)),
             },
             Err(error) => Err(error.into()),
@@ -182,6 +183,8 @@ impl Events {
                         return Ok(Told::Piece { effect, thread, text: text.to_owned() });
                     }
                 }
+                // What is seen of a workflow stands in the log soon after.
+                "piece" => {}
                 _ => {
                     let recorded = serde_json::from_str(&event.data).map_err(strange)?;
                     return Ok(Told::Event { data: event.data, recorded });
@@ -189,6 +192,19 @@ impl Events {
             }
         }
     }
+}
+
+/// Where the society that was named is found on a server.
+fn prefix(config: &Config) -> String {
+    if config.is_named { format!("/s/{}", config.society) } else { String::new() }
+}
+
+/// Looking must not begin a society, nor must a word to an agent that cannot be there.
+async fn refuse_unknown(config: &Config, log: &LocalLog, purpose: Purpose) -> Result<(), Trouble> {
+    if purpose == Purpose::Work || !config.is_named || log.head(&config.society).await? > Seq(0) {
+        return Ok(());
+    }
+    Err(NotForked::Unknown(config.society.clone()).into())
 }
 
 /// Opening checks the store, which takes a while.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use polis_tools::Workspace;
 
+use crate::roles;
+
 /// What tools are told that want to go there.
 const CLOSED: &str = "the data directory or the configuration of polis, which no agent may touch";
 
@@ -18,18 +20,26 @@ pub(crate) struct Fence {
     data: PathBuf,
     /// Files and folders that need not exist yet.
     settings: Vec<PathBuf>,
+    /// Where people write roles.
+    roles: Option<PathBuf>,
 }
 
 impl Fence {
     /// The workspace must exist.
     pub(crate) fn new(workspace: &Path, data: &Path, settings: &[PathBuf]) -> io::Result<Self> {
         let settings = settings.iter().map(|file| resolved(file)).collect::<io::Result<_>>()?;
-        Ok(Self { workspace: workspace.canonicalize()?, data: resolved(data)?, settings })
+        Ok(Self { workspace: workspace.canonicalize()?, data: resolved(data)?, settings, roles: None })
+    }
+
+    /// The same fence, also around the files of roles in this folder.
+    pub(crate) fn with_roles(self, folder: &Path) -> Self {
+        Self { roles: resolved(folder).ok(), ..self }
     }
 
     /// What lies behind the fence.
     pub(crate) fn closed(&self) -> Vec<PathBuf> {
-        [&self.data].into_iter().chain(&self.settings).cloned().collect()
+        let roles = self.roles.iter().flat_map(|folder| roles::files(folder));
+        [&self.data].into_iter().chain(&self.settings).cloned().chain(roles).collect()
     }
 
     /// The workspace, with what lies behind the fence closed to every tool.
@@ -42,7 +52,9 @@ impl Fence {
         let whole = self.workspace.join(path);
         let place = |part: &Path| Some(part.canonicalize().ok()?.join(whole.strip_prefix(part).ok()?));
         let there = whole.ancestors().find_map(place);
-        there.is_none_or(|there| [&self.data].into_iter().chain(&self.settings).any(|closed| there.starts_with(closed)))
+        let is_role = |there: &Path| self.roles.is_some() && there.parent() == self.roles.as_deref() && roles::is_role(there);
+        let is_closed = |there: &Path| [&self.data].into_iter().chain(&self.settings).any(|closed| there.starts_with(closed));
+        there.is_none_or(|there| is_closed(&there) || is_role(&there))
     }
 }
 

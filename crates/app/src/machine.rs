@@ -8,12 +8,12 @@ use crate::fence::Fence;
 use crate::trouble::Trouble;
 
 /// The tools that are offered. Commands stay behind the fence like every tool.
-pub(crate) fn tools(config: &Config, fence: &Fence) -> Result<Vec<Box<dyn Tool>>, Trouble> {
-    let bad = |what: String| Trouble::usage("bad_config", format!("in [tools] of polis.toml {what}"));
-    let allowed = Allowed::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))?;
+pub(crate) async fn tools(config: &Config, fence: &Fence) -> Result<Vec<Box<dyn Tool>>, Trouble> {
+    let bad = |what: String| Trouble::usage("bad_config", what);
+    let allowed = check(config).map_err(bad)?;
     let mut tools: Vec<Box<dyn Tool>> = Vec::new();
     if config.tools.commands {
-        tools.push(commands(config, fence).map_err(bad)?);
+        tools.push(commands(config, fence).await.map_err(bad)?);
     }
     if config.tools.fetch {
         tools.push(Box::new(FetchUrl::new(allowed)));
@@ -21,8 +21,27 @@ pub(crate) fn tools(config: &Config, fence: &Fence) -> Result<Vec<Box<dyn Tool>>
     Ok(tools)
 }
 
+/// Where pages may be fetched from, or what is wrong with `[tools]`.
+pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
+    let bad = |what: String| format!("in [tools] of polis.toml {what}");
+    if let Some(relative) = config.tools.readable.iter().find(|folder| config.tools.commands && !folder.is_absolute()) {
+        return Err(bad(format!("`readable` has {}, which is not an absolute path", relative.display())));
+    }
+    Allowed::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))
+}
+
+/// Why each command needs a person's word here, if it does.
 #[cfg(target_os = "linux")]
-fn commands(config: &Config, fence: &Fence) -> Result<Box<dyn Tool>, String> {
+fn caution(offered: &Result<polis_tools::sandbox::Offers, String>) -> Option<String> {
+    match offered {
+        Ok(offers) if offers.may_run_unattended() => None,
+        Ok(offers) => Some(format!("This machine offers too little to hold commands: {offers}.")),
+        Err(reason) => Some(format!("Nothing holds commands on this machine: {reason}.")),
+    }
+}
+
+#[cfg(target_os = "linux")]
+async fn commands(config: &Config, fence: &Fence) -> Result<Box<dyn Tool>, String> {
     use polis_tools::sandbox::{Limits, Sandbox};
     use polis_tools::{Commands, RunCommand};
 
@@ -36,9 +55,6 @@ fn commands(config: &Config, fence: &Fence) -> Result<Box<dyn Tool>, String> {
         processes: tools.processes.map_or(default.processes, |most| most.get().into()),
         ..default
     };
-    if let Some(relative) = tools.readable.iter().find(|folder| !folder.is_absolute()) {
-        return Err(format!("`readable` has {}, which is not an absolute path", relative.display()));
-    }
     let commands = Commands {
         closed: fence.closed(),
         readable: tools.readable.clone(),
@@ -47,12 +63,14 @@ fn commands(config: &Config, fence: &Fence) -> Result<Box<dyn Tool>, String> {
         limits,
         ..Commands::new(&config.workspace)
     };
-    Ok(Box::new(RunCommand::new(Sandbox::default(), commands)))
+    let sandbox = Sandbox::default();
+    let caution = caution(&sandbox.offers().await);
+    Ok(Box::new(RunCommand::new(sandbox, commands).with_caution(caution)))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn commands(_: &Config, _: &Fence) -> Result<Box<dyn Tool>, String> {
-    Err("`commands` is true, but they can only run on Linux".to_owned())
+async fn commands(_: &Config, _: &Fence) -> Result<Box<dyn Tool>, String> {
+    Err("in [tools] of polis.toml `commands` is true, but they can only run on Linux".to_owned())
 }
 
 /// What this machine offers to hold commands, in a line for `polis doctor`.
@@ -72,4 +90,20 @@ pub(crate) async fn sandbox(config: &Config) -> Result<String, String> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) async fn sandbox(_: &Config) -> Result<String, String> {
     Ok("none: commands can only run on Linux".to_owned())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use polis_tools::sandbox::Offers;
+
+    use super::*;
+
+    #[test]
+    fn where_too_little_holds_commands_each_needs_a_word() {
+        let offers = |landlock, namespaces| Ok(Offers { landlock, seccomp: true, namespaces, process_limit: true });
+        assert_eq!([caution(&offers(Some(3), true)), caution(&offers(Some(6), false))], [None, None]);
+        for weak in [offers(None, true), offers(Some(5), false), Err("no kernel".to_owned())] {
+            assert!(caution(&weak).is_some_and(|why| why.contains("commands")), "{weak:?}");
+        }
+    }
 }

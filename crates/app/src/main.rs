@@ -16,6 +16,7 @@ mod machine;
 mod out;
 mod person;
 mod progress;
+mod roles;
 mod scaffold;
 mod servers;
 mod signals;
@@ -31,7 +32,8 @@ use clap::Parser;
 
 use crate::cli::{Command, Typed};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, chat, doctor, log, login, models, org, run, serve, show, tasks, tools, usage,
+    act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, models, org, replay, run, serve, show,
+    societies, tasks, tools, usage,
 };
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
@@ -66,6 +68,8 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Chat(_) => chat::chat(&config).await,
         Command::Log(wish) => log::log(&config, &wish).await,
         Command::Show(wish) => show::show(&config, &wish).await,
+        Command::Threads(wish) => lists::threads(&config, wish.json).await,
+        Command::Compress(wish) => act::compress(&config, &wish).await,
         Command::Agents(wish) => agents::agents(&config, wish.json).await,
         Command::Tasks(wish) => tasks::tasks(&config, &wish).await,
         Command::Org(wish) => org::org(&config, wish.json).await,
@@ -86,6 +90,10 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Answer(wish) => approve::answer(&config, &wish).await,
         Command::Send(wish) => act::send(&config, &wish).await,
         Command::Cancel(wish) => act::cancel(&config, &wish).await,
+        Command::Societies(wish) => societies::societies(&config, wish.json).await,
+        Command::Fork(wish) => societies::fork(&config, &wish).await,
+        Command::Rewind(wish) => societies::rewind(&config, &wish).await,
+        Command::Replay(wish) => replay::replay(&config, wish.json).await,
         Command::Check(wish) => commands::check::check(&wish),
         Command::New(wish) => commands::new::new(&wish),
     }

@@ -1,6 +1,6 @@
 //! What waits for a person: the list, each in words, and asking about it on the spot.
 
-use polis_domain::{AgentId, Call, Failure, TaskId, Wanted};
+use polis_domain::{AgentId, Call, Failure, Ruling, TaskId, Wanted};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -139,7 +139,11 @@ impl Waiting {
         let again = |command: String| config.again(&command);
         match &self.what {
             What::Approval { call, .. } => {
-                let more = if call.is_some() { " [--arguments JSON] [--always agent|task|tool]" } else { "" };
+                let more = match call {
+                    Some(call) if matches!(call.ruling, Ruling::AskEach(_)) => " [--arguments JSON]",
+                    Some(_) => " [--arguments JSON] [--always agent|task|tool]",
+                    None => "",
+                };
                 format!(
                     "agree with `{}`, or not with `{}`",
                     again(format!("approve {id}{more}")),

@@ -144,6 +144,7 @@ struct Theirs {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     disabled: bool,
+    r#type: Option<String>,
 }
 
 /// Its errors name the place and never quote it: keys stand in such files.
@@ -157,6 +158,12 @@ fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trouble> {
         bad(format!("line {}, column {}: {what}", error.line(), error.column()))
     })?;
     let one = |(name, it): (String, Theirs)| {
+        if it.r#type.as_deref() == Some("sse") && !it.disabled {
+            return Err(bad(format!(
+                "the MCP server `{name}` has the type `sse`, which is not supported; use its address for streamable HTTP (`http`), \
+                 or set `disabled` to true"
+            )));
+        }
         let reach = match (it.command, it.url) {
             (Some(command), _) => Reach::Command { command, args: it.args, env: it.env, cwd: it.cwd },
             (None, Some(url)) => Reach::Http { url, headers: it.headers },
@@ -218,5 +225,9 @@ mod tests {
         assert!(wrong.contains(".mcp.json line 2, column ") && !wrong.contains("sk-secret"), "{wrong}");
         assert!(said("{").contains("this is not JSON"));
         assert!(said(r#"{"mcpServers":{"a":{}}}"#).contains("the MCP server `a` needs a `command` or a `url`"));
+        let old = said(r#"{"mcpServers":{"a":{"type":"sse","url":"https://h/sse"}}}"#);
+        assert!(old.contains("`a` has the type `sse`, which is not supported"), "{old}");
+        let off = r#"{"mcpServers":{"a":{"type":"sse","url":"https://h/sse","disabled":true}}}"#;
+        assert_eq!(parse(off, Path::new(FILE)).unwrap().len(), 1);
     }
 }

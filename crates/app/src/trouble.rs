@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::process::ExitCode;
 
-use polis_engine::NotOpened;
+use polis_engine::{NotForked, NotOpened};
 use polis_ports::LogError;
 
 /// How the program ends (interface: 0, 1, 2, 3, 130).
@@ -69,6 +69,13 @@ impl fmt::Display for Trouble {
 impl From<LogError> for Trouble {
     fn from(error: LogError) -> Self {
         Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<NotForked> for Trouble {
+    fn from(error: NotForked) -> Self {
+        let exit = if matches!(error, NotForked::BadName(_)) { Exit::Usage } else { Exit::Failed };
+        Self { exit, ..Self::new(error.code(), error.to_string()) }
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_agents::role::{RoleParts, Sops};
-use polis_agents::{Converse, PlanTool, RoleAgent};
-use polis_domain::{AgentId, Role, SocietyId};
+use polis_agents::society::with_society_tools;
+use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
+use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
@@ -21,21 +22,22 @@ use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::machine;
 use crate::trouble::Trouble;
-use crate::{out, servers};
-
-/// The society of a data directory.
-const SOCIETY: &str = "main";
+use crate::{out, roles, servers};
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
 
-/// The code that every member of the society runs: it plans where that pays, and follows SOPs.
-const ROLE: &str = "role";
+/// The code that every member of the society runs: it chooses a strategy, plans where that pays, and follows SOPs.
+pub(crate) const ROLE: &str = "role";
+
+/// The code of agents that plan, do and verify whatever they are asked.
+const WORKFLOW: &str = "workflow";
+
+/// Where the business contexts of the workflow stand, in the working directory.
+const PROMPTS: &str = "prompts";
 
 /// Where people put their procedures, in the working directory.
 pub(crate) const SOPS: &str = "sops";
-
-const ROOT_PROMPT: &str = include_str!("prompts/root.md");
 
 /// A society that is open in this process.
 pub(crate) struct Opened {
@@ -62,8 +64,44 @@ impl Opened {
     }
 }
 
+/// What all societies of a data directory share.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) log: Arc<LocalLog>,
+    pub(crate) artifacts: LocalArtifacts,
+}
+
+impl Store {
+    /// The store of a log that this process has to itself. Only one may be opened on it.
+    pub(crate) fn open(config: &Config, log: LocalLog) -> Result<Self, Trouble> {
+        let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
+            .map_err(|error| Trouble::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
+        Ok(Self { log: Arc::new(log), artifacts })
+    }
+}
+
+/// A random number.
+pub(crate) fn entropy() -> Result<u64, Trouble> {
+    getrandom::u64().map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))
+}
+
+/// What a replay needs: agents that run again, and ports that say what they are. Nothing is started and nobody is called.
+pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, Cast), Trouble> {
+    let mut alone = config.clone();
+    alone.servers.clear();
+    let ports = Ports {
+        log: store.log.clone(),
+        model: thinking(&alone).await?.model,
+        toolbox: tools(&alone).await?.toolbox,
+        live: Arc::new(LocalLive::default()),
+        clock: Arc::new(SystemClock),
+        artifacts: Arc::new(store.artifacts.clone()),
+    };
+    Ok((ports, cast()))
+}
+
 /// Opens the society of a store for a purpose.
-pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) -> Result<Opened, Trouble> {
+pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Result<Opened, Trouble> {
     let idle = || Thinking {
         model: Arc::new(Offline::default()),
         about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, vendors: Vec::new() },
@@ -77,8 +115,7 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         announce(config, &thinking.about);
         announce_servers(config);
     }
-    let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
-        .map_err(|error| Trouble::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
+    let Store { log, artifacts } = store.clone();
     let ports = Ports {
         log,
         model: thinking.model,
@@ -87,12 +124,15 @@ pub(crate) async fn open(config: &Config, log: Arc<LocalLog>, purpose: Purpose) 
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(artifacts.clone()),
     };
-    let id = SocietyId::from(SOCIETY);
+    let id = config.society.clone();
     let society = match purpose {
         Purpose::Look => Society::open_to_look(id, ports).await?,
         Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options(config)? }).await?,
         Purpose::Work => Society::open(id, ports, cast(), options(config)?).await?,
     };
+    if purpose == Purpose::Work {
+        roles::apply(&society, Path::new(roles::FOLDER)).await;
+    }
     Ok(Opened { desk: Desk::new(society, thinking.about), artifacts, replayer: thinking.replayer, servers })
 }
 
@@ -203,10 +243,16 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
-    let mut tools = machine::tools(config, &fence)?;
+    let fence = fence.with_roles(Path::new(roles::FOLDER));
+    let mut tools = machine::tools(config, &fence).await?;
     tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
     let own = workbench(tools)?;
-    let ruled = |toolbox| Arc::new(Ruled::new(toolbox, config.rules.clone()));
+    let done_by_turns: Vec<_> = cast().tools().iter().map(|tool| tool.name.clone()).collect();
+    let ruled = |toolbox| {
+        let ruled = Ruled::new(toolbox, config.rules.clone()).with_own(done_by_turns.clone());
+        ruled.idle().iter().for_each(|what| out::note(&format!("polis: {what}")));
+        Arc::new(ruled)
+    };
     if config.servers.is_empty() {
         return Ok(Tools { toolbox: ruled(own), servers: None });
     }
@@ -224,20 +270,17 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 }
 
 pub(crate) fn cast() -> Cast {
-    let role = RoleAgent { parts: RoleParts::new(ROLE).with_sops(Sops::folder(SOPS)) };
-    Cast::new().with(CONVERSE, Converse::default()).with(ROLE, role).with_tool(PlanTool)
+    let engine = AgentWorkflowEngine::new(PromptManager::default().with_folder(PROMPTS));
+    let workflow = Workflow::new(engine);
+    let parts = RoleParts::new(ROLE).with_sops(Sops::folder(SOPS)).with_workflow(workflow.clone());
+    let cast =
+        Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
+    with_society_tools(cast.with_tool(PlanTool), ROLE)
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {
-    let entropy = getrandom::u64()
-        .map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))?;
-    let root = Role {
-        id: AgentId::ROOT.into(),
-        name: "Root".into(),
-        prompt: ROOT_PROMPT.trim().into(),
-        behaviour: ROLE.into(),
-        models: Vec::new(),
-    };
+    let entropy = entropy()?;
+    let root = root_role(ROLE);
     // One alone is the port's own choice, and nothing that a request needs to say.
     let several = Some(&config.models).filter(|models| models.len() > 1);
     let models = several.into_iter().flatten().map(|model| model.as_str().into()).collect();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polis_domain::{Budget, Budgets, RoleId};
+use polis_engine::NotForked;
 use polis_providers::Rate;
 use polis_providers::vendors::{VENDORS, Vendor};
 use polis_store_local::ArtifactLimits;
@@ -41,10 +42,24 @@ pub(crate) struct Written {
     #[serde(default)]
     pub(crate) artifacts: WrittenArtifacts,
     #[serde(default)]
+    pub(crate) society: BTreeMap<Spanned<String>, WrittenSociety>,
+    #[serde(default)]
     mcp: BTreeMap<Spanned<String>, WrittenServer>,
     /// The MCP servers, in the order of the file.
     #[serde(skip)]
     pub(crate) servers: Vec<ServerSettings>,
+}
+
+/// One `[society.NAME]`: what is otherwise in it than in the rest of the file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenSociety {
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub(crate) model: Vec<String>,
+    pub(crate) workspace: Option<PathBuf>,
+    pub(crate) budget: Option<WrittenBudgets>,
+    /// What the names of the variables with its keys begin with.
+    pub(crate) keys: Option<String>,
 }
 
 /// Which tools that touch the machine are offered, and what they may use.
@@ -195,6 +210,11 @@ fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
             let known: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
             let what = format!("unknown provider `{}`, expected one of {}", name.get_ref(), known.join(", "));
             return Err(bad(name.span().start, what));
+        }
+    }
+    for name in written.society.keys() {
+        if !polis_engine::is_society_name(name.get_ref()) {
+            return Err(bad(name.span().start, NotForked::BadName(name.get_ref().as_str().into()).to_string()));
         }
     }
     let mut servers: Vec<_> = std::mem::take(&mut written.mcp).into_iter().collect();

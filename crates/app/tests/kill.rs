@@ -4,42 +4,24 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use polis_domain::{Effect, Event, ListedArtifact, Outcome, Recorded, Seq, Spine};
+use polis_engine::{Branch, SystemClock, fork};
 use polis_ports::{Artifacts, Log};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis_testkit::alike;
-
-/// How long one life may take before it counts as hanging.
-const PATIENCE: Duration = Duration::from_secs(30);
+use polis_testkit::kill::{PATIENCE, Remains, Target, wait};
 
 #[test]
 fn a_society_killed_at_every_event_resumes_and_tells_the_same_story() {
     let undisturbed = tempfile::tempdir().unwrap();
-    let status = wait(start(undisturbed.path(), None)).unwrap();
-    assert!(status.success(), "the undisturbed run ended with {status}");
-    let story = read(undisturbed.path());
-    let points: Vec<_> = (1..=story.len() as u64).flat_map(|at| [(at, "before"), (at, "after")]).collect();
-    assert!(points.len() > 160, "the scenario is rich enough: {} points", points.len());
-    let next = AtomicUsize::new(0);
-    let broken = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                while let Some((at, when)) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(what) = kill_and_resume(&story, *at, when) {
-                        next.store(points.len(), Ordering::Relaxed);
-                        *broken.lock().unwrap() = Some(format!("killed {when} event {at}: {what}"));
-                    }
-                }
-            });
-        }
-    });
-    assert_eq!(broken.into_inner().unwrap(), None);
+    let target = Target { life: &command, read: &read };
+    let story = target.undisturbed(undisturbed.path()).unwrap();
+    assert!(story.len() > 80, "the scenario is rich enough: {} events", story.len());
+    let checked = target.at_every_event(story.len(), |remains| check(&story, remains));
+    assert_eq!(checked, Ok(()));
 }
 
 /// The whole walk of an approval: it waits three levels deep, the process is killed, another one is given the word, with other
@@ -48,13 +30,16 @@ fn a_society_killed_at_every_event_resumes_and_tells_the_same_story() {
 fn a_call_that_waits_three_levels_deep_is_made_once_with_the_arguments_of_a_word_given_after_a_kill() {
     const EDITED: &str = r#"{"text":"edited"}"#;
     let approve = |dir: &Path, kill: Option<(u64, &str)>| {
-        let mut command = command(dir, kill);
+        let mut command = command(dir);
         command.arg("deep").env("APPROVE", EDITED);
+        if let Some((at, when)) = kill {
+            command.env("KILL_AT", at.to_string()).env("KILL_WHEN", when);
+        }
         wait(command.spawn().unwrap()).unwrap()
     };
     let waits = || {
         let dir = tempfile::tempdir().unwrap();
-        let mut life = command(dir.path(), None).arg("deep").spawn().unwrap();
+        let mut life = command(dir.path()).arg("deep").spawn().unwrap();
         let start = Instant::now();
         while lines(dir.path(), "waits").is_empty() {
             assert!(start.elapsed() < PATIENCE, "it never waits");
@@ -91,30 +76,60 @@ fn a_call_that_waits_three_levels_deep_is_made_once_with_the_arguments_of_a_word
     }
 }
 
-fn kill_and_resume(undisturbed: &[Recorded], at: u64, when: &str) -> Result<(), String> {
-    let dir = tempfile::tempdir().unwrap();
-    let status = wait(start(dir.path(), Some((at, when))))?;
-    if status.signal() != Some(9) {
-        return Err(format!("it was not killed: {status}"));
+/// P19 on the real store: killed at each tenth event and forked there, both come to their end, and neither sees the other.
+#[test]
+fn a_society_forked_at_each_tenth_event_comes_to_its_end_twice() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    assert!(wait(command(undisturbed.path()).spawn().unwrap()).unwrap().success());
+    let story = read(undisturbed.path());
+    for at in (10..=story.len() as u64).step_by(10) {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(
+            wait(command(dir.path()).env("KILL_AT", at.to_string()).env("KILL_WHEN", "after").spawn().unwrap())
+                .unwrap()
+                .signal(),
+            Some(9),
+            "at {at}"
+        );
+        let shared = fork_here(dir.path());
+        let other = wait(command(dir.path()).env("SOCIETY", "other").spawn().unwrap()).unwrap();
+        assert!(other.success(), "forked at {at}: the fork ended with {other}");
+        assert_eq!(read(dir.path()).len(), shared, "forked at {at}: the other one has not moved");
+        let main = wait(command(dir.path()).spawn().unwrap()).unwrap();
+        assert!(main.success(), "forked at {at}: the society ended with {main}");
+        let (ours, theirs) = (read(dir.path()), read_society(dir.path(), "other"));
+        assert_eq!(ours[..shared], theirs[..shared], "forked at {at}");
+        assert_eq!(alike::difference(&story, &ours), None, "forked at {at}");
+        artifacts_are_whole(dir.path(), &theirs).unwrap();
+        let mut writes = BTreeSet::new();
+        let done = lines(dir.path(), "ledger").into_iter().filter(|line| line.starts_with("Write"));
+        let twice: Vec<_> = done.filter(|line| !writes.insert(line.clone())).collect();
+        assert_eq!(twice, Vec::<String>::new(), "forked at {at}");
     }
-    let status = wait(start(dir.path(), None))?;
-    if !status.success() {
-        return Err(format!("the second life ended with {status}"));
-    }
-    let log = read(dir.path());
-    artifacts_are_whole(dir.path(), &log)?;
-    for accepted in lines(dir.path(), "accepted") {
+}
+
+/// Forks `main` where it ends, and gives that place.
+fn fork_here(dir: &Path) -> usize {
+    let log = LocalLog::open(&dir.join("data")).unwrap();
+    let branch = Branch { from: "main".into(), at: None, to: "other".into(), aside: None };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(fork(&log, &SystemClock, &branch, 3)).unwrap().at.0 as usize
+}
+
+fn check(undisturbed: &[Recorded], &Remains { dir, log, .. }: &Remains<'_>) -> Result<(), String> {
+    artifacts_are_whole(dir, log)?;
+    for accepted in lines(dir, "accepted") {
         let is_it = |recorded: &&Recorded| recorded.event.letter().is_some_and(|letter| letter.id.as_str() == accepted);
         if log.iter().filter(is_it).count() != 1 {
             return Err(format!("an accepted message is missing: {accepted}"));
         }
     }
     let mut writes = BTreeSet::new();
-    let done = lines(dir.path(), "ledger").into_iter().filter(|line| line.starts_with("Write"));
+    let done = lines(dir, "ledger").into_iter().filter(|line| line.starts_with("Write"));
     if let Some(twice) = done.into_iter().find(|line| !writes.insert(line.clone())) {
         return Err(format!("a write happened twice: {twice}"));
     }
-    match alike::difference(undisturbed, &log) {
+    match alike::difference(undisturbed, log) {
         Some(difference) => Err(format!("the log differs from the undisturbed one {difference}")),
         None => Ok(()),
     }
@@ -134,33 +149,10 @@ fn artifacts_are_whole(dir: &Path, log: &[Recorded]) -> Result<(), String> {
     Ok(())
 }
 
-fn start(dir: &Path, kill: Option<(u64, &str)>) -> Child {
-    command(dir, kill).spawn().unwrap()
-}
-
-fn command(dir: &Path, kill: Option<(u64, &str)>) -> Command {
+fn command(dir: &Path) -> Command {
     let mut command = Command::new(target());
-    command.arg(dir).env_remove("KILL_AT").env_remove("APPROVE");
-    if let Some((at, when)) = kill {
-        command.env("KILL_AT", at.to_string()).env("KILL_WHEN", when);
-    }
+    command.arg(dir).env_remove("SOCIETY").env_remove("KILL_AT").env_remove("APPROVE");
     command
-}
-
-/// Waits for a life to end; one that hangs is ended.
-fn wait(mut life: Child) -> Result<ExitStatus, String> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = life.try_wait().unwrap() {
-            return Ok(status);
-        }
-        if start.elapsed() > PATIENCE {
-            life.kill().unwrap();
-            life.wait().unwrap();
-            return Err("the society is stuck: a wait was forgotten or a turn is not run".to_owned());
-        }
-        std::thread::park_timeout(Duration::from_millis(2));
-    }
 }
 
 /// The example that lies beside the test programs.
@@ -170,9 +162,13 @@ fn target() -> PathBuf {
 }
 
 fn read(dir: &Path) -> Vec<Recorded> {
+    read_society(dir, "main")
+}
+
+fn read_society(dir: &Path, society: &str) -> Vec<Recorded> {
     let log = LocalLog::open(&dir.join("data")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(log.read(&"main".into(), Seq(0), usize::MAX)).unwrap()
+    runtime.block_on(log.read(&society.into(), Seq(0), usize::MAX)).unwrap()
 }
 
 fn lines(dir: &Path, file: &str) -> Vec<String> {

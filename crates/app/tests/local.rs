@@ -158,7 +158,7 @@ fn context() -> CallContext {
     let effect = EffectId { turn: TurnId(Seq(1)), n: 0 };
     let (society, agent, thread, task) = ("main".into(), AgentId::ROOT.into(), "root".into(), "task".into());
     let path = SubThreadPath::main();
-    CallContext { society, effect, agent, thread, task, path, resource: None, artifacts: Shelf::none(), host: None }
+    CallContext { society, seed: 7, effect, agent, thread, task, path, resource: None, artifacts: Shelf::none(), host: None }
 }
 
 /// The server's process. It ends with the test, also when that is killed, because its stdin is closed then.

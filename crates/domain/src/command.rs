@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Answer, Attempt, Budgets, Children, Effect, EffectId, Failure, Inquiry, InquiryId, Letter, Limits, Message,
-    MessagePatch, MetaPath, Org, Outcome, Phase, Plan, Role, RoleId, Settings, Spent, Task, TaskId, ThreadId, Timestamp,
-    TurnId,
+    MessagePatch, MetaPath, Org, Outcome, Phase, Plan, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId,
+    Timestamp, TurnId,
 };
 
 /// A wish; `decide` says what happens.
@@ -22,6 +22,13 @@ pub enum Command {
         /// The role of the root agent.
         role: Arc<Role>,
     },
+    /// Go another way than the society that the past is shared with.
+    Fork {
+        /// What that one is called.
+        from: SocietyId,
+        /// Where ids come from after the fork.
+        seed: u64,
+    },
     /// Set all budgets.
     SetBudgets {
         /// What may be spent from now on.
@@ -30,6 +37,11 @@ pub enum Command {
     /// Make a role, from outside any turn.
     CreateRole {
         /// The role.
+        role: Arc<Role>,
+    },
+    /// Put another role in the place of one of the same name, from outside any turn.
+    ChangeRole {
+        /// The role as it is from now on.
         role: Arc<Role>,
     },
     /// Make an agent, from outside any turn.
@@ -288,6 +300,8 @@ pub enum Act {
         /// Free data.
         meta: Map<String, Value>,
     },
+    /// Take what the person has said to the agent about this request meanwhile out of its inbox, to act on it at once.
+    TakeLetters,
     /// Send a letter.
     Send {
         /// The letter.

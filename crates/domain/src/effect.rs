@@ -115,8 +115,11 @@ pub enum Children {
 pub struct Call {
     /// The model's own name for the call; our name is the effect's id.
     pub call_id: Arc<str>,
-    /// Which tool.
+    /// Which tool, by the name that it is listed under.
     pub tool: Arc<str>,
+    /// What the model wrote for it, where that is another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrote: Option<Arc<str>>,
     /// The arguments, as JSON text exactly as the model wrote them, but for what was meant for us.
     pub arguments: Arc<str>,
     /// What a repetition would mean.
@@ -158,6 +161,10 @@ pub enum Ruling {
     Approved,
     /// The tool is a question: what a person answers is its result, and it is never run.
     Person(Question),
+    /// It cannot be made, whoever wants it: there is no such tool, or its arguments are none.
+    Refuse(Failure),
+    /// A person must say so each time, for this reason; no word for always counts.
+    AskEach(String),
 }
 
 impl Ruling {
@@ -177,9 +184,11 @@ impl Call {
         self.class != EffectClass::Read && !self.own
     }
 
-    /// Whether this is the same call as another, whatever the policy and the tool's class say by now.
+    /// Whether this is the same call as another, whatever the policy and the tool's class say by now, and whichever tool the
+    /// name means by now.
     pub fn is_same(&self, other: &Self) -> bool {
-        (&self.call_id, &self.tool, &self.arguments) == (&other.call_id, &other.tool, &other.arguments)
+        let written = |call: &Self| call.wrote.clone().unwrap_or_else(|| call.tool.clone());
+        (&self.call_id, written(self), &self.arguments) == (&other.call_id, written(other), &other.arguments)
     }
 }
 

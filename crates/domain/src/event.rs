@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Inquiry, InquiryId, Letter, Level,
-    Message, MessageId, MessagePatch, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings, Spent, Task,
-    TaskId, ThreadId, Timestamp, TurnId,
+    Message, MessageId, MessagePatch, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings, SocietyId,
+    Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its place, its time and its thread.
@@ -40,6 +40,14 @@ pub enum Event {
         /// What holds in it.
         limits: Limits,
     },
+    /// A fork of another society goes its own way from here on. What came before it shares with that one (P19).
+    SocietyForked {
+        /// The society that it shares its past with, as it was called then.
+        from: SocietyId,
+        /// Makes the ids that are drawn from now on unlike those of the other one.
+        #[serde(with = "crate::id::hex")]
+        seed: u64,
+    },
     /// A person has said that a tool need not be asked about any more.
     ToolAllowed {
         /// Which, for whom.
@@ -64,6 +72,11 @@ pub enum Event {
         /// The effect that made it; none when a person did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
+    },
+    /// A person has changed a role. Turns that are under way go on with what it was.
+    RoleChanged {
+        /// The role as it is from now on.
+        role: Arc<Role>,
     },
     /// An agent exists.
     AgentSpawned {
@@ -106,6 +119,15 @@ pub enum Event {
         /// The effect that sent it; none when a person did or when it answers for a settled turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
+    },
+    /// A turn has taken in what the person said meanwhile about its request. What comes of the request answers them.
+    LettersTaken {
+        /// The effect that did.
+        by: EffectId,
+        /// Whose inbox they lay in.
+        agent: AgentId,
+        /// The letters, oldest first.
+        letters: Vec<Arc<Letter>>,
     },
     /// Entries of an inbox were taken out unread, because what they were for was called off.
     InboxCleared {
@@ -469,6 +491,10 @@ pub struct Limits {
     pub nudge_repeats: u32,
     /// Calls alike with results alike after which one more is not made, and a little later the turn ends.
     pub stop_repeats: u32,
+    /// Letters in a chain from agent to agent, each sent on account of the one before; the first is the person's.
+    pub hops: u32,
+    /// Turns for a request since the person last wrote about it, after which agents write no more letters for it.
+    pub turns_per_task: u32,
 }
 
 impl Default for Limits {
@@ -485,6 +511,8 @@ impl Default for Limits {
             reuse_ms: 10 * 60 * 1_000,
             nudge_repeats: 3,
             stop_repeats: 6,
+            hops: 32,
+            turns_per_task: 1_000,
         }
     }
 }
@@ -507,6 +535,7 @@ impl Event {
             | Self::MessageUpdated { by, .. }
             | Self::SettingsUpdated { by, .. }
             | Self::PlanSet { by, .. }
+            | Self::LettersTaken { by, .. }
             | Self::PhaseSuggested { by, .. }
             | Self::ContextCompressed { by, .. }
             | Self::ContextKept { by, .. }
@@ -517,9 +546,11 @@ impl Event {
             | Self::LetterSent { by, .. }
             | Self::ContextRestored { by, .. } => *by,
             Self::SocietyFounded { .. }
+            | Self::SocietyForked { .. }
             | Self::ToolAllowed { .. }
             | Self::BudgetsSet { .. }
             | Self::BudgetGranted { .. }
+            | Self::RoleChanged { .. }
             | Self::AgentDismissed { .. }
             | Self::AgentTerminated { .. }
             | Self::InboxCleared { .. }

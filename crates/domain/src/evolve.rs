@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crate::artifact::named_in;
 use crate::spine::{
-    Agent, DeadLetter, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, Spine, Stage, Termination,
-    Turn,
+    Agent, DeadLetter, Due, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, Spine, Stage,
+    Termination, Turn,
 };
 use crate::{
     AgentId, Cleared, Digest, Effect, EffectId, Event, Inquiry, InquiryId, KnownCall, Letter, LetterKind, ListedArtifact,
-    OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Scope, Settlement, Source, Spent, Task, Timestamp, TurnId,
+    OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope, Settlement, Source, Spent, Task, TaskId,
+    Timestamp, TurnId,
 };
 
 /// Most lists of tools whose names need not be logged again.
@@ -32,17 +33,31 @@ impl Spine {
                 self.seed = *seed;
                 self.limits = *limits;
             }
+            Event::SocietyForked { seed, .. } => {
+                let past = Era { seed: self.seed, ended: recorded.seq };
+                Arc::make_mut(&mut self.eras).push(past);
+                self.seed = *seed;
+            }
             Event::RoleCreated { role, by } => {
                 let maker = by.and_then(|by| self.turns.get(&by.turn)).map_or_else(AgentId::user, |turn| turn.agent.clone());
                 self.founders.insert(role.id.clone(), Founder { created_by: maker, created_at: recorded.at });
                 self.roles.insert(role.id.clone(), role.clone());
             }
+            Event::RoleChanged { role } => self.change_role(role),
             Event::AgentSpawned { agent, role, parent, by } => {
                 // Share the role's one name instead of keeping a copy per agent.
                 let role = self.roles.get_key_value(role).map_or(role, |(id, _)| id).clone();
                 let parent = parent.as_ref().map(|id| self.agents.get_key_value(id).map_or(id, |(id, _)| id).clone());
-                let made =
-                    Agent { role, parent, created_at: recorded.at, turn: None, inbox: None, leaving: None, set_aside: 0 };
+                let made = Agent {
+                    role,
+                    parent,
+                    created_at: recorded.at,
+                    turn: None,
+                    inbox: None,
+                    leaving: None,
+                    within: None,
+                    set_aside: 0,
+                };
                 self.agents.insert(agent.clone(), made);
                 if by.is_some() {
                     self.note_spawn(recorded.at);
@@ -62,6 +77,7 @@ impl Spine {
                 }
                 self.receive(Due::Letter(letter.clone()));
             }
+            Event::LettersTaken { agent, letters, .. } => self.take_letters(agent, letters),
             Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
             Event::TurnStarted { .. } => self.start_turn(recorded),
             Event::ToolAllowed { allowed } => {
@@ -172,11 +188,16 @@ impl Spine {
     }
 
     fn terminate(&mut self, agent: &AgentId, at: Timestamp) {
-        let Some(Agent { role, parent, created_at, leaving, .. }) = self.agents.remove(agent) else { return };
+        let Some(Agent { role, parent, created_at, leaving, within, .. }) = self.agents.remove(agent) else { return };
         let Leaving { caller, reason, detach, .. } = leaving.map_or_else(Leaving::nobody, |leaving| *leaving);
         if detach {
             for child in self.agents.values_mut().filter(|child| child.parent.as_ref() == Some(agent)) {
                 child.parent.clone_from(&parent);
+                let above = within.iter().flatten().chain(std::iter::once(&role));
+                let mut roles: Vec<_> = child.within.take().map(Vec::from).unwrap_or_default();
+                roles.extend(above.cloned());
+                roles.dedup();
+                child.within = Some(roles.into_boxed_slice());
             }
         }
         self.allowed.retain(|allowed| allowed.agent.as_ref() != Some(agent));
@@ -204,8 +225,45 @@ impl Spine {
         }
     }
 
+    /// Open turns keep the role that they began with: a second run must ask for the same.
+    fn change_role(&mut self, role: &Arc<Role>) {
+        let Some(old) = self.roles.insert(role.id.clone(), role.clone()) else { return };
+        for turn in self.turns.values_mut() {
+            if self.agents.get(&turn.agent).is_some_and(|agent| agent.role == role.id) {
+                turn.role.get_or_insert_with(|| old.clone());
+            }
+        }
+    }
+
+    /// One more turn for a request, sooner or later.
+    fn begin_effort(&mut self, task: &TaskId) {
+        let effort = match self.efforts.get_mut(task) {
+            Some(effort) => effort,
+            None => self.efforts.entry(task.clone()).or_default(),
+        };
+        effort.turns = effort.turns.saturating_add(1);
+        effort.open += 1;
+    }
+
+    /// A turn for a request is over, or will not be. Nothing is kept of a request for which nothing is under way.
+    fn end_effort(&mut self, task: &TaskId) {
+        let Some(effort) = self.efforts.get_mut(task) else { return };
+        effort.open = effort.open.saturating_sub(1);
+        if effort.open == 0 {
+            self.efforts.remove(task);
+        }
+    }
+
     fn receive(&mut self, due: Due) {
         let Due::Letter(letter) = &due else { return };
+        if self.agents.contains_key(&letter.to) {
+            if letter.from.is_user()
+                && let Some(effort) = self.efforts.get_mut(&letter.task_id)
+            {
+                effort.turns = 0;
+            }
+            self.begin_effort(&letter.task_id);
+        }
         if let Some(agent) = self.agents.get_mut(&letter.to) {
             let inbox = agent.inbox.get_or_insert_default();
             inbox.bytes += due.bytes();
@@ -215,17 +273,34 @@ impl Spine {
 
     fn clear_inbox(&mut self, agent: &crate::AgentId, of: &Cleared) {
         let Some(agent) = self.agents.get_mut(agent) else { return };
+        let mut gone = Vec::new();
         if let Some(inbox) = &mut agent.inbox {
+            gone = inbox.entries.iter().filter(|due| of.takes(due, inbox)).map(|due| due.task().clone()).collect();
             inbox.entries = inbox.entries.iter().filter(|due| !of.takes(due, inbox)).cloned().collect();
             inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
         }
         agent.shrink_inbox();
+        gone.iter().for_each(|task| self.end_effort(task));
+    }
+
+    fn take_letters(&mut self, agent: &crate::AgentId, letters: &[std::sync::Arc<crate::Letter>]) {
+        let Some(agent) = self.agents.get_mut(agent) else { return };
+        if let Some(inbox) = &mut agent.inbox {
+            let is_taken = |due: &Due| matches!(due, Due::Letter(letter) if letters.iter().any(|taken| taken.id == letter.id));
+            inbox.entries.retain(|due| !is_taken(due));
+            inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
+        }
+        agent.shrink_inbox();
+        letters.iter().for_each(|letter| self.end_effort(&letter.task_id));
     }
 
     fn start_turn(&mut self, recorded: &Recorded) {
         let Event::TurnStarted { agent, task, origin, reply_to, message, .. } = &recorded.event else { return };
         let Some(thread) = recorded.thread.clone() else { return };
         let id = TurnId(recorded.seq);
+        if *origin != Origin::Inbox {
+            self.begin_effort(&task.id);
+        }
         if let (Origin::Inbox, Some(owner)) = (origin, self.agents.get_mut(agent)) {
             owner.turn = Some(id);
             if let Some(inbox) = &mut owner.inbox
@@ -242,6 +317,8 @@ impl Spine {
             agent: agent.clone(),
             thread,
             task: task.id.clone(),
+            hops: task.hops,
+            role: None,
             origin: *origin,
             reply_to: *reply_to,
             next: 0,
@@ -313,10 +390,10 @@ impl Spine {
 
     /// Books what an open model call has cost.
     fn spend(&mut self, id: EffectId, spent: Spent) {
-        let Some(OpenKind::Model(reserved)) = self.open_effect(id).map(|open| &open.kind) else { return };
-        let scopes = reserved.scopes.clone();
-        for scope in scopes {
-            let account = self.ledger.entry(scope).or_default();
+        let open = self.turns.get(&id.turn).and_then(|turn| turn.open.iter().find(|open| open.n == id.n));
+        let Some(OpenKind::Model(reserved)) = open.map(|open| &open.kind) else { return };
+        for scope in &reserved.scopes {
+            let account = self.ledger.entry(scope.clone()).or_default();
             account.spent = account.spent.plus(spent);
         }
     }
@@ -403,9 +480,12 @@ impl Spine {
         if let Some(head) = self.threads.get_mut(&turn.thread) {
             head.turn = None;
         }
-        let Some(agent) = self.agents.get_mut(&turn.agent).filter(|agent| agent.turn == Some(id)) else { return };
-        agent.turn = None;
-        agent.follow_up(next, turn.reply_to);
+        if let Some(agent) = self.agents.get_mut(&turn.agent).filter(|agent| agent.turn == Some(id)) {
+            agent.turn = None;
+            agent.follow_up(next, turn.reply_to);
+            next.iter().for_each(|task| self.begin_effort(&task.id));
+        }
+        self.end_effort(&turn.task);
     }
 
     /// Keeps the head of the thread that the event is recorded under.

@@ -92,7 +92,7 @@ impl AgentId {
 impl TaskId {
     /// The thread that holds what a person and the society said to each other about this task. No agent can have its name.
     pub fn thread(&self) -> ThreadId {
-        ThreadId(format!("task:{}", self.0).into())
+        ThreadId(["task:", &self.0].concat().into())
     }
 }
 
@@ -178,12 +178,27 @@ impl<'de> Deserialize<'de> for EffectId {
 ///
 /// The same arguments always give the same tail, so a turn that is run again draws the same ids.
 pub fn unique(seed: u64, at: Timestamp, draw: u64) -> String {
+    tail(seed, at, draw).encode_lower(&mut [0; TAIL_BYTES]).to_owned()
+}
+
+/// An id that Polis makes: `<prefix>_<unique>`, see [`unique`].
+pub fn unique_id(prefix: &str, seed: u64, at: Timestamp, draw: u64) -> String {
+    let mut id = String::with_capacity(prefix.len() + 1 + TAIL_BYTES);
+    id.push_str(prefix);
+    id.push('_');
+    id.push_str(tail(seed, at, draw).encode_lower(&mut [0; TAIL_BYTES]));
+    id
+}
+
+const TAIL_BYTES: usize = uuid::fmt::Hyphenated::LENGTH;
+
+fn tail(seed: u64, at: Timestamp, draw: u64) -> uuid::fmt::Hyphenated {
     let high = mix(seed ^ mix(draw));
     let low = mix(high ^ draw);
     let mut random = [0; 10];
     random[..8].copy_from_slice(&high.to_be_bytes());
     random[8..].copy_from_slice(&low.to_be_bytes()[..2]);
-    uuid::Builder::from_unix_timestamp_millis(at.0, &random).into_uuid().to_string()
+    uuid::Builder::from_unix_timestamp_millis(at.0, &random).into_uuid().hyphenated()
 }
 
 /// Spreads every input bit over all output bits (the finaliser of SplitMix64).
@@ -242,6 +257,7 @@ mod tests {
         assert_ne!(early, unique(7, Timestamp(1_000), 1));
         assert_ne!(early, unique(8, Timestamp(1_000), 0));
         assert!(early < unique(7, Timestamp(1_001), 0));
+        assert_eq!(unique_id("msg", 7, Timestamp(1_000), 0), format!("msg_{early}"));
     }
 
     #[test]

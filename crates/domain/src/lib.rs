@@ -18,6 +18,7 @@ mod org;
 mod org_document;
 mod outstanding;
 mod path;
+mod pattern;
 mod phase;
 mod plan;
 mod question;
@@ -38,21 +39,22 @@ pub use effect::{
 pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement, Shown};
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,
-    mix, unique,
+    mix, unique, unique_id,
 };
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
-pub use org::Role;
+pub use org::{Role, RoleLimits};
 pub use org_document::{BadOrg, Org, OrgAgent, OrgRole, OrgStatus, OrgTermination};
 pub use outstanding::{Owed, outstanding};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
+pub use pattern::fits;
 pub use phase::{BadPhase, Phase};
 pub use plan::{Approach, PLAN, Plan, Step, StepStatus};
 pub use question::{Question, Wanted};
 pub use refusal::Refusal;
 pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};
 pub use spine::{
-    Agent, Context, DeadLetter, Due, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, SPINE_VERSION, Spine,
-    Stage, Termination, Turn,
+    Agent, Context, DeadLetter, Due, Effort, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned,
+    SPINE_VERSION, Spine, Stage, Termination, Turn,
 };
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};

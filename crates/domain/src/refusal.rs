@@ -42,9 +42,24 @@ pub enum Refusal {
         /// To how much.
         limit: usize,
     },
+    /// Agents write to each other without end.
+    #[error("this would be letter {} in a row from agent to agent, and {limit} are allowed; answer with what you have", limit + 1)]
+    TooManyHops {
+        /// How many there may be.
+        limit: u32,
+    },
+    /// A request takes too many turns.
+    #[error("{limit} turns have been spent on this request since the person last wrote; answer with what you have")]
+    TooManyTurns {
+        /// How many there may be.
+        limit: u32,
+    },
     /// No such role.
     #[error("there is no role `{0}`; create it first")]
     UnknownRole(RoleId),
+    /// Nothing would change.
+    #[error("role `{0}` is like this already")]
+    SameRole(RoleId),
     /// The name is in use.
     #[error("`{0}` exists already; choose another name")]
     NameTaken(String),
@@ -190,7 +205,10 @@ impl Refusal {
             Self::HasChildren(_) => "has_children",
             Self::RootStays => "root_stays",
             Self::TooManyAgents { .. } => "too_many_agents",
+            Self::TooManyHops { .. } => "too_many_hops",
+            Self::TooManyTurns { .. } => "too_many_turns",
             Self::UnknownRole(_) => "unknown_role",
+            Self::SameRole(_) => "same_role",
             Self::NameTaken(_) => "name_taken",
             Self::BadName(_) => "bad_name",
             Self::UnknownTask(_) => "unknown_task",

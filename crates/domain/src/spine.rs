@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Account, AgentId, Allowed, Budgets, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, InquiryId, Known, Letter,
-    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Scope, Seq, SubThreadPath, Task, TaskId,
-    ThreadId, Timestamp, TurnId, Wanted,
+    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Ruling, Scope, Seq, SubThreadPath, Task,
+    TaskId, ThreadId, Timestamp, TurnId, Wanted,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 6;
+pub const SPINE_VERSION: u32 = 7;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -24,12 +24,15 @@ pub struct Spine {
     pub seq: Seq,
     /// Where the society's ids come from.
     pub seed: u64,
+    /// Where they came from before each fork, oldest first; nothing for most.
+    #[serde(default)]
+    pub eras: Arc<Vec<Era>>,
     /// What holds in it.
     pub limits: Limits,
     /// What may be spent.
     pub budgets: Arc<Budgets>,
     /// What was spent, of everybody who spent anything; of requests, while they are not answered.
-    pub ledger: BTreeMap<Scope, Account>,
+    pub ledger: FxHashMap<Scope, Account>,
     /// The tools that need not be asked about any more.
     pub allowed: Vec<Allowed>,
     /// The results that may answer identical calls.
@@ -46,6 +49,8 @@ pub struct Spine {
     pub terminated: BTreeMap<AgentId, Termination>,
     /// When agents made agents, in the last minute of it.
     pub spawned: VecDeque<Timestamp>,
+    /// What is done for each request that is under way.
+    pub efforts: BTreeMap<TaskId, Effort>,
     /// The head of each thread in which something happened.
     pub threads: FxHashMap<ThreadId, Head>,
     /// The turns that are not settled, oldest first.
@@ -89,6 +94,15 @@ pub struct Planned {
     pub seq: Seq,
 }
 
+/// What came before a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Era {
+    /// Where ids came from.
+    pub seed: u64,
+    /// The fork.
+    pub ended: Seq,
+}
+
 /// An agent: a role, a parent, an inbox. Kept small: a society may have very many that are idle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
@@ -106,6 +120,17 @@ pub struct Agent {
     pub leaving: Option<Box<Leaving>>,
     /// How many of its last tasks in a row had to be set aside.
     pub set_aside: u8,
+    /// The roles of those above it that are gone; nothing for most. Their limits on tools still hold for it.
+    pub within: Option<Box<[RoleId]>>,
+}
+
+/// What is done for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Effort {
+    /// Turns since the person last wrote about it, those included that wait in inboxes.
+    pub turns: u32,
+    /// Of those, how many are not settled.
+    pub open: u32,
 }
 
 /// Who made a role.
@@ -222,6 +247,10 @@ pub struct Turn {
     pub thread: ThreadId,
     /// For which request.
     pub task: TaskId,
+    /// How many letters from agent to agent led to it.
+    pub hops: u32,
+    /// The role as it was when the turn began, where it has changed since.
+    pub role: Option<Arc<Role>>,
     /// Where the task came from.
     pub origin: Origin,
     /// Who waits.
@@ -326,6 +355,11 @@ impl Spine {
         }
     }
 
+    /// Where ids came from when the event at a place was written.
+    pub fn seed_at(&self, seq: Seq) -> u64 {
+        self.eras.iter().find(|era| seq < era.ended).map_or(self.seed, |era| era.seed)
+    }
+
     /// Whether the society has begun.
     pub fn is_founded(&self) -> bool {
         self.seq > Seq(0)
@@ -381,6 +415,23 @@ impl Spine {
             self.agents.iter().filter(|(_, child)| child.parent.as_ref() == Some(agent)).map(|(id, _)| id).collect();
         children.sort();
         children
+    }
+
+    /// The roles that limit which tools an agent gets: its own, and those of everybody above it, so that nobody gets more by
+    /// making somebody.
+    pub fn fences(&self, agent: &AgentId) -> Vec<Arc<Role>> {
+        let mut fences: Vec<Arc<Role>> = Vec::new();
+        let above = std::iter::successors(self.agents.get(agent), |agent| self.agents.get(agent.parent.as_ref()?));
+        for id in above.flat_map(|agent| std::iter::once(&agent.role).chain(agent.within.iter().flatten())) {
+            let role = self.roles.get(id).filter(|role| role.tools.is_some());
+            fences.extend(role.filter(|role| fences.iter().all(|known| known.id != role.id)).cloned());
+        }
+        fences
+    }
+
+    /// The role that a turn works by.
+    pub fn role_of<'a>(&'a self, turn: &'a Turn) -> Option<&'a Arc<Role>> {
+        turn.role.as_ref().or_else(|| self.roles.get(&self.agents.get(&turn.agent)?.role))
     }
 
     /// The accounts that an agent's calls for a request fall under.
@@ -480,7 +531,10 @@ impl OpenEffect {
             Effect::Tool(call) => OpenKind::Tool(call.class),
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
             Effect::Approval { wanted, .. } if !wanted.is_agreement() => OpenKind::Question(Box::new(wanted.clone())),
-            Effect::Approval { call, .. } => OpenKind::Approval(call.as_ref().map(|call| call.tool.clone())),
+            Effect::Approval { call, .. } => {
+                let lasting = call.as_ref().filter(|call| !matches!(call.ruling, Ruling::AskEach(_)));
+                OpenKind::Approval(lasting.map(|call| call.tool.clone()))
+            }
             Effect::Terminate { agent, .. } => OpenKind::Terminate(agent.clone()),
             Effect::Sleep { .. } => OpenKind::Sleep,
             Effect::Keep(_) => OpenKind::Keep,

@@ -1,6 +1,6 @@
 //! What an agent is asked (Task), what it gives back (Response), and the envelope between them (Letter).
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -26,6 +26,13 @@ pub struct Task {
     /// Whether the text stays out of the thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_user_message: bool,
+    /// How many letters from agent to agent led to it; none when the person asked. Whatever a handler says here is overruled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
+}
+
+fn is_zero(hops: &u32) -> bool {
+    *hops == 0
 }
 
 /// Where a task comes from.
@@ -38,7 +45,13 @@ pub enum TaskType {
     Action,
 }
 
+/// The name of whatever is stated in words, kept once.
+static MESSAGE: LazyLock<Arc<str>> = LazyLock::new(|| "message".into());
+
 impl Task {
+    /// The key of the meta that names the agent who asks.
+    pub const FROM: &str = "from";
+
     /// The key of the meta that names what the request is about.
     pub const RESOURCE: &str = "currentResourceId";
 
@@ -46,11 +59,12 @@ impl Task {
     pub fn message(id: TaskId, text: impl Into<Arc<str>>) -> Self {
         Self {
             id,
-            name: "message".into(),
+            name: MESSAGE.clone(),
             kind: TaskType::Message,
             message: text.into(),
             meta: Map::new(),
             skip_user_message: false,
+            hops: 0,
         }
     }
 
@@ -68,6 +82,11 @@ impl Task {
     /// Whether the person pressed retry (R043).
     pub fn is_retry(&self) -> bool {
         self.meta.get("_ui_action").is_some_and(|action| action == "retry")
+    }
+
+    /// Whether the person wants the conversation compressed, and nothing else.
+    pub fn wants_compression(&self) -> bool {
+        self.meta.get("_ui_action").is_some_and(|action| action == "compress")
     }
 
     /// What the request is about, where somebody has said so (R281).
@@ -256,6 +275,9 @@ pub struct Letter {
     /// Who waits for what comes of it.
     #[serde(default, skip_serializing_if = "ReplyTo::is_nobody")]
     pub reply_to: ReplyTo,
+    /// How many letters from agent to agent its chain has, this one included; none when it is the person's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
 }
 
 /// What a letter is to its receiver.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::event::{Event, Recorded};
-use crate::{Artifact, MessageId, MetaPath, PLAN, Phase, ThreadId, Timestamp};
+use crate::{Artifact, MessageId, MetaPath, PLAN, Phase, Task, ThreadId, Timestamp};
 
 /// One whole conversation: messages, settings and meta.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -155,6 +155,7 @@ impl Messages {
             Event::TurnStarted { message: Some(id), index, task, .. } => {
                 let mut meta = Map::new();
                 Artifact::attach(&mut meta, &Artifact::attached(&task.meta));
+                meta.extend(task.meta.get(Task::FROM).map(|from| (Task::FROM.to_owned(), from.clone())));
                 let message = Message {
                     id: id.clone(),
                     sender: Sender::User,

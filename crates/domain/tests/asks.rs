@@ -44,11 +44,11 @@ fn an_ask_that_closes_a_circle_is_refused_with_the_circle_named() {
 
     let two = vec![submit("a", "go"), ask(id, "a", "b")];
     let back = effect(10, 0);
-    check(two.clone(), ask(back, "b", "a"), Ok(vec![under("b", refused(back, circle(&["b", "a", "b"])))]));
+    check(two.clone(), ask_after(1, back, "b", "a"), Ok(vec![under("b", refused(back, circle(&["b", "a", "b"])))]));
 
-    let three = [two, vec![ask(back, "b", "c")]].concat();
+    let three = [two, vec![ask_after(1, back, "b", "c")]].concat();
     let back = effect(12, 0);
-    check(three, ask(back, "c", "a"), Ok(vec![under("c", refused(back, circle(&["c", "a", "b", "c"])))]));
+    check(three, ask_after(2, back, "c", "a"), Ok(vec![under("c", refused(back, circle(&["c", "a", "b", "c"])))]));
     assert_eq!(circle(&["a", "b", "a"]).to_string(), "this would wait for ever: a waits for b waits for a");
 }
 
@@ -62,7 +62,7 @@ fn a_unit_that_asks_counts_as_its_agent() {
     ];
     let back = effect(14, 0);
     let circle = Refusal::WouldDeadlock(vec!["b".into(), "a".into(), "b".into()]);
-    check(given, ask(back, "b", "a"), Ok(vec![under("b", refused(back, circle))]));
+    check(given, ask_after(1, back, "b", "a"), Ok(vec![under("b", refused(back, circle))]));
 }
 
 fn letter_of(effect: Effect) -> Letter {

@@ -19,7 +19,7 @@ fn four_deep() -> Vec<Command> {
         act(effect(8, 0), vec![open("a", "meta._thread", "s")]),
         begin(effect(8, 1), vec![unit("s")]),
         ask(effect(12, 0), "a", "b"),
-        ask(effect(14, 0), "b", "c"),
+        ask_after(1, effect(14, 0), "b", "c"),
     ]
 }
 
@@ -68,7 +68,7 @@ fn a_cancelled_turn_takes_the_whole_chain_of_follow_ups_that_works_for_it() {
         ask(effect(8, 0), "a", "b"),
         submit("b", "other"),
         settle_with(turn(10), "", three),
-        ask(effect(13, 0), "b", "c"),
+        ask_after(1, effect(13, 0), "b", "c"),
     ];
     let expected = vec![
         gone("c", 15, 1),

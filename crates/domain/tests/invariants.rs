@@ -6,6 +6,7 @@ use std::mem::take;
 use polis_domain::*;
 
 use crate::budgets::Books;
+use crate::chains::{Chains, fences};
 use crate::laws::*;
 use crate::reuse::Calls;
 
@@ -30,6 +31,7 @@ pub(crate) struct Past {
     /// The contents that were named, and the names, in order.
     artifacts: Vec<(ArtifactId, String)>,
     calls: Calls,
+    chains: Chains,
 }
 
 /// Something that an agent is to turn to.
@@ -96,6 +98,8 @@ impl Past {
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
             ("the catalogue has what the log names, each content once under each name", self.catalogue(recorded, spine)),
             ("a call is answered from the log only where nothing can have changed", self.calls.audit(recorded)),
+            ("chains of letters end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
+            ("who is made has no tool that its maker lacks", fences(spine)),
         ];
         first_broken(laws)
     }
@@ -205,6 +209,14 @@ impl Past {
             Event::AgentTerminated { agent } => {
                 let left = self.inboxes.remove(agent).map_or(0, |inbox| inbox.len());
                 law!(left == 0, "{agent} is gone and {left} entries wait for it");
+            }
+            Event::LettersTaken { agent, letters, .. } => {
+                let inbox = take(self.inboxes.entry(agent.clone()).or_default());
+                let is_taken = |waiting: &Waiting| letters.iter().any(|letter| waiting.letter.as_ref() == Some(&letter.id));
+                let (gone, kept): (VecDeque<Waiting>, VecDeque<Waiting>) = inbox.into_iter().partition(is_taken);
+                self.inboxes.insert(agent.clone(), kept);
+                law!(gone.len() == letters.len(), "{} letters were taken, {} lay there", letters.len(), gone.len());
+                gone.iter().try_for_each(|waiting| self.fate(waiting, Fate::Taken))?;
             }
             Event::InboxCleared { agent, of } => {
                 let inbox = take(self.inboxes.entry(agent.clone()).or_default());
@@ -344,7 +356,7 @@ impl Waiting {
             ReplyTo::User | ReplyTo::Nobody => None,
         };
         let task = Task::message(letter.task_id.clone(), letter.payload.text.clone());
-        let task = Task { meta: letter.payload.meta.clone(), ..task };
+        let task = Task { meta: letter.payload.meta.clone(), hops: letter.hops, ..task };
         Self { task, letter: Some(letter.id.clone()), reply_to: letter.reply_to, above }
     }
 
@@ -384,6 +396,7 @@ fn is_act(event: &Event) -> bool {
         | Event::MessageUpdated { .. }
         | Event::SettingsUpdated { .. }
         | Event::PlanSet { .. }
+        | Event::LettersTaken { .. }
         | Event::PhaseSuggested { .. }
         | Event::ContextCompressed { .. }
         | Event::ContextRestored { .. }
@@ -394,9 +407,11 @@ fn is_act(event: &Event) -> bool {
         | Event::RoleCreated { .. }
         | Event::AgentSpawned { .. } => true,
         Event::SocietyFounded { .. }
+        | Event::SocietyForked { .. }
         | Event::ToolAllowed { .. }
         | Event::BudgetsSet { .. }
         | Event::BudgetGranted { .. }
+        | Event::RoleChanged { .. }
         | Event::EffectRetried { .. }
         | Event::CallInquired { .. }
         | Event::CallAnswered { .. }

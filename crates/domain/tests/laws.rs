@@ -179,7 +179,7 @@ pub(crate) fn rightly_moved(before: &Before, wish: &Command, events: &[Recorded]
     let write = open.kind == OpenKind::Tool(EffectClass::Write);
     let right = match wish {
         Command::End { .. } => open.stage == Stage::Working,
-        Command::Doubt { .. } => open.stage == Stage::Working && write,
+        Command::Doubt { .. } => matches!(open.stage, Stage::Working | Stage::Cleared) && write,
         Command::Restart { .. } => open.stage == Stage::Cleared && write,
         Command::Resolve { .. } => {
             let asks = matches!(open.kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
@@ -212,7 +212,14 @@ pub(crate) fn told_once(before: &Before, wish: &Command, events: &[Recorded], sp
         let asked = of_task().filter(|letter| letter.reply_to == ReplyTo::User).count();
         let told = of_task().filter(|letter| letter.to.is_user() && letter.kind != LetterKind::Message).count();
         let owed = before.owed_to_user.get(task).unwrap_or(&0) + asked;
-        let ended = owed - after.get(task).unwrap_or(&0);
+        let still = *after.get(task).unwrap_or(&0);
+        let taken = events.iter().filter_map(|recorded| match &recorded.event {
+            Event::LettersTaken { letters, .. } => Some(letters),
+            _ => None,
+        });
+        let joined = taken.flatten().filter(|letter| letter.task_id == *task && letter.reply_to == ReplyTo::User).count();
+        law!(joined == 0 || still > 0, "what was said about {task} was taken in, and nobody will answer it");
+        let ended = owed - joined - still;
         // Who calls off several requests of one task hears of it once.
         let once = matches!(wish, Command::Cancel { .. } | Command::Terminate { .. } | Command::Expire { .. });
         let expected = if once { ended.min(1) } else { ended };

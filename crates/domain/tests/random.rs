@@ -10,9 +10,9 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use crate::support::{NOON, Society};
 use crate::wishes::{Chooser, Wish, limits, wishes};
 
-type Steps = Vec<(Wish, u64)>;
+pub(crate) type Steps = Vec<(Wish, u64)>;
 
-fn societies() -> impl Strategy<Value = (Limits, Steps)> {
+pub(crate) fn societies() -> impl Strategy<Value = (Limits, Steps)> {
     (limits(), prop::collection::vec((wishes(), any::<u64>()), 0..=240))
 }
 
@@ -76,13 +76,14 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "phaseApplied suggestionDropped threadOpened threadLinked turnParked turnResumed turnSettled budgetsSet budgetGranted",
         "effectRetried toolAllowed callInquired callAnswered",
         "effectRetried toolAllowed agentDismissed agentTerminated contextCompressed contextRestored contextKept",
-        "effectRetried toolAllowed planSet answeredFromLog",
+        "effectRetried toolAllowed planSet answeredFromLog roleChanged",
     ];
     let refusals = [
         "already_founded to_user unknown_agent unknown_role name_taken bad_name unknown_task turn_not_open not_parked not_open",
         "not_waiting out_of_order text_too_long empty_text busy too_many_effects would_deadlock unknown_thread not_your_thread",
         "thread_busy no_such_message slot_taken foreign_task false_letter not_a_sub_thread budget_busy call_too_large not_yours policy_denied repeated_call",
         "bad_answer budget_exhausted",
+        "too_many_hops too_many_turns same_role",
         "leaving not_your_child has_children root_stays too_many_agents nothing_to_compress nothing_to_restore",
     ];
     let expected = events.into_iter().chain(refusals).flat_map(str::split_whitespace);

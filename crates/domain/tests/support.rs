@@ -34,6 +34,7 @@ impl Society {
         let decided = decide(&self.spine, command.clone(), at);
         assert_eq!(decided, decide(&self.spine, command.clone(), at), "to decide twice is to decide the same");
         let events = decided.inspect_err(|refusal| assert_code(refusal.code()))?;
+        let events: Vec<Recorded> = events.into_iter().map(Arc::unwrap_or_clone).collect();
         let before = Before::of(&self.spine);
         for recorded in &events {
             let owed = self.past.owed(&self.spine);
@@ -125,7 +126,7 @@ pub(crate) fn check_in(
 }
 
 pub(crate) fn role(id: &str) -> Arc<Role> {
-    Arc::new(Role { id: id.into(), name: id.into(), prompt: "work".into(), behaviour: "plain".into(), models: Vec::new() })
+    Arc::new(Role::new(id, "plain").with_prompt("work"))
 }
 
 pub(crate) fn turn(seq: u64) -> TurnId {
@@ -155,6 +156,7 @@ pub(crate) fn letter(from: &str, to: &str, text: &str) -> Letter {
         kind: LetterKind::Message,
         payload: Payload::text(text),
         reply_to: ReplyTo::Nobody,
+        hops: u32::from(from != "user"),
     }
 }
 
@@ -173,6 +175,12 @@ pub(crate) fn begin(id: EffectId, effects: Vec<Effect>) -> Command {
 
 pub(crate) fn ask(id: EffectId, from: &str, to: &str) -> Command {
     begin(id, vec![asking(id, from, to)])
+}
+
+/// An ask by a turn that `before` letters from agent to agent led to.
+pub(crate) fn ask_after(before: u32, id: EffectId, from: &str, to: &str) -> Command {
+    let letter = Letter { reply_to: ReplyTo::Effect(id), hops: before + 1, ..letter(from, to, "help") };
+    begin(id, vec![Effect::Ask { letter: letter.into(), deadline: None }])
 }
 
 pub(crate) fn unit(thread: &str) -> Effect {
@@ -263,7 +271,7 @@ pub(crate) fn refused(id: EffectId, refusal: Refusal) -> Event {
 /// The letter that ends task `t` for the person, as event number `seq`.
 pub(crate) fn told(seq: u64, from: &str, kind: LetterKind, text: &str) -> Said {
     let id = format!("msg_{}", unique(SEED, NOON, seq - 1)).into();
-    let letter = Letter { id, kind, ..letter(from, "user", text) };
+    let letter = Letter { id, kind, hops: 0, ..letter(from, "user", text) };
     under("task:t", Event::LetterSent { letter: Arc::new(letter), by: None })
 }
 
@@ -273,7 +281,11 @@ pub(crate) fn started(letter: &Letter, index: u32) -> Said {
         agent: letter.to.clone(),
         behaviour: "plain".into(),
         phase: Phase::default(),
-        task: Task { meta: letter.payload.meta.clone(), ..Task::message("t".into(), letter.payload.text.clone()) },
+        task: Task {
+            meta: letter.payload.meta.clone(),
+            hops: letter.hops,
+            ..Task::message("t".into(), letter.payload.text.clone())
+        },
         origin: Origin::Inbox,
         reply_to: letter.reply_to,
         message: Some(letter.id.clone()),

@@ -51,7 +51,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         3 => Just(Wish::Resume),
         1 => Just(Wish::CancelTask),
         3 => Just(Wish::CancelTurn),
-        1 => Just(Wish::CreateRole),
+        2 => Just(Wish::CreateRole),
         3 => Just(Wish::Spawn),
         2 => Just(Wish::Retry),
         2 => Just(Wish::Budgets),
@@ -76,7 +76,8 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits> {
         spawns_a_minute: 2,
         ..Limits::default()
     };
-    prop_oneof![2 => Just(Limits::default()), 1 => Just(small)]
+    let patient = Limits { hops: 1, turns_per_task: 5, ..Limits::default() };
+    prop_oneof![2 => Just(Limits::default()), 1 => Just(small), 1 => Just(patient)]
 }
 
 /// Rolls the details of one wish.
@@ -109,6 +110,11 @@ impl<'a> Chooser<'a> {
             Wish::Resume => self.parked().map(|turn| Command::Resume { turn }),
             Wish::CancelTask => self.cancel_task(),
             Wish::CancelTurn => self.cancel_turn(),
+            Wish::CreateRole if self.one_in(2) => {
+                let patterns = [vec!["*"], vec!["read_*", "plan"], vec![]];
+                let role = Role::clone(&role(self.role().as_str())).with_tools(self.pick(&patterns).clone());
+                Some(Command::ChangeRole { role: Arc::new(role) })
+            }
             Wish::CreateRole => Some(Command::CreateRole { role: role(&self.name()) }),
             Wish::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
             Wish::Retry => self.retry(),
@@ -195,6 +201,7 @@ impl<'a> Chooser<'a> {
                 let letter = Letter {
                     task_id: self.own_task(turn),
                     reply_to: ReplyTo::Effect(id),
+                    hops: turn.hops + 1,
                     ..self.letter(turn.agent.clone(), to)
                 };
                 Effect::Ask { letter: Arc::new(letter), deadline }
@@ -422,6 +429,7 @@ impl<'a> Chooser<'a> {
                 let summaries = vec![self.text()];
                 Act::CompressContext { thread, from: index + u32::from(self.one_in(2)), summaries }
             }
+            17 if self.one_in(3) => Act::TakeLetters,
             17 if self.one_in(2) => Act::RestoreContext { thread },
             17 => Act::KeepContext { thread, failure: Failure::new("not_smaller", "no") },
             18 => {
@@ -454,7 +462,8 @@ impl<'a> Chooser<'a> {
                     _ => self.agent(),
                 };
                 let kind = if self.one_in(20) { LetterKind::Answer } else { LetterKind::Message };
-                let letter = Letter { kind, task_id: self.own_task(turn), ..self.letter(turn.agent.clone(), to) };
+                let letter =
+                    Letter { kind, task_id: self.own_task(turn), hops: turn.hops + 1, ..self.letter(turn.agent.clone(), to) };
                 Act::Send { letter: Arc::new(letter) }
             }
             14 => Act::CreateRole { role: role(&self.name()) },
@@ -598,7 +607,7 @@ impl<'a> Chooser<'a> {
     fn letter(&mut self, from: AgentId, to: AgentId) -> Letter {
         let payload = Payload { text: self.text().into(), meta: self.meta() };
         let id = format!("m{}.{}", self.spine.seq, self.rolls).into();
-        Letter { id, from, to, task_id: self.task(), kind: LetterKind::Message, payload, reply_to: ReplyTo::Nobody }
+        Letter { id, from, to, task_id: self.task(), kind: LetterKind::Message, payload, reply_to: ReplyTo::Nobody, hops: 0 }
     }
 
     fn message(&mut self) -> Message {

@@ -240,7 +240,6 @@ impl Actor {
         let is_aside = matches!(command, Command::Inquire { .. } | Command::Answer { .. });
         let committed = match decide(&self.spine, command, at) {
             Ok(recorded) => {
-                let recorded: Vec<_> = recorded.into_iter().map(Arc::new).collect();
                 for event in &recorded {
                     self.spine.evolve(event);
                     if let Event::EffectEnded { id, .. } | Event::EffectCleared { id } = &event.event
@@ -356,17 +355,19 @@ impl Actor {
                 continue;
             }
             let Some(turn) = self.spine.turns.get(&id) else { continue };
-            let role = self.spine.agents.get(&turn.agent).and_then(|agent| self.spine.roles.get(&agent.role));
             let seat = turn::Seat {
                 id,
                 agent: turn.agent.clone(),
                 thread: turn.thread.clone(),
-                role: role.cloned(),
+                role: self.spine.role_of(turn).cloned(),
+                fences: self.spine.fences(&turn.agent).into(),
                 seed: self.spine.seed,
+                eras: self.spine.eras.clone(),
                 limits: self.spine.limits,
                 shared: self.shared.clone(),
                 rests_until: turn.rests_until,
                 first,
+                through: Seq(u64::MAX),
             };
             self.bench.seat(id, |news| turn::run(seat, news));
         }
@@ -448,6 +449,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Doubt { id }
         | Command::Restart { id } => Some(id.turn),
         Command::Found { .. }
+        | Command::Fork { .. }
         | Command::SetBudgets { .. }
         | Command::CreateRole { .. }
         | Command::Spawn { .. }
@@ -458,6 +460,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Resolve { .. }
         | Command::Expire { .. }
         | Command::Resume { .. }
+        | Command::ChangeRole { .. }
         | Command::Cancel { .. } => None,
     }
 }

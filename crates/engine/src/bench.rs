@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::FutureExt;
 use polis_domain::{Recorded, TurnId};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
@@ -23,9 +24,16 @@ pub(crate) struct Bench {
 }
 
 struct Seat {
-    task: JoinHandle<()>,
+    /// None when the turn had come to its end before it needed one.
+    task: Option<JoinHandle<()>>,
     news: Arc<News>,
     waiting: bool,
+}
+
+impl Seat {
+    fn abort(&self) {
+        self.task.iter().for_each(JoinHandle::abort);
+    }
 }
 
 /// What a seated turn waits for and has not taken in yet. A turn has few waits open, and each ends once.
@@ -40,9 +48,16 @@ struct Unread {
     events: VecDeque<Arc<Recorded>>,
     /// Whether the turn has looked, found nothing that it waits for, and nothing has come since.
     idle: bool,
+    /// Whoever wants to know when that is so.
+    watcher: Option<Arc<Notify>>,
 }
 
 impl News {
+    /// Nothing, and whoever looks for something makes it known.
+    pub(crate) fn watched(watcher: Arc<Notify>) -> Self {
+        Self { unread: Mutex::new(Unread { watcher: Some(watcher), ..Unread::default() }), more: Notify::new() }
+    }
+
     /// The next piece that is wanted, when it comes. The others are kept.
     pub(crate) async fn next(&self, wanted: impl Fn(&Recorded) -> bool) -> Arc<Recorded> {
         loop {
@@ -58,6 +73,9 @@ impl News {
         let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
         let place = unread.events.iter().position(|event| wanted(event));
         unread.idle = place.is_none();
+        if let (true, Some(watcher)) = (unread.idle, &unread.watcher) {
+            watcher.notify_one();
+        }
         unread.events.remove(place?)
     }
 
@@ -157,7 +175,7 @@ impl Bench {
     pub(crate) fn leave(&mut self, id: TurnId) {
         if let Some(seat) = self.seats.remove(&id) {
             self.waiting -= usize::from(seat.waiting);
-            seat.task.abort();
+            seat.abort();
         }
     }
 
@@ -179,10 +197,16 @@ impl Bench {
         F: Future<Output = ()> + Send + 'static,
     {
         let news = Arc::<News>::default();
-        let (turn, presence) = (run(news.clone()), Presence::new(&self.hall));
-        let task = tokio::spawn(async move {
-            let _presence = presence;
-            turn.await;
+        // Boxed, because a task is moved several times on its way into the runtime and once more when it ends.
+        let mut turn = Box::pin(run(news.clone()));
+        // Many turns have nothing to wait for: they are over at once, and need no task.
+        let is_over = tokio::task::unconstrained(turn.as_mut()).now_or_never().is_some();
+        let task = (!is_over).then(|| {
+            let presence = Presence::new(&self.hall);
+            tokio::spawn(async move {
+                let _presence = presence;
+                turn.await;
+            })
         });
         self.seats.insert(id, Seat { task, news, waiting: false });
     }
@@ -206,7 +230,7 @@ impl Bench {
     }
 
     fn stop(&mut self) {
-        self.seats.drain().for_each(|(_, seat)| seat.task.abort());
+        self.seats.drain().for_each(|(_, seat)| seat.abort());
     }
 }
 

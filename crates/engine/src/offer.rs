@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use polis_domain::{Digest, EffectClass, ToolList};
+use polis_domain::{Digest, EffectClass, Role, ToolList};
 use polis_ports::{ToolSpec, Toolbox};
 use serde_json::{Value, json};
 
@@ -15,7 +15,17 @@ pub(crate) const FRESH: &str = "_fresh";
 
 /// The list as it was last put together.
 #[derive(Default)]
-pub(crate) struct Offers(Mutex<Option<Offer>>);
+pub(crate) struct Offers(Mutex<Made>);
+
+/// The whole list, and what some roles have of it.
+#[derive(Default)]
+struct Made {
+    whole: Option<Offer>,
+    narrow: Vec<(Arc<[Arc<Role>]>, Offer)>,
+}
+
+/// Most narrow lists that are kept.
+const NARROW: usize = 64;
 
 /// A list, and what it was made of.
 #[derive(Clone)]
@@ -28,17 +38,40 @@ pub(crate) struct Offer {
 }
 
 impl Offers {
-    pub(crate) fn now(&self, toolbox: &dyn Toolbox, cast: &Cast) -> Offer {
+    /// What an agent is shown whom these roles hold.
+    pub(crate) fn now(&self, toolbox: &dyn Toolbox, cast: &Cast, fences: &Arc<[Arc<Role>]>) -> Offer {
         let toolbox = toolbox.tools();
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*last {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = match &made.whole {
             Some(offer) if Arc::ptr_eq(&offer.toolbox, &toolbox) => offer.clone(),
-            _ => last.insert(Offer::of(toolbox, cast)).clone(),
+            _ => {
+                made.narrow.clear();
+                made.whole.insert(Offer::of(toolbox, cast)).clone()
+            }
+        };
+        if fences.is_empty() {
+            return whole;
         }
+        if let Some((_, offer)) = made.narrow.iter().find(|(known, _)| known == fences) {
+            return offer.clone();
+        }
+        let offer = whole.within(fences);
+        if made.narrow.len() >= NARROW {
+            made.narrow.remove(0);
+        }
+        made.narrow.push((fences.clone(), offer.clone()));
+        offer
     }
 }
 
 impl Offer {
+    fn within(&self, fences: &[Arc<Role>]) -> Self {
+        let has = |tool: &&ToolSpec| fences.iter().all(|role| role.has_tool(&tool.name));
+        let tools: Arc<[ToolSpec]> = self.tools.iter().filter(has).cloned().collect();
+        let list = list(&tools);
+        Self { toolbox: self.toolbox.clone(), tools, list }
+    }
+
     fn of(toolbox: Arc<[ToolSpec]>, cast: &Cast) -> Self {
         let own = cast.tools();
         let others = toolbox.iter().filter(|tool| own.iter().all(|own| own.name != tool.name)).map(with_fresh);

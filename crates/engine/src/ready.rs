@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Failure, Response, Sender, SubThreadRequest, Task};
+use polis_domain::{Failure, Response, SubThreadRequest, Task};
 
 use crate::text::{CONTINUE, WAIT};
 use crate::{StateHandler, SubThreadAgent, SubThreads, Turn};
@@ -38,7 +38,8 @@ impl StateHandler for PrepareSubThread {
     }
 }
 
-/// The second step: a sub-thread in the placeholder, which then shows what came of it (R092-R097).
+/// The second step: a sub-thread in the placeholder, which then shows what came of it (R092-R097); or several, beside each
+/// other.
 #[derive(Clone)]
 pub struct ExecuteSubThread {
     sub_threads: SubThreads,
@@ -47,7 +48,25 @@ pub struct ExecuteSubThread {
 impl ExecuteSubThread {
     /// Runs this agent in the sub-thread.
     pub fn of(agent: impl SubThreadAgent) -> Self {
-        Self { sub_threads: SubThreads::new().with("", agent) }
+        Self::each_of(SubThreads::new().with("", agent))
+    }
+
+    /// Asks each of these the same, beside each other: the first in the placeholder, the others in messages of their own. A last
+    /// message has what came of all of them, in this order (R086).
+    ///
+    /// ```
+    /// # use polis_engine::{ExecuteSubThread, Phases, PrepareSubThread, SubThreadAgent, SubThreads};
+    /// fn phases(sources: impl SubThreadAgent, pictures: impl SubThreadAgent) -> Phases {
+    ///     let both = SubThreads::new().with("sources", sources).with("pictures", pictures);
+    ///     Phases::new()
+    ///         .on("prepare_subthread", PrepareSubThread::default())
+    ///         .then("execute_subthread")
+    ///         .on("execute_subthread", ExecuteSubThread::each_of(both))
+    ///         .then("prepare_subthread")
+    /// }
+    /// ```
+    pub fn each_of(sub_threads: SubThreads) -> Self {
+        Self { sub_threads }
     }
 }
 
@@ -57,15 +76,18 @@ impl StateHandler for ExecuteSubThread {
     }
 
     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let original = turn.task().meta.get("originalQuery").and_then(|query| query.as_str());
-        let query: Arc<str> = original.map_or_else(|| turn.task().message.clone(), Into::into);
-        let mut request = SubThreadRequest::new("", query);
-        if let Some((_, last)) = turn.recent(1).await?.pop()
-            && last.sender == Sender::Bot
-            && !last.meta.contains_key("_thread")
-        {
-            request = request.in_message(last.id);
+        let mut names = self.sub_threads.agents.iter().map(|(name, _)| name);
+        let Some(first) = names.next() else {
+            return Err(Failure::new("no_such_sub_thread", "no sub-thread is declared; give `ExecuteSubThread` one at least"));
+        };
+        let first = turn.prepared(first).await?;
+        let others: Vec<_> = names.map(|name| SubThreadRequest { name: name.clone(), holder: None, ..first.clone() }).collect();
+        if others.is_empty() {
+            return Ok(turn.run_sub_thread(first).await?.into());
         }
-        Ok(turn.run_sub_thread(request).await?.into())
+        let requests = std::iter::once(first).chain(others).collect();
+        let results = turn.run_sub_threads(requests).await?;
+        let texts: Vec<_> = results.into_iter().map(|result| result.text).collect();
+        Ok(Response::new(texts.join("\n\n")))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use polis_domain::{
     AgentId, Answer, Behaviour, Budgets, Children, Command, EffectId, Event, Failure, InquiryId, Letter, LetterKind, Limits,
     MessageId, Org, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath,
-    Target, TaskId, Thread, ThreadId, Verdict, mix, place, unique,
+    Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
 use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
@@ -177,6 +177,17 @@ pub struct Sent {
     pub seq: Seq,
 }
 
+/// What a society leaves behind when it has come to rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rest {
+    /// The last event of its log.
+    pub last: Seq,
+    /// Turns that are not settled.
+    pub open_turns: usize,
+    /// Letters that nobody has taken up.
+    pub pending_messages: usize,
+}
+
 /// The door of a society. Clones lead to the same one; it runs until [`Society::stop`] or until the last handle is gone.
 #[derive(Clone)]
 pub struct Society {
@@ -310,13 +321,14 @@ impl Society {
         meta: Map<String, Value>,
     ) -> Result<Sent, Rejected> {
         let letter = Letter {
-            id: format!("msg_{}", self.draw()).into(),
+            id: self.draw(|seed, at, draw| unique_id("msg", seed, at, draw)).into(),
             from: AgentId::user(),
             to,
-            task_id: task.unwrap_or_else(|| self.draw().into()),
+            task_id: task.unwrap_or_else(|| self.draw(unique).into()),
             kind: LetterKind::Message,
             payload: Payload { text: text.into(), meta },
             reply_to: ReplyTo::User,
+            hops: 0,
         };
         let (message_id, task_id) = (letter.id.clone(), letter.task_id.clone());
         let events = self.wish(Command::Send { letter: Arc::new(letter) }).await?;
@@ -326,6 +338,11 @@ impl Society {
     /// Makes a role.
     pub async fn create_role(&self, role: Role) -> Result<(), Rejected> {
         self.wish(Command::CreateRole { role: Arc::new(role) }).await.map(drop)
+    }
+
+    /// Puts another role in the place of one of the same name. Turns under way go on with what it was.
+    pub async fn change_role(&self, role: Role) -> Result<(), Rejected> {
+        self.wish(Command::ChangeRole { role: Arc::new(role) }).await.map(drop)
     }
 
     /// Makes an agent below another.
@@ -364,6 +381,12 @@ impl Society {
         let events = self.wish(Command::Import { org: Box::new(org) }).await?;
         let roles = events.iter().filter(|recorded| matches!(recorded.event, Event::RoleCreated { .. })).count();
         Ok((roles, events.len() - roles))
+    }
+
+    /// Has an agent compress its conversation as its next task. Whether it can is up to its code.
+    pub async fn compress(&self, agent: AgentId) -> Result<Sent, Rejected> {
+        let meta = Map::from_iter([("_ui_action".to_owned(), "compress".into())]);
+        self.send_with_meta(agent, "[compress]", None, meta).await
     }
 
     /// Undoes the last compression of a thread; from the next turn on the model is shown what it was shown before.
@@ -452,6 +475,12 @@ impl Society {
         let _ = self.handle.ended.clone().changed().await;
     }
 
+    /// What its log says is unfinished; also when it has ended.
+    pub async fn at_rest(&self) -> Result<Rest, LogError> {
+        let (spine, _) = fold(self.ports(), self.id()).await?;
+        Ok(Rest { last: spine.seq, open_turns: spine.turns.len(), pending_messages: spine.pending() })
+    }
+
     fn ports(&self) -> &Ports {
         &self.handle.shared.ports
     }
@@ -463,8 +492,9 @@ impl Society {
         answer.await.map_err(|_| Rejected::Stopping)?
     }
 
-    fn draw(&self) -> String {
-        unique(self.handle.entropy, self.ports().clock.now(), self.handle.draws.fetch_add(1, Ordering::Relaxed))
+    /// Draws the next id of what comes from outside.
+    fn draw(&self, id: impl FnOnce(u64, Timestamp, u64) -> String) -> String {
+        id(self.handle.entropy, self.ports().clock.now(), self.handle.draws.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use polis_domain::{Recorded, Seq, SocietyId};
-use polis_ports::{Frame, Live, LiveStream, Log, LogError, StreamedDelta};
+use polis_ports::{Frame, Live, LiveStream, Log, LogError, StreamedDelta, StreamedPiece};
 
 /// Events read from the log at a time.
 const PAGE: usize = 256;
@@ -27,6 +27,8 @@ pub enum Seen {
     Event(Arc<Recorded>),
     /// A piece of a reply that is being written.
     Delta(Arc<StreamedDelta>),
+    /// What somebody in a workflow is seen doing.
+    Piece(Arc<StreamedPiece>),
 }
 
 impl Watch {
@@ -61,6 +63,7 @@ impl Watch {
             match self.live.next().await {
                 Some(Frame::Committed(events)) => self.ready.extend(events.iter().cloned()),
                 Some(Frame::Delta(delta)) => return Ok(Some(Seen::Delta(delta))),
+                Some(Frame::Piece(piece)) => return Ok(Some(Seen::Piece(piece))),
                 Some(Frame::Missed) => self.behind = true,
                 None => return Ok(None),
             }
@@ -72,7 +75,7 @@ impl Watch {
         loop {
             match self.next().await? {
                 Some(Seen::Event(recorded)) => return Ok(Some(recorded)),
-                Some(Seen::Delta(_)) => {}
+                Some(Seen::Delta(_) | Seen::Piece(_)) => {}
                 None => return Ok(None),
             }
         }

@@ -15,13 +15,13 @@ mod toolbox;
 pub use artifacts::{ArtifactError, Artifacts, Draft, Hasher, Listing, NoArtifacts, Shelf, Window};
 pub use clock::Clock;
 pub use host::Host;
-pub use live::{Frame, Live, LiveStream, StreamedDelta};
-pub use log::{Log, LogError, Snapshot, ThreadRange};
+pub use live::{ComponentPiece, Frame, Live, LiveStream, StreamedDelta, StreamedPiece};
+pub use log::{Fork, Log, LogError, Snapshot, ThreadRange};
 pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec, collect,
     estimate_tokens,
 };
-pub use toolbox::{CallContext, Caller, ServerState, Tool, ToolError, ToolServer, Toolbox};
+pub use toolbox::{CallContext, Caller, ServerState, Tool, ToolError, ToolOrigin, ToolServer, Toolbox};
 
 /// An error of some library below, kept whole for whoever reads the logs.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -4,7 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::Stream;
-use polis_domain::{EffectId, Recorded, SocietyId, ThreadId};
+use polis_domain::{EffectId, Recorded, SocietyId, SubThreadPath, ThreadId};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::Delta;
 
@@ -30,6 +32,8 @@ pub enum Frame {
     Committed(Arc<[Arc<Recorded>]>),
     /// A piece of a reply that is not in the log yet (D07). It may be lost, and is not repeated.
     Delta(Arc<StreamedDelta>),
+    /// What somebody in a workflow is seen doing, and what a component grows by meanwhile (D07). It may be lost as well.
+    Piece(Arc<StreamedPiece>),
     /// This watcher was too slow and missed frames: read the log again from the last event seen.
     Missed,
 }
@@ -43,4 +47,55 @@ pub struct StreamedDelta {
     pub thread: ThreadId,
     /// The piece.
     pub delta: Delta,
+}
+
+/// What somebody in a workflow does just now, with its address.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamedPiece {
+    /// The thread that it happens in.
+    pub thread: ThreadId,
+    /// Its address.
+    pub path: SubThreadPath,
+    /// Who, such as `planner`.
+    pub agent_type: Arc<str>,
+    /// What it is seen doing, such as `planning` or `calling_tool`.
+    pub action: Arc<str>,
+    /// The component that is being written, such as `planner-response`, or the tool that is called; none when nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub component: Option<Arc<str>>,
+    /// What the component grows by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub piece: Option<ComponentPiece>,
+}
+
+/// What a component grows by.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ComponentPiece {
+    /// It begins again; what was told before does not count.
+    Again,
+    /// A text field grows by this.
+    Text {
+        /// The field's name.
+        field: String,
+        /// What it grows by.
+        text: String,
+    },
+    /// An element of a list field is whole.
+    Item {
+        /// The field's name.
+        field: String,
+        /// The element's place, from 0.
+        index: usize,
+        /// The element.
+        value: Value,
+    },
+    /// A field is whole.
+    Field {
+        /// The field's name.
+        field: String,
+        /// What it holds.
+        value: Value,
+    },
 }

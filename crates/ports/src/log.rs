@@ -34,8 +34,33 @@ pub trait Log: Send + Sync {
     /// Saves a snapshot in place of any older one.
     async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError>;
 
+    /// The last place up to `through` at which an append ended. Between two of them the society was in no state that anybody saw,
+    /// so it can be forked only there.
+    async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError>;
+
+    /// Begins a society that has the events of another up to a place, and then one of its own; all of it or nothing, durable when
+    /// it returns. Neither ever sees what the other appends later.
+    ///
+    /// [`LogError::Conflict`] when a name is taken. The society whose name is given away must not be open anywhere.
+    async fn fork(&self, fork: &Fork) -> Result<(), LogError>;
+
     /// The societies that have events, in the order of their names.
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError>;
+}
+
+/// How a society begins as a part of another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fork {
+    /// Whose events it has.
+    pub from: SocietyId,
+    /// Up to which place; an append must have ended there.
+    pub at: Seq,
+    /// What it is called.
+    pub to: SocietyId,
+    /// What the society is called from now on that had this name so far; none when the name is free.
+    pub aside: Option<SocietyId>,
+    /// The first event of its own, at the place after `at`.
+    pub first: Arc<Recorded>,
 }
 
 /// Which of a thread's events to read.

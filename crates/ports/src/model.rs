@@ -1,6 +1,7 @@
 //! Models: a request goes out, deltas come back. "Whole" is the same stream, collected.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -345,7 +346,7 @@ impl ModelRequest {
             ChatMessage::Tool { content, .. } => estimate_tokens(content),
         });
         let tools = self.tools.iter().map(|tool| {
-            estimate_tokens(&tool.name) + estimate_tokens(&tool.description) + estimate_tokens(&tool.parameters.to_string())
+            estimate_tokens(&tool.name) + estimate_tokens(&tool.description) + estimate_json_tokens(&tool.parameters)
         });
         let framing = MESSAGE_TOKENS * (self.messages.len() + self.tools.len() + 1) as u64;
         let input_tokens = estimate_tokens(&self.system) + said.sum::<u64>() + tools.sum::<u64>() + framing;
@@ -361,9 +362,49 @@ const IMAGE_TOKENS: u64 = 1_600;
 
 /// Guesses the tokens of `text`: about four ASCII characters to one, and about two of every three others.
 pub fn estimate_tokens(text: &str) -> u64 {
-    let ascii = text.bytes().filter(u8::is_ascii).count();
-    let others = text.chars().count() - ascii;
-    (ascii.div_ceil(4) + (2 * others).div_ceil(3)) as u64
+    let mut characters = Characters::default();
+    characters.count(text.as_bytes());
+    characters.tokens()
+}
+
+/// The same for a value that is sent as JSON.
+fn estimate_json_tokens(value: &Value) -> u64 {
+    let mut characters = Characters::default();
+    // Counting cannot fail.
+    let _ = serde_json::to_writer(&mut characters, value);
+    characters.tokens()
+}
+
+/// Characters counted so far.
+#[derive(Default)]
+struct Characters {
+    ascii: usize,
+    others: usize,
+}
+
+impl Characters {
+    /// Counts each character by its first byte.
+    fn count(&mut self, utf8: &[u8]) {
+        let ascii = utf8.iter().filter(|byte| byte.is_ascii()).count();
+        let following = utf8.iter().filter(|byte| **byte & 0xc0 == 0x80).count();
+        self.ascii += ascii;
+        self.others += utf8.len() - ascii - following;
+    }
+
+    fn tokens(&self) -> u64 {
+        (self.ascii.div_ceil(4) + (2 * self.others).div_ceil(3)) as u64
+    }
+}
+
+impl io::Write for Characters {
+    fn write(&mut self, utf8: &[u8]) -> io::Result<usize> {
+        self.count(utf8);
+        Ok(utf8.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Puts deltas together to a whole reply.
@@ -436,5 +477,8 @@ mod tests {
     #[test]
     fn a_guess_grows_with_the_text_and_weighs_chinese_heavier() {
         assert_eq!(["", "a", "four", "hello world", "你好", "你好, world"].map(estimate_tokens), [0, 1, 1, 3, 2, 4]);
+        for value in [Value::Null, serde_json::json!({ "类型": "object", "required": ["a\n", "é"], "n": [1, 2.5, true] })] {
+            assert_eq!(estimate_json_tokens(&value), estimate_tokens(&value.to_string()));
+        }
     }
 }

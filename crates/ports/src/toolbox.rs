@@ -14,6 +14,17 @@ pub trait Toolbox: Send + Sync {
     /// The tools that can be called now.
     fn tools(&self) -> Arc<[ToolSpec]>;
 
+    /// The name under which a tool is listed that a model calls so; otherwise why there is none.
+    fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
+        let found = self.tools().iter().find(|spec| &*spec.name == tool).map(|spec| spec.name.clone());
+        found.ok_or_else(|| ToolError::Unknown(tool.to_owned()))
+    }
+
+    /// The server that a listed tool comes from, and its name there; none for our own.
+    fn origin(&self, _tool: &str) -> Option<ToolOrigin> {
+        None
+    }
+
     /// Whether a call may be made. Asked once, before the call is stated; what was said is in the log.
     fn ruling(&self, _tool: &str, _arguments: &str, _who: &Caller<'_>) -> Ruling {
         Ruling::Allow
@@ -33,6 +44,15 @@ pub trait Toolbox: Send + Sync {
     fn servers(&self) -> Vec<ToolServer> {
         Vec::new()
     }
+}
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOrigin {
+    /// The server, by the name that the operator gave it.
+    pub server: String,
+    /// The server's own name for the tool.
+    pub tool: String,
 }
 
 /// A server that brings tools.
@@ -77,6 +97,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Why a person must be asked about each of its calls, whatever rules say; none where rules decide.
+    fn caution(&self) -> Option<String> {
+        None
+    }
+
     /// Runs it.
     async fn call(&self, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
 }
@@ -97,6 +122,8 @@ pub struct Caller<'a> {
 pub struct CallContext {
     /// The society.
     pub society: SocietyId,
+    /// Where the society's ids came from when the call was stated; no two societies have the same, forks neither.
+    pub seed: u64,
     /// The call: the same after a crash, never used for another.
     pub effect: EffectId,
     /// Who calls.
@@ -116,9 +143,10 @@ pub struct CallContext {
 }
 
 impl CallContext {
-    /// The key under which a receiver can tell a repetition from a new call.
+    /// The key under which a receiver can tell a repetition from a new call. A call that was open when its society was forked
+    /// has the same key in both, one that was stated after it has not.
     pub fn idempotency_key(&self) -> String {
-        format!("{}/{}", self.society, self.effect)
+        format!("{:016x}/{}", self.seed, self.effect)
     }
 }
 
@@ -128,6 +156,9 @@ pub enum ToolError {
     /// No such tool.
     #[error("there is no tool `{0}`")]
     Unknown(String),
+    /// Its server is not there.
+    #[error("{0}; nothing was done")]
+    Absent(String),
     /// The arguments cannot be used.
     #[error("the arguments cannot be used: {0}")]
     BadArguments(String),

@@ -26,6 +26,8 @@ const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 pub struct Remote {
     http: Http,
     base: Base,
+    /// Where its own model is asked.
+    own: Option<Uri>,
     options: RemoteOptions,
 }
 
@@ -94,7 +96,8 @@ impl Remote {
         if !usable {
             return Err(BadAddress(options.base_url));
         }
-        Ok(Self { http, base, options })
+        let own = base.join(options.dialect.path(&options.model));
+        Ok(Self { http, base, own, options })
     }
 
     /// The names of the models that the vendor offers, and how much they see at once if it says so.
@@ -151,7 +154,11 @@ impl Model for Remote {
         let RemoteOptions { dialect, key, vendor, quirks, first_timeout, idle_timeout, .. } = &self.options;
         let name = self.model_name(&request.model);
         let body = dialect.body(&request, name, *quirks);
-        let wire = Request::post(self.address(dialect.path(name))?)
+        let address = match &self.own {
+            Some(own) if name == self.options.model => own.clone(),
+            _ => self.address(dialect.path(name))?,
+        };
+        let wire = Request::post(address)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .header(ACCEPT, HeaderValue::from_static(dialect.media()))
             .body(Full::from(body))

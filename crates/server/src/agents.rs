@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use polis_domain::{AgentId, DeadLetter, OpenKind, RoleId, Spine, Stage, TaskId, Timestamp, Turn};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::body::Json;
 use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::tasks::Standing;
+use crate::wanted::Name;
 
 #[derive(Serialize)]
 pub(crate) struct Agents {
@@ -33,6 +35,51 @@ struct Agent {
     task_id: Option<TaskId>,
     /// Letters that wait in its inbox.
     pending: usize,
+    context: Context,
+}
+
+/// How full its conversation is.
+#[derive(Serialize)]
+struct Context {
+    /// Messages in it.
+    messages: u32,
+    /// Of those, how many are shown to the model; summaries stand for the others.
+    shown: u32,
+    /// How many compressions hold.
+    compressions: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Compress {
+    /// Whether the last compression is undone instead.
+    #[serde(default)]
+    undo: bool,
+}
+
+/// The task that compresses; none where one was undone.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Compressing {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<TaskId>,
+}
+
+pub(crate) async fn compress(
+    State(desk): State<Desk>,
+    Name(id): Name,
+    Json(wish): Json<Compress>,
+) -> Result<axum::Json<Compressing>, Problem> {
+    let agent = AgentId::from(id);
+    let task_id = match wish.undo {
+        true => {
+            desk.society.restore_context(agent.main_thread()).await?;
+            None
+        }
+        false => Some(desk.society.compress(agent).await?.task_id),
+    };
+    Ok(axum::Json(Compressing { ok: true, task_id }))
 }
 
 #[derive(Serialize)]
@@ -54,6 +101,16 @@ pub(crate) async fn agents(State(desk): State<Desk>) -> Result<axum::Json<Agents
     Ok(axum::Json(Agents { agents }))
 }
 
+impl Context {
+    fn of(spine: &Spine, agent: &AgentId) -> Self {
+        let head = spine.threads.get(&agent.main_thread());
+        let messages = head.map_or(0, |head| head.messages);
+        let cuts = head.and_then(|head| head.context.as_ref()).map(|context| &context.cuts[..]).unwrap_or_default();
+        let from = cuts.last().map_or(0, |(_, from)| *from);
+        Self { messages, shown: messages.saturating_sub(from), compressions: cuts.len() }
+    }
+}
+
 fn list(spine: &Spine) -> Vec<Agent> {
     let mut standings = HashMap::<&AgentId, Standing>::new();
     for (id, turn) in &spine.turns {
@@ -70,6 +127,7 @@ fn list(spine: &Spine) -> Vec<Agent> {
         created_at: agent.created_at,
         task_id: agent.turn.and_then(|turn| spine.turns.get(&turn)).map(|turn| turn.task.clone()),
         pending: agent.inbox.as_ref().map_or(0, |inbox| inbox.entries.len()),
+        context: Context::of(spine, id),
     };
     spine.agents.iter().map(agent).collect()
 }

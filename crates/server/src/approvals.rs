@@ -293,9 +293,14 @@ impl TryFrom<Spoken> for Word {
         match (approved, spoken.outcome.as_deref()) {
             (Some(approved), None) => {
                 let arguments = spoken.arguments.map(|arguments| match arguments {
-                    Value::String(text) => text.into(),
-                    other => other.to_string().into(),
+                    Value::String(text) => text,
+                    other => other.to_string(),
                 });
+                let is_object = |text: &String| serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok();
+                if !arguments.as_ref().is_none_or(is_object) {
+                    return Err("`arguments` must be a JSON object");
+                }
+                let arguments = arguments.map(Into::into);
                 Ok(Self::Verdict(Verdict {
                     approved,
                     reason: spoken.reason,
@@ -310,5 +315,20 @@ impl TryFrom<Spoken> for Word {
             (None, Some("cancelled")) => Ok(Self::Cancelled),
             _ => Err("say either `approved` (true or false), `answer`, or `outcome` (done, not_done, again or cancelled)"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn other_arguments_are_an_object_or_nothing_is_said() {
+        let said =
+            |arguments: Value| serde_json::from_value::<Word>(json!({ "approved": true, "arguments": arguments })).is_ok();
+        assert!(said(json!({ "a": 1 })) && said(json!("{\"a\": 1}")));
+        assert!(![json!([1]), json!("text"), json!("[1]"), json!(7)].into_iter().any(said));
     }
 }

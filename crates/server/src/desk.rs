@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -29,6 +29,8 @@ pub struct Desk {
     pub(crate) streams: Arc<Semaphore>,
     /// Ends the event streams.
     pub(crate) closing: CancellationToken,
+    /// Why they end.
+    pub(crate) reason: Arc<OnceLock<&'static str>>,
 }
 
 /// What the desk says about the program that it runs in.
@@ -63,7 +65,7 @@ impl Desk {
     /// A desk for a society.
     pub fn new(society: Society, about: About) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        Self { society, about: Arc::new(about), streams, closing: CancellationToken::new() }
+        Self { society, about: Arc::new(about), streams, closing: CancellationToken::new(), reason: Arc::default() }
     }
 
     /// The society behind it.
@@ -73,6 +75,13 @@ impl Desk {
 
     /// Ends all event streams, and every later one at once.
     pub fn close(&self) {
+        self.close_because("stopped");
+    }
+
+    /// The same, for another reason than that the program stops.
+    pub(crate) fn close_because(&self, reason: &'static str) {
+        // Whoever closed it first had the reason.
+        let _ = self.reason.set(reason);
         self.closing.cancel();
     }
 

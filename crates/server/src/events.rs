@@ -1,6 +1,7 @@
 //! Everything that happens, as server-sent events: the log after a place, then live. Nothing twice, nothing missing.
 
 use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -9,7 +10,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, stream};
 use polis_domain::{Recorded, Seq, ThreadId};
 use polis_engine::{Seen, Watch};
-use polis_ports::StreamedDelta;
+use polis_ports::{StreamedDelta, StreamedPiece};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -53,6 +54,7 @@ pub(crate) async fn events(
         watch: desk.society.watch(after),
         thread: which.thread,
         closing: desk.closing.clone(),
+        reason: desk.reason.clone(),
         ended: false,
         _permit: permit,
     };
@@ -73,6 +75,7 @@ struct Telling {
     watch: Watch,
     thread: Option<ThreadId>,
     closing: CancellationToken,
+    reason: Arc<OnceLock<&'static str>>,
     ended: bool,
     _permit: OwnedSemaphorePermit,
 }
@@ -84,13 +87,14 @@ impl Telling {
                 // What has happened is told before the farewell.
                 biased;
                 seen = self.watch.next() => seen,
-                () = self.closing.cancelled() => return self.end(stopping()),
+                () = self.closing.cancelled() => return self.end(self.stopping()),
             };
             let event = match seen {
                 Ok(Some(Seen::Event(recorded))) if self.concerns(recorded.thread.as_ref()) => committed(&recorded),
                 Ok(Some(Seen::Delta(delta))) if self.concerns(Some(&delta.thread)) => streamed(&delta),
+                Ok(Some(Seen::Piece(piece))) if self.concerns(Some(&piece.thread)) => pictured(&piece),
                 Ok(Some(_)) => continue,
-                Ok(None) => return self.end(stopping()),
+                Ok(None) => return self.end(self.stopping()),
                 Err(error) => return self.end(failed(error.into())),
             };
             match event {
@@ -99,6 +103,12 @@ impl Telling {
             }
         }
         None
+    }
+
+    /// The stream ends because the society does.
+    fn stopping(&self) -> Event {
+        let reason = self.reason.get().copied().unwrap_or("stopped");
+        Event::default().event("stopping").data(json!({ "reason": reason }).to_string())
     }
 
     fn concerns(&self, thread: Option<&ThreadId>) -> bool {
@@ -136,9 +146,9 @@ fn streamed(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
     Ok(Event::default().event("delta").data(data.to_string()))
 }
 
-/// The stream ends because the society does.
-fn stopping() -> Event {
-    Event::default().event("stopping").data("{}")
+/// What somebody in a workflow is seen doing. It has no id either.
+fn pictured(piece: &StreamedPiece) -> Result<Event, serde_json::Error> {
+    Ok(Event::default().event("piece").data(serde_json::to_string(piece)?))
 }
 
 /// The stream ends because the log cannot be read.

@@ -23,10 +23,12 @@ mod org;
 mod plans;
 mod problem;
 mod routes;
+mod societies;
 mod submit;
 mod tasks;
 mod threads;
 mod tools;
+mod town;
 mod wanted;
 
 pub use access::Token;
@@ -34,3 +36,4 @@ pub use desk::{About, Answer, Desk, Vendor};
 pub use listener::{Access, BindError, Listener};
 pub use routes::{Listed, listed};
 pub use tools::all_tools;
+pub use town::{Keeper, Open, Town};

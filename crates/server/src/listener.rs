@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Guard, check};
-use crate::{Desk, Token};
+use crate::{Token, Town};
 
 /// Most connections at once; others wait to be accepted.
 const MAX_CONNECTIONS: usize = 4_096;
@@ -103,17 +103,18 @@ impl Listener {
         self.address
     }
 
-    /// Serves until `stop`. Then the society takes nothing in and gets `grace` to reach a safe point; then the event streams
+    /// Serves until `stop`. Then the societies take nothing in and get `grace` to reach a safe point; then the event streams
     /// end, and then HTTP.
-    pub async fn serve(self, desk: Desk, stop: CancellationToken, grace: Duration) {
+    pub async fn serve(self, town: impl Into<Town>, stop: CancellationToken, grace: Duration) {
+        let town = town.into();
         let guard = Arc::new(Guard { token: self.token, listen: self.address.ip() });
-        let service = TowerToHyperService::new(desk.router().layer(from_fn_with_state(guard, check)));
+        let service = TowerToHyperService::new(town.router().layer(from_fn_with_state(guard, check)));
         let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let finish = CancellationToken::new();
         let mut connections = JoinSet::new();
         let stopped = async {
             stop.cancelled().await;
-            desk.society.stop(grace).await;
+            town.stop(grace).await;
         };
         tokio::pin!(stopped);
         loop {
@@ -139,7 +140,7 @@ impl Listener {
             }
         }
         drop(self.tcp);
-        desk.close();
+        town.close();
         finish.cancel();
         let answered = async { while connections.join_next().await.is_some() {} };
         if tokio::time::timeout(LAST_ANSWERS, answered).await.is_err() {

@@ -1,5 +1,7 @@
 //! Which models can be asked, and what was spent on them.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use polis_domain::{Account, Budgets, Level, Scope, Spent, Spine};
 use serde::Serialize;
@@ -48,9 +50,10 @@ pub(crate) async fn usage(State(desk): State<Desk>) -> Result<axum::Json<Usage>,
         let Account { spent, reserved, granted } = *account;
         Spending { scope: scope.clone(), spent, reserved, granted, levels }
     };
-    let usage = desk.society.look(move |spine| Usage {
-        budgets: (*spine.budgets).clone(),
-        accounts: spine.ledger.iter().map(|(scope, kept)| account(spine, scope, kept)).collect(),
+    let usage = desk.society.look(move |spine| {
+        let ledger = spine.ledger.iter().collect::<BTreeMap<_, _>>();
+        let accounts = ledger.into_iter().map(|(scope, kept)| account(spine, scope, kept)).collect();
+        Usage { budgets: (*spine.budgets).clone(), accounts }
     });
     Ok(axum::Json(usage.await?))
 }

@@ -6,7 +6,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use polis_domain::Refusal;
-use polis_engine::Rejected;
+use polis_engine::{NotForked, Rejected};
 use polis_ports::LogError;
 use serde_json::{Value, json};
 
@@ -71,6 +71,18 @@ impl From<Rejected> for Problem {
     }
 }
 
+impl From<NotForked> for Problem {
+    fn from(error: NotForked) -> Self {
+        let status = match &error {
+            NotForked::BadName(_) => StatusCode::BAD_REQUEST,
+            NotForked::Unknown(_) => StatusCode::NOT_FOUND,
+            NotForked::NoSuchPlace { .. } | NotForked::TooEarly { .. } | NotForked::Taken(_) => StatusCode::CONFLICT,
+            NotForked::Log(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, error.code(), error.to_string())
+    }
+}
+
 impl From<LogError> for Problem {
     fn from(error: LogError) -> Self {
         Rejected::from(error).into()
@@ -95,6 +107,9 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::FalseLetter(_)
         | Refusal::NotASubThread(_)
         | Refusal::NameTaken(_)
+        | Refusal::SameRole(_)
+        | Refusal::TooManyHops { .. }
+        | Refusal::TooManyTurns { .. }
         | Refusal::Leaving(_)
         | Refusal::NotYourChild(_)
         | Refusal::HasChildren(_)

@@ -7,7 +7,8 @@ use axum::routing::{MethodRouter, get, post};
 use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::{
-    agents, approvals, artifacts, events, health, history, messages, models, org, plans, submit, tasks, threads, tools,
+    agents, approvals, artifacts, events, health, history, messages, models, org, plans, societies, submit, tasks, threads,
+    tools,
 };
 
 /// Who may come in.
@@ -36,10 +37,13 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET,  path: "/api/messages/{taskId}",  gate: Gate::Token, handler: || get(messages::messages) },
     Route { method: Method::GET,  path: "/api/agents",             gate: Gate::Token, handler: || get(agents::agents) },
     Route { method: Method::POST, path: "/api/agents/{id}/terminate", gate: Gate::Token, handler: || post(org::terminate) },
+    Route { method: Method::POST, path: "/api/agents/{id}/compress", gate: Gate::Token, handler: || post(agents::compress) },
     Route { method: Method::GET,  path: "/api/org",                gate: Gate::Token, handler: || get(org::org) },
     Route { method: Method::POST, path: "/api/org",                gate: Gate::Token, handler: || post(org::import) },
     Route { method: Method::GET,  path: "/api/roles",              gate: Gate::Token, handler: || get(org::roles) },
+    Route { method: Method::GET,  path: "/api/threads",            gate: Gate::Token, handler: || get(threads::threads) },
     Route { method: Method::GET,  path: "/api/threads/{id}",       gate: Gate::Token, handler: || get(threads::thread) },
+    Route { method: Method::GET,  path: "/api/tasks",              gate: Gate::Token, handler: || get(tasks::tasks) },
     Route { method: Method::GET,  path: "/api/tasks/{id}",         gate: Gate::Token, handler: || get(tasks::task) },
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel",  gate: Gate::Token, handler: || post(tasks::cancel) },
     Route { method: Method::GET,  path: "/api/dead-letters",       gate: Gate::Token, handler: || get(agents::dead_letters) },
@@ -52,6 +56,9 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET,  path: "/api/models",             gate: Gate::Token, handler: || get(models::models) },
     Route { method: Method::GET,  path: "/api/tools",              gate: Gate::Token, handler: || get(tools::tools) },
     Route { method: Method::GET,  path: "/api/usage",              gate: Gate::Token, handler: || get(models::usage) },
+    Route { method: Method::GET,  path: "/api/societies",          gate: Gate::Token, handler: || get(societies::list) },
+    Route { method: Method::POST, path: "/api/fork",               gate: Gate::Token, handler: || post(societies::fork) },
+    Route { method: Method::POST, path: "/api/rewind",             gate: Gate::Token, handler: || post(societies::rewind) },
     Route { method: Method::GET,  path: "/api/events",             gate: Gate::Token, handler: || get(events::events) },
     Route { method: Method::GET,  path: "/api/log",                gate: Gate::Token, handler: || get(history::log) },
 ];

@@ -4,7 +4,7 @@ use axum::extract::State;
 use polis_domain::{AgentId, Artifact, MessageId, Seq, TaskId};
 use polis_engine::Sent;
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::artifacts::{Attached, attached};
 use crate::body::Json;
@@ -15,17 +15,16 @@ use crate::problem::Problem;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Submit {
     text: String,
-    #[serde(default)]
-    strategy: Strategy,
+    /// How to go about it; root's own choice when not given.
+    strategy: Option<Strategy>,
     #[serde(default)]
     artifacts: Vec<Attached>,
 }
 
-/// How root goes about it.
-#[derive(Deserialize, Serialize, Default, Clone, Copy, PartialEq, Eq)]
+/// How to go about a request.
+#[derive(Deserialize, Serialize, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
 enum Strategy {
-    #[default]
     Auto,
     Simple,
     Template,
@@ -52,11 +51,13 @@ pub(crate) struct Accepted {
 }
 
 pub(crate) async fn submit(State(desk): State<Desk>, Json(wish): Json<Submit>) -> Result<axum::Json<Accepted>, Problem> {
-    said(&desk, AgentId::root(), &wish.text, None, wish.artifacts, wish.strategy).await
+    let strategy = wish.strategy.and_then(|strategy| serde_json::to_value(strategy).ok());
+    let meta = strategy.map(|strategy| ("strategy".to_owned(), strategy)).into_iter().collect();
+    said(&desk, AgentId::root(), &wish.text, None, (wish.artifacts, meta)).await
 }
 
 pub(crate) async fn send(State(desk): State<Desk>, Json(wish): Json<Send>) -> Result<axum::Json<Accepted>, Problem> {
-    said(&desk, wish.agent_id, &wish.text, wish.task_id, wish.artifacts, Strategy::Auto).await
+    said(&desk, wish.agent_id, &wish.text, wish.task_id, (wish.artifacts, Map::new())).await
 }
 
 async fn said(
@@ -64,13 +65,8 @@ async fn said(
     agent: AgentId,
     text: &str,
     task: Option<TaskId>,
-    artifacts: Vec<Attached>,
-    strategy: Strategy,
+    (artifacts, mut meta): (Vec<Attached>, Map<String, Value>),
 ) -> Result<axum::Json<Accepted>, Problem> {
-    let mut meta = Map::new();
-    if let (true, Ok(name)) = (strategy != Strategy::Auto, serde_json::to_value(strategy)) {
-        meta.insert("strategy".to_owned(), name);
-    }
     Artifact::attach(&mut meta, &attached(&desk.society, artifacts).await?);
     let sent = desk.society.send_with_meta(agent, text, task, meta).await?;
     Ok(axum::Json(sent.into()))

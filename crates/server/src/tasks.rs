@@ -1,4 +1,4 @@
-//! One request of a person: where it stands, and calling it off.
+//! Requests of a person: which are under way, where one stands, and calling it off.
 
 use std::collections::BTreeSet;
 
@@ -68,6 +68,33 @@ pub(crate) async fn task(State(desk): State<Desk>, Name(id): Name) -> Result<axu
     };
     let plans = plans::of(&desk, Some(task.id.clone())).await?;
     Ok(axum::Json(Task { plans, ..task }))
+}
+
+/// What is under way.
+#[derive(Serialize)]
+pub(crate) struct Tasks {
+    tasks: Vec<Open>,
+}
+
+#[derive(Serialize)]
+struct Open {
+    id: TaskId,
+    status: &'static str,
+    /// Turns that were taken for it or wait to be, since the person last wrote.
+    turns: u32,
+    /// Of those, how many are not settled.
+    open: u32,
+}
+
+pub(crate) async fn tasks(State(desk): State<Desk>) -> Result<axum::Json<Tasks>, Problem> {
+    let list = |spine: &Spine| {
+        let open = |(id, effort): (&TaskId, &polis_domain::Effort)| {
+            let status = of_task(spine, id)?;
+            Some(Open { id: id.clone(), status, turns: effort.turns, open: effort.open })
+        };
+        spine.efforts.iter().filter_map(open).collect()
+    };
+    Ok(axum::Json(Tasks { tasks: desk.society.look(list).await? }))
 }
 
 pub(crate) async fn cancel(

@@ -1,8 +1,8 @@
-//! One conversation, by its address, in the documents' shape.
+//! Conversations: which there are, and one by its address, in the documents' shape.
 
 use axum::extract::State;
-use polis_domain::{SubThreadPath, Thread, ThreadId};
-use serde::Deserialize;
+use polis_domain::{AgentId, Phase, Spine, SubThreadPath, Thread, ThreadId};
+use serde::{Deserialize, Serialize};
 
 use crate::desk::Desk;
 use crate::problem::Problem;
@@ -29,4 +29,64 @@ pub(crate) async fn thread(
     let main = ThreadId::from(id);
     let thread = if which.tree { desk.society.tree(&main, &path).await? } else { desk.society.thread(&main, &path).await? };
     Ok(axum::Json(thread))
+}
+
+/// How many are listed where nobody says, and at most.
+const USUAL: usize = 200;
+const MOST: usize = 10_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Page {
+    #[serde(default = "usual")]
+    limit: usize,
+}
+
+fn usual() -> usize {
+    USUAL
+}
+
+/// The first ones by name, and how many there are.
+#[derive(Serialize)]
+pub(crate) struct Threads {
+    threads: Vec<Listed>,
+    count: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    id: ThreadId,
+    agent_id: AgentId,
+    /// Where it lies below its agent's main thread; empty for that one.
+    path: String,
+    messages: u32,
+    phase: Phase,
+    /// Whether somebody works in it.
+    is_open: bool,
+}
+
+pub(crate) async fn threads(State(desk): State<Desk>, Wanted(page): Wanted<Page>) -> Result<axum::Json<Threads>, Problem> {
+    let limit = page.limit.min(MOST);
+    Ok(axum::Json(desk.society.look(move |spine| list(spine, limit)).await?))
+}
+
+fn list(spine: &Spine, limit: usize) -> Threads {
+    let mut ids: Vec<_> = spine.threads.keys().collect();
+    ids.sort();
+    let listed = |id: &ThreadId| {
+        let head = spine.threads.get(id)?;
+        let (_, path) = spine.address(id);
+        let (messages, phase) = (head.messages, head.phase.clone());
+        Some(Listed {
+            id: id.clone(),
+            agent_id: head.agent.clone(),
+            path: if path.is_main() { String::new() } else { path.to_string() },
+            messages,
+            phase,
+            is_open: head.turn.is_some(),
+        })
+    };
+    let threads = ids.iter().take(limit).filter_map(|id| listed(id)).collect();
+    Threads { threads, count: ids.len() }
 }

@@ -44,3 +44,21 @@ async fn what_one_society_exports_another_brings_in_whole_or_not_at_all() {
     assert_eq!(new.post("/api/org", org.clone()).await.ok(), json!({ "roles": 1, "agents": 1 }));
     assert_eq!(new.post("/api/org", org).await.problem(), (400, "bad_org".to_owned()));
 }
+
+#[tokio::test]
+async fn conversations_and_what_is_under_way_are_listed_and_a_context_is_compressed_by_a_task() {
+    let rig = Rig::start().await;
+    rig.run(vec![Op::Spawn("bob".into())]).await;
+    let threads = rig.get("/api/threads").await.ok();
+    assert_eq!((&threads["threads"][0]["id"], &threads["threads"][0]["path"]), (&json!("root"), &json!("")));
+    assert_eq!(rig.get("/api/threads?limit=0").await.ok(), json!({ "threads": [], "count": threads["count"] }));
+    assert_eq!(rig.get("/api/tasks").await.ok(), json!({ "tasks": [] }));
+    let agents = rig.get("/api/agents").await.ok();
+    let context = &agents["agents"][0]["context"];
+    assert_eq!((&context["shown"], &context["compressions"]), (&context["messages"], &json!(0)));
+    let undone = rig.post("/api/agents/root/compress", json!({ "undo": true })).await.problem();
+    assert_eq!(undone, (409, "nothing_to_restore".to_owned()));
+    assert_eq!(rig.post("/api/agents/nobody/compress", json!({})).await.problem(), (404, "unknown_agent".to_owned()));
+    let told = rig.post("/api/agents/bob/compress", json!({})).await.ok();
+    assert!(told["ok"] == true && told["taskId"].is_string(), "{told}");
+}

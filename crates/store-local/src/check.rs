@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::error::from_sqlite;
 use crate::reader::ThreadNames;
 use crate::row::{self, Stored, damaged};
+use crate::schema;
 use crate::witness::Named;
 
 /// Whether the event that the witness names is there. What came before it then is, too: a WAL only loses its end.
@@ -27,9 +28,9 @@ pub(crate) fn lost(last: Named) -> LogError {
 }
 
 /// Reads everything: the structure of the file, every event's checksum, every society without gaps, the index complete.
-pub(crate) fn everything(connection: &Connection) -> Result<(), LogError> {
+pub(crate) fn everything(connection: &Connection, version: u32) -> Result<(), LogError> {
     structure(connection)?;
-    let threaded = events(connection)?;
+    let threaded = events(connection, version)?;
     let indexed: i64 = connection
         .query_row("SELECT count(*) FROM events INDEXED BY events_by_thread WHERE thread IS NOT NULL", [], |row| row.get(0))
         .map_err(from_sqlite)?;
@@ -47,34 +48,59 @@ fn structure(connection: &Connection) -> Result<(), LogError> {
 }
 
 /// Checks every event; returns how many belong to a thread.
-fn events(connection: &Connection) -> Result<i64, LogError> {
-    let societies = societies(connection)?;
+fn events(connection: &Connection, version: u32) -> Result<i64, LogError> {
+    let societies = societies(connection, version)?;
     let mut names = ThreadNames::default();
     let mut statement =
         connection.prepare("SELECT id, at, thread, version, crc, body FROM events ORDER BY id").map_err(from_sqlite)?;
     let mut rows = statement.query([]).map_err(from_sqlite)?;
-    let (mut threaded, mut seen, mut last) = (0, 0, (0, Seq(0)));
+    let (mut threaded, mut last) = (0, (0, Seq(0)));
+    let mut ends = HashMap::new();
     while let Some(row) = rows.next().map_err(from_sqlite)? {
         let (stored, key, thread) = Stored::of(row)?;
-        let society =
+        let Begun { seal: society, after, .. } =
             societies.get(&key).ok_or_else(|| LogError::Damaged(format!("the name of society number {key} is missing")))?;
         if key != last.0 {
-            (seen, last) = (seen + 1, (key, Seq(0)));
+            last = (key, *after);
         }
         if stored.seq != last.1.next() {
             return Err(damaged(society, last.1.next(), "it is missing"));
         }
         last.1 = stored.seq;
+        ends.insert(key, stored.seq);
         let thread = thread.map(|thread| names.get(connection, thread)).transpose()?;
         threaded += i64::from(thread.is_some());
         stored.verify(society, thread.as_ref())?;
     }
-    if seen == societies.len() { Ok(threaded) } else { Err(LogError::Damaged("a society has no events".to_owned())) }
+    if ends.len() != societies.len() {
+        return Err(LogError::Damaged("a society has no events".to_owned()));
+    }
+    for (key, Begun { seal, after, parent }) in &societies {
+        let is_whole = |parent: i64| parent < *key && ends.get(&parent).is_some_and(|end| end >= after);
+        if !parent.map_or(*after == Seq(0), is_whole) {
+            return Err(damaged(seal, *after, "it belongs to a society that is not there"));
+        }
+    }
+    Ok(threaded)
 }
 
-fn societies(connection: &Connection) -> Result<HashMap<i64, SocietyId>, LogError> {
-    let mut statement = connection.prepare("SELECT key, name FROM societies").map_err(from_sqlite)?;
-    let found =
-        statement.query_map([], |row| Ok((row.get(0)?, SocietyId::from(row.get::<_, String>(1)?)))).map_err(from_sqlite)?;
+/// How a society began.
+struct Begun {
+    seal: SocietyId,
+    after: Seq,
+    parent: Option<i64>,
+}
+
+fn societies(connection: &Connection, version: u32) -> Result<HashMap<i64, Begun>, LogError> {
+    let sql = match schema::has_forks(version) {
+        true => "SELECT key, coalesce(seal, name), parent, coalesce(at, 0) FROM societies",
+        false => "SELECT key, name, NULL, 0 FROM societies",
+    };
+    let mut statement = connection.prepare(sql).map_err(from_sqlite)?;
+    let begun = |row: &rusqlite::Row<'_>| {
+        let after = Seq(row.get::<_, i64>(3)? as u64);
+        Ok((row.get(0)?, Begun { seal: row.get::<_, String>(1)?.into(), after, parent: row.get(2)? }))
+    };
+    let found = statement.query_map([], begun).map_err(from_sqlite)?;
     found.collect::<Result<_, _>>().map_err(from_sqlite)
 }

@@ -31,6 +31,7 @@ mod artifacts;
 mod check;
 mod damage;
 mod error;
+mod lineage;
 mod local_log;
 mod lock;
 mod queue;

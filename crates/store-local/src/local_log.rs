@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Snapshot, ThreadRange};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -78,7 +78,7 @@ impl LocalLog {
 
         let queue = Arc::new(Queue::new());
         let health = Arc::new(Health::default());
-        let readers = Readers::start(dir, &health.damage_seen)?;
+        let readers = Readers::start(dir, &health)?;
         let writer = Writer::new(dir.to_owned(), options, queue.clone(), health.clone(), witness, connection)?;
         let writer = thread::Builder::new().name("polis-writer".to_owned()).spawn(|| writer.run()).map_err(from_io)?;
         Ok(Self { dir: dir.to_owned(), queue, health, readers: Some(readers), writer: Some(writer), lock })
@@ -173,6 +173,18 @@ impl Log for LocalLog {
         Ok(())
     }
 
+    async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
+        let society = society.clone();
+        self.readers()?.run(move |reader| reader.whole(&society, through)).await
+    }
+
+    async fn fork(&self, fork: &Fork) -> Result<(), LogError> {
+        let first = encode(&fork.to, fork.at, std::slice::from_ref(&fork.first))?;
+        let bytes = first.bodies.len();
+        let Fork { from, at, to, aside, .. } = fork.clone();
+        self.write(Work::Fork { from, at, to, aside, first }, bytes).await
+    }
+
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
         self.readers()?.run(|reader| reader.societies()).await
     }
@@ -200,7 +212,7 @@ fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Connection
         None => {}
     }
     if !claim.clean || bytes <= options.check_up_to_bytes {
-        check::everything(&connection)?;
+        check::everything(&connection, version)?;
     }
     schema::update(&connection, version)?;
     // What a killed process left in the WAL may be in the memory of the system only: nobody reads it before it is synced.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -12,9 +12,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{from_io, from_sqlite};
+use crate::lineage::{Lineage, Stretch};
 use crate::queue::stopped;
 use crate::row::{self, Stored, damaged};
 use crate::schema;
+use crate::writer::Health;
 
 const THREADS: usize = 2;
 
@@ -33,14 +35,14 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// `damage_seen` is raised when a read meets damage.
-    pub(crate) fn start(dir: &Path, damage_seen: &Arc<AtomicBool>) -> Result<Self, LogError> {
+    /// Raises `damage_seen` when a read meets damage.
+    pub(crate) fn start(dir: &Path, health: &Arc<Health>) -> Result<Self, LogError> {
         let (sender, receiver) = mpsc::channel::<Job>(WAITING);
         let receiver = Arc::new(Mutex::new(receiver));
         let mut readers = Self { jobs: Some(sender), threads: Vec::new() };
         for n in 0..THREADS {
             let receiver = receiver.clone();
-            let mut reader = Reader::new(dir, damage_seen.clone())?;
+            let mut reader = Reader::new(dir, health.clone())?;
             let work = move || {
                 loop {
                     let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
@@ -82,24 +84,28 @@ impl Drop for Readers {
     }
 }
 
-/// One connection and what it remembers. Numbers of societies and threads never change, so they can be kept.
+/// One connection and what it remembers. Numbers of threads never change, so they can be kept; those of societies until a name
+/// changes hands.
 pub(crate) struct Reader {
     dir: PathBuf,
     connection: Option<Connection>,
-    societies: HashMap<SocietyId, i64>,
+    societies: HashMap<SocietyId, Arc<Lineage>>,
+    /// How often names had changed hands when the first of them was looked up.
+    renamed: u64,
     names: ThreadNames,
-    damage_seen: Arc<AtomicBool>,
+    health: Arc<Health>,
 }
 
 impl Reader {
     /// Connects at once: as long as anybody is connected, SQLite does not look into the WAL for commits that failed.
-    fn new(dir: &Path, damage_seen: Arc<AtomicBool>) -> Result<Self, LogError> {
+    fn new(dir: &Path, health: Arc<Health>) -> Result<Self, LogError> {
         Ok(Self {
             dir: dir.to_owned(),
             connection: Some(schema::connect_to_read(dir)?),
             societies: HashMap::new(),
+            renamed: 0,
             names: ThreadNames::default(),
-            damage_seen,
+            health,
         })
     }
 
@@ -112,7 +118,7 @@ impl Reader {
         if let Err(error) = &result {
             self.connection = None;
             if matches!(error, LogError::Damaged(_)) {
-                self.damage_seen.store(true, Ordering::Relaxed);
+                self.health.damage_seen.store(true, Ordering::Relaxed);
             }
         }
         result
@@ -124,15 +130,37 @@ impl Reader {
 
     pub(crate) fn head(&mut self, society: &SocietyId) -> Result<Seq, LogError> {
         match self.society(society)? {
-            Some(key) => last_seq(self.connection()?, key),
+            Some(lineage) => last_seq(self.connection()?, lineage.own()),
             None => Ok(Seq(0)),
         }
     }
 
+    /// Where the last append ended that ended at this place or before.
+    pub(crate) fn whole(&mut self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
+        let Some(lineage) = self.society(society)? else { return Ok(Seq(0)) };
+        for stretch in lineage.stretches().iter().rev() {
+            let (low, high) = (row::id(stretch.key, stretch.after), row::id(stretch.key, through.min(stretch.through)));
+            let mut statement = self
+                .connection()?
+                .prepare_cached("SELECT id, version FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id DESC")
+                .map_err(from_sqlite)?;
+            let mut rows = statement.query(params![low, high]).map_err(from_sqlite)?;
+            while let Some(row) = rows.next().map_err(from_sqlite)? {
+                if row::is_last(row.get(1).map_err(from_sqlite)?) {
+                    return Ok(row::parts(row.get(0).map_err(from_sqlite)?).1);
+                }
+            }
+        }
+        Ok(Seq(0))
+    }
+
     pub(crate) fn read(&mut self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
-        let Some(key) = self.society(society)? else { return Ok(Vec::new()) };
-        let range = ThreadRange { after, through: Seq(u64::MAX), newest: limit };
-        let found = self.select(society, (key, None), range)?;
+        let Some(lineage) = self.society(society)? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for stretch in lineage.stretches() {
+            let range = ThreadRange { after, through: Seq(u64::MAX), newest: limit - found.len() };
+            found.extend(self.select(stretch, None, range)?);
+        }
         let mut last = after;
         for recorded in &found {
             if recorded.seq != last.next() {
@@ -149,9 +177,13 @@ impl Reader {
         thread: &ThreadId,
         range: ThreadRange,
     ) -> Result<Vec<Recorded>, LogError> {
-        let Some(key) = self.society(society)? else { return Ok(Vec::new()) };
-        let Some(thread) = thread_key(self.connection()?, key, thread)? else { return Ok(Vec::new()) };
-        let mut found = self.select(society, (key, Some(thread)), range)?;
+        let Some(lineage) = self.society(society)? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for stretch in lineage.stretches().iter().rev() {
+            let Some(thread) = thread_key(self.connection()?, stretch.key, thread)? else { continue };
+            let newest = range.newest - found.len();
+            found.extend(self.select(stretch, Some(thread), ThreadRange { newest, ..range })?);
+        }
         found.reverse();
         Ok(found)
     }
@@ -165,14 +197,10 @@ impl Reader {
         list(self.connection()?).map_err(from_sqlite)
     }
 
-    /// A society's first events in the range, or a thread's last ones, newest first.
-    fn select(
-        &mut self,
-        society: &SocietyId,
-        (key, thread): (i64, Option<i64>),
-        range: ThreadRange,
-    ) -> Result<Vec<Recorded>, LogError> {
-        if range.after.0 >= row::LAST_SEQ {
+    /// The first events of a stretch in the range, or the last ones of a thread, newest first.
+    fn select(&mut self, stretch: &Stretch, thread: Option<i64>, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
+        let (after, through) = (range.after.max(stretch.after), range.through.min(stretch.through));
+        if range.newest == 0 || after >= through || after.0 >= row::LAST_SEQ {
             return Ok(Vec::new());
         }
         let connection = self.connection.as_ref().ok_or_else(stopped)?;
@@ -184,7 +212,7 @@ impl Reader {
             }
         };
         let limit = i64::try_from(range.newest).unwrap_or(i64::MAX);
-        let (low, high) = (row::id(key, range.after), row::id(key, range.through));
+        let (low, high) = (row::id(stretch.key, after), row::id(stretch.key, through));
         let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
         let rows = match thread {
             None => statement.query(params![low, high, limit]),
@@ -195,21 +223,23 @@ impl Reader {
         while let Some(row) = rows.next().map_err(from_sqlite)? {
             let (stored, _, thread) = Stored::of(row)?;
             let thread = thread.map(|thread| self.names.get(connection, thread)).transpose()?;
-            found.push(stored.decode(society, thread)?);
+            found.push(stored.decode(&stretch.seal, thread)?);
         }
         Ok(found)
     }
 
-    fn society(&mut self, society: &SocietyId) -> Result<Option<i64>, LogError> {
-        if let Some(key) = self.societies.get(society) {
-            return Ok(Some(*key));
+    fn society(&mut self, society: &SocietyId) -> Result<Option<Arc<Lineage>>, LogError> {
+        let renamed = self.health.renamed.load(Ordering::Acquire);
+        if renamed != self.renamed || self.societies.len() >= NAMES_KEPT {
+            self.societies.clear();
+            self.renamed = renamed;
         }
-        let found = society_key(self.connection()?, society)?;
-        if let Some(key) = found {
-            if self.societies.len() >= NAMES_KEPT {
-                self.societies.clear();
-            }
-            self.societies.insert(society.clone(), key);
+        if let Some(lineage) = self.societies.get(society) {
+            return Ok(Some(lineage.clone()));
+        }
+        let found = Lineage::find(self.connection()?, society)?.map(Arc::new);
+        if let Some(lineage) = &found {
+            self.societies.insert(society.clone(), lineage.clone());
         }
         Ok(found)
     }
@@ -242,17 +272,6 @@ impl ThreadNames {
     }
 }
 
-/// The number of a society, if it has events.
-pub(crate) fn society_key(connection: &Connection, society: &SocietyId) -> Result<Option<i64>, LogError> {
-    let find = || {
-        connection
-            .prepare_cached("SELECT key FROM societies WHERE name = ?1")?
-            .query_row(params![society.as_str()], |row| row.get(0))
-            .optional()
-    };
-    find().map_err(from_sqlite)
-}
-
 /// The number of a thread, if it has events.
 pub(crate) fn thread_key(connection: &Connection, society: i64, thread: &ThreadId) -> Result<Option<i64>, LogError> {
     let find = || {
@@ -264,13 +283,13 @@ pub(crate) fn thread_key(connection: &Connection, society: i64, thread: &ThreadI
     find().map_err(from_sqlite)
 }
 
-/// The last place of a society.
-pub(crate) fn last_seq(connection: &Connection, society: i64) -> Result<Seq, LogError> {
+/// The last place of a society, from its own stretch.
+pub(crate) fn last_seq(connection: &Connection, own: &Stretch) -> Result<Seq, LogError> {
     let find = || {
         connection
             .prepare_cached("SELECT max(id) FROM events WHERE id > ?1 AND id <= ?2")?
-            .query_row(params![row::id(society, Seq(0)), row::id(society, Seq(u64::MAX))], |row| row.get(0))
+            .query_row(params![row::id(own.key, own.after), row::id(own.key, Seq(u64::MAX))], |row| row.get(0))
     };
     let last: Option<i64> = find().map_err(from_sqlite)?;
-    Ok(last.map_or(Seq(0), |id| row::parts(id).1))
+    Ok(last.map_or(own.after, |id| row::parts(id).1))
 }

@@ -13,6 +13,9 @@ use crate::error::from_sqlite;
 
 const SEQ_BITS: u32 = 40;
 
+/// Stands in the version of the last event of an append.
+const LAST: u32 = 1 << 16;
+
 /// The last place that a key can hold.
 pub(crate) const LAST_SEQ: u64 = (1 << SEQ_BITS) - 1;
 
@@ -30,15 +33,18 @@ pub(crate) fn parts(id: i64) -> (i64, Seq) {
 }
 
 /// Events that are appended together, ready to be bound.
+#[derive(Clone)]
 pub(crate) struct Batch {
     pub(crate) rows: Vec<NewRow>,
     /// The bodies, one behind the other.
     pub(crate) bodies: Vec<u8>,
 }
 
+#[derive(Clone)]
 pub(crate) struct NewRow {
     pub(crate) at: Timestamp,
     pub(crate) thread: Option<ThreadId>,
+    pub(crate) version: u32,
     pub(crate) crc: u32,
     pub(crate) body: Range<usize>,
 }
@@ -47,7 +53,7 @@ pub(crate) struct NewRow {
 pub(crate) fn encode(society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<Batch, LogError> {
     let mut batch = Batch { rows: Vec::with_capacity(events.len()), bodies: Vec::with_capacity(256 * events.len()) };
     let mut last = expected;
-    for recorded in events {
+    for (place, recorded) in events.iter().enumerate() {
         if recorded.seq.0 != last.0.saturating_add(1) || recorded.seq.0 > LAST_SEQ {
             return Err(LogError::Failed(format!("event {} cannot follow event {last}", recorded.seq).into()));
         }
@@ -55,13 +61,34 @@ pub(crate) fn encode(society: &SocietyId, expected: Seq, events: &[Arc<Recorded>
         let start = batch.bodies.len();
         serde_json::to_writer(&mut batch.bodies, &recorded.event).map_err(|error| LogError::Failed(error.into()))?;
         let body = start..batch.bodies.len();
-        let thread = recorded.thread.clone();
-        let crc =
-            Stored { seq: recorded.seq, at: recorded.at, version: EVENT_VERSION, crc: 0, body: &batch.bodies[body.clone()] }
-                .checksum(society, thread.as_ref());
-        batch.rows.push(NewRow { at: recorded.at, thread, crc, body });
+        let version = if place + 1 == events.len() { EVENT_VERSION | LAST } else { EVENT_VERSION };
+        batch.rows.push(NewRow { at: recorded.at, thread: recorded.thread.clone(), version, crc: 0, body });
     }
+    batch.seal(society, expected);
     Ok(batch)
+}
+
+impl Batch {
+    /// The same events with checksums that are made with another name.
+    pub(crate) fn resealed(&self, seal: &SocietyId, expected: Seq) -> Self {
+        let mut batch = self.clone();
+        batch.seal(seal, expected);
+        batch
+    }
+
+    fn seal(&mut self, seal: &SocietyId, expected: Seq) {
+        let mut seq = expected;
+        for row in &mut self.rows {
+            seq = seq.next();
+            let stored = Stored { seq, at: row.at, version: row.version, crc: 0, body: &self.bodies[row.body.clone()] };
+            row.crc = stored.checksum(seal, row.thread.as_ref());
+        }
+    }
+}
+
+/// Whether an append ended with the event of this version.
+pub(crate) fn is_last(version: u32) -> bool {
+    version & LAST != 0
 }
 
 /// An event as it was found in the table, its thread apart.
@@ -93,8 +120,8 @@ impl<'row> Stored<'row> {
 
     /// Checks that this is what was written.
     pub(crate) fn verify(&self, society: &SocietyId, thread: Option<&ThreadId>) -> Result<(), LogError> {
-        if self.version > EVENT_VERSION {
-            let newer = BadEvent::TooNew { version: self.version, known: EVENT_VERSION };
+        if self.version() > EVENT_VERSION {
+            let newer = BadEvent::TooNew { version: self.version(), known: EVENT_VERSION };
             return Err(LogError::TooNew(format!("event {} of `{society}`: {newer}", self.seq)));
         }
         if self.checksum(society, thread) != self.crc {
@@ -106,9 +133,14 @@ impl<'row> Stored<'row> {
     /// Checks that this is what was written and makes an event of it.
     pub(crate) fn decode(&self, society: &SocietyId, thread: Option<ThreadId>) -> Result<Recorded, LogError> {
         self.verify(society, thread.as_ref())?;
-        let event = decode_event(self.version, self.body)
+        let event = decode_event(self.version(), self.body)
             .map_err(|error| damaged(society, self.seq, &format!("it cannot be read: {error}")))?;
         Ok(Recorded { seq: self.seq, at: self.at, thread, event })
+    }
+
+    /// The event's own version.
+    fn version(&self) -> u32 {
+        self.version & !LAST
     }
 
     fn checksum(&self, society: &SocietyId, thread: Option<&ThreadId>) -> u32 {

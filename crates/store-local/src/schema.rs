@@ -18,17 +18,23 @@ pub(crate) const WAL: &str = "polis.db-wal";
 pub(crate) const SHM: &str = "polis.db-shm";
 const UNFINISHED: &str = "polis.db.new";
 
-const TABLES_VERSION: u32 = 1;
+const TABLES_VERSION: u32 = 2;
 const VERSION: u32 = TABLES_VERSION << 16 | EVENT_VERSION;
 
 const TABLES: &str = "
-    CREATE TABLE societies (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE societies (
+        key INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        seal TEXT, -- the name in the checksums of its events, where it is not the same any more
+        parent INTEGER, -- the society whose events it has
+        at INTEGER -- up to this place
+    );
     CREATE TABLE threads (key INTEGER PRIMARY KEY, society INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE (society, name));
     CREATE TABLE events (
         id INTEGER PRIMARY KEY, -- the society's key and the event's place, see row.rs
         at INTEGER NOT NULL,
         thread INTEGER,
-        version INTEGER NOT NULL,
+        version INTEGER NOT NULL, -- and whether an append ended here, see row.rs
         crc INTEGER NOT NULL,
         body BLOB NOT NULL
     );
@@ -40,6 +46,13 @@ const TABLES: &str = "
         bytes INTEGER NOT NULL,
         crc INTEGER NOT NULL
     ) WITHOUT ROWID;
+";
+
+/// What tables of version 1 lack.
+const SINCE_1: &str = "
+    ALTER TABLE societies ADD COLUMN seal TEXT;
+    ALTER TABLE societies ADD COLUMN parent INTEGER;
+    ALTER TABLE societies ADD COLUMN at INTEGER;
 ";
 
 /// Opens the database to write. Its files stay as they are until something is written.
@@ -121,7 +134,16 @@ pub(crate) fn version(connection: &Connection) -> Result<u32, LogError> {
 
 /// Writes down which versions hold from now on.
 pub(crate) fn update(connection: &Connection, version: u32) -> Result<(), LogError> {
-    if version == VERSION { Ok(()) } else { connection.pragma_update(None, "user_version", VERSION).map_err(from_sqlite) }
+    if version == VERSION {
+        return Ok(());
+    }
+    let steps = if has_forks(version) { "" } else { SINCE_1 };
+    connection.execute_batch(&format!("BEGIN IMMEDIATE; {steps} PRAGMA user_version = {VERSION}; COMMIT;")).map_err(from_sqlite)
+}
+
+/// Whether tables of this version know of forks.
+pub(crate) fn has_forks(version: u32) -> bool {
+    version >> 16 >= 2
 }
 
 /// The refusal of a database that is none of ours.

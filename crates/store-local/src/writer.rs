@@ -4,20 +4,21 @@
 //! is, the connection and everything remembered about it are dropped, and before anything else is written the question is
 //! settled: what can still be read of the WAL is copied into the database and synced, and the WAL begins anew.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use polis_domain::{EVENT_VERSION, Seq, SocietyId, ThreadId};
+use polis_domain::{Seq, SocietyId, ThreadId};
 use polis_ports::LogError;
-use rusqlite::{Connection, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::error::{again, from_sqlite};
+use crate::lineage::Lineage;
 use crate::queue::{Expected, Queue};
-use crate::reader::{last_seq, society_key, thread_key};
+use crate::reader::{last_seq, thread_key};
 use crate::row::{self, Batch, NewRow};
 use crate::snapshot::Ticket;
 use crate::witness::{Named, Witness};
@@ -42,6 +43,14 @@ pub(crate) enum Work {
         society: SocietyId,
         ticket: Ticket,
     },
+    /// Begin a society as a part of another.
+    Fork {
+        from: SocietyId,
+        at: Seq,
+        to: SocietyId,
+        aside: Option<SocietyId>,
+        first: Batch,
+    },
     /// Find out what became of a group whose commit failed.
     Settle,
 }
@@ -52,7 +61,9 @@ pub(crate) struct Health {
     /// A group failed and it is not known yet whether it is there.
     pub(crate) unsettled: AtomicBool,
     /// A read met damage.
-    pub(crate) damage_seen: Arc<AtomicBool>,
+    pub(crate) damage_seen: AtomicBool,
+    /// How often names have changed hands.
+    pub(crate) renamed: AtomicU64,
 }
 
 pub(crate) struct Writer {
@@ -112,27 +123,45 @@ impl Writer {
         }
         let store = self.settled_store()?;
         store.begin()?;
+        let mut statements = Statements::prepare(&store.connection).map_err(from_sqlite)?;
         let mut outcomes = Vec::with_capacity(works.len());
         let mut last = None;
+        let mut renamed = false;
         for work in works {
             outcomes.push(match work {
-                Work::Append { society, expected, batch } => match store.append(society, *expected, batch)? {
-                    Appended::At(named) => {
-                        last = named.or(last);
-                        Ok(())
+                Work::Append { society, expected, batch } => {
+                    match store.known.append(&mut statements, society, *expected, batch)? {
+                        Appended::At(named) => {
+                            last = named.or(last);
+                            Ok(())
+                        }
+                        Appended::Stale(actual) => {
+                            Err(LogError::Conflict { society: society.clone(), expected: *expected, actual })
+                        }
                     }
-                    Appended::Stale(actual) => {
-                        Err(LogError::Conflict { society: society.clone(), expected: *expected, actual })
-                    }
-                },
+                }
                 Work::SaveSnapshot { society, ticket } => {
                     ticket.save(&store.connection, society)?;
                     Ok(())
                 }
+                Work::Fork { from, at, to, aside, first } => {
+                    match store.known.fork(&mut statements, from, *at, to, aside.as_ref(), first)? {
+                        Ok(named) => {
+                            renamed |= aside.is_some();
+                            last = Some(named);
+                            Ok(())
+                        }
+                        Err(refusal) => Err(refusal),
+                    }
+                }
                 Work::Settle => Ok(()),
             });
         }
+        drop(statements);
         store.execute("COMMIT")?;
+        if renamed {
+            self.health.renamed.fetch_add(1, Ordering::Release);
+        }
         if let Some(last) = last {
             self.witness.committed(last);
         }
@@ -217,15 +246,29 @@ enum Appended {
 /// The connection and what is remembered about the tables.
 struct Store {
     connection: Connection,
-    societies: HashMap<SocietyId, Society>,
-    threads_kept: usize,
+    known: Known,
     wal_bytes: Arc<AtomicU64>,
+}
+
+#[derive(Default)]
+struct Known {
+    societies: FxHashMap<SocietyId, Society>,
+    threads_kept: usize,
 }
 
 struct Society {
     key: i64,
+    /// The name that its events are sealed with, if it has another one by now.
+    seal: Option<SocietyId>,
     head: Seq,
-    threads: HashMap<ThreadId, i64>,
+    threads: FxHashMap<ThreadId, i64>,
+}
+
+/// What nearly every row of a group needs, looked up once for the group.
+struct Statements<'store> {
+    connection: &'store Connection,
+    add_event: CachedStatement<'store>,
+    add_thread: CachedStatement<'store>,
 }
 
 impl Store {
@@ -238,13 +281,12 @@ impl Store {
             Ok(())
         };
         connection.wal_hook(Some(count)).map_err(from_sqlite)?;
-        Ok(Self { connection, societies: HashMap::new(), threads_kept: 0, wal_bytes })
+        Ok(Self { connection, known: Known::default(), wal_bytes })
     }
 
     fn begin(&mut self) -> Result<(), LogError> {
-        if self.societies.len() > KEPT || self.threads_kept > KEPT {
-            self.societies.clear();
-            self.threads_kept = 0;
+        if self.known.societies.len() > KEPT || self.known.threads_kept > KEPT {
+            self.known = Known::default();
         }
         self.execute("BEGIN IMMEDIATE")
     }
@@ -253,17 +295,25 @@ impl Store {
         let run = || self.connection.prepare_cached(sql)?.execute([]);
         run().map(|_| ()).map_err(from_sqlite)
     }
+}
 
-    fn append(&mut self, name: &SocietyId, expected: Seq, batch: &Batch) -> Result<Appended, LogError> {
+impl Known {
+    fn append(
+        &mut self,
+        statements: &mut Statements<'_>,
+        name: &SocietyId,
+        expected: Seq,
+        batch: &Batch,
+    ) -> Result<Appended, LogError> {
         if !self.societies.contains_key(name) {
-            match known(&self.connection, name)? {
+            match known(statements.connection, name)? {
                 Some(society) => {
                     self.societies.insert(name.clone(), society);
                 }
                 None if expected != Seq(0) => return Ok(Appended::Stale(Seq(0))),
                 None if batch.rows.is_empty() => return Ok(Appended::At(None)),
                 None => {
-                    let society = found(&self.connection, name)?;
+                    let society = found(statements.connection, name)?;
                     self.societies.insert(name.clone(), society);
                 }
             }
@@ -272,16 +322,18 @@ impl Store {
         if society.head != expected {
             return Ok(Appended::Stale(society.head));
         }
+        let resealed = society.seal.as_ref().map(|seal| batch.resealed(seal, expected));
+        let batch = resealed.as_ref().unwrap_or(batch);
         let kept_before = society.threads.len();
         let mut last = None;
         for row in &batch.rows {
             society.head = society.head.next();
             let id = row::id(society.key, society.head);
             let thread = match &row.thread {
-                Some(thread) => Some(society.thread(&self.connection, thread)?),
+                Some(thread) => Some(society.thread(statements, thread)?),
                 None => None,
             };
-            insert(&self.connection, id, thread, row, &batch.bodies)?;
+            statements.add_event(id, thread, row, &batch.bodies).map_err(from_sqlite)?;
             last = Some(Named { id, crc: row.crc });
         }
         self.threads_kept += society.threads.len() - kept_before;
@@ -289,46 +341,127 @@ impl Store {
     }
 }
 
+/// A fork that is in the transaction, or why it is not.
+type Begun = Result<Named, LogError>;
+
+impl Known {
+    fn fork(
+        &mut self,
+        statements: &mut Statements<'_>,
+        from: &SocietyId,
+        at: Seq,
+        to: &SocietyId,
+        aside: Option<&SocietyId>,
+        first: &Batch,
+    ) -> Result<Begun, LogError> {
+        let connection = statements.connection;
+        let Some(source) = Lineage::find(connection, from)? else {
+            return Ok(Err(LogError::Failed(format!("there is no society `{from}`").into())));
+        };
+        if !is_whole(connection, &source, at)? {
+            return Ok(Err(LogError::Failed(format!("no append of `{from}` ended at {at}").into())));
+        }
+        let free = aside.unwrap_or(to);
+        let taken = Lineage::find(connection, free)?;
+        let holder = Lineage::find(connection, to)?;
+        if taken.is_some() || aside.is_some() && holder.is_none() {
+            let actual = taken.map_or(Ok(Seq(0)), |taken| last_seq(connection, taken.own()))?;
+            return Ok(Err(LogError::Conflict { society: free.clone(), expected: Seq(0), actual }));
+        }
+        let parent = source.stretches().iter().rev().find(|stretch| stretch.after < at).map(|stretch| stretch.key);
+        let mut begin = || {
+            if let Some(aside) = aside {
+                let give = "UPDATE societies SET seal = coalesce(seal, name), name = ?2 WHERE name = ?1";
+                connection.prepare_cached(give)?.execute(params![to.as_str(), aside.as_str()])?;
+                let forget = "DELETE FROM snapshots WHERE society = ?1";
+                connection.prepare_cached(forget)?.execute(params![to.as_str()])?;
+                self.societies.clear();
+                self.threads_kept = 0;
+            }
+            let add = "INSERT INTO societies (name, parent, at) VALUES (?1, ?2, ?3)";
+            connection.prepare_cached(add)?.insert(params![to.as_str(), parent, at.0 as i64])
+        };
+        let key = begin().map_err(from_sqlite)?;
+        check_key(key)?;
+        self.societies.insert(to.clone(), Society { key, seal: None, head: at, threads: FxHashMap::default() });
+        match self.append(statements, to, at, first)? {
+            Appended::At(Some(named)) => Ok(Ok(named)),
+            Appended::At(None) | Appended::Stale(_) => Err(LogError::Failed("a fork needs a first event".into())),
+        }
+    }
+}
+
+/// Whether an append ended at this place.
+fn is_whole(connection: &Connection, lineage: &Lineage, at: Seq) -> Result<bool, LogError> {
+    let Some(stretch) = lineage.stretches().iter().find(|stretch| stretch.after < at && at <= stretch.through) else {
+        return Ok(false);
+    };
+    let find = || {
+        connection
+            .prepare_cached("SELECT version FROM events WHERE id = ?1")?
+            .query_row(params![row::id(stretch.key, at)], |row| row.get(0))
+            .optional()
+    };
+    Ok(find().map_err(from_sqlite)?.is_some_and(row::is_last))
+}
+
 impl Society {
-    fn thread(&mut self, connection: &Connection, name: &ThreadId) -> Result<i64, LogError> {
+    fn thread(&mut self, statements: &mut Statements<'_>, name: &ThreadId) -> Result<i64, LogError> {
         if let Some(key) = self.threads.get(name) {
             return Ok(*key);
         }
-        let key = match thread_key(connection, self.key, name)? {
+        // Most threads that are not remembered are new, so they are not looked for first.
+        let key = match statements.add_thread(self.key, name).map_err(from_sqlite)? {
             Some(key) => key,
-            None => {
-                let add = || {
-                    connection
-                        .prepare_cached("INSERT INTO threads (society, name) VALUES (?1, ?2)")?
-                        .insert(params![self.key, name.as_str()])
-                };
-                add().map_err(from_sqlite)?
-            }
+            None => thread_key(statements.connection, self.key, name)?
+                .ok_or_else(|| LogError::Damaged(format!("thread `{name}` is there, but it cannot be found")))?,
         };
         self.threads.insert(name.clone(), key);
         Ok(key)
     }
 }
 
+impl<'store> Statements<'store> {
+    fn prepare(connection: &'store Connection) -> rusqlite::Result<Self> {
+        let add_event = "INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let add_thread = "INSERT INTO threads (society, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        Ok(Self {
+            connection,
+            add_event: connection.prepare_cached(add_event)?,
+            add_thread: connection.prepare_cached(add_thread)?,
+        })
+    }
+
+    fn add_event(&mut self, id: i64, thread: Option<i64>, row: &NewRow, bodies: &[u8]) -> rusqlite::Result<()> {
+        let body = &bodies[row.body.clone()];
+        self.add_event.execute(params![id, row.at.0 as i64, thread, row.version, row.crc, body])?;
+        Ok(())
+    }
+
+    /// The number of a new thread; none if there is one with this name.
+    fn add_thread(&mut self, society: i64, name: &ThreadId) -> rusqlite::Result<Option<i64>> {
+        let added = self.add_thread.execute(params![society, name.as_str()])?;
+        Ok((added > 0).then(|| self.connection.last_insert_rowid()))
+    }
+}
+
 fn known(connection: &Connection, name: &SocietyId) -> Result<Option<Society>, LogError> {
-    let Some(key) = society_key(connection, name)? else { return Ok(None) };
-    Ok(Some(Society { key, head: last_seq(connection, key)?, threads: HashMap::new() }))
+    let Some(lineage) = Lineage::find(connection, name)? else { return Ok(None) };
+    let own = lineage.own();
+    let seal = Some(own.seal.clone()).filter(|seal| seal != name);
+    Ok(Some(Society { key: own.key, seal, head: last_seq(connection, own)?, threads: FxHashMap::default() }))
 }
 
 fn found(connection: &Connection, name: &SocietyId) -> Result<Society, LogError> {
     let add = || connection.prepare_cached("INSERT INTO societies (name) VALUES (?1)")?.insert(params![name.as_str()]);
     let key = add().map_err(from_sqlite)?;
+    check_key(key)?;
+    Ok(Society { key, seal: None, head: Seq(0), threads: FxHashMap::default() })
+}
+
+fn check_key(key: i64) -> Result<(), LogError> {
     if key > row::LAST_SOCIETY {
         return Err(LogError::Failed("this data directory holds as many societies as it can".into()));
     }
-    Ok(Society { key, head: Seq(0), threads: HashMap::new() })
-}
-
-fn insert(connection: &Connection, id: i64, thread: Option<i64>, row: &NewRow, bodies: &[u8]) -> Result<(), LogError> {
-    let add = || {
-        connection
-            .prepare_cached("INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-            .execute(params![id, row.at.0 as i64, thread, EVENT_VERSION, row.crc, &bodies[row.body.clone()]])
-    };
-    add().map(|_| ()).map_err(from_sqlite)
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{EffectId, Event, Message, MessageId, Phase, Recorded, Sender, Seq, SocietyId, ThreadId, Timestamp, TurnId};
-use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Snapshot, ThreadRange};
 
 /// Runs every case, each on a fresh log that `make` gives; panics where the log breaks the contract.
 pub async fn check(make: impl Fn() -> Arc<dyn Log>) {
@@ -18,6 +18,11 @@ pub async fn check(make: impl Fn() -> Arc<dyn Log>) {
     societies_do_not_mix(&*make()).await;
     the_newest_snapshot_is_kept(&*make()).await;
     many_write_at_once(make()).await;
+    a_place_is_whole_where_an_append_ended(&*make()).await;
+    a_fork_shares_the_past_and_nothing_else(&*make()).await;
+    a_fork_of_a_fork_has_the_past_of_both(&*make()).await;
+    a_name_is_given_away_and_what_had_it_is_kept(&*make()).await;
+    a_fork_that_cannot_be_changes_nothing(&*make()).await;
 }
 
 /// An event for tests: a message in a thread, or none that belongs to a thread.
@@ -246,6 +251,144 @@ async fn many_write_at_once(log: Arc<dyn Log>) {
         let expected: Vec<_> =
             (0..20).map(|seq| event(seq + 1, Some(&format!("thread-{}", seq % 3)), &format!("{n}"))).collect();
         assert_eq!(all(&*log, &society).await, owned(&expected));
+    }
+}
+
+async fn a_place_is_whole_where_an_append_ended(log: &dyn Log) {
+    let (main, nobody) = (SocietyId::from("main"), SocietyId::from("nobody"));
+    for (from, to) in [(1, 3), (4, 4), (5, 9)] {
+        let batch: Vec<_> = (from..=to).map(|seq| event(seq, Some("root"), "text")).collect();
+        append(log, &main, from - 1, &batch).await.expect("append");
+    }
+    append(log, &main, 9, &[]).await.expect("append");
+    for (through, expected) in [(0, 0), (1, 0), (2, 0), (3, 3), (4, 4), (5, 4), (8, 4), (9, 9), (10, 9), (u64::MAX, 9)] {
+        assert_eq!(log.whole(&main, Seq(through)).await.expect("whole"), Seq(expected), "through {through}");
+    }
+    assert_eq!(log.whole(&nobody, Seq(5)).await.expect("whole"), Seq(0));
+}
+
+async fn a_fork_shares_the_past_and_nothing_else(log: &dyn Log) {
+    let (main, other) = (SocietyId::from("main"), SocietyId::from("other"));
+    let name = |seq| if seq % 3 == 0 { None } else { Some(if seq % 3 == 1 { "a" } else { "b" }) };
+    let mut ours: Vec<_> = (1..=10).map(|seq| event(seq, name(seq), "shared")).collect();
+    for one in &ours {
+        append(log, &main, one.seq.0 - 1, std::slice::from_ref(one)).await.expect("append");
+    }
+    log.save_snapshot(&main, Snapshot { seq: Seq(10), version: 1, body: b"ten".to_vec() }).await.expect("save");
+    let mut theirs = ours[..7].to_vec();
+    theirs.push(event(8, name(8), "theirs"));
+    log.fork(&fork(&main, 7, &other, None, &theirs[7])).await.expect("fork");
+    assert_eq!(log.load_snapshot(&other).await.expect("load"), None, "a later state is none of the fork");
+    for seq in 9..=14 {
+        theirs.push(event(seq, name(seq), "theirs"));
+        append(log, &other, seq - 1, &theirs[theirs.len() - 1..]).await.expect("the fork goes on");
+        ours.push(event(seq + 2, name(seq + 2), "ours"));
+        append(log, &main, seq + 1, &ours[ours.len() - 1..]).await.expect("so does the other");
+    }
+    for (society, events) in [(&main, &ours), (&other, &theirs)] {
+        assert_eq!(head(log, society).await, events.len() as u64);
+        assert_same(log, society, events).await;
+    }
+    assert_conflict(append(log, &other, 7, &[event(8, None, "stale")]).await, 7, 14);
+    assert_eq!(log.whole(&other, Seq(12)).await.expect("whole"), Seq(12));
+    assert_eq!(log.whole(&other, Seq(5)).await.expect("whole"), Seq(5));
+    assert_eq!(log.societies().await.expect("societies"), [main, other]);
+}
+
+async fn a_fork_of_a_fork_has_the_past_of_both(log: &dyn Log) {
+    let names: Vec<_> = ["main", "b", "c", "d", "e"].into_iter().map(SocietyId::from).collect();
+    let mut logs = vec![(1..=10).map(|seq| event(seq, Some("root"), "main")).collect::<Vec<_>>()];
+    for one in &logs[0] {
+        append(log, &names[0], one.seq.0 - 1, std::slice::from_ref(one)).await.expect("append");
+    }
+    // From within a fork's own part, at its beginning, and from before it began.
+    for (n, (from, at)) in [(1, (0, 5)), (2, (1, 8)), (3, (2, 6)), (4, (2, 3))] {
+        let mut events = logs[from][..at].to_vec();
+        let text = names[n].to_string();
+        events.extend((at as u64 + 1..=at as u64 + 5).map(|seq| event(seq, Some("root"), &text)));
+        log.fork(&fork(&names[from], at as u64, &names[n], None, &events[at])).await.expect("fork");
+        for one in &events[at + 1..] {
+            append(log, &names[n], one.seq.0 - 1, std::slice::from_ref(one)).await.expect("append");
+        }
+        logs.push(events);
+    }
+    for (society, events) in names.iter().zip(&logs) {
+        assert_same(log, society, events).await;
+    }
+}
+
+async fn a_name_is_given_away_and_what_had_it_is_kept(log: &dyn Log) {
+    let (main, old, older) = (SocietyId::from("main"), SocietyId::from("main-2"), SocietyId::from("main-1"));
+    let mut first: Vec<_> = (1..=6).map(|seq| event(seq, Some("root"), "first")).collect();
+    for one in &first {
+        append(log, &main, one.seq.0 - 1, std::slice::from_ref(one)).await.expect("append");
+    }
+    assert_same(log, &main, &first).await;
+    log.save_snapshot(&main, Snapshot { seq: Seq(6), version: 1, body: b"six".to_vec() }).await.expect("save");
+    let second = [&first[..4], &[event(5, Some("root"), "second")]].concat();
+    log.fork(&fork(&main, 4, &main, Some(&older), &second[4])).await.expect("fork");
+    assert_eq!(log.load_snapshot(&main).await.expect("load"), None, "a snapshot does not change hands");
+    assert_same(log, &main, &second).await;
+    assert_same(log, &older, &first).await;
+    // Both go on, and the name changes hands again.
+    first.push(event(7, Some("root"), "first"));
+    append(log, &older, 6, &first[6..]).await.expect("what was kept goes on");
+    let third = [&second[..5], &[event(6, Some("other"), "third")]].concat();
+    log.fork(&fork(&main, 5, &main, Some(&old), &third[5])).await.expect("fork");
+    for (society, events) in [(&main, &third), (&old, &second), (&older, &first.clone())] {
+        assert_same(log, society, events).await;
+    }
+    assert_eq!(log.societies().await.expect("societies"), [main, older, old]);
+}
+
+async fn a_fork_that_cannot_be_changes_nothing(log: &dyn Log) {
+    let (main, other, free) = (SocietyId::from("main"), SocietyId::from("other"), SocietyId::from("free"));
+    let batch: Vec<_> = (1..=3).map(|seq| event(seq, Some("root"), "text")).collect();
+    append(log, &main, 0, &batch).await.expect("append");
+    append(log, &other, 0, &batch).await.expect("append");
+    let next = event(4, None, "");
+    assert_conflict(log.fork(&fork(&main, 3, &other, None, &next)).await, 0, 3);
+    assert_conflict(log.fork(&fork(&main, 3, &main, Some(&other), &next)).await, 0, 3);
+    for bad in [
+        fork(&main, 2, &free, None, &event(3, None, "")),
+        fork(&main, 9, &free, None, &event(10, None, "")),
+        fork(&main, 3, &free, None, &event(5, None, "")),
+        fork(&free, 3, &SocietyId::from("new"), None, &next),
+    ] {
+        let result = log.fork(&bad).await;
+        assert!(matches!(result, Err(LogError::Failed(_))), "{bad:?}: {result:?}");
+    }
+    assert_eq!(log.societies().await.expect("societies"), [main.clone(), other.clone()]);
+    append(log, &free, 0, &batch).await.expect("the name is free");
+    for society in [&main, &other, &free] {
+        assert_same(log, society, &batch).await;
+    }
+}
+
+fn fork(from: &SocietyId, at: u64, to: &SocietyId, aside: Option<&SocietyId>, first: &Arc<Recorded>) -> Fork {
+    Fork { from: from.clone(), at: Seq(at), to: to.clone(), aside: aside.cloned(), first: first.clone() }
+}
+
+/// The society has these events, however they are read.
+async fn assert_same(log: &dyn Log, society: &SocietyId, events: &[Arc<Recorded>]) {
+    assert_eq!(all(log, society).await, owned(events), "{society}");
+    let end = events.len() as u64;
+    assert_eq!(head(log, society).await, end, "{society}");
+    for after in 0..=end {
+        for limit in [1, 3, usize::MAX] {
+            let expected: Vec<_> = events.iter().skip(after as usize).take(limit).cloned().collect();
+            assert_eq!(log.read(society, Seq(after), limit).await.expect("read"), owned(&expected), "{society} after {after}");
+        }
+        for name in ["root", "a", "b", "other"] {
+            for newest in [1, 2, usize::MAX] {
+                let range = ThreadRange { after: Seq(after / 2), through: Seq(after), newest };
+                let is_meant = |one: &&Arc<Recorded>| one.thread.as_ref().is_some_and(|thread| thread.as_str() == name);
+                let within = |one: &&Arc<Recorded>| one.seq > range.after && one.seq <= range.through;
+                let mut expected: Vec<_> = events.iter().filter(is_meant).filter(within).cloned().collect();
+                expected.drain(..expected.len().saturating_sub(newest));
+                assert_eq!(thread(log, society, name, range).await, owned(&expected), "{society} {name}: {range:?}");
+            }
+        }
     }
 }
 

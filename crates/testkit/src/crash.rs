@@ -23,10 +23,24 @@ pub struct Survived {
 /// Asks the root of these agents (behaviour `root`), one request after another; then the same again for each commit of the
 /// log, stopped right after it. Each must tell the same story, and ask the model for nothing that is in the log already.
 pub async fn at_every_commit(cast: &Cast, model: impl Fn() -> ScriptedModel, requests: &[&str]) -> Result<Survived, String> {
+    at_every_commit_in(cast, model, |_| Ports::new(MemoryLog::new()), |_| {}, requests).await
+}
+
+/// The same for agents with tools: `world` gives what is there when the society begins (none), or goes on after an event. Its
+/// log and its model are not used. `committed` hears of each commit of the undisturbed society before anything follows it, and
+/// can keep what the world is like then.
+pub async fn at_every_commit_in(
+    cast: &Cast,
+    model: impl Fn() -> ScriptedModel,
+    world: impl Fn(Option<Seq>) -> Ports,
+    committed: impl Fn(Seq) + Send + Sync + 'static,
+    requests: &[&str],
+) -> Result<Survived, String> {
     let log = Arc::new(MemoryLog::new());
     let ends = Arc::new(Mutex::new(Vec::new()));
-    let gated = GatedLog { log: log.clone(), gate: Notes(ends.clone()) };
-    let society = open(cast.clone(), Ports::new(gated).with_model(model())).await;
+    let gated = GatedLog { log: log.clone(), gate: Notes { ends: ends.clone(), committed: Box::new(committed) } };
+    let ports = Ports { log: Arc::new(gated), ..world(None) };
+    let society = open(cast.clone(), ports.with_model(model())).await;
     live(&society, &log, requests).await?;
     let whole = events(&log);
     let ends = std::mem::take(&mut *ends.lock().unwrap_or_else(PoisonError::into_inner));
@@ -37,7 +51,7 @@ pub async fn at_every_commit(cast: &Cast, model: impl Fn() -> ScriptedModel, req
         log.append(&"main".into(), Seq(0), &before).await.map_err(|error| at(&error))?;
         let model = model();
         let asked = model.counter();
-        let ports = Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(model) };
+        let ports = Ports { log: log.clone(), ..world(Some(*end)).with_model(model) };
         let society = open(cast.clone(), ports).await;
         live(&society, &log, requests).await.map_err(|error| at(&error))?;
         let after = events(&log);
@@ -84,8 +98,11 @@ fn replies(log: &[Recorded]) -> usize {
     log.iter().filter(is_reply).count()
 }
 
-/// Notes where each commit ends.
-struct Notes(Arc<Mutex<Vec<Seq>>>);
+/// Notes where each commit ends, and tells of it.
+struct Notes {
+    ends: Arc<Mutex<Vec<Seq>>>,
+    committed: Box<dyn Fn(Seq) + Send + Sync>,
+}
 
 #[async_trait]
 impl Gate for Notes {
@@ -97,7 +114,10 @@ impl Gate for Notes {
         events: &[Arc<Recorded>],
     ) -> Result<(), LogError> {
         log.append(society, expected, events).await?;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(events.last().map(|last| last.seq));
+        if let Some(last) = events.last().map(|last| last.seq) {
+            self.ends.lock().unwrap_or_else(PoisonError::into_inner).push(last);
+            (self.committed)(last);
+        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Snapshot, ThreadRange};
 
 /// What happens to an append on its way to the log.
 #[async_trait]
@@ -46,6 +46,14 @@ impl<G: Gate> Log for GatedLog<G> {
 
     async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
         self.log.save_snapshot(society, snapshot).await
+    }
+
+    async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
+        self.log.whole(society, through).await
+    }
+
+    async fn fork(&self, fork: &Fork) -> Result<(), LogError> {
+        self.log.fork(fork).await
     }
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {

@@ -1,5 +1,5 @@
 //! Everything that tests need and no program does: a whole society in one line, scripted model and tools, a log in memory, a
-//! clock that moves when told, a crash after every commit, a conformance suite for logs, a hostile HTTP
+//! clock that moves when told, a crash after every commit, a kill at every event, a conformance suite for logs, a hostile HTTP
 //! server, and the simulator.
 
 pub mod alike;
@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod crash;
 mod gated_log;
 pub mod hostile;
+pub mod kill;
 mod memory_log;
 mod model;
 mod program;

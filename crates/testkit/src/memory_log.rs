@@ -1,24 +1,26 @@
 //! The log in memory: typed events, no serialisation, nothing survives.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Snapshot, ThreadRange};
+use rustc_hash::FxHashMap;
 
 /// Keeps the events of many societies until it is dropped.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
-    societies: Mutex<HashMap<SocietyId, Society>>,
+    societies: Mutex<FxHashMap<SocietyId, Society>>,
 }
 
 #[derive(Debug, Default)]
 struct Society {
     events: Vec<Arc<Recorded>>,
     /// The places of each thread's events.
-    threads: HashMap<ThreadId, Vec<Seq>>,
+    threads: FxHashMap<ThreadId, Vec<Seq>>,
     snapshot: Option<Snapshot>,
+    /// Where appends ended.
+    ends: Vec<Seq>,
 }
 
 impl MemoryLog {
@@ -32,7 +34,7 @@ impl MemoryLog {
         self.lock().get(society).map(|society| society.events.clone()).unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SocietyId, Society>> {
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<SocietyId, Society>> {
         self.societies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -50,17 +52,8 @@ impl Log for MemoryLog {
             return Err(LogError::Conflict { society: society.clone(), expected, actual });
         }
         refuse_gaps(expected, events)?;
-        for recorded in events {
-            if let Some(thread) = &recorded.thread {
-                match kept.threads.get_mut(thread) {
-                    Some(places) => places.push(recorded.seq),
-                    None => {
-                        kept.threads.insert(thread.clone(), vec![recorded.seq]);
-                    }
-                }
-            }
-            kept.events.push(recorded.clone());
-        }
+        kept.extend(events);
+        kept.ends.extend(events.last().map(|last| last.seq));
         Ok(())
     }
 
@@ -98,6 +91,35 @@ impl Log for MemoryLog {
         Ok(())
     }
 
+    async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
+        Ok(self.lock().get(society).map_or(Seq(0), |kept| kept.whole(through)))
+    }
+
+    async fn fork(&self, fork: &Fork) -> Result<(), LogError> {
+        let Fork { from, at, to, aside, first } = fork;
+        let mut societies = self.lock();
+        let source = societies.get(from).ok_or_else(|| LogError::Failed(format!("there is no society `{from}`").into()))?;
+        if source.whole(*at) != *at {
+            return Err(LogError::Failed(format!("no append of `{from}` ended at {at}").into()));
+        }
+        refuse_gaps(*at, std::slice::from_ref(first))?;
+        let free = aside.as_ref().unwrap_or(to);
+        let is_there = |name: &SocietyId| societies.get(name).is_some_and(|kept| !kept.events.is_empty());
+        if is_there(free) || (aside.is_some() && !is_there(to)) {
+            let actual = societies.get(free).map_or(Seq(0), Society::head);
+            return Err(LogError::Conflict { society: free.clone(), expected: Seq(0), actual });
+        }
+        let mut forked = Society::default();
+        forked.extend(&source.events[..at.0 as usize]);
+        forked.extend(std::slice::from_ref(first));
+        forked.ends = source.ends.iter().copied().filter(|end| end <= at).chain([first.seq]).collect();
+        if let (Some(aside), Some(old)) = (aside, societies.remove(to)) {
+            societies.insert(aside.clone(), Society { snapshot: None, ..old });
+        }
+        societies.insert(to.clone(), forked);
+        Ok(())
+    }
+
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
         let societies = self.lock();
         let with_events = societies.iter().filter(|(_, kept)| !kept.events.is_empty());
@@ -110,6 +132,25 @@ impl Log for MemoryLog {
 impl Society {
     fn head(&self) -> Seq {
         Seq(self.events.len() as u64)
+    }
+
+    fn whole(&self, through: Seq) -> Seq {
+        let behind = self.ends.partition_point(|end| *end <= through);
+        self.ends[..behind].last().copied().unwrap_or(Seq(0))
+    }
+
+    fn extend(&mut self, events: &[Arc<Recorded>]) {
+        for recorded in events {
+            if let Some(thread) = &recorded.thread {
+                match self.threads.get_mut(thread) {
+                    Some(places) => places.push(recorded.seq),
+                    None => {
+                        self.threads.insert(thread.clone(), vec![recorded.seq]);
+                    }
+                }
+            }
+            self.events.push(recorded.clone());
+        }
     }
 
     fn at(&self, seq: Seq) -> &Arc<Recorded> {

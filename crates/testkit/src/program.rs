@@ -77,13 +77,7 @@ impl Programmed {
 
 /// The role of an agent that does what it is told.
 pub fn worker_role() -> Role {
-    Role {
-        id: "worker".into(),
-        name: "Worker".into(),
-        prompt: "You do what you are told.".into(),
-        behaviour: Programmed::NAME.into(),
-        models: Vec::new(),
-    }
+    Role { name: "Worker".into(), prompt: "You do what you are told.".into(), ..Role::new("worker", Programmed::NAME) }
 }
 
 impl Agent for Programmed {

@@ -47,28 +47,32 @@ pub async fn attend(society: &Society, was_done: impl Fn(&str) -> bool) {
     for (id, asks, _) in waiting.await.unwrap_or_default() {
         let resolution = if asks {
             Resolution::Outcome(Outcome::Verdict(Verdict::yes()))
-        } else if was_done(&format!("{}/{id}", society.id())) {
-            let Some(result) = result_of(society, id).await else { continue };
-            Resolution::Outcome(Outcome::Result(result))
         } else {
-            Resolution::Again
+            let Some((stated, result)) = result_of(society, id).await else { continue };
+            let Ok(seed) = society.look(move |spine| spine.seed_at(stated)).await else { continue };
+            match was_done(&format!("{seed:016x}/{id}")) {
+                true => Resolution::Outcome(Outcome::Result(result)),
+                false => Resolution::Again,
+            }
         };
         let _ = society.resolve(id, resolution).await;
     }
 }
 
-/// What a call must have given back, from what it was asked.
-async fn result_of(society: &Society, id: EffectId) -> Option<CallResult> {
+/// Where a call was stated, and what it must have given back, from what it was asked.
+async fn result_of(society: &Society, id: EffectId) -> Option<(Seq, CallResult)> {
     let mut after = id.turn.0;
     loop {
         let page = society.log().read(society.id(), after, 256).await.ok()?;
         after = page.last().map(|recorded| recorded.seq).filter(|last| *last > Seq(0))?;
         let call = page.iter().find_map(|recorded| match &recorded.event {
-            Event::EffectStarted { id: started, effect: Effect::Tool(call), .. } if *started == id => Some(call.clone()),
+            Event::EffectStarted { id: started, effect: Effect::Tool(call), .. } if *started == id => {
+                Some((recorded.seq, call.clone()))
+            }
             _ => None,
         });
-        if let Some(call) = call {
-            return Some(told(&call.tool, &call.arguments));
+        if let Some((stated, call)) = call {
+            return Some((stated, told(&call.tool, &call.arguments)));
         }
     }
 }

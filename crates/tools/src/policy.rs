@@ -6,14 +6,26 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass, Ruling};
-use polis_ports::{CallContext, Caller, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_domain::{CallResult, EffectClass, Failure, Ruling, fits as matches};
+use polis_ports::{CallContext, Caller, ServerState, ToolError, ToolOrigin, ToolServer, ToolSpec, Toolbox};
+use serde_json::{Map, Value};
+
+use crate::results::arguments as read;
 
 /// The tools that change only the workspace.
 const WITHIN: &[&str] = &["write_file", "edit_file"];
 
 /// The tools that reach the network although they change nothing.
 const BEYOND: &[&str] = &["fetch_url"];
+
+/// The tools whose `path` is a file or a folder of the workspace.
+const FILES: &[&str] = &["read_file", "write_file", "edit_file", "list_files", "search_files", "put_artifact"];
+
+/// Names that rules may have where nothing of that name is offered.
+const OPTIONAL: &[&str] = &[COMMAND, "fetch_url", SAMPLING];
+
+/// The tool that runs commands.
+const COMMAND: &str = "run_command";
 
 /// What parts the name of a server from the name of its tool.
 const PARTS: &str = "__";
@@ -56,18 +68,52 @@ pub enum Then {
 pub struct Ruled {
     toolbox: Arc<dyn Toolbox>,
     rules: Vec<Rule>,
+    /// What turns do themselves; no toolbox lists it.
+    own: Vec<Arc<str>>,
 }
 
 impl Ruled {
     /// The same tools under these rules.
     pub fn new(toolbox: Arc<dyn Toolbox>, rules: Vec<Rule>) -> Self {
-        Self { toolbox, rules }
+        Self { toolbox, rules, own: Vec::new() }
+    }
+
+    /// The same, with these names known as tools that turns do themselves.
+    #[must_use]
+    pub fn with_own(self, own: impl IntoIterator<Item = Arc<str>>) -> Self {
+        Self { own: own.into_iter().collect(), ..self }
+    }
+
+    /// What is wrong with rules that can fit nothing. Tools of a server are known only while it is there.
+    pub fn idle(&self) -> Vec<String> {
+        let servers = self.toolbox.servers();
+        let all_there = servers.iter().all(|server| matches!(server.state, ServerState::Connected | ServerState::Off));
+        let mut names: Vec<String> = self.own.iter().map(ToString::to_string).collect();
+        for spec in self.toolbox.tools().iter() {
+            names.extend(self.toolbox.origin(&spec.name).map(|origin| origin.tool));
+            names.push(spec.name.to_string());
+        }
+        names.extend(OPTIONAL.iter().map(|&name| name.to_owned()));
+        names.extend(servers.iter().map(|server| format!("{}{PARTS}{SAMPLING}", server.name)));
+        let lacks = |rule: &Rule| match (&rule.server, &rule.tool) {
+            (Some(server), _) if !servers.iter().any(|it| matches(server, &it.name)) => {
+                Some(format!("a rule of polis.toml names the server `{server}`, which is not set up"))
+            }
+            (_, Some(tool)) if all_there && !names.iter().any(|name| matches(tool, name)) => {
+                Some(format!("a rule of polis.toml names the tool `{tool}`, which there is not"))
+            }
+            _ => None,
+        };
+        self.rules.iter().filter_map(lacks).collect()
     }
 
     fn usual(&self, tool: &str) -> Ruling {
         let specs = self.toolbox.tools();
-        // What does not exist fails by itself, and needs nobody's word.
-        let Some(spec) = specs.iter().find(|spec| &*spec.name == tool) else { return Ruling::Allow };
+        let Some(spec) = specs.iter().find(|spec| &*spec.name == tool) else {
+            let is_own = self.own.iter().any(|own| &**own == tool);
+            // It may come back before it is called, and do anything.
+            return if is_own { Ruling::Allow } else { Ruling::Ask("It is not known what it does.".to_owned()) };
+        };
         match spec.class {
             _ if BEYOND.contains(&tool) => Ruling::Ask("It reaches the network.".to_owned()),
             EffectClass::Read | EffectClass::Idempotent => Ruling::Allow,
@@ -83,13 +129,39 @@ impl Toolbox for Ruled {
         self.toolbox.tools()
     }
 
+    fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
+        self.toolbox.listed(tool)
+    }
+
+    fn origin(&self, tool: &str) -> Option<ToolOrigin> {
+        self.toolbox.origin(tool)
+    }
+
     fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
-        let ruled = self.rules.iter().find(|rule| rule.fits(tool, arguments, who)).map(Rule::ruling);
+        let fields: Map<String, Value> = match read(arguments) {
+            Ok(fields) => fields,
+            Err(error) => return Ruling::Refuse(Failure::new("bad_arguments", error.to_string())),
+        };
+        let has_network = tool == COMMAND && fields.get("network") == Some(&Value::Bool(true));
+        let origin = self.toolbox.origin(tool);
+        let text = judged(fields, FILES.contains(&tool));
+        let (server, own) = origin.as_ref().map_or(("", tool), |origin| (&origin.server, &origin.tool));
+        let wish = Wish { tool, server, own, arguments: &text };
+        let ruled = self.rules.iter().find(|rule| rule.fits(&wish, who)).map(Rule::ruling);
         // A question to the person needs nobody's word; it can only be denied.
-        match (self.toolbox.ruling(tool, arguments, who), ruled) {
+        let ruling = match (self.toolbox.ruling(tool, arguments, who), ruled) {
             (_, Some(denied @ Ruling::Deny(_))) => denied,
-            (question @ Ruling::Person(_), _) => question,
-            (_, ruled) => ruled.unwrap_or_else(|| self.usual(tool)),
+            (certain @ (Ruling::Person(_) | Ruling::AskEach(_)), _) => certain,
+            (_, Some(ruled)) => ruled,
+            (asked @ Ruling::Ask(_), None) => asked,
+            (_, None) => self.usual(tool),
+        };
+        match ruling {
+            // A word for commands without the network does not give it to them.
+            Ruling::Ask(why) | Ruling::AskEach(why) if has_network => {
+                Ruling::AskEach(format!("It reaches the network. {why}").trim_end().to_owned())
+            }
+            ruling => ruling,
         }
     }
 
@@ -97,7 +169,8 @@ impl Toolbox for Ruled {
         let name = format!("{server}{PARTS}{SAMPLING}");
         // A rule that lets a server's tools be used does not lend it a model unless it says so.
         let means_it = |rule: &&Rule| rule.tool.is_some() || rule.then == Then::Deny;
-        let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&name, "", who)).map(Rule::ruling);
+        let wish = Wish { tool: &name, server, own: SAMPLING, arguments: "" };
+        let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&wish, who)).map(Rule::ruling);
         ruled.unwrap_or_else(|| self.toolbox.lending(server, who))
     }
 
@@ -110,6 +183,17 @@ impl Toolbox for Ruled {
     }
 }
 
+/// A call as rules see it.
+struct Wish<'a> {
+    /// The tool, as it is listed.
+    tool: &'a str,
+    /// The server that it comes from, by the name that the operator gave it; nothing for our own.
+    server: &'a str,
+    /// Its name there.
+    own: &'a str,
+    arguments: &'a str,
+}
+
 impl Rule {
     fn ruling(&self) -> Ruling {
         match self.then {
@@ -120,37 +204,46 @@ impl Rule {
         }
     }
 
-    fn fits(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> bool {
-        let (server, own) = tool.split_once(PARTS).unwrap_or(("", tool));
+    fn fits(&self, wish: &Wish<'_>, who: &Caller<'_>) -> bool {
+        let Wish { tool, server, own, arguments } = *wish;
         let is = |pattern: &Option<String>, text: &str| pattern.as_ref().is_none_or(|pattern| matches(pattern, text));
         let named = self.tool.as_ref().is_none_or(|pattern| matches(pattern, tool) || matches(pattern, own));
         named
             && is(&self.server, server)
             && is(&self.agent, who.agent.as_str())
             && is(&self.role, who.role.map_or("", |role| role.as_str()))
-            && self.arguments.as_ref().is_none_or(|pattern| matches(pattern, &canonical(arguments)))
+            && self.arguments.as_ref().is_none_or(|pattern| matches(pattern, arguments) || matches(&tight(pattern), arguments))
     }
 }
 
-/// The same arguments written in another way are the same text. What is no JSON stays as it is.
-fn canonical(arguments: &str) -> String {
-    serde_json::from_str::<serde_json::Value>(arguments).map_or_else(|_| arguments.to_owned(), |value| value.to_string())
+/// The arguments as rules see them: without white space between them, names in order, paths of files as plain as can be.
+fn judged(mut fields: Map<String, Value>, of_file: bool) -> String {
+    if let (true, Some(Value::String(path))) = (of_file, fields.get_mut("path")) {
+        let root = if path.starts_with('/') { "/" } else { "" };
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        *path = format!("{root}{}", parts.join("/"));
+    }
+    let mut value = Value::Object(fields);
+    value.sort_all_objects();
+    value.to_string()
 }
 
-/// Whether a text fits a pattern in which `*` stands for any text. It takes no more steps than the product of the lengths.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(place) => rest = &rest[place + part.len()..],
-            None => return false,
+/// A pattern without the white space that people write between the names and values of JSON.
+fn tight(pattern: &str) -> String {
+    let mut kept = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some(at) = rest.find(char::is_whitespace) {
+        let (before, after) = rest.split_at(at);
+        let space = &after[..after.len() - after.trim_start().len()];
+        rest = after.trim_start();
+        kept.push_str(before);
+        let follows = kept.ends_with("\":") || kept.ends_with(['{', '[']) || (kept.ends_with(',') && rest.starts_with('"'));
+        let leads = kept.ends_with('"') && rest.starts_with([':', ',', '}', ']']);
+        if !follows && !leads {
+            kept.push_str(space);
         }
     }
-    rest.ends_with(last)
+    kept + rest
 }
 
 #[cfg(test)]
@@ -178,14 +271,32 @@ mod tests {
                 ("fetch_url", EffectClass::Read),
                 ("git__status", EffectClass::Read),
                 ("git__push", write),
+                ("far__read_resource", EffectClass::Read),
+                ("weak", write),
+                ("a_b__read_file_7fc2edc0", EffectClass::Read),
+                ("c__d__push_7fc2edc0", EffectClass::Read),
                 ("write_file", write),
                 ("run_command", write),
             ];
             named.map(spec).into()
         }
 
+        fn origin(&self, tool: &str) -> Option<ToolOrigin> {
+            let of = |server: &str, tool: &str| Some(ToolOrigin { server: server.to_owned(), tool: tool.to_owned() });
+            match tool {
+                "a_b__read_file_7fc2edc0" => of("a b", "read/file"),
+                "c__d__push_7fc2edc0" => of("c__d", "push"),
+                _ => tool.strip_prefix("git__").and_then(|own| of("git", own)),
+            }
+        }
+
         fn ruling(&self, tool: &str, _: &str, _: &Caller<'_>) -> Ruling {
-            if tool == "ask_person" { Ruling::Person(Question::words("which?", Vec::new())) } else { Ruling::Allow }
+            match tool {
+                "ask_person" => Ruling::Person(Question::words("which?", Vec::new())),
+                "far__read_resource" => Ruling::Ask("It reaches the network.".to_owned()),
+                "weak" => Ruling::AskEach("Nothing holds it.".to_owned()),
+                _ => Ruling::Allow,
+            }
         }
 
         fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
@@ -208,9 +319,11 @@ mod tests {
     fn said(rules: &[Rule], ask: impl Fn(&Ruled, &Caller<'_>) -> Ruling) -> &'static str {
         let (agent, role, task) = (AgentId::from("scribe1"), RoleId::from("scribe"), TaskId::from("t"));
         let who = Caller { agent: &agent, role: Some(&role), task: &task };
-        match ask(&Ruled::new(Arc::new(Tools), rules.to_vec()), &who) {
+        match ask(&Ruled::new(Arc::new(Tools), rules.to_vec()).with_own(["plan".into()]), &who) {
             Ruling::Allow | Ruling::Approved => "allow",
             Ruling::Ask(_) => "ask",
+            Ruling::AskEach(_) => "ask each",
+            Ruling::Refuse(_) => "refuse",
             Ruling::Deny(_) | Ruling::Stop(_) => "deny",
             Ruling::Person(_) => "person",
         }
@@ -223,8 +336,21 @@ mod tests {
     #[test]
     fn what_reads_or_stays_in_the_workspace_is_allowed_and_the_rest_is_asked_about() {
         let usual = |tool| ruling(&[], tool, "{}");
-        assert_eq!(["read_file", "git__status", "write_file", "nothing"].map(usual), ["allow"; 4]);
-        assert_eq!(["fetch_url", "git__push", "run_command"].map(usual), ["ask"; 3]);
+        assert_eq!(["read_file", "git__status", "write_file", "plan"].map(usual), ["allow"; 4]);
+        assert_eq!(["fetch_url", "git__push", "run_command", "nothing", "push"].map(usual), ["ask"; 5]);
+    }
+
+    #[test]
+    fn a_server_is_known_by_the_name_that_the_operator_gave_it() {
+        for (server, tool) in [("a b", "a_b__read_file_7fc2edc0"), ("c__d", "c__d__push_7fc2edc0"), ("git", "git__push")] {
+            let rule = Rule { server: some(server), then: Then::Deny, ..Rule::default() };
+            assert_eq!(ruling(&[rule], tool, "{}"), "deny", "{server}");
+        }
+        let wrong =
+            |server| ruling(&[Rule { server: some(server), then: Then::Deny, ..Rule::default() }], "c__d__push_7fc2edc0", "{}");
+        assert_eq!(["c", "a_b", "git"].map(wrong), ["allow"; 3]);
+        let own = Rule { tool: some("read/file"), then: Then::Deny, ..Rule::default() };
+        assert_eq!(ruling(&[own], "a_b__read_file_7fc2edc0", "{}"), "deny");
     }
 
     #[test]
@@ -245,6 +371,46 @@ mod tests {
     }
 
     #[test]
+    fn arguments_are_judged_by_what_they_say_and_not_by_how_they_are_written() {
+        let denied = |pattern: &str, tool, text| {
+            ruling(&[Rule { arguments: some(pattern), then: Then::Deny, ..Rule::default() }], tool, text)
+        };
+        for text in
+            [r#"{"path":"secret"}"#, r#"{ "path" : "./secret" }"#, r#"{"path":".//./secret"}"#, r#"{"path":"\u0073ecret"}"#]
+        {
+            for pattern in [r#"*"path":"secret"*"#, r#"*"path": "secret"*"#, r#"{ "path": "secret" }"#] {
+                assert_eq!(denied(pattern, "read_file", text), "deny", "{pattern} {text}");
+            }
+        }
+        assert_eq!(denied(r#"*"path":"secret"*"#, "read_file", r#"{"path":"a/secret"}"#), "allow");
+        let both = r#"{"content": "a, b", "path": "x"}"#;
+        assert_eq!(denied(both, "write_file", r#"{"path":"x","content":"a, b"}"#), "deny");
+        assert_eq!(denied(both, "write_file", r#"{"path":"x","content":"a,b"}"#), "allow");
+        assert_eq!(denied("*rm -rf*", "run_command", r#"{"command":"rm -rf x"}"#), "deny");
+        for text in [r#"["secret","v"]"#, "\"secret\"", "7", "{", "null"] {
+            assert_eq!(ruling(&[], "write_file", text), "refuse", "{text}");
+        }
+        assert_eq!(ruling(&[], "write_file", ""), "allow");
+    }
+
+    #[test]
+    fn some_calls_are_asked_about_each_time() {
+        let rule = |then| [Rule { then, ..Rule::default() }];
+        let weak = |then| ruling(&rule(then), "weak", "{}");
+        assert_eq!(ruling(&[], "weak", "{}"), "ask each");
+        assert_eq!([Then::Allow, Then::Ask, Then::Deny].map(weak), ["ask each", "ask each", "deny"]);
+        let command = |rules: &[Rule], network: bool| ruling(rules, "run_command", &json!({ "network": network }).to_string());
+        assert_eq!([command(&[], false), command(&[], true)], ["ask", "ask each"]);
+        assert_eq!([command(&rule(Then::Ask), true), command(&rule(Then::Allow), true)], ["ask each", "allow"]);
+    }
+
+    #[test]
+    fn a_tool_that_asks_for_a_word_itself_is_asked_about_unless_a_rule_says_otherwise() {
+        assert_eq!(ruling(&[], "far__read_resource", "{}"), "ask");
+        assert_eq!(ruling(&[Rule { then: Then::Allow, ..Rule::default() }], "far__read_resource", "{}"), "allow");
+    }
+
+    #[test]
     fn a_question_to_the_person_needs_no_word_and_can_only_be_denied() {
         let with = |then| ruling(&[Rule { tool: some("ask_*"), then, ..Rule::default() }], "ask_person", "{}");
         assert_eq!(ruling(&[], "ask_person", "{}"), "person");
@@ -261,6 +427,21 @@ mod tests {
         // Rules about all its tools: they do not lend a model, but they can keep it back.
         assert_eq!([Then::Allow, Then::Deny].map(|then| with(rule(then))), ["ask", "deny"]);
         assert_eq!(lending(&[named(Then::Deny)], "trusted"), "allow");
+    }
+
+    #[test]
+    fn rules_that_can_fit_nothing_are_told() {
+        let rule = |server: Option<&str>, tool: Option<&str>| Rule {
+            server: server.map(str::to_owned),
+            tool: tool.map(str::to_owned),
+            ..Rule::default()
+        };
+        let told = |rule| Ruled::new(Arc::new(Tools), vec![rule]).with_own(["plan".into()]).idle().concat();
+        for fine in ["read_file", "git__*", "push", "plan", "fetch_url", "sampling"] {
+            assert_eq!(told(rule(None, Some(fine))), "");
+        }
+        assert!(told(rule(None, Some("raed_file"))).contains("the tool `raed_file`"));
+        assert!(told(rule(Some("gti"), None)).contains("the server `gti`"));
     }
 
     #[test]

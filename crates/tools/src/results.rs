@@ -15,6 +15,10 @@ pub(crate) const MAX_RESULT_BYTES: usize = 48 << 10;
 /// Reads the arguments as the model wrote them. What cannot be read is never guessed (D22).
 pub(crate) fn arguments<T: DeserializeOwned>(text: &str) -> Result<T, ToolError> {
     let text = if text.trim().is_empty() { "{}" } else { text };
+    // Fields by their places instead of their names would pass by the rules, which see names.
+    if !text.trim_start().starts_with('{') {
+        return Err(ToolError::BadArguments("they must be a JSON object".to_owned()));
+    }
     serde_json::from_str(text).map_err(|error| {
         let complaint: String = error.to_string().chars().take(MAX_COMPLAINT_CHARS).collect();
         ToolError::BadArguments(complaint)

@@ -46,6 +46,7 @@ pub struct RunCommand {
     sandbox: Sandbox,
     commands: Commands,
     seats: Semaphore,
+    caution: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,7 +74,13 @@ impl Commands {
 impl RunCommand {
     /// Runs commands in `sandbox`.
     pub fn new(sandbox: Sandbox, commands: Commands) -> Self {
-        Self { sandbox, commands, seats: Semaphore::new(MAX_RUNNING) }
+        Self { sandbox, commands, seats: Semaphore::new(MAX_RUNNING), caution: None }
+    }
+
+    /// The same, with a person asked about each command for this reason.
+    #[must_use]
+    pub fn with_caution(self, why: Option<String>) -> Self {
+        Self { caution: why, ..self }
     }
 
     fn order(&self, command: String, wall: Duration, network: bool, home: PathBuf) -> std::io::Result<Order> {
@@ -124,6 +131,10 @@ impl Tool for RunCommand {
             class: EffectClass::Write,
             volatile: true,
         }
+    }
+
+    fn caution(&self) -> Option<String> {
+        self.caution.clone()
     }
 
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -40,8 +40,9 @@ impl Toolbox for Workbench {
     }
 
     fn ruling(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Ruling {
-        let question = self.tools.get(tool).and_then(|tool| tool.question(arguments));
-        question.map_or(Ruling::Allow, Ruling::Person)
+        let Some(tool) = self.tools.get(tool) else { return Ruling::Allow };
+        let question = tool.question(arguments).map(Ruling::Person);
+        question.or_else(|| tool.caution().map(Ruling::AskEach)).unwrap_or_default()
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -88,7 +88,6 @@ impl Workspace {
     /// Refuses what was opened where no tool may go, whatever its path says: a command may have put a link there meanwhile.
     fn must_lie_open(&self, opened: impl AsFd, name: Option<&str>, path: &RelativePath) -> Result<(), WorkspaceError> {
         let Some(closed) = &self.closed else { return Ok(()) };
-        let place = |fd: BorrowedFd<'_>| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok();
         let Some((root, there)) = place(self.root.as_fd()).zip(place(opened.as_fd())) else { return Ok(()) };
         let there = there.join(name.unwrap_or_default());
         let inside = there.strip_prefix(&root).ok().and_then(Path::to_str).map(|inside| inside.trim_end_matches('/'));
@@ -139,6 +138,7 @@ impl Workspace {
     pub(crate) fn parent_of(&self, path: &RelativePath) -> Result<Dir, WorkspaceError> {
         let refused = |error| path.refused(error);
         self.must_be_open(path)?;
+        must_not_run(Path::new(path.as_str()), path)?;
         let folder = match path.folders().next() {
             Some(parent) => {
                 self.root.create_dir_all(parent).map_err(refused)?;
@@ -147,6 +147,10 @@ impl Workspace {
             None => self.root.try_clone().map_err(refused)?,
         };
         self.must_lie_open(&folder, Some(path.name()), path)?;
+        // A link may lead there as well.
+        if let Some((root, there)) = place(self.root.as_fd()).zip(place(folder.as_fd())) {
+            must_not_run(there.strip_prefix(&root).unwrap_or(&there), path)?;
+        }
         Ok(folder)
     }
 
@@ -164,6 +168,22 @@ impl Workspace {
         Ok(())
     }
 }
+
+/// Where something that is open lies now.
+fn place(fd: BorrowedFd<'_>) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
+}
+
+/// Refuses to write where git keeps what it runs: its hooks and settings run programs as whoever uses it next, in no sandbox.
+fn must_not_run(there: &Path, path: &RelativePath) -> Result<(), WorkspaceError> {
+    match there.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
+        true => Err(WorkspaceError::Closed { path: path.to_string(), why: GIT }),
+        false => Ok(()),
+    }
+}
+
+/// What tools are told that want to write there.
+const GIT: &str = "part of a git repository's own files, which no file tool writes";
 
 /// A path that stays below its root as far as its text goes: relative, and without `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -111,6 +111,7 @@ async fn mcp() -> Result<f64> {
         task: "task".into(),
         path: SubThreadPath::main(),
         resource: None,
+        seed: 0,
         artifacts: polis_ports::Shelf::none(),
         host: None,
     };
@@ -136,7 +137,9 @@ fn bare() -> Result<f64> {
     for n in 0..CALLS {
         let start = Instant::now();
         let params = json!({ "name": "noop", "arguments": {} });
-        writeln!(to, "{}", json!({ "jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params }))?;
+        // In one piece: the pipe has no buffer of its own.
+        let request = format!("{}\n", json!({ "jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params }));
+        to.write_all(request.as_bytes())?;
         line.clear();
         from.read_line(&mut line)?;
         took.push(start.elapsed().as_secs_f64() * 1e3);
@@ -152,17 +155,23 @@ pub(crate) fn serve() -> Result<()> {
     for line in std::io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line?)?;
         let result = match message["method"].as_str() {
+            Some("ping") => json!({}),
             Some("initialize") => json!({
                 "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "bench", "version": "1" },
             }),
             Some("tools/list") => json!({ "tools": [{ "name": "noop", "inputSchema": { "type": "object" } }] }),
             Some("tools/call") => json!({ "content": [{ "type": "text", "text": "ok" }] }),
-            _ => json!({}),
+            _ => Value::Null,
         };
-        if !message["id"].is_null() {
-            writeln!(out, "{}", json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))?;
-            out.flush()?;
-        }
+        let answer = match (&message["id"], result) {
+            (Value::Null, _) => continue,
+            (id, Value::Null) => {
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "no such method" } })
+            }
+            (id, result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+        };
+        writeln!(out, "{answer}")?;
+        out.flush()?;
     }
     Ok(())
 }

@@ -38,13 +38,7 @@ pub(crate) fn folder() -> Result<tempfile::TempDir> {
 }
 
 pub(crate) fn role(behaviour: &str) -> Role {
-    Role {
-        id: "bench".into(),
-        name: "Bench".into(),
-        prompt: "You answer.".into(),
-        behaviour: behaviour.into(),
-        models: Vec::new(),
-    }
+    Role { name: "Bench".into(), prompt: "You answer.".into(), ..Role::new("bench", behaviour) }
 }
 
 pub(crate) fn ports(log: Arc<dyn Log>, model: Arc<dyn Model>, toolbox: Arc<dyn Toolbox>) -> Ports {

@@ -33,9 +33,11 @@ const ROWS: &[Row] = &[
     Row { package: "polis-server", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
     Row { package: "polis", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine", "polis-agents"]) },
     Row { package: TESTKIT, may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
-    Row { package: "polis-app", may_use: Ours::AllBut(&[TESTKIT, "polis-bench", "xtask"]) },
+    Row { package: "data_pipeline", may_use: Ours::Only(&["polis", "polis-providers", "polis-store-local", "polis-tools"]) },
+    Row { package: "polis-app", may_use: Ours::AllBut(&[TESTKIT, "data_pipeline", "polis-bench", "xtask"]) },
     Row { package: "polis-bench", may_use: Ours::AllBut(&["polis-app", "xtask"]) },
     Row { package: "xtask", may_use: Ours::Only(&[]) },
+    Row { package: "article_creation", may_use: Ours::AllBut(&[TESTKIT, "polis-app", "polis-bench", "xtask"]) },
 ];
 
 /// Dependencies that live in few crates. A name that ends in `*` stands for all that begin so.

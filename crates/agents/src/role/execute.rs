@@ -15,7 +15,7 @@ use super::options::RoleParts;
 use super::plan::{InternalStep, StepType};
 use super::state::AgentState;
 use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, language};
-use crate::converse::{Converse, work};
+use crate::converse::{Converse, system_prompt, work};
 use crate::workflow::Language;
 
 /// Most times that a plan may begin a step. A policy cannot go on for ever, whatever it says.
@@ -210,7 +210,8 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
                 temperature: parts.llm_config.temperature,
                 ..ModelRequest::default()
             };
-            work(turn, request, parts.llm_config.max_rounds).await
+            let rounds = turn.role().and_then(|role| role.limits.rounds).unwrap_or(parts.llm_config.max_rounds);
+            work(turn, request, rounds, None).await
         }
         Some(Entry::Own(action)) => action.run(turn, &step.params).await.map(Response::new),
         Some(Entry::RequestCollaboration) | None => {
@@ -222,7 +223,7 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
 
 /// What the model is told where it works on one step: its role, the task, and what came before.
 fn instructions(turn: &Turn, state: &AgentState, step: &InternalStep) -> String {
-    let prompt = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
+    let prompt = system_prompt(turn, "");
     let Some(task) = &state.current_task else { return prompt.to_string() };
     let done = state.get_result_summary();
     let TaskInfo { description, .. } = task;

@@ -14,13 +14,14 @@ use super::options::RoleParts;
 use super::plan::{InternalPlan, InternalStep, OnFailure, StepType};
 use super::strategy::language;
 use crate::conversation::{Conversation, conversation};
+use crate::converse::system_prompt;
 use crate::workflow::Language;
 
 /// Most steps of a plan.
 const MAX_STEPS: usize = 20;
 
-const EN: &str = include_str!("../../prompts/role.en.md");
-const ZH: &str = include_str!("../../prompts/role.zh.md");
+const EN: &str = include_str!("../../prompts/role_planner.en.md");
+const ZH: &str = include_str!("../../prompts/role_planner.zh.md");
 
 /// A step as the model writes it.
 #[derive(Deserialize)]
@@ -40,8 +41,9 @@ struct Written {
 
 /// Has the model plan. What cannot be read is said to it once; then the task is one step.
 pub(super) async fn plan(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) -> Result<InternalPlan, Failure> {
-    let Conversation { notes, messages } = conversation(turn, &parts.llm_config.context).await?;
-    let prompt = turn.role().map(|role| role.prompt.clone()).unwrap_or_default();
+    let limits = turn.role().map(|role| role.limits).unwrap_or_default();
+    let Conversation { notes, messages } = conversation(turn, &parts.llm_config.context.within(&limits)).await?;
+    let prompt = system_prompt(turn, "");
     let template = match language(task) {
         Language::En => EN,
         Language::Zh => ZH,

@@ -94,6 +94,9 @@ fn forced(task: &Task) -> Result<Option<PlanningStrategy>, Failure> {
 }
 
 pub(super) async fn choose(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) -> Result<Choice, Failure> {
+    if turn.task().wants_compression() {
+        return Ok(Choice::new(PlanningStrategy::Simple, "it is about the conversation itself"));
+    }
     let wanted = forced(turn.task())?;
     if let Some(strategy @ (PlanningStrategy::Simple | PlanningStrategy::ComplexFreeform)) = wanted {
         return Ok(Choice::new(strategy, "it was asked for"));

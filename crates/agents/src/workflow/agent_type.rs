@@ -77,6 +77,21 @@ pub enum AgentAction {
     Waiting,
 }
 
+impl AgentAction {
+    /// The name that JSON has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Thinking => "thinking",
+            Self::Planning => "planning",
+            Self::Executing => "executing",
+            Self::CallingTool => "calling_tool",
+            Self::Verifying => "verifying",
+            Self::Summarizing => "summarizing",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,5 +113,8 @@ mod tests {
         let names = [AgentAction::Thinking, AgentAction::Planning, AgentAction::CallingTool]
             .map(|action| serde_json::to_value(action).unwrap());
         assert_eq!(names, ["thinking", "planning", "calling_tool"]);
+        for action in [AgentAction::Executing, AgentAction::CallingTool, AgentAction::Verifying, AgentAction::Summarizing] {
+            assert_eq!(serde_json::to_value(action).unwrap(), action.name());
+        }
     }
 }

@@ -1,13 +1,21 @@
-//! Planner, executor and verifier: what they are told, what they owe in return, and how their replies are read. Nothing here
-//! asks a model or runs a tool.
+//! Planner, executor and verifier: what they are told, what they owe in return, how their replies are read, and the engine that
+//! has them work. [`Workflow`] is the agent; [`AgentWorkflowEngine`] runs over any [`AgentBackend`].
 
+mod agent;
 mod agent_type;
+mod answer;
+mod backend;
 mod context;
+mod engine;
 mod fields;
 mod format;
 mod json;
 mod language;
+mod listening;
 mod messages;
+mod order;
+mod phrases;
+mod plain_backend;
 mod plan;
 mod prompts;
 mod proof;
@@ -16,14 +24,21 @@ mod reply;
 mod response;
 mod template;
 mod todo;
+mod turn_backend;
+mod work;
 
+pub use agent::Workflow;
 pub use agent_type::{AgentAction, AgentType, BadAgentType};
+pub use backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, StreamCallbacks, Watcher};
 pub use context::{ContextError, MOST_CONTEXT_BYTES};
+pub use engine::{AgentWorkflowEngine, PlanApproval, RunOptions, WorkflowLimits, WorkflowResult};
 pub use fields::{Parsed, Unreadable};
 pub use format::{executor_format, planner_format, verifier_format};
 pub use json::{JsonError, JsonEvent, JsonLimits, JsonReader, Listener, Opened, Step};
 pub use language::Language;
 pub use messages::{executor_message, planner_message, tool_lines, verifier_message};
+pub use order::{Done, Order, RoleOutcome};
+pub use plain_backend::{CallTool, PlainBackend, StopHandle};
 pub use plan::{MOST_TODOS, Plan, PlanError};
 pub use prompts::{
     ContextSource, EXECUTOR_CORE_TEMPLATE, PLANNER_CORE_TEMPLATE, Prompt, PromptError, PromptManager, PromptOptions,
@@ -37,3 +52,4 @@ pub use response::{
 };
 pub use template::{BUSINESS_CONTEXT, Template, TemplateError};
 pub use todo::{Todo, TodoStatus};
+pub use work::work;

@@ -4,6 +4,7 @@ mod layout;
 mod names;
 mod phases;
 mod prompts;
+mod roles;
 mod sops;
 mod source;
 mod tree;
@@ -21,7 +22,7 @@ use serde::Serialize;
 use crate::check::tree::Tree;
 
 /// What looks at the agents. A new matter is a new line here.
-const CHECKS: &[fn(&Tree, &mut Findings)] = &[layout::check, names::check, phases::check, prompts::check];
+const CHECKS: &[fn(&Tree, &mut Findings)] = &[layout::check, names::check, phases::check, prompts::check, roles::check];
 
 /// A rule, by the name that `docs/naming.md` has for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -41,6 +42,7 @@ pub(crate) enum Rule {
     PhaseUnknown,
     PromptFile,
     PromptPhase,
+    RoleFile,
     Sop,
     TwoStepStart,
     TypeName,
@@ -72,7 +74,7 @@ struct Findings(BTreeSet<Finding>);
 
 impl Rule {
     #[cfg(test)]
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Abbreviation,
         Self::BusinessName,
         Self::FileOfPart,
@@ -87,6 +89,7 @@ impl Rule {
         Self::PhaseUnknown,
         Self::PromptFile,
         Self::PromptPhase,
+        Self::RoleFile,
         Self::Sop,
         Self::TwoStepStart,
         Self::TypeName,
@@ -110,6 +113,7 @@ impl Rule {
             Self::PhaseUnknown => "phase_unknown",
             Self::PromptFile => "prompt_file",
             Self::PromptPhase => "prompt_phase",
+            Self::RoleFile => "role_file",
             Self::Sop => "sop",
             Self::TwoStepStart => "two_step_start",
             Self::TypeName => "type_name",

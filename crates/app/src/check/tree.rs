@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use super::source::{Kind, Part, Source, Text};
 use super::words::{self, Defined};
+use crate::roles;
 
 /// Folders that hold no sources of the project.
 const ELSEWHERE: &[&str] = &["node_modules", "target", "vendor"];
@@ -28,6 +29,8 @@ pub(crate) struct Tree {
     pub(crate) strays: Vec<File>,
     /// Abbreviations that the project defines.
     pub(crate) defined: Defined,
+    /// The files of roles, with their texts.
+    pub(crate) roles: Vec<(PathBuf, String)>,
 }
 
 /// The folder of one agent or sub-thread.
@@ -60,7 +63,12 @@ impl Tree {
     pub(crate) fn read(root: &Path) -> io::Result<Self> {
         let mut walk = Walk { root: root.to_owned(), ..Walk::default() };
         walk.folder(Path::new(""))?;
-        let mut tree = Self { defined: walk.defined, ..Self::default() };
+        let role = |path: PathBuf| {
+            let text = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
+            Some((Path::new(roles::FOLDER).join(path.file_name()?), text))
+        };
+        let roles = roles::files(&root.join(roles::FOLDER)).into_iter().filter_map(role).collect();
+        let mut tree = Self { defined: walk.defined, roles, ..Self::default() };
         let mut prompts = walk.prompts;
         for (path, mut files) in walk.files {
             let is_agents = files.iter().any(File::is_of_an_agent);

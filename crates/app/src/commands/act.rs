@@ -1,10 +1,10 @@
-//! `polis send`, `polis cancel` and `polis terminate`: telling the society something, whether it runs now or later.
+//! `polis send`, `polis cancel`, `polis terminate` and `polis compress`: telling the society something, whether it runs now or later.
 
 use serde_json::{Value, json};
 
 use super::run::Accepted;
 use crate::address::encoded;
-use crate::cli::{Cancel, Children, Send, Terminate};
+use crate::cli::{Cancel, Children, Compress, Send, Terminate};
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::out;
@@ -43,6 +43,16 @@ pub(crate) async fn terminate(config: &Config, wish: &Terminate) -> Result<Exit,
     let told: Value = tell(config, &target, &body).await?;
     let how = if told["ok"] == true { "is gone" } else { "goes when it has done what waits for it" };
     out::note(&format!("polis: {} {how}", wish.agent));
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn compress(config: &Config, wish: &Compress) -> Result<Exit, Trouble> {
+    let target = format!("/api/agents/{}/compress", encoded(&wish.agent));
+    let told: Value = tell(config, &target, &json!({ "undo": wish.undo })).await?;
+    match told["taskId"].as_str() {
+        Some(task) => out::note(&format!("polis: {} compresses its conversation as its next task, {task}", wish.agent)),
+        None => out::note(&format!("polis: the last compression of {} is undone", wish.agent)),
+    }
     Ok(Exit::Done)
 }
 

@@ -18,6 +18,9 @@ pub(crate) async fn approvals(config: &Config, json: bool) -> Result<Exit, Troub
     if waiting.is_empty() {
         out::note("nothing waits for a person");
     }
+    if matches!(door, Door::Here(_)) {
+        out::note("if polis was killed in the middle of a write, that is found, and asked about, when the society runs next");
+    }
     for one in waiting {
         out::line(&one.in_words())?;
         out::note(&format!("    {}", one.advice(config)));

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, stdin};
 
 use polis_domain::{EffectId, InquiryId, Seq, TurnId};
+use serde_json::Value;
 
 use crate::cli::{Agree, Always, Answer, Approve, Deny};
 use crate::config::Config;
@@ -15,8 +16,15 @@ use crate::trouble::{Exit, Trouble};
 use crate::{out, signals};
 
 pub(crate) async fn approve(config: &Config, wish: &Approve) -> Result<Exit, Trouble> {
-    let arguments = wish.arguments.as_deref().map(serde_json::from_str).transpose();
-    let arguments = arguments.map_err(|error| Trouble::usage("bad_arguments", format!("--arguments is no JSON: {error}")))?;
+    let arguments: Option<Value> = wish
+        .arguments
+        .as_deref()
+        .map(serde_json::from_str)
+        .transpose()
+        .map_err(|error| Trouble::usage("bad_arguments", format!("--arguments is no JSON: {error}")))?;
+    if arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
+        return Err(Trouble::usage("bad_arguments", "--arguments is no JSON object; give all arguments by their names"));
+    }
     let always = wish.always.map(|always| match always {
         Always::Agent => "agent",
         Always::Task => "task",

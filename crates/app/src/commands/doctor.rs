@@ -19,6 +19,9 @@ pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Troub
     let mut findings = vec![Finding { what: "store", found: store(config).await }];
     findings.push(Finding { what: "workspace", found: workspace(config) });
     findings.push(Finding { what: "sandbox", found: machine::sandbox(config).await });
+    if let Err(wrong) = machine::check(config) {
+        findings.push(Finding { what: "tools", found: Err(wrong) });
+    }
     findings.extend(models(config, wish.call).await);
     findings.extend(servers(config).await);
     let is_well = findings.iter().all(|finding| finding.found.is_ok());

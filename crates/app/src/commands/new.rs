@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cli::{New, NewAgent, NewSop};
+use crate::cli::{New, NewAgent, NewRole, NewSop};
 use crate::out;
 use crate::scaffold::{self, Library, Names};
 use crate::trouble::{Exit, Trouble};
@@ -15,6 +15,7 @@ pub(crate) fn new(wish: &New) -> Result<Exit, Trouble> {
             scaffold::agent(&names, folder, || Library::find(polis.as_deref()))?
         }
         New::Sop(NewSop { name, dir }) => scaffold::sop(name, dir.as_deref().unwrap_or(Path::new(".")))?,
+        New::Role(NewRole { name, dir }) => scaffold::role(name, dir.as_deref().unwrap_or(Path::new(".")))?,
     };
     draft.write()?;
     for (path, _) in &draft.files {

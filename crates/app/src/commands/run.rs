@@ -19,7 +19,7 @@ use crate::trouble::{Exit, Trouble};
 /// What is to be done, and how.
 pub(crate) struct Wish {
     request: String,
-    strategy: &'static str,
+    strategy: Option<&'static str>,
     json: bool,
     agree: Agree,
 }
@@ -36,10 +36,10 @@ pub(crate) struct Accepted {
 impl From<cli::Run> for Wish {
     fn from(typed: cli::Run) -> Self {
         let strategy = match typed.strategy {
-            Strategy::Auto => "auto",
-            Strategy::Simple => "simple",
-            Strategy::Template => "template",
-            Strategy::Workflow => "workflow",
+            Strategy::Auto => None,
+            Strategy::Simple => Some("simple"),
+            Strategy::Template => Some("template"),
+            Strategy::Workflow => Some("workflow"),
         };
         Self { request: typed.request.join(" "), strategy, json: typed.json, agree: typed.approve }
     }
@@ -54,18 +54,14 @@ pub(crate) async fn run(config: &Config, wish: &Wish) -> Result<Exit, Trouble> {
     done
 }
 
-async fn submitted(wish: &Wish, door: &Door) -> Result<Accepted, Trouble> {
-    let mut body = json!({ "text": wish.request });
-    if wish.strategy != "auto" {
-        body["strategy"] = wish.strategy.into();
-    }
-    door.post("/api/submit", &body).await
-}
-
 async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &CancellationToken) -> Result<Exit, Trouble> {
+    let mut asked = json!({ "text": wish.request });
+    if let Some(strategy) = wish.strategy {
+        asked["strategy"] = strategy.into();
+    }
     // Watching begins first, so that nothing is missed.
     let mut events = door.events(door.last().await?).await?;
-    let Accepted { task_id: task, seq, .. } = submitted(wish, door).await?;
+    let Accepted { task_id: task, seq, .. } = door.post("/api/submit", &asked).await?;
     let show = match (wish.json, stdout().is_terminal()) {
         (true, _) => Show::Json,
         (false, true) => Show::Progress(Some(Words::of(AgentId::root().main_thread()))),

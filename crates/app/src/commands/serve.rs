@@ -1,11 +1,15 @@
 //! `polis serve`: the society and its HTTP server, until it is told to stop.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
-use polis_server::{Access, BindError, Desk, Listener};
-use polis_store_local::LocalLog;
+use polis_domain::{Failure, SocietyId};
+use polis_engine::Rest;
+use polis_server::{Access, BindError, Desk, Keeper, Listener, Open, Town};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::chat::console;
@@ -13,11 +17,12 @@ use crate::cli::Serve;
 use crate::config::Config;
 use crate::door::{Door, GRACE, Purpose, open_log, owner_note};
 use crate::trouble::{Exit, Trouble};
-use crate::{out, signals, token, wiring};
+use crate::wiring::{Opened, Store};
+use crate::{out, roles, signals, token, wiring};
 
 pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble> {
     let stop = signals::watch();
-    let log = Arc::new(open_log(&config.data).await?);
+    let store = Store::open(config, open_log(&config.data).await?)?;
     let token = if wish.no_auth { None } else { Some(token::read_or_make(&config.data)?) };
     let access = Access { token: token.clone(), insecure_listen: wish.insecure_listen };
     // Nothing works before we know that we can be reached, or that there is a console instead.
@@ -26,7 +31,7 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
         Err(taken @ BindError::Taken(_)) if stdin().is_terminal() => {
             out::trouble(&Trouble::new(taken.code(), taken.to_string()));
             out::note("polis: going on without HTTP, in this console");
-            return in_console(config, log, &stop).await;
+            return in_console(config, &store, &stop).await;
         }
         Err(error @ (BindError::NotLoopback(_) | BindError::OpenToAll(_))) => {
             return Err(Trouble::usage(error.code(), error.to_string()));
@@ -35,9 +40,9 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
             return Err(Trouble::new(error.code(), error.to_string()));
         }
     };
-    let opened = wiring::open(config, log.clone(), Purpose::Work).await?;
+    let opened = wiring::open(config, &store, Purpose::Work).await?;
     // It only tells others who has the store; without it they must be given the address.
-    let _ = log.write_note(&owner_note(&format!("http://{}", reachable(listener.address()))));
+    let _ = store.log.write_note(&owner_note(&format!("http://{}", reachable(listener.address()))));
     let address = listener.address();
     out::line(&format!("polis is listening on http://{address}"))?;
     match &token {
@@ -49,15 +54,59 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
             out::line(&format!("http://{address}/"))?;
         }
     }
-    listener.serve(opened.desk.clone(), stop, GRACE).await;
-    opened.close_servers().await;
-    sum_up(&opened.desk).await;
-    opened.tell_unused();
+    let opened_all = Arc::new(Mutex::new(BTreeMap::from([(config.society.clone(), opened)])));
+    let town = town(config, &store, &opened_all).await;
+    for society in config.societies().filter(|society| **society != config.society) {
+        if let Err(failure) = town.start(society).await {
+            // One that cannot work stops no other.
+            out::trouble(&Trouble::new(
+                failure.code.to_string(),
+                format!("the society {society} does not work: {}", failure.message),
+            ));
+        }
+    }
+    let first = opened_all.lock().await[&config.society].desk.clone();
+    tokio::select! {
+        () = listener.serve(town.clone(), stop, GRACE) => {}
+        () = roles::watch(first.society(), Path::new(roles::FOLDER)) => {}
+    }
+    let opened: Vec<Opened> = std::mem::take(&mut *opened_all.lock().await).into_values().collect();
+    for one in &opened {
+        one.close_servers().await;
+        one.tell_unused();
+    }
+    for desk in town.working() {
+        sum_up(&desk).await;
+    }
     Ok(Exit::Done)
 }
 
-async fn in_console(config: &Config, log: Arc<LocalLog>, stop: &CancellationToken) -> Result<Exit, Trouble> {
-    let door = Door::Here(wiring::open(config, log, Purpose::Work).await?);
+type All = Arc<Mutex<BTreeMap<SocietyId, Opened>>>;
+
+/// The societies of the store, opened as they are needed.
+async fn town(config: &Config, store: &Store, all: &All) -> Town {
+    let first = all.lock().await[&config.society].desk.clone();
+    let (config, store, all) = (config.clone(), store.clone(), all.clone());
+    let open: Open = Box::new(move |society, works| {
+        let (config, store, all) = (config.of(&society), store.clone(), all.clone());
+        Box::pin(async move {
+            if let Some(before) = all.lock().await.remove(&society) {
+                before.close_servers().await;
+            }
+            let purpose = if works { Purpose::Work } else { Purpose::Look };
+            let opened = wiring::open(&config, &store, purpose).await;
+            let opened = opened.map_err(|trouble| Failure::new(trouble.code.into_owned(), trouble.message))?;
+            let desk = opened.desk.clone();
+            all.lock().await.insert(society, opened);
+            Ok(desk)
+        })
+    });
+    // Without randomness nothing would have been opened.
+    Town::new(first, Keeper { open, entropy: Box::new(|| wiring::entropy().unwrap_or_default()) })
+}
+
+async fn in_console(config: &Config, store: &Store, stop: &CancellationToken) -> Result<Exit, Trouble> {
+    let door = Door::Here(wiring::open(config, store, Purpose::Work).await?);
     let done = console(config, &door, stop).await;
     door.close(false).await;
     done
@@ -65,9 +114,14 @@ async fn in_console(config: &Config, log: Arc<LocalLog>, stop: &CancellationToke
 
 async fn sum_up(desk: &Desk) {
     let society = desk.society();
-    match society.log().head(society.id()).await {
-        Ok(last) => {
-            out::note(&format!("polis stopped; the log ends at event {last}, and what is unfinished goes on at the next start"))
+    let name = society.id();
+    match society.at_rest().await {
+        Ok(Rest { last, open_turns, pending_messages }) => {
+            let unfinished = match (open_turns, pending_messages) {
+                (0, 0) => "nothing is unfinished".to_owned(),
+                _ => format!("{open_turns} turns and {pending_messages} pending messages go on at the next start"),
+            };
+            out::note(&format!("polis stopped; the log of {name} ends at event {last}, and {unfinished}"));
         }
         Err(error) => out::note(&format!("polis stopped; {error}")),
     }

@@ -21,6 +21,15 @@ pub(crate) async fn show(config: &Config, wish: &Show) -> Result<Exit, Trouble> 
         return Ok(Exit::Done);
     }
     let thread: Thread = door.get(&target).await?;
+    if wish.prompt {
+        let prompt = thread.meta.get("workflow").and_then(|order| order.pointer("/prompt/Ok")).and_then(Value::as_str);
+        let none = || {
+            let message = format!("no prompt was rendered for {}; look below it with `polis show --tree`", wish.address);
+            Trouble::new("no_prompt", message)
+        };
+        out::line(&out::harmless(prompt.ok_or_else(none)?))?;
+        return Ok(Exit::Done);
+    }
     let from = if address.path.is_main() { address.main.to_string() } else { format!("{}.{}", address.main, address.path) };
     print(&thread, &from, 0)?;
     Ok(Exit::Done)

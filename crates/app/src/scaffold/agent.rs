@@ -84,13 +84,12 @@ fn modules_in(draft: &mut Draft, names: &Names, folder: &Path) {
     let (agent, handlers) = match &sub_threads[..] {
         [] => (template!("agent.rs"), template!("state_handlers.rs")),
         [_] => (template!("agent_with_sub_thread.rs"), template!("state_handlers_with_sub_thread.rs")),
-        _ => (template!("agent_with_sub_threads.rs"), template!("state_handlers_with_sub_threads.rs")),
+        _ => (template!("agent_with_sub_threads.rs"), template!("state_handlers_with_sub_thread.rs")),
     };
     add(
         "mod.rs".to_owned(),
         filled(template!("mod.rs"), names).replace("__modules__\n", &format!("{modules}\n")).replace("\n\n\n", "\n\n"),
     );
-    add("conversation.rs".to_owned(), template!("conversation.rs").to_owned());
     add(format!("{name}_agent.rs"), filled(agent, names));
     add(format!("{name}_state_handlers.rs"), filled(handlers, names));
     add("tests.rs".to_owned(), filled(template!("tests.rs"), names).replace("__expected__", &expected(sub_threads)));
@@ -140,13 +139,11 @@ fn filled(template: &str, names: &Names) -> String {
     let imports = each(&|sub_thread| format!("use super::{sub_thread}::{}Agent;\n", words::camel(sub_thread))).concat();
     let declared =
         each(&|sub_thread| format!("            .with(\"{sub_thread}\", {}Agent)", words::camel(sub_thread))).join("\n");
-    let quoted = each(&|sub_thread| format!("\"{sub_thread}\"")).join(", ");
     let text = template
         .replace("__business__", &names.agent)
         .replace("__Business__", &words::camel(&names.agent))
         .replace("__imports__\n", &format!("{imports}\n"))
-        .replace("__declared__", &declared)
-        .replace("__names__", &quoted);
+        .replace("__declared__", &declared);
     match &names.sub_threads[..] {
         [only] => for_sub_thread(&text, only),
         _ => text,

@@ -2,6 +2,7 @@
 
 mod agent;
 mod place;
+mod role;
 mod sop;
 
 use std::fs::{self, OpenOptions};
@@ -11,6 +12,7 @@ use std::process::{Command, Stdio};
 
 pub(crate) use agent::{Names, agent};
 pub(crate) use place::Library;
+pub(crate) use role::role;
 pub(crate) use sop::sop;
 
 use crate::trouble::Trouble;

@@ -42,7 +42,7 @@ fn a_file_is_read_once_for_a_request_and_again_after_it_was_edited() {
     assert!(ran.stderr.contains("root knows read_file"), "{}", ran.stderr);
     let log = home.polis(&["log"]).ok();
     assert_eq!(log.matches("(answered by").count(), 1, "{log}");
-    let shown = "read_file, write_file, edit_file, list_files, search_files, now, plan)";
+    let shown = "now, put_artifact, get_artifact, list_artifacts, ask_person, plan, create_role, spawn_agent, ";
     assert_eq!((log.matches(shown).count(), log.matches("(tools ").count()), (1, 5), "{log}");
 }
 

@@ -32,6 +32,9 @@ fn commands_and_pages_are_offered_only_where_the_configuration_says_so() {
         home.write("polis.toml", &settings(&model, tools));
         let refused = home.polis(&["run", "hi"]);
         assert!(refused.code == 2 && refused.stderr.contains(want), "{}", refused.stderr);
+        let ill = home.polis(&["doctor"]);
+        assert!(ill.code == 1 && ill.stdout.contains("BAD  tools      in [tools] of polis.toml"), "{}", ill.stdout);
+        assert!(ill.stdout.contains(want), "{}", ill.stdout);
     }
 }
 

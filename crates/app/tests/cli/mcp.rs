@@ -92,3 +92,28 @@ fn the_file_of_other_clients_is_used_announced_and_closed_to_agents() {
     assert!(!bad.stderr.contains("sk-secret"), "{}", bad.stderr);
     bad.fails(2, "bad_config");
 }
+
+#[test]
+fn a_tool_called_without_its_server_is_judged_stated_and_made_under_its_whole_name() {
+    let home = home();
+    let run = |rules: &str, wish: &[&str]| {
+        let model = ModelServer::start(vec![Reply::Call("words", json!({})), Reply::Repeat]);
+        home.write("polis.toml", &format!("{SETTINGS}{rules}"));
+        let mut command = home.command(wish);
+        model.set(&mut command);
+        let done = command.output().unwrap();
+        let told = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("\n");
+        (done.status.code(), told)
+    };
+    for rule in ["server = \"shell\"", "tool = \"shell__words\""] {
+        let (code, told) = run(&format!("[[policy]]\n{rule}\nthen = \"deny\"\nwhy = \"quiet\"\n"), &["run", "a word"]);
+        assert!(code == Some(0) && told.contains("shell__words may not be used here: quiet"), "{told}");
+    }
+    assert!(!home.polis(&["log", "--json"]).ok().contains("the word is"), "nothing was called");
+    let (code, told) = run("", &["run", "--approve", "all", "a word"]);
+    assert!(code == Some(0) && told.contains("the word is oak"), "{told}");
+    let log = home.polis(&["log", "--json"]).ok();
+    assert!(log.contains(r#""tool":"shell__words","wrote":"words""#), "{log}");
+    let (code, told) = run("", &["run", "a word"]);
+    assert!(code == Some(3) && told.contains("May root use shell__words?"), "{told}");
+}

@@ -25,7 +25,9 @@ fn a_call_waits_for_a_word_and_is_made_with_the_arguments_that_it_gives() {
     assert!(waits.stderr.contains("by the model") && waits.stderr.contains("--always agent|task|tool"), "{}", waits.stderr);
     assert!(!home.path().join("planned.txt").exists());
     let id = waiting(&home);
-    home.polis(&["approve", &id, "--arguments", "{"]).fails(2, "bad_arguments");
+    for bad in ["{", "[1]", "7", "\"text\""] {
+        home.polis(&["approve", &id, "--arguments", bad]).fails(2, "bad_arguments");
+    }
     let other = r#"{"path": "other.txt", "content": "by the person"}"#;
     home.polis(&["approve", &id, "--arguments", other, "--always", "tool"]).ok();
     assert_eq!(std::fs::read_to_string(home.path().join("other.txt")).unwrap(), "by the person");

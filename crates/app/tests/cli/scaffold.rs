@@ -48,6 +48,17 @@ fn new_agents_compile_pass_their_tests_and_keep_the_rules() {
 }
 
 #[test]
+fn the_examples_keep_the_rules() {
+    let home = Home::new();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    for example in fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path()) {
+        let report: Value = serde_json::from_str(&home.polis(&["check", example.to_str().unwrap(), "--json"]).ok()).unwrap();
+        assert_eq!(report["findings"], json!([]), "{}", example.display());
+        assert!(report["agents"].as_u64() >= Some(2), "{}: {report}", example.display());
+    }
+}
+
+#[test]
 fn the_check_tells_file_line_and_rule_and_its_exit_status_says_how_it_went() {
     let home = Home::new();
     // It has nothing to do with a society, so bad settings do not matter.

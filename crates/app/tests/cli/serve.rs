@@ -103,6 +103,28 @@ fn with_a_taken_port_the_console_goes_on_on_a_terminal() {
     assert!(said.contains("(port_taken)") && said.contains("going on without HTTP"), "{said}");
 }
 
+/// D13: what waits for a person holds nothing up; the summary tells what goes on later.
+#[test]
+fn a_server_that_stops_tells_its_streams_why_and_sums_up_what_is_unfinished() {
+    let home = Home::new();
+    home.write("polis.toml", "[[policy]]\ntool = \"write_file\"\nthen = \"ask\"\n");
+    let model = ModelServer::start(vec![Reply::Call("write_file", json!({ "path": "a.txt", "content": "x" }))]);
+    let served = home.serve_with(&[], |command| model.set(command));
+    served.post("/api/submit", &json!({ "text": "first" }));
+    while served.get("/api/approvals").1["approvals"].as_array().unwrap().is_empty() {
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+    served.post("/api/submit", &json!({ "text": "second" }));
+    let stream = served.stream("/api/events");
+    let (code, said) = served.stop();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("1 turns and 1 pending messages go on at the next start"), "{said}");
+    let told: Vec<String> = stream.lines().map(Result::unwrap).collect();
+    let word = told.iter().position(|line| line == "event: stopping").unwrap_or_else(|| panic!("{told:?}"));
+    assert_eq!(told[word + 1], r#"data: {"reason":"stopped"}"#);
+    assert!(!home.path().join("a.txt").exists());
+}
+
 #[test]
 fn a_second_signal_ends_a_server_that_still_waits_for_its_turns() {
     let home = Home::new();

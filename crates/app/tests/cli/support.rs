@@ -160,6 +160,23 @@ impl Served {
         http(&self.address, "POST", target, self.token.as_deref(), &body.to_string())
     }
 
+    /// The answer to a `GET`, as it comes.
+    pub(crate) fn stream(&self, target: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let token = self.token.as_deref().unwrap_or_default();
+        write!(
+            stream,
+            "GET {target} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
+            self.address
+        )
+        .unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        assert!(line.contains("200"), "{line}");
+        stream
+    }
+
     /// Follows the events from the first on until one is what is looked for.
     pub(crate) fn until(&self, wanted: impl Fn(&Recorded) -> bool) -> Recorded {
         let mut stream = TcpStream::connect(&self.address).unwrap();

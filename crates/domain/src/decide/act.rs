@@ -83,6 +83,10 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             draft.push(Some(&child), opened);
             draft.push(Some(&parent), Event::ThreadLinked { by, index, slot, child });
         }
+        Act::TakeLetters => {
+            let letters = message::said_meanwhile(draft, turn);
+            draft.push(Some(&turn.thread), Event::LettersTaken { by, agent: turn.agent.clone(), letters });
+        }
         Act::Send { letter } => send(draft, turn, by, letter)?,
         Act::CreateRole { role } => org::create_role(draft, role, Some(by))?,
         Act::Spawn { agent, role } => org::spawn(draft, agent, role, turn.agent.clone(), Some(by))?,
@@ -117,9 +121,10 @@ fn first(settings: Settings) -> Settings {
 }
 
 fn send(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, letter: Arc<Letter>) -> Result<(), Refusal> {
-    message::check_envelope(&letter, &turn.agent, None)?;
+    message::check_envelope(&letter, &turn.agent, turn.hops + 1, None)?;
     message::check_task(turn, &letter.task_id)?;
     message::check(draft, &letter)?;
+    message::check_chain(draft, turn, &letter)?;
     message::deliver(draft, letter, Some(by), Some(&turn.thread));
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! Turns whose code breaks down: run again a little later, then set aside, so that nobody behind them waits for ever. An agent
 //! to whom that happens again and again stands still until a person acts, and whoever made it is told.
 
-use std::sync::Arc;
-
 use super::{Draft, message, turn};
 use crate::{
     AgentId, Event, Failure, Letter, LetterKind, Origin, Payload, Refusal, ReplyTo, Settlement, Timestamp, TurnId, TurnResult,
@@ -26,7 +24,7 @@ pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Resu
         draft.push(Some(&thread), Event::TurnCrashed { turn: id, failure, until });
         return Ok(());
     }
-    let (is_letter, waits) = (broken.origin == Origin::Inbox, broken.reply_to);
+    let (is_letter, waits, hops) = (broken.origin == Origin::Inbox, broken.reply_to, broken.hops.saturating_add(1));
     if is_letter {
         let (agent, failure) = (agent.clone(), failure.clone());
         draft.push(Some(&thread), Event::LetterSetAside { agent, task: task.clone(), turn: id, failure });
@@ -48,11 +46,10 @@ pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Resu
             kind: LetterKind::Message,
             payload: Payload::text(text),
             reply_to: ReplyTo::Nobody,
+            hops,
         };
         // One who takes no more letters is not told; the log has it.
-        if message::check(draft, &letter).is_ok() {
-            message::deliver(draft, Arc::new(letter), None, Some(&thread));
-        }
+        message::tell(draft, letter, Some(&thread));
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use super::budget::Told;
 use super::{Draft, Start, budget, leave, message};
 use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
 use crate::{
-    AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Recorded, Refusal,
-    ReplyTo, Resolution, Ruling, Source, Spent, Timestamp, ToolList, TurnId, Verdict, Wanted,
+    AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo,
+    Resolution, Ruling, Source, Spent, Task, Timestamp, ToolList, TurnId, Verdict, Wanted,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -45,9 +45,10 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
             if letter.to.is_user() {
                 return Err(Refusal::ToUser);
             }
-            message::check_envelope(letter, &turn.agent, Some(id))?;
+            message::check_envelope(letter, &turn.agent, turn.hops + 1, Some(id))?;
             message::check_task(turn, &letter.task_id)?;
             message::check(draft, letter)?;
+            message::check_chain(draft, turn, letter)?;
             check_for_cycle(draft, &turn.agent, &letter.to)
         }
         Effect::Unit { thread, task, .. } => {
@@ -133,6 +134,7 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
             let reply_to = ReplyTo::Effect(id);
             let agent = turn.agent.clone();
             let origin = Origin::Unit(id);
+            let task = Task { hops: turn.hops, ..task };
             draft.start(Start { agent, thread, behaviour, task, origin, reply_to, message: None });
         }
         Effect::Model { .. }
@@ -149,6 +151,14 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
 fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failure> {
     match std::mem::take(&mut call.ruling) {
         Ruling::Stop(why) => Err(Failure::new("repeated_call", why)),
+        Ruling::Refuse(failure) => Err(failure),
+        Ruling::AskEach(why) => Ok(Effect::Approval {
+            question: format!("May {} use {}? {why}", turn.agent, call.tool).trim_end().to_owned(),
+            details: Value::Null,
+            call: Some(Call { ruling: Ruling::AskEach(why), ..call }),
+            deadline: None,
+            wanted: Wanted::Agreement,
+        }),
         Ruling::Deny(why) => Err(Failure::new("policy_denied", format!("{} may not be used here: {why}", call.tool))),
         Ruling::Ask(why) if !draft.spine.is_allowed(&call.tool, &turn.agent, &turn.task) => {
             let question = format!("May {} use {}? {why}", turn.agent, call.tool);
@@ -226,7 +236,7 @@ pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome, spent: 
 pub(super) fn doubt(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
     draft.turn(id.turn)?;
     match open(draft, id)? {
-        OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(EffectClass::Write), own: false, .. } => {
+        OpenEffect { stage: Stage::Working | Stage::Cleared, kind: OpenKind::Tool(EffectClass::Write), own: false, .. } => {
             push(draft, id, Event::EffectDoubted { id });
             Ok(())
         }
@@ -248,6 +258,9 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
     match (open(draft, id)?, resolution) {
         (OpenEffect { kind: OpenKind::Approval(tool), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
             check_answer(draft, &Wanted::Agreement, &verdict)?;
+            if tool.is_none() && verdict.always.is_some() {
+                return Err(Refusal::BadAnswer("it is asked about each time; say it without `always`".to_owned()));
+            }
             if let (Some(tool), Some(always), true) = (tool, verdict.always, verdict.approved) {
                 remember(draft, id, tool.clone(), always);
             }
@@ -310,8 +323,8 @@ pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal>
 
 /// Answers a wait for a turn that ended. One that no longer waits is not disturbed (D29).
 pub(super) fn answer(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
-    let stated = |recorded: &Recorded| matches!(recorded.event, Event::EffectStarted { id: other, .. } if other == id);
-    let is_open = draft.spine.open_effect(id).is_some() || draft.events.iter().any(stated);
+    let stated = |event: &Event| matches!(event, Event::EffectStarted { id: other, .. } if *other == id);
+    let is_open = draft.spine.open_effect(id).is_some() || draft.events.iter().any(|recorded| stated(&recorded.event));
     if is_open && !draft.settles(id.turn) {
         conclude(draft, id, outcome);
     }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Draft, cancel, effect};
-use crate::spine::Agent;
-use crate::{AgentId, Children, Cleared, EffectId, Event, Failure, Outcome, Refusal, Target};
+use super::{Draft, cancel, effect, message};
+use crate::spine::{Agent, Due};
+use crate::{AgentId, Children, Cleared, EffectId, Event, Failure, Outcome, Refusal, ReplyTo, Target};
 
 /// A person sends an agent away.
 pub(super) fn send_away(
@@ -128,7 +128,7 @@ pub(super) fn go_if_done(draft: &mut Draft<'_>, agent: &AgentId) {
 
 /// Whether an agent has nothing to do once this wish has happened.
 fn is_idle(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
-    agent.turn.is_none_or(|turn| draft.settles(turn)) && !draft.taken.contains(id)
+    agent.turn.is_none_or(|turn| draft.settles(turn)) && !draft.starts(id)
 }
 
 /// Lets an agent and everybody below it go with their work undone; whoever waits for it is told.
@@ -145,5 +145,23 @@ pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
     inboxes.extend(full.map(|member| (member.clone(), Cleared::Everything)).collect::<BTreeMap<_, _>>());
     let failure = Failure::new("terminated", format!("`{agent}` was sent away before it was done"));
     cancel::call_off(draft, &turns, &inboxes, &failure);
+    return_unread(draft, &family, &failure);
     family.iter().for_each(|member| go_if_done(draft, member));
+}
+
+/// Tells agents that stay of what they wrote to those who go and nobody has read; but not whoever sent these away.
+fn return_unread(draft: &mut Draft<'_>, family: &[AgentId], failure: &Failure) {
+    let spine = draft.spine;
+    for agent in family.iter().filter_map(|member| spine.agents.get(member)) {
+        let caller = agent.leaving.as_ref().map(|leaving| &leaving.caller);
+        for due in agent.inbox.iter().flat_map(|inbox| &inbox.entries) {
+            if let Due::Letter(letter) = due
+                && letter.reply_to == ReplyTo::Nobody
+                && Some(&letter.from) != caller
+                && !family.contains(&letter.from)
+            {
+                message::return_to_sender(draft, letter, failure);
+            }
+        }
+    }
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::{Draft, check_name, leave};
 use crate::spine::{Due, Turn};
-use crate::{AgentId, EffectId, Event, Letter, LetterKind, Refusal, ReplyTo, TaskId, ThreadId};
+use crate::{AgentId, EffectId, Event, Failure, Letter, LetterKind, Refusal, ReplyTo, TaskId, ThreadId};
 
 /// A letter from outside. It goes straight into the receiver's inbox, never through the person's own (R158).
 pub(super) fn send(draft: &mut Draft<'_>, letter: Arc<Letter>) -> Result<(), Refusal> {
     if letter.to.is_user() {
         return Err(Refusal::ToUser);
     }
-    check_envelope(&letter, &AgentId::user(), None)?;
+    check_envelope(&letter, &AgentId::user(), 0, None)?;
     check_name(letter.task_id.as_str())?;
     check(draft, &letter)?;
     deliver(draft, letter, None, None);
@@ -19,12 +19,12 @@ pub(super) fn send(draft: &mut Draft<'_>, letter: Arc<Letter>) -> Result<(), Ref
 }
 
 /// Whether a letter says truly who sends it and which turn waits for what comes of it. Only `decide` itself answers.
-pub(super) fn check_envelope(letter: &Letter, from: &AgentId, asks: Option<EffectId>) -> Result<(), Refusal> {
+pub(super) fn check_envelope(letter: &Letter, from: &AgentId, hops: u32, asks: Option<EffectId>) -> Result<(), Refusal> {
     let waits = match letter.reply_to {
         ReplyTo::Effect(id) => Some(id),
         ReplyTo::User | ReplyTo::Nobody => None,
     };
-    if letter.from != *from || letter.kind != LetterKind::Message || waits != asks {
+    if letter.from != *from || letter.hops != hops || letter.kind != LetterKind::Message || waits != asks {
         return Err(Refusal::FalseLetter(letter.id.clone()));
     }
     Ok(())
@@ -33,6 +33,31 @@ pub(super) fn check_envelope(letter: &Letter, from: &AgentId, asks: Option<Effec
 /// What a turn starts belongs to the request that it works for; else a cancel would miss it, and the person its answer.
 pub(super) fn check_task(turn: &Turn, task: &TaskId) -> Result<(), Refusal> {
     if turn.task == *task { Ok(()) } else { Err(Refusal::ForeignTask(task.clone())) }
+}
+
+/// Whether a turn may write one more letter to an agent: neither chains of letters nor the turns for a request are endless.
+pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, letter: &Letter) -> Result<(), Refusal> {
+    let limit = draft.spine.limits.hops;
+    if letter.hops > limit && !letter.to.is_user() {
+        return Err(Refusal::TooManyHops { limit });
+    }
+    if letter.to.is_user() { Ok(()) } else { check_effort(draft, &turn.task, drafted(draft, &turn.task)) }
+}
+
+/// The turns that this draft brings for a request: letters to agents, and units.
+fn drafted(draft: &Draft<'_>, task: &TaskId) -> usize {
+    let brings = |event: &Event| match event {
+        Event::TurnStarted { task: started, origin: crate::Origin::Unit(_), .. } => started.id == *task,
+        event => event.letter().is_some_and(|letter| letter.task_id == *task && !letter.to.is_user()),
+    };
+    draft.events.iter().filter(|recorded| brings(&recorded.event)).count()
+}
+
+/// Whether one more turn may be taken for a request, where some are about to be.
+pub(super) fn check_effort(draft: &Draft<'_>, task: &TaskId, more: usize) -> Result<(), Refusal> {
+    let limit = draft.spine.limits.turns_per_task;
+    let turns = draft.spine.efforts.get(task).map_or(0, |effort| effort.turns as usize);
+    if turns + more >= limit as usize { Err(Refusal::TooManyTurns { limit }) } else { Ok(()) }
 }
 
 /// Whether a letter can be taken.
@@ -79,6 +104,28 @@ pub(super) fn wake_receiver(draft: &mut Draft<'_>, letter: &Arc<Letter>) {
     draft.wake(&letter.to, &Due::Letter(letter.clone()));
 }
 
+/// What the person has said to a turn's agent about its request and nobody has taken in yet. Whoever waits for an answer
+/// must still get one: it is taken in only while somebody works on the request who will answer the person.
+pub(super) fn said_meanwhile(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Letter>> {
+    let answers = |other: &Turn| other.task == turn.task && other.reply_to == ReplyTo::User;
+    if !draft.spine.turns.values().any(answers) {
+        return Vec::new();
+    }
+    let is_taken = |letter: &Letter| {
+        draft.events.iter().any(|recorded| match &recorded.event {
+            Event::LettersTaken { letters, .. } => letters.iter().any(|taken| taken.id == letter.id),
+            _ => false,
+        })
+    };
+    let inbox = draft.spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
+    let letters = inbox.into_iter().flat_map(|inbox| &inbox.entries).filter_map(|due| match due {
+        Due::Letter(letter) => Some(letter),
+        Due::FollowUp { .. } => None,
+    });
+    let is_meant = |letter: &Letter| letter.from.is_user() && letter.task_id == turn.task && !is_taken(letter);
+    letters.filter(|letter| is_meant(letter)).cloned().collect()
+}
+
 /// Tells the person what came of a task.
 pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: LetterKind, text: Arc<str>) {
     let draw = draft.spine.seq.0 + draft.events.len() as u64;
@@ -88,13 +135,41 @@ pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, ki
         payload.meta.insert("usage".to_owned(), usage);
     }
     let letter = Letter {
-        id: format!("msg_{}", crate::unique(draft.spine.seed, draft.at, draw)).into(),
+        id: crate::unique_id("msg", draft.spine.seed, draft.at, draw).into(),
         from: from.clone(),
         to: AgentId::user(),
         task_id: task.clone(),
         kind,
         payload,
         reply_to: ReplyTo::Nobody,
+        hops: 0,
     };
     deliver(draft, Arc::new(letter), None, None);
+}
+
+/// Tells an agent that a letter for which nobody waits was not read. Where that cannot be told, the log alone has it.
+pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Letter, failure: &Failure) {
+    let draw = draft.spine.seq.0 + draft.events.len() as u64;
+    let start: String = unread.payload.text.chars().take(80).collect();
+    let text = format!("Your message to `{}` was not read: {}. It began: {start}", unread.to, failure.message);
+    let letter = Letter {
+        id: format!("msg_{}", crate::unique(draft.spine.seed, draft.at, draw)).into(),
+        from: unread.to.clone(),
+        to: unread.from.clone(),
+        task_id: unread.task_id.clone(),
+        kind: LetterKind::Failure(failure.clone()),
+        payload: crate::Payload::text(text),
+        reply_to: ReplyTo::Nobody,
+        hops: unread.hops.saturating_add(1),
+    };
+    tell(draft, letter, None);
+}
+
+/// Puts a letter that `decide` itself writes into an inbox, unless a limit is reached.
+pub(super) fn tell(draft: &mut Draft<'_>, letter: Letter, sender: Option<&ThreadId>) {
+    let more = drafted(draft, &letter.task_id);
+    let fits = check(draft, &letter).and_then(|()| check_effort(draft, &letter.task_id, more)).is_ok();
+    if fits && letter.hops <= draft.spine.limits.hops {
+        deliver(draft, Arc::new(letter), None, sender);
+    }
 }

@@ -13,19 +13,23 @@ mod message;
 mod org;
 mod turn;
 
+use std::sync::Arc;
+
 use crate::spine::{Due, Spine, Turn};
 use crate::{
-    Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Shown, Task, ThreadId, Timestamp, TurnId, unique,
+    Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Shown, Task, ThreadId, Timestamp, TurnId, unique_id,
 };
 
 /// Decides one wish at one time. Pure: the same arguments give the same events.
-pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Recorded>, Refusal> {
+pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<Recorded>>, Refusal> {
     let mut draft = Draft::new(spine, at);
     match (spine.is_founded(), command) {
         (false, Command::Found { seed, limits, role }) => org::found(&mut draft, seed, limits, role)?,
         (true, Command::Found { .. }) => return Err(Refusal::AlreadyFounded),
         (false, _) => return Err(Refusal::NotFounded),
+        (true, Command::Fork { from, seed }) => draft.push(None, Event::SocietyForked { from, seed }),
         (true, Command::CreateRole { role }) => org::create_role(&mut draft, role, None)?,
+        (true, Command::ChangeRole { role }) => org::change_role(&mut draft, role)?,
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
         (true, Command::Terminate { agent, children, reason, now }) => {
             leave::send_away(&mut draft, agent, children, reason, now)?
@@ -63,21 +67,19 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Reco
 struct Draft<'a> {
     spine: &'a Spine,
     at: Timestamp,
-    events: Vec<Recorded>,
-    /// Agents that this draft has given a turn.
-    taken: Vec<crate::AgentId>,
+    events: Vec<Arc<Recorded>>,
     /// Threads whose length this draft has changed.
     lengths: Vec<(ThreadId, u32)>,
 }
 
 impl<'a> Draft<'a> {
     fn new(spine: &'a Spine, at: Timestamp) -> Self {
-        Self { spine, at, events: Vec::new(), taken: Vec::new(), lengths: Vec::new() }
+        Self { spine, at, events: Vec::new(), lengths: Vec::new() }
     }
 
     fn push(&mut self, thread: Option<&ThreadId>, event: Event) {
         let seq = crate::Seq(self.spine.seq.0 + self.events.len() as u64 + 1);
-        self.events.push(Recorded { seq, at: self.at, thread: thread.cloned(), event });
+        self.events.push(Arc::new(Recorded { seq, at: self.at, thread: thread.cloned(), event }));
     }
 
     /// How many messages a thread has, counting those of this draft.
@@ -130,26 +132,34 @@ impl<'a> Draft<'a> {
 
     /// Gives an idle agent its turn; one that is busy gets to it later.
     fn wake(&mut self, agent: &crate::AgentId, due: &Due) {
-        let idle = self.spine.agents.get(agent).is_some_and(|agent| agent.turn.is_none());
-        if idle && !self.taken.contains(agent) {
+        let idle = |agent: &crate::Agent| agent.turn.is_none_or(|turn| self.settles(turn));
+        let idle = self.spine.agents.get(agent).is_some_and(idle);
+        if idle && !self.starts(agent) {
             self.start_next(agent, due);
         }
+    }
+
+    /// Whether this draft gives an agent a turn of its inbox.
+    fn starts(&self, agent: &crate::AgentId) -> bool {
+        self.events.iter().any(|recorded| match &recorded.event {
+            Event::TurnStarted { agent: other, origin: Origin::Inbox, .. } => other == agent,
+            _ => false,
+        })
     }
 
     /// Starts what stands at the front of an agent's inbox.
     fn start_next(&mut self, agent: &crate::AgentId, due: &Due) {
         let Some(known) = self.spine.agents.get(agent) else { return };
         let Some(role) = self.spine.roles.get(&known.role) else { return };
-        self.taken.push(agent.clone());
         let (task, message) = match due {
             Due::Letter(letter) => {
                 let task = Task::message(letter.task_id.clone(), letter.payload.text.clone());
-                (Task { meta: letter.payload.meta.clone(), ..task }, Some(letter.id.clone()))
+                (Task { meta: letter.payload.meta.clone(), hops: letter.hops, ..task }, Some(letter.id.clone()))
             }
             Due::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
             Due::FollowUp { task, .. } => {
                 let draw = self.spine.seq.0 + self.events.len() as u64;
-                (task.clone(), Some(format!("user_{}", unique(self.spine.seed, self.at, draw)).into()))
+                (task.clone(), Some(unique_id("user", self.spine.seed, self.at, draw).into()))
             }
         };
         let start = Start {
@@ -177,7 +187,8 @@ impl<'a> Draft<'a> {
                 self.push(Some(&thread), Event::PhaseApplied { phase: suggested });
             }
         }
-        let index = if message.is_some() { self.lengthen(&thread) } else { self.length(&thread) };
+        // Nothing follows a turn's start in its thread within one wish, so nobody needs to know that it is longer now.
+        let index = self.length(&thread);
         let context = self.spine.threads.get(&thread).and_then(|head| head.context.as_deref());
         let shown =
             context.map(|context| Shown { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });

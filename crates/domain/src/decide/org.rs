@@ -30,13 +30,22 @@ pub(super) fn import(draft: &mut Draft<'_>, org: &Org) -> Result<(), Refusal> {
 
 pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<EffectId>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
-    let made_now =
-        |recorded: &crate::Recorded| matches!(&recorded.event, Event::RoleCreated { role: other, .. } if other.id == role.id);
+    let made_now = |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: other, .. } if other.id == role.id);
     if draft.spine.roles.contains_key(&role.id) || draft.events.iter().any(made_now) {
         return Err(Refusal::NameTaken(role.id.to_string()));
     }
     let thread = own_thread(draft, by)?;
     draft.push(thread.as_ref(), Event::RoleCreated { role, by });
+    Ok(())
+}
+
+/// A person changes a role. Who made it stays, and so does whoever holds it.
+pub(super) fn change_role(draft: &mut Draft<'_>, role: Arc<Role>) -> Result<(), Refusal> {
+    let known = draft.spine.roles.get(&role.id).ok_or_else(|| Refusal::UnknownRole(role.id.clone()))?;
+    if **known == *role {
+        return Err(Refusal::SameRole(role.id.clone()));
+    }
+    draft.push(None, Event::RoleChanged { role });
     Ok(())
 }
 
@@ -52,13 +61,12 @@ pub(super) fn spawn(
         return Err(Refusal::NameTaken(agent.to_string()));
     }
     let role_made_now =
-        |recorded: &crate::Recorded| matches!(&recorded.event, Event::RoleCreated { role: made, .. } if made.id == role);
+        |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: made, .. } if made.id == role);
     if !draft.spine.roles.contains_key(&role) && !draft.events.iter().any(role_made_now) {
         return Err(Refusal::UnknownRole(role));
     }
-    let made_now =
-        |recorded: &crate::Recorded| matches!(&recorded.event, Event::AgentSpawned { agent: made, .. } if *made == parent);
-    if !draft.events.iter().any(made_now) {
+    let makes = |event: &Event| matches!(event, Event::AgentSpawned { agent: made, .. } if *made == parent);
+    if !draft.events.iter().any(|recorded| makes(&recorded.event)) {
         leave::known(draft, &parent)?;
     }
     if by.is_some() {
@@ -83,8 +91,10 @@ fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
         ("the number made within a minute", limits.spawns_a_minute, recent + made_now(&|_| true)),
     ];
     let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));
-    let crowded = || draft.spine.children(parent).len() + made_now(&|made| made == parent) >= limits.children;
-    match over.or_else(|| crowded().then_some(("the number of an agent's children", limits.children))) {
+    let role = draft.spine.agents.get(parent).and_then(|agent| draft.spine.roles.get(&agent.role));
+    let children = role.and_then(|role| role.limits.children).unwrap_or(limits.children).min(limits.children);
+    let crowded = || draft.spine.children(parent).len() + made_now(&|made| made == parent) >= children;
+    match over.or_else(|| crowded().then_some(("the number of an agent's children", children))) {
         Some((what, limit)) => Err(Refusal::TooManyAgents { what, limit }),
         None => Ok(()),
     }

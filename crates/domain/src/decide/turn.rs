@@ -9,10 +9,11 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
     let turn = draft.turn(id)?;
     let thread = turn.thread.clone();
     call_off_units(draft, turn)?;
-    let (settlement, message, next, told) = match fitting(draft, turn, result) {
+    let (settlement, message, mut next, told) = match fitting(draft, turn, result) {
         TurnResult::Done { message, answer, next } => (Settlement::Done, message, next, Ok(answer)),
         TurnResult::Failed(failure) => (Settlement::Failed(failure.clone()), None, Vec::new(), Err(failure)),
     };
+    next.iter_mut().for_each(|task| task.hops = turn.hops);
     let goes_on = turn.origin == Origin::Inbox && !next.is_empty();
     let follow_up = next.first().map(|task| Due::FollowUp {
         task: task.clone(),
@@ -54,7 +55,8 @@ fn fitting(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
     let all =
         texts.into_iter().chain(next.iter().map(|task| &*task.message)).try_for_each(|text| message::check_text(draft, text));
     let checked = all.and_then(|()| next.iter().try_for_each(|task| message::check_task(turn, &task.id)));
-    match checked {
+    let room = || if next.is_empty() { Ok(()) } else { message::check_effort(draft, &turn.task, next.len() - 1) };
+    match checked.and_then(|()| room()) {
         Ok(()) => result,
         Err(refusal) => TurnResult::Failed(refusal.into()),
     }

@@ -143,17 +143,14 @@ impl Turn {
             kind: LetterKind::Message,
             payload: Payload { text: text.into(), meta: self.errand() },
             reply_to,
+            hops: self.task.hops + 1,
         }
     }
 
     /// What goes along with whatever belongs to the same request.
     fn errand(&self) -> Map<String, Value> {
-        self.task
-            .meta
-            .iter()
-            .filter(|(key, _)| *key == Task::RESOURCE)
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
+        let resource = self.task.meta.get(Task::RESOURCE).map(|value| (Task::RESOURCE.to_owned(), value.clone()));
+        resource.into_iter().chain([(Task::FROM.to_owned(), self.seat.agent.as_str().into())]).collect()
     }
 
     pub(super) fn after(&self, duration: Duration) -> Timestamp {
@@ -167,7 +164,7 @@ impl Turn {
         }
     }
 
-    async fn wait_for_all(&mut self, effects: Vec<Effect>) -> Vec<Result<Outcome, Failure>> {
+    pub(super) async fn wait_for_all(&mut self, effects: Vec<Effect>) -> Vec<Result<Outcome, Failure>> {
         let entries = self.state(effects).await;
         self.hear(&entries).await
     }
@@ -200,7 +197,7 @@ impl Turn {
     }
 }
 
-/// The text of a unit that has ended.
+/// The text of a unit that has ended, or of an agent that has answered.
 pub(super) fn answer(outcome: Result<Outcome, Failure>) -> Result<Arc<str>, Failure> {
     match outcome? {
         Outcome::Answer(text) => Ok(text),

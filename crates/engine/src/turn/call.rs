@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use polis_domain::{
-    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Outcome, Ruling, Source, ToolCall,
+    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, Outcome, Ruling, Seq, Source, ToolCall,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ToolSpec};
 use serde_json::Value;
@@ -28,8 +28,7 @@ impl Turn {
     /// waits for those before it, so that after a crash no write is in doubt that was never begun.
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
         let tools = self.tools();
-        let spec_of = |name: &str| tools.iter().find(|tool| &*tool.name == name);
-        let calls: Vec<_> = calls.iter().map(|call| self.call_of(call, spec_of(&call.name))).collect();
+        let calls: Vec<_> = calls.iter().map(|call| self.call_of(call, &tools)).collect();
         let mut results = Vec::new();
         let mut together = Vec::new();
         for call in calls {
@@ -45,15 +44,26 @@ impl Turn {
     }
 
     /// What a call comes to before it is made.
-    fn call_of(&self, call: &ToolCall, spec: Option<&ToolSpec>) -> Call {
-        let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
-        let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&call.name, &arguments));
+    fn call_of(&self, call: &ToolCall, tools: &[ToolSpec]) -> Call {
         let Shared { ports, cast, .. } = &*self.seat.shared;
+        let own = cast.find_tool(&call.name).is_some();
+        // What is judged is what is stated and called: the name is looked up once.
+        let listed = if own { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
+        let tool = listed.clone().unwrap_or_else(|_| call.name.clone());
+        let spec = tools.iter().find(|spec| spec.name == tool);
+        let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
+        let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
-        let ruling = ports.toolbox.ruling(&call.name, &arguments, &who);
+        let lacking = self.seat.fences.iter().find(|role| !role.has_tool(&tool));
+        let ruling = match (lacking, listed) {
+            (Some(role), _) => Ruling::Deny(format!("role `{}` does not have it", role.id)),
+            (None, Err(absent)) => Ruling::Refuse(Failure::new("unknown_tool", absent.to_string())),
+            (None, Ok(_)) => ports.toolbox.ruling(&tool, &arguments, &who),
+        };
         let mut call = Call {
             call_id: call.id.clone(),
-            tool: call.name.clone(),
+            wrote: Some(call.name.clone()).filter(|name| *name != tool),
+            tool,
             arguments,
             class: spec.map(|spec| spec.class).unwrap_or_default(),
             ruling: Ruling::Allow,
@@ -61,13 +71,13 @@ impl Turn {
             fresh,
             from: None,
             volatile: spec.is_some_and(|spec| spec.volatile),
-            own: cast.find_tool(&call.name).is_some(),
+            own,
         };
         call.ruling = self.rule_on_repeats(&call, ruling);
         call
     }
 
-    async fn call_together(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
+    async fn call_together(&mut self, mut calls: Vec<Call>) -> Vec<CallResult> {
         if calls.is_empty() {
             return Vec::new();
         }
@@ -78,6 +88,10 @@ impl Turn {
         }
         let early = self.plant_act(&calls).await;
         let mut entries = self.state(calls.iter().cloned().map(Effect::Tool).collect()).await;
+        // A name that means another tool by now means what it meant when the call was stated.
+        for (call, logged) in calls.iter_mut().zip(&entries).filter_map(|(call, entry)| Some((call, entry.call()?))) {
+            (call.tool, call.wrote) = (logged.tool.clone(), logged.wrote.clone());
+        }
         let mut results: Vec<Option<CallResult>> = vec![None; entries.len()];
         let mut running = FuturesUnordered::new();
         let mut hosts = Vec::new();
@@ -88,17 +102,17 @@ impl Turn {
         let mut doubtful = 0;
         let mut recalled = Vec::new();
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate() {
-            match next_step(entry) {
+            match next_step(entry, self.seat.eras.last().map(|era| era.ended)) {
                 Next::Ask => {}
                 Next::Done => {}
                 Next::Recall(source) => recalled.push((place, source)),
                 Next::Perform => {
                     self.withdraw(entry).await;
-                    running.push(begin(self.worker(entry.id, call)).done(place, early.clone()));
+                    running.push(begin(self.worker(entry, call)).done(place, early.clone()));
                 }
                 Next::Again => {
                     self.commit(Command::Restart { id: entry.id }).await;
-                    running.push(begin(self.worker(entry.id, call)).done(place, None));
+                    running.push(begin(self.worker(entry, call)).done(place, None));
                 }
                 Next::Doubt => {
                     self.commit(Command::Doubt { id: entry.id }).await;
@@ -134,7 +148,7 @@ impl Turn {
                     let id = entries[place].id;
                     if matches!(event.event, Event::EffectCleared { .. }) {
                         self.commit(Command::Restart { id }).await;
-                        let worker = self.worker(id, &calls[place]);
+                        let worker = self.worker(&entries[place], &calls[place]);
                         hosts.push(worker.host.clone());
                         running.push(worker.done(place, None));
                     } else {
@@ -188,7 +202,9 @@ impl Turn {
         }
     }
 
-    fn worker(&self, id: EffectId, call: &Call) -> Worker {
+    fn worker(&self, entry: &Entry, call: &Call) -> Worker {
+        let id = entry.id;
+        let stated = entry.events.first().map_or(Seq(u64::MAX), |first| first.seq);
         let asker = Asker {
             call: id,
             agent: self.seat.agent.clone(),
@@ -203,6 +219,7 @@ impl Turn {
             shared: self.seat.shared.clone(),
             context: CallContext {
                 society: self.seat.shared.society.clone(),
+                seed: self.seat.seed_at(stated),
                 effect: id,
                 agent: self.seat.agent.clone(),
                 thread: self.seat.thread.clone(),
@@ -222,7 +239,7 @@ impl Turn {
             return None;
         }
         let id = EffectId { turn: self.seat.id, n: self.n };
-        Some(self.worker(id, call).act().await)
+        Some(self.worker(&Entry::new(id, []), call).act().await)
     }
 }
 
@@ -240,13 +257,16 @@ enum Next {
 }
 
 /// What the log says of the call counts, also where the tool's class has changed since.
-fn next_step(entry: &Entry) -> Next {
+fn next_step(entry: &Entry, forked: Option<Seq>) -> Next {
     let (class, from) = match entry.stated() {
         Some((Effect::Approval { .. }, _)) => return Next::Ask,
         Some((Effect::Tool(call), _)) => (call.class, call.from.clone()),
         _ => (EffectClass::Write, None),
     };
+    // A word given before a fork was for the other society; it may have followed it.
+    let is_old = |last: &polis_domain::Recorded| forked.is_some_and(|forked| last.seq < forked);
     match entry.last().map(|last| &last.event) {
+        Some(Event::EffectCleared { .. }) if entry.last().is_some_and(|last| is_old(last)) => Next::Doubt,
         Some(Event::EffectEnded { .. } | Event::EffectRefused { .. }) | None => Next::Done,
         Some(Event::EffectCleared { .. }) => Next::Again,
         Some(Event::EffectDoubted { .. }) => Next::Await,

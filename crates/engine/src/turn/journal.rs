@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    Attempt, Effect, EffectId, Event, Failure, InquiryId, Leave, Recorded, Seq, SocietyId, ThreadId, Timestamp, TurnId, Wanted,
+    Attempt, Call, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, Timestamp, Wanted,
 };
-use polis_ports::{Log, LogError, ThreadRange};
+use polis_ports::{LogError, ThreadRange};
+
+use super::Seat;
 
 /// The effects of earlier runs that this run has not asked for yet.
 #[derive(Default)]
@@ -24,14 +26,11 @@ pub(super) struct Entry {
 
 impl Journal {
     /// Reads a turn's first event and its journal.
-    pub(super) async fn read(
-        log: &dyn Log,
-        society: &SocietyId,
-        thread: &ThreadId,
-        turn: TurnId,
-    ) -> Result<(Arc<Recorded>, Self), LogError> {
-        let range = ThreadRange { after: Seq(turn.0.0 - 1), ..ThreadRange::ALL };
-        let mut events = log.read_thread(society, thread, range).await?.into_iter().map(Arc::new);
+    pub(super) async fn read(seat: &Seat) -> Result<(Arc<Recorded>, Self), LogError> {
+        let Seat { id: turn, thread, shared, through, .. } = seat;
+        let turn = *turn;
+        let range = ThreadRange { after: Seq(turn.0.0 - 1), ..ThreadRange::through(*through) };
+        let mut events = shared.ports.log.read_thread(&shared.society, thread, range).await?.into_iter().map(Arc::new);
         let first = events.next().filter(|first| first.seq == turn.0);
         let first = first.ok_or_else(|| LogError::Damaged(format!("event {turn} is missing from thread `{thread}`")))?;
         let mut entries = BTreeMap::new();
@@ -50,13 +49,29 @@ impl Journal {
         self.entries.get(&id.n)
     }
 
+    /// Where an effect was stated.
+    pub(super) fn place(&self, n: u32) -> Option<Seq> {
+        Some(self.entries.get(&n)?.events.first()?.seq)
+    }
+
     pub(super) fn take(&mut self, id: EffectId) -> Option<Entry> {
         self.entries.remove(&id.n)
+    }
+
+    /// The letter that an effect sent, if it did.
+    pub(super) fn letter(&self, n: u32) -> Option<&Arc<Letter>> {
+        self.entries.get(&n)?.events.iter().find_map(|recorded| recorded.event.letter())
     }
 
     /// The first effect that this run has not asked for.
     pub(super) fn first(&self) -> Option<u32> {
         self.entries.keys().next().copied()
+    }
+
+    /// Whether an effect took letters out of the inbox.
+    pub(super) fn takes_letters(&self, n: u32) -> bool {
+        let events = self.entries.get(&n).into_iter().flat_map(|entry| &entry.events);
+        events.into_iter().any(|recorded| matches!(recorded.event, Event::LettersTaken { .. }))
     }
 
     /// What an effect was, for people.
@@ -80,6 +95,14 @@ impl Entry {
     pub(super) fn stated(&self) -> Option<(&Effect, Option<&Leave>)> {
         match &self.events.first()?.event {
             Event::EffectStarted { effect, leave, .. } => Some((effect, leave.as_ref())),
+            _ => None,
+        }
+    }
+
+    /// The call that was stated, or that a person is asked about.
+    pub(super) fn call(&self) -> Option<&Call> {
+        match self.stated()?.0 {
+            Effect::Tool(call) | Effect::Approval { call: Some(call), .. } => Some(call),
             _ => None,
         }
     }
@@ -159,6 +182,12 @@ impl Entry {
                 // So may the policy and the class of a tool; an approval stands where a call was wanted.
                 (Effect::Tool(logged) | Effect::Approval { call: Some(logged), .. }, Effect::Tool(asked)) => {
                     logged.is_same(asked)
+                }
+                // How far a letter is from the person was not always counted.
+                (Effect::Ask { letter, deadline }, Effect::Ask { letter: asked, deadline: until }) => {
+                    let told =
+                        |letter: &polis_domain::Letter| (letter.to.clone(), letter.payload.text.clone(), letter.id.clone());
+                    (told(letter), letter.reply_to, deadline) == (told(asked), asked.reply_to, until)
                 }
                 (logged, effect) => logged == effect,
             },

@@ -8,6 +8,7 @@ mod artifacts;
 mod ask;
 mod call;
 mod context;
+mod conversation;
 mod host;
 mod journal;
 mod model;
@@ -18,7 +19,10 @@ mod request;
 mod respond;
 mod retry;
 mod reuse;
+mod society;
+mod steer;
 mod sub_threads;
+mod teller;
 mod threads;
 
 use std::panic::AssertUnwindSafe;
@@ -26,8 +30,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Event, Failure, Limits, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Shown,
-    Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique,
+    AgentId, Command, Effect, EffectId, Era, Event, Failure, Limits, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq,
+    Shown, Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -39,7 +43,8 @@ use crate::offer::Offer;
 pub use context::Context;
 use journal::{Entry, Journal};
 pub use request::{Request, Requests};
-pub use threads::BatchUpdate;
+pub use teller::Teller;
+pub use threads::{BatchUpdate, NewMessage};
 
 /// What a turn needs to begin.
 pub(crate) struct Seat {
@@ -47,13 +52,26 @@ pub(crate) struct Seat {
     pub(crate) agent: AgentId,
     pub(crate) thread: ThreadId,
     pub(crate) role: Option<Arc<Role>>,
+    /// The roles that limit which tools it gets.
+    pub(crate) fences: Arc<[Arc<Role>]>,
     pub(crate) seed: u64,
+    /// Where ids came from before the forks in the society's past.
+    pub(crate) eras: Arc<Vec<Era>>,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
     /// When it may begin, where its code has broken down before.
     pub(crate) rests_until: Option<Timestamp>,
     /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
     pub(crate) first: Option<Arc<Recorded>>,
+    /// Up to where the journal is read.
+    pub(crate) through: Seq,
+}
+
+impl Seat {
+    /// Where ids came from when the event at a place was written, or come from now.
+    fn seed_at(&self, place: Seq) -> u64 {
+        self.eras.iter().find(|era| place < era.ended).map_or(self.seed, |era| era.seed)
+    }
 }
 
 /// What a handler is given: its task, and every effect that it may have.
@@ -99,11 +117,19 @@ pub struct Turn {
 
 /// Runs a turn to its end, or until it is dropped.
 pub(crate) async fn run(seat: Seat, news: Arc<News>) {
-    let (id, shared) = (seat.id, seat.shared.clone());
+    let shared = seat.shared.clone();
     if let Some(until) = seat.rests_until {
         shared.ports.clock.sleep_until(until).await;
     }
-    let command = match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
+    let command = end(seat, news).await;
+    // A closed door means that the society has ended; the turn is owed again when it opens.
+    let _ = shared.door.send(Mail::Command { command, reply: None }).await;
+}
+
+/// Runs a turn; gives what is wished for in the end.
+pub(crate) async fn end(seat: Seat, news: Arc<News>) -> Command {
+    let id = seat.id;
+    match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
         Ok(command) => command,
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -111,9 +137,7 @@ pub(crate) async fn run(seat: Seat, news: Arc<News>) {
             let failure = Failure::new("panicked", format!("the agent's code panicked: {text}"));
             Command::Crash { turn: id, failure }
         }
-    };
-    // A closed door means that the society has ended; the turn is owed again when it opens.
-    let _ = shared.door.send(Mail::Command { command, reply: None }).await;
+    }
 }
 
 async fn work(mut seat: Seat, news: Arc<News>) -> Command {
@@ -122,7 +146,7 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
     let (first, journal) = match seat.first.take() {
         Some(first) => (first, Journal::default()),
         // Boxed, as whatever few turns need: every turn pays for the room of the largest step in it.
-        None => match Box::pin(Journal::read(&*seat.shared.ports.log, &seat.shared.society, &seat.thread, id)).await {
+        None => match Box::pin(Journal::read(&seat)).await {
             Ok(found) => found,
             Err(error) => return park(error.code(), error.to_string()),
         },
@@ -188,14 +212,14 @@ impl Turn {
         self.seat.role.as_ref()
     }
 
-    /// The tools that can be called.
+    /// The tools that can be called: what the agent's role has, and the roles of everybody above it.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
         self.offer().tools
     }
 
     fn offer(&self) -> Offer {
         let Shared { offers, ports, cast, .. } = &*self.seat.shared;
-        offers.now(&*ports.toolbox, cast)
+        offers.now(&*ports.toolbox, cast, &self.seat.fences)
     }
 
     /// The address of the turn's own thread.
@@ -213,9 +237,11 @@ impl Turn {
 
     /// A new id with this prefix, unique and time-ordered, the same in a second run.
     pub fn new_id(&mut self, prefix: &str) -> String {
-        let seed = mix(self.seat.seed ^ self.seat.id.0.0);
+        // Whether it is drawn before or after a fork depends on the effect that comes next, which every run finds alike.
+        let place = self.journal.place(self.n).unwrap_or(self.seat.through);
+        let seed = mix(self.seat.seed_at(place) ^ self.seat.id.0.0);
         self.draws += 1;
-        format!("{prefix}_{}", unique(seed, self.now(), self.draws))
+        unique_id(prefix, seed, self.now(), self.draws)
     }
 
     /// Whether the turn has suggested a phase for its own thread.

@@ -23,7 +23,17 @@ const REPLY_TOKENS: u32 = 8_192;
 
 impl Turn {
     /// Asks a model and gives its whole reply. A reply that is in the log is never asked for again.
-    pub async fn model(&mut self, mut request: ModelRequest) -> Result<Reply, Failure> {
+    pub async fn model(&mut self, request: ModelRequest) -> Result<Reply, Failure> {
+        self.model_heard(request, &mut |_| {}).await
+    }
+
+    /// The same; `ear` hears the reply piece by piece as it comes, also what is thrown away because it broke off. It hears
+    /// nothing of a reply that is in the log already, so nothing that counts may depend on it.
+    pub async fn model_heard(
+        &mut self,
+        mut request: ModelRequest,
+        ear: &mut (dyn FnMut(&Delta) + Send),
+    ) -> Result<Reply, Failure> {
         self.circles()?;
         let models = self.models(&request);
         let reserve = self.reserve(&mut request, &models);
@@ -46,7 +56,7 @@ impl Turn {
             }
             let result = match self.result(entry) {
                 Some(result) => result,
-                None => self.think(entry, request, models).await,
+                None => self.think(entry, request, models, ear).await,
             };
             return match result {
                 Ok(Outcome::Reply(reply)) => {
@@ -112,13 +122,20 @@ impl Turn {
         }
     }
 
-    async fn think(&mut self, entry: &Entry, mut request: ModelRequest, models: Vec<Arc<str>>) -> Result<Outcome, Failure> {
+    async fn think(
+        &mut self,
+        entry: &Entry,
+        mut request: ModelRequest,
+        models: Vec<Arc<str>>,
+        ear: &mut (dyn FnMut(&Delta) + Send),
+    ) -> Result<Outcome, Failure> {
         let leave = entry.stated().and_then(|(_, leave)| leave.cloned());
         if leave.is_some() {
             request.max_tokens.get_or_insert(REPLY_TOKENS);
         }
-        let (system, seen) = (request.system.clone(), request.estimate().input_tokens);
-        let port = self.seat.shared.ports.model.clone();
+        let (system, port) = (request.system.clone(), self.seat.shared.ports.model.clone());
+        let is_bounded = models.iter().any(|model| port.window(model).is_some());
+        let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
         if let Some(until) = entry.rests_until() {
             self.seat.shared.ports.clock.sleep_until(until).await;
@@ -128,7 +145,7 @@ impl Turn {
             let window = port.window(&request.model);
             request.system = told(&system, leave.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
             let began = self.seat.shared.ports.clock.now();
-            let (tried, usage) = self.attempt(entry.id, request.clone(), leave.as_ref()).await;
+            let (tried, usage) = self.attempt(entry.id, &request, leave.as_ref(), ear).await;
             let took = self.seat.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
                 Ok(reply) => {
@@ -157,9 +174,15 @@ impl Turn {
     }
 
     /// Asks once, and no longer than it may take; gives what it cost as well, also where nothing came of it.
-    async fn attempt(&self, id: EffectId, request: ModelRequest, leave: Option<&Leave>) -> (Result<Reply, ModelError>, Usage) {
+    async fn attempt(
+        &self,
+        id: EffectId,
+        request: &ModelRequest,
+        leave: Option<&Leave>,
+        ear: &mut (dyn FnMut(&Delta) + Send),
+    ) -> (Result<Reply, ModelError>, Usage) {
         let mut telling =
-            Telling { shared: &self.seat.shared, id, thread: &self.seat.thread, used: Usage::default(), over: false };
+            Telling { shared: &self.seat.shared, id, thread: &self.seat.thread, used: Usage::default(), over: false, ear };
         let clock = &self.seat.shared.ports.clock;
         let mut reply = match leave.and_then(|leave| leave.time_ms) {
             None => telling.collect(request.clone()).await,
@@ -174,9 +197,9 @@ impl Turn {
         };
         telling.over = true;
         match &mut reply {
-            Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request, reply),
+            Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request.clone(), reply),
             Ok(_) => {}
-            Err(error) => telling.tell(|| Delta::Error(Failure::new(error.code(), error.to_string()))),
+            Err(error) => telling.tell(&Delta::Error(Failure::new(error.code(), error.to_string()))),
         }
         let used = reply.as_ref().map_or(telling.used, |reply| reply.usage);
         (reply, used)
@@ -230,6 +253,7 @@ struct Telling<'a> {
     /// What the vendor has said so far that it costs.
     used: Usage,
     over: bool,
+    ear: &'a mut (dyn FnMut(&Delta) + Send),
 }
 
 impl Telling<'_> {
@@ -238,7 +262,7 @@ impl Telling<'_> {
         let mut collector = Collector::default();
         while let Some(delta) = stream.next().await {
             let delta = delta?;
-            self.tell(|| delta.clone());
+            self.tell(&delta);
             if let Delta::Usage(usage) = &delta {
                 self.used = *usage;
             }
@@ -247,10 +271,11 @@ impl Telling<'_> {
         collector.finish().map(Reply::without_torn_call)
     }
 
-    fn tell(&self, delta: impl FnOnce() -> Delta) {
+    fn tell(&mut self, delta: &Delta) {
+        (self.ear)(delta);
         let Shared { ports, society, .. } = self.shared;
         if ports.live.is_watched(society) {
-            let told = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta() };
+            let told = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
             ports.live.publish(society, Frame::Delta(Arc::new(told)));
         }
     }
@@ -259,7 +284,7 @@ impl Telling<'_> {
 impl Drop for Telling<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.tell(|| Delta::Stopped);
+            self.tell(&Delta::Stopped);
         }
     }
 }

@@ -138,7 +138,10 @@ impl Repeats {
     /// Takes a result in. Numbers that change are progress, unless all that comes of them is the same failure; and so is a write
     /// that was not made before: after it, everything may come to something else.
     fn note(&mut self, call: &Call, result: &CallResult) -> u32 {
-        let came = Digest::of([if result.is_error { "failed" } else { "good" }, &result.content]);
+        let came = match result.is_error {
+            true => Digest::of(["failed", &without(&result.content, &call.arguments)]),
+            false => Digest::of(["good", &result.content]),
+        };
         let (same, alike) = (kind(call, true), kind(call, false));
         if !result.is_error {
             self.runs.remove(&alike);
@@ -153,12 +156,53 @@ impl Repeats {
 }
 
 fn kind(call: &Call, numbers: bool) -> Digest {
-    Digest::of([if numbers { "same" } else { "alike" }, &call.tool, &roughly(&call.arguments, numbers)])
+    match numbers {
+        true => Digest::of(["same", &call.tool, &roughly(&call.arguments, true)]),
+        false => Digest::of(["alike", &call.tool, &roughly(&without_digits(&call.arguments), false)]),
+    }
+}
+
+/// A text with one digit where there were several, or others.
+fn without_digits(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '0'..='9' if kept.ends_with('0') => {}
+            '0'..='9' => kept.push('0'),
+            other => kept.push(other),
+        }
+    }
+    kept
+}
+
+/// What a failure says, without the arguments that it quotes.
+fn without(content: &str, arguments: &str) -> String {
+    let fields: BTreeMap<String, serde_json::Value> = serde_json::from_str(arguments).unwrap_or_default();
+    let mut quoted: Vec<&str> = fields.values().filter_map(|value| value.as_str()).filter(|text| !text.is_empty()).collect();
+    quoted.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    quoted.iter().fold(content.to_owned(), |content, text| content.replace(text, "\0"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_that_differ_only_in_what_they_quote_are_alike() {
+        let mut repeats = Repeats::default();
+        let call =
+            |n: u32| Call { tool: "read_file".into(), arguments: format!(r#"{{"path":"nope{n}"}}"#).into(), ..Call::default() };
+        for n in 0..12 {
+            let failed = CallResult::failed(format!("error: `nope{n}` does not exist"));
+            assert_eq!(repeats.note(&call(n), &failed), n + 1);
+        }
+        assert_eq!(repeats.run(&call(99)), 12);
+        repeats.note(&call(12), &CallResult::good("there"));
+        assert_eq!(repeats.run(&call(99)), 0, "one that is there is progress");
+        let other = Call { arguments: r#"{"path":"other"}"#.into(), ..call(0) };
+        repeats.note(&call(1), &CallResult::failed("error: `nope1` does not exist"));
+        assert_eq!(repeats.run(&other), 0);
+    }
 
     #[test]
     fn the_reason_is_taken_out_and_the_rest_stays_as_written() {

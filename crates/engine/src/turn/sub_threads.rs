@@ -159,7 +159,7 @@ impl Turn {
             None => self.next_of(run, false).await,
         };
         let told = match next {
-            Ok(Next::Unit(unit)) => return Some(unit),
+            Ok(Next::Unit(unit)) => return Some(*unit),
             Ok(Next::Done(text)) => Ok(text),
             Err(failure) => Err(failure),
         };
@@ -195,7 +195,7 @@ impl Turn {
         }
         run.results = progress.results;
         run.phase = chosen;
-        self.unit(&run.path, behaviour, run.task.clone()).await.map(Next::Unit)
+        self.unit(&run.path, behaviour, run.task.clone()).await.map(|unit| Next::Unit(Box::new(unit)))
     }
 
     /// Writes into the message what came of its sub-thread, and that the sub-thread is done.
@@ -236,7 +236,7 @@ impl Turn {
 }
 
 enum Next {
-    Unit(Effect),
+    Unit(Box<Effect>),
     Done(String),
 }
 

@@ -49,7 +49,33 @@ pub enum BatchUpdate {
     },
 }
 
+/// A message that is to be added to a turn's own thread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMessage {
+    /// Who speaks.
+    pub sender: Sender,
+    /// What is said.
+    pub text: String,
+    /// Free data about it.
+    pub meta: Map<String, Value>,
+}
+
 impl Turn {
+    /// Adds messages to the turn's own thread, all with one append, and gives them as they stand there.
+    pub async fn add_messages(&mut self, messages: Vec<NewMessage>) -> Result<Vec<Message>, Failure> {
+        let (path, thread) = (self.path(), self.seat.thread.clone());
+        let mut added = Vec::with_capacity(messages.len());
+        for NewMessage { sender, text, meta } in messages {
+            added.push(Message { meta, ..self.new_message(&path, sender, text) });
+        }
+        if added.is_empty() {
+            return Ok(added);
+        }
+        let act = |message: &Message| Act::AddMessage { thread: thread.clone(), message: message.clone() };
+        self.act(added.iter().map(act).collect()).await?;
+        Ok(added)
+    }
+
     /// Adds a bot message to the turn's own thread.
     pub async fn say(&mut self, text: impl Into<String>) -> Result<Message, Failure> {
         self.add_message(&self.path(), Sender::Bot, text).await
@@ -339,7 +365,7 @@ impl Turn {
             | Act::KeepContext { thread, .. } => thread.clone(),
             Act::OpenSubThread { parent, .. } => parent.clone(),
             Act::Send { letter } if letter.to.is_user() => letter.task_id.thread(),
-            Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } => return None,
+            Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } | Act::TakeLetters => return None,
         };
         Some(thread).filter(|thread| *thread != self.seat.thread)
     }
@@ -373,6 +399,7 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
         (Act::OpenSubThread { index, slot, child, .. }, Event::ThreadLinked { index: at, slot: place, child: logged, .. }) => {
             (index, slot, child) == (at, place, logged)
         }
+        (Act::TakeLetters, Event::LettersTaken { .. }) => true,
         (Act::Send { letter }, Event::LetterSent { letter: logged, .. }) => letter == logged,
         (Act::CreateRole { role }, Event::RoleCreated { role: logged, .. }) => role == logged,
         (Act::Spawn { agent, role }, Event::AgentSpawned { agent: logged, role: its, .. }) => (agent, role) == (logged, its),

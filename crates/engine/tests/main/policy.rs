@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{Always, EffectClass, EffectId, OpenKind, Outcome, Resolution, Ruling, Stage, Verdict};
+use polis_domain::{Always, CallResult, EffectClass, EffectId, OpenKind, Outcome, Resolution, Ruling, Stage, Verdict};
 use polis_engine::{Ports, Society};
-use polis_testkit::{Op, Program, world};
+use polis_ports::{CallContext, Caller, ToolError, ToolSpec, Toolbox};
+use polis_testkit::{Op, Program, ScriptedTools, world};
 
 use crate::bed::*;
 
@@ -126,4 +127,75 @@ async fn a_call_that_was_agreed_to_and_cut_is_in_doubt() {
     let second = open(&bed).await;
     let doubted = open_effect(&second, |_, stage| stage == Stage::InDoubt).await;
     assert_eq!(doubted.n, id.n + 1);
+}
+
+/// Tools that are listed under longer names than they are called by, while their server is there.
+struct Named {
+    tools: ScriptedTools,
+    is_there: bool,
+}
+
+#[async_trait::async_trait]
+impl Toolbox for Named {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.tools.tools()
+    }
+
+    fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
+        if self.is_there { Ok(format!("s__{tool}").into()) } else { Err(ToolError::Absent("the server is gone".to_owned())) }
+    }
+
+    fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
+        self.tools.ruling(tool, arguments, who)
+    }
+
+    async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
+        self.tools.call(tool, arguments, context).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_looked_up_before_it_is_judged_and_means_the_same_after_a_restart() {
+    let bed = Bed::new();
+    let open = async |is_there| {
+        let tools =
+            ScriptedTools::new().with("s__mark", EffectClass::Write, |text, _| CallResult::good(format!("marked {text}")));
+        let tools = tools.ruled(|tool, _| if tool == "s__mark" { Ruling::Ask(String::new()) } else { Ruling::Allow });
+        let ports = Ports { toolbox: Arc::new(Named { tools, is_there }), ..bed.ports(bed.log.clone()) };
+        Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap()
+    };
+    let first = open(true).await;
+    let sent = submit(&first, vec![call("mark", "a")]).await;
+    let id = asked(&first).await;
+    first.stop(Duration::ZERO).await;
+
+    let second = open(false).await;
+    second.resolve(id, say(Verdict::yes())).await.unwrap();
+    assert_eq!(answer(&second, &sent).await.unwrap(), "marked a", "what was agreed to is what was asked about");
+    let absent = submit(&second, vec![call("mark", "b")]).await;
+    assert_eq!(answer(&second, &absent).await.unwrap(), "the server is gone; nothing was done (unknown_tool)");
+}
+
+/// `mark` needs a word each time.
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_about_each_time_takes_no_word_for_always() {
+    let bed = Bed::new();
+    let done = bed.done.clone();
+    let tools = world::tools(move |class, key| done.lock().unwrap().push((class, key.to_owned())));
+    let tools = tools.ruled(|_, text| match text {
+        "each" => Ruling::AskEach("It is dear.".to_owned()),
+        _ => Ruling::Ask(String::new()),
+    });
+    let ports = Ports { toolbox: Arc::new(tools), ..bed.ports(bed.log.clone()) };
+    let society = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
+    let waiting = || open_effect(&society, |kind, stage| matches!(kind, OpenKind::Approval(_)) && stage == Stage::Waiting);
+    let always = || say(Verdict { always: Some(Always::Tool), ..Verdict::yes() });
+    let sent = submit(&society, vec![call("mark", "x"), call("mark", "each")]).await;
+    let first = waiting().await;
+    society.resolve(first, always()).await.unwrap();
+    let second = waiting().await;
+    assert_ne!(first, second, "a word for always does not go so far");
+    assert!(society.resolve(second, always()).await.unwrap_err().to_string().contains("each time"));
+    society.resolve(second, say(Verdict::yes())).await.unwrap();
+    assert_eq!(answer(&society, &sent).await.unwrap(), "mark(x) mark(each)");
 }

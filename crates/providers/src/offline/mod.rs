@@ -18,6 +18,7 @@ mod shape;
 mod summary;
 mod table;
 mod talk;
+mod team;
 mod time;
 mod wish;
 
@@ -82,6 +83,9 @@ impl Model for Offline {
 
 /// What it says next to a conversation.
 fn reply(request: &ModelRequest) -> Spoken {
+    if let Some(role) = team::role(request) {
+        return team::reply(request, role);
+    }
     let mut talk = Talk::new(request);
     let wish = wish::of(talk.asked, &talk.earlier);
     let stop = match answer(&mut talk, &wish) {

@@ -64,6 +64,18 @@ impl<'a> Talk<'a> {
         Self { request, asked, earlier, language, results, plan: Vec::new(), thoughts: Vec::new() }
     }
 
+    /// The same for a task that stands in what the model was told first; every call so far was made for it.
+    pub(super) fn about(request: &'a ModelRequest, asked: &'a str, earlier: Vec<&'a str>) -> Self {
+        let results = results(&request.messages);
+        let language = language::of(asked);
+        Self { request, asked, earlier, language, results, plan: Vec::new(), thoughts: Vec::new() }
+    }
+
+    /// Whether the last call came to nothing.
+    pub(super) fn has_failed(&self) -> bool {
+        self.results.last().is_some_and(|(_, _, given)| given.is_error)
+    }
+
     /// Whether a tool is offered; names that say where a tool comes from count too.
     pub(super) fn tool(&self, name: &str) -> Option<Arc<str>> {
         let is_it = |offered: &str| offered == name || offered.rsplit_once("__").is_some_and(|(_, last)| last == name);

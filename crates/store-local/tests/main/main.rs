@@ -5,6 +5,7 @@ mod artifacts;
 mod contract;
 mod damage;
 mod disk_full;
+mod forks;
 mod kill;
 
 mod opening;

@@ -68,9 +68,12 @@ fn what_a_newer_version_wrote_is_refused_and_left_as_it_is() {
     fill(&log, 10);
     drop(log);
     for (sql, undo) in [
-        ("PRAGMA user_version = 131073", "PRAGMA user_version = 65537"),
-        ("PRAGMA user_version = 65538", "PRAGMA user_version = 65537"),
-        ("UPDATE events SET version = 2 WHERE id = (SELECT max(id) FROM events)", "UPDATE events SET version = 1"),
+        ("PRAGMA user_version = 196609", "PRAGMA user_version = 131073"),
+        ("PRAGMA user_version = 131074", "PRAGMA user_version = 131073"),
+        (
+            "UPDATE events SET version = version + 1 WHERE id = (SELECT max(id) FROM events)",
+            "UPDATE events SET version = version - 1 WHERE id = (SELECT max(id) FROM events)",
+        ),
     ] {
         for left_in_wal in [false, true] {
             let connection = rusqlite::Connection::open(dir.path().join("polis.db")).unwrap();

@@ -4,6 +4,7 @@
 mod check;
 mod dice;
 mod fault_log;
+mod fork;
 mod plan;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use polis_domain::{AgentId, EffectClass, Event, MessageId, Recorded, SocietyId, Target, TaskId, Timestamp, Usage};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society};
-use polis_ports::{Clock, ModelError};
+use polis_ports::{Clock, Log, ModelError};
 
 use crate::{
     GatedLog, Line, ManualClock, MemoryArtifacts, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role, world,
@@ -93,6 +94,7 @@ fn live_through(plan: Plan) -> Result<Report, String> {
             let kills = weather.kills;
             let log: Vec<_> = world.log.events(&world.society).iter().map(|recorded| Recorded::clone(recorded)).collect();
             world.check(&log)?;
+            world.again(&log)?;
             let doubts = log.iter().filter(|recorded| matches!(recorded.event, Event::EffectDoubted { .. })).count();
             return Ok(Report { log, kills, failures: weather.failures, doubts });
         }
@@ -117,16 +119,20 @@ impl World {
         ended
     }
 
-    async fn work(self: Arc<Self>, log: Arc<GatedLog<Faults>>, clock: Arc<ManualClock>, life: u64) -> Result<bool, String> {
-        let ports = Ports {
+    fn ports(self: &Arc<Self>, log: Arc<dyn Log>, clock: Arc<ManualClock>) -> Ports {
+        Ports {
             log,
             model: Arc::new(self.model()),
             toolbox: Arc::new(self.tools()),
             live: Arc::new(LocalLive::default()),
             clock,
             artifacts: self.artifacts.clone(),
-        };
-        let cast = Cast::new().with(Programmed::NAME, Programmed);
+        }
+    }
+
+    async fn work(self: Arc<Self>, log: Arc<GatedLog<Faults>>, clock: Arc<ManualClock>, life: u64) -> Result<bool, String> {
+        let ports = self.ports(log, clock);
+        let cast = cast();
         let entropy = polis_domain::mix(self.plan.seed ^ life);
         let mut options = Options { max_running: self.plan.max_running, ..Options::new(entropy, worker_role()) };
         options.max_lingering = self.plan.max_lingering;
@@ -264,6 +270,10 @@ impl World {
         let accepted = lock(&self.accepted).clone();
         check(&self.plan, log, &ledger, &accepted)
     }
+}
+
+fn cast() -> Cast {
+    Cast::new().with(Programmed::NAME, Programmed)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -114,6 +114,11 @@ impl Fetcher {
     /// The addresses of a host, looked up once. One that may not be reached spoils them all: it is no honest name.
     async fn addresses(&self, url: &Uri) -> Result<Vec<SocketAddr>, String> {
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let said = url.authority().map_or("", |authority| authority.as_str());
+        let said = said.strip_prefix(url.host().unwrap_or_default()).unwrap_or_default();
+        if said.len() > 1 && url.port_u16().is_none() {
+            return Err(format!("{url} has a port that is no number from 0 to 65535"));
+        }
         let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("https") { 443 } else { 80 });
         let found = self.resolver.resolve(host, port).await.map_err(|error| format!("{host} is not known: {error}"))?;
         if found.is_empty() {

@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::ear::Ear;
+use super::in_words;
 use super::oauth::{Wants, wants};
 use super::render::{prompt, rendered, resource};
 use super::under_way::UnderWay;
@@ -182,7 +183,7 @@ pub(super) fn failed(error: ServiceError, timeout: Duration) -> Failed {
             Failed::Silent(format!("the connection to the server broke; {unknown}"))
         }
         ServiceError::Cancelled { .. } => Failed::Refused("the server gave up the call".to_owned()),
-        error => Failed::Refused(error.to_string()),
+        error => Failed::Refused(in_words(&error)),
     }
 }
 

@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 
 use super::ear::Ear;
+use super::in_words;
 use super::oauth::{Kept, Wants, has_authorization, held, wants};
 use super::process::Process;
 use super::settings::{Reach, ServerSettings, variables};
@@ -48,8 +49,8 @@ impl From<ClientInitializeError> for NoSession {
         match wants(&error) {
             Some(Wants::Login(challenge)) => Self::Login(challenge),
             Some(Wants::Rights(challenge)) => Self::Login(Some(challenge)),
-            None if matches!(error, ClientInitializeError::ExpectedInitResult(_)) => Self::Confused(error.to_string()),
-            None => Self::Failed(error.to_string()),
+            None if matches!(error, ClientInitializeError::ExpectedInitResult(_)) => Self::Confused(in_words(&error)),
+            None => Self::Failed(in_words(&error)),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, Ruling};
-use polis_ports::{CallContext, Caller, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, ToolError, ToolOrigin, ToolServer, ToolSpec, Toolbox};
 
 use super::servers::McpServers;
 
@@ -40,6 +40,14 @@ impl Toolbox for JoinedTools {
         let tools: Arc<[ToolSpec]> = own.iter().chain(new).cloned().collect();
         *told = Some((version, tools.clone()));
         tools
+    }
+
+    fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
+        self.own.listed(tool).or_else(|_| self.servers.listed(tool))
+    }
+
+    fn origin(&self, tool: &str) -> Option<ToolOrigin> {
+        if self.own.listed(tool).is_ok() { None } else { self.servers.origin(tool) }
     }
 
     fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {

@@ -27,3 +27,24 @@ pub use listing::{Prompt, Resource, Template};
 pub use oauth::{OAuth, login, logout};
 pub use servers::{McpError, McpOptions, McpServers};
 pub use settings::{Reach, ServerSettings};
+
+/// An error of the library without the names of its types, which mean nothing to whoever reads it.
+fn in_words(error: &impl std::fmt::Display) -> String {
+    let mut text = error.to_string();
+    while let Some(start) = text.find(" [rmcp::") {
+        let Some(length) = text[start..].find("] ") else { break };
+        text.replace_range(start..=start + length, "");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn errors_do_not_show_types() {
+        let shown = |text: &str| super::in_words(&text);
+        let long = "Transport [rmcp::transport::worker::WorkerTransport<rmcp::transport::Http<[u8; 4]>>] error: refused";
+        assert_eq!(shown(long), "Transport error: refused");
+        assert_eq!(shown("a [list] of things"), "a [list] of things");
+    }
+}

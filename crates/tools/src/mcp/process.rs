@@ -1,8 +1,10 @@
 //! The process of a server: started with a bare environment in a group of its own, ended with everything it started.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +17,13 @@ const PASSED_ON: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM",
 /// How long a server may take to end by itself once nobody talks to it any more.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The variable that marks what belongs to a server.
+const MARK: &str = "POLIS_SERVER_MARK";
+
+/// How often processes are looked for that were started while others were ended.
+#[cfg(target_os = "linux")]
+const ROUNDS: usize = 8;
+
 /// Longest line of a server's stderr that is passed on, in bytes.
 const MAX_LINE_BYTES: usize = 2 << 10;
 
@@ -23,6 +32,8 @@ pub(super) struct Process {
     child: Child,
     /// Its group, until that was killed.
     group: Option<u32>,
+    /// What all that it starts can be told by, whichever group or session it goes to.
+    mark: String,
     last_words: LastWords,
 }
 
@@ -39,8 +50,10 @@ impl Process {
         env: &BTreeMap<String, String>,
         cwd: Option<&Path>,
     ) -> std::io::Result<(Self, ChildStdout, ChildStdin)> {
+        let mark = new_mark();
         let mut start = Command::new(command);
         start.args(args).env_clear().envs(PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?)))).envs(env);
+        start.env(MARK, &mark);
         start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         #[cfg(unix)]
         start.process_group(0);
@@ -54,7 +67,7 @@ impl Process {
         let last_words = LastWords::default();
         // Ends with the pipe, at the latest when the process group is killed.
         tokio::spawn(listen(server.to_owned(), stderr, last_words.clone()));
-        Ok((Self { group: child.id(), child, last_words }, stdout, stdin))
+        Ok((Self { group: child.id(), child, mark, last_words }, stdout, stdin))
     }
 
     /// Waits until it has ended, and says how.
@@ -74,6 +87,7 @@ impl Process {
     pub(super) async fn close(mut self) {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
         kill_group(self.group.take());
+        kill_marked(&self.mark);
         // Where there are no groups, or to reap it.
         let _ = self.child.kill().await;
     }
@@ -81,7 +95,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        kill_group(self.group.take());
+        if self.group.is_some() {
+            kill_group(self.group.take());
+            kill_marked(&self.mark);
+        }
     }
 }
 
@@ -111,6 +128,38 @@ fn kill_group(id: Option<u32>) {
 #[cfg(not(unix))]
 fn kill_group(_: Option<u32>) {}
 
+/// A mark that no other process has.
+fn new_mark() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let drawn = RandomState::new().build_hasher().finish();
+    format!("{}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed), drawn)
+}
+
+/// Ends what left the group, as a daemon does, by the mark in its environment.
+#[cfg(target_os = "linux")]
+fn kill_marked(mark: &str) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let sought = format!("{MARK}={mark}");
+    for _ in 0..ROUNDS {
+        let mut found = false;
+        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else {
+                continue;
+            };
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|one| one == sought.as_bytes()) {
+                found |= kill_process(pid, Signal::KILL).is_ok();
+            }
+        }
+        if !found {
+            return;
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kill_marked(_: &str) {}
+
 /// Passes stderr on, line by line; whatever is longer than a line may be comes in pieces.
 async fn listen(server: String, mut stderr: impl AsyncRead + Unpin, last_words: LastWords) {
     let mut line = Vec::new();
@@ -128,6 +177,47 @@ async fn listen(server: String, mut stderr: impl AsyncRead + Unpin, last_words: 
                 }
                 line.clear();
             }
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_server_sent_into_another_session_ends_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let note = dir.path().join("pid");
+        let script = format!("(setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000' &) ; cat", note.display());
+        let args = ["-c".to_owned(), script];
+        for by_drop in [false, true] {
+            let (process, _stdout, stdin) = Process::start("s", "sh", &args, &BTreeMap::new(), None).unwrap();
+            let pid = loop {
+                match std::fs::read_to_string(&note) {
+                    Ok(pid) => break pid.trim().to_owned(),
+                    Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            };
+            std::fs::remove_file(&note).unwrap();
+            let runs = || {
+                let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                !status.is_empty() && !status.contains(") Z")
+            };
+            assert!(runs());
+            drop(stdin);
+            if by_drop {
+                drop(process);
+            } else {
+                process.close().await;
+            }
+            for _ in 0..400 {
+                if !runs() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert!(!runs(), "a daemon of the server is left");
         }
     }
 }

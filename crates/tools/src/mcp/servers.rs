@@ -8,18 +8,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, Ruling};
-use polis_ports::{CallContext, Caller, NoArtifacts, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, NoArtifacts, ToolError, ToolOrigin, ToolServer, ToolSpec, Toolbox};
 use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::listing::{List, Prompt, Resource, entries};
-use super::render;
 use super::server::{Server, State};
-use super::settings::ServerSettings;
+use super::settings::{Reach, ServerSettings};
 use super::tools::{Does, Found};
-use crate::results::failed;
+use super::{in_words, render};
 
 /// What holds for all servers.
 #[derive(Clone)]
@@ -156,36 +155,40 @@ impl McpServers {
         Ok(listed.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
     }
 
-    /// Why the server that a name names has no tools just now, if that is so.
-    fn why_absent(&self, tool: &str) -> Option<String> {
+    /// Why a tool cannot be called: there is none, or the server that its name names is not there just now.
+    fn absent(&self, tool: &str) -> ToolError {
         let is_meant =
             |server: &&Arc<Server>| tool.strip_prefix(&server.settings.name).is_some_and(|rest| rest.starts_with("__"));
-        self.servers.iter().filter(is_meant).find_map(|server| server.connection().err())
+        let why = self.servers.iter().filter(is_meant).find_map(|server| server.connection().err());
+        why.map_or_else(|| ToolError::Unknown(tool.to_owned()), ToolError::Absent)
     }
 
-    /// Who has a tool, and the name that it has there: by its whole name, else the first server that has it (D23).
-    fn find(&self, tool: &str) -> Option<(Arc<Server>, String, Does)> {
-        let by = |is_it: &dyn Fn(&Found) -> bool| {
-            self.servers.iter().find_map(|server| {
-                let connection = server.connection().ok()?;
-                let found = connection.tools.iter().find(|found| is_it(found))?;
-                Some((server.clone(), found.name.clone(), found.does))
-            })
-        };
-        if let Some(found) = by(&|found| &*found.spec.name == tool) {
-            return Some(found);
-        }
-        let found = by(&|found| found.name == tool && found.does == Does::Call)?;
-        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned()) {
-            tracing::warn!("the tool `{tool}` was called without its server; `{}` is taken", found.0.settings.name);
-        }
-        Some(found)
+    /// Who has a tool that is listed under a name.
+    fn find(&self, tool: &str) -> Option<(Arc<Server>, Found)> {
+        self.first(|found| &*found.spec.name == tool)
+    }
+
+    /// The first tool that is it, and whose it is.
+    fn first(&self, is_it: impl Fn(&Found) -> bool) -> Option<(Arc<Server>, Found)> {
+        self.servers.iter().find_map(|server| {
+            let connection = server.connection().ok()?;
+            let found = connection.tools.iter().find(|found| is_it(found))?;
+            Some((server.clone(), found.clone()))
+        })
+    }
+}
+
+fn ruling_on(settings: &ServerSettings, found: &Found) -> Ruling {
+    let is_known = settings.trusted || settings.effects.contains_key(&found.name);
+    match settings.reach {
+        Reach::Http { .. } if found.does != Does::Call && !is_known => Ruling::Ask("It reaches the network.".to_owned()),
+        _ => Ruling::Allow,
     }
 }
 
 async fn in_time<T>(timeout: Duration, asked: impl Future<Output = Result<T, rmcp::ServiceError>>) -> Result<T, McpError> {
     match tokio::time::timeout(timeout, asked).await {
-        Ok(answer) => answer.map_err(|error| McpError::Failed(error.to_string())),
+        Ok(answer) => answer.map_err(|error| McpError::Failed(in_words(&error))),
         Err(_) => Err(McpError::Failed(format!("the server gave no answer for {} s", timeout.as_secs_f32()))),
     }
 }
@@ -199,6 +202,30 @@ impl Toolbox for McpServers {
         specs.filter(|spec| names.insert(spec.name.clone())).collect()
     }
 
+    /// A whole name, else the first server that has a tool of this name (D23).
+    fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
+        if let Some((_, found)) = self.find(tool) {
+            return Ok(found.spec.name);
+        }
+        let Some((server, found)) = self.first(|found| found.name == tool && found.does == Does::Call) else {
+            return Err(self.absent(tool));
+        };
+        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned()) {
+            tracing::warn!("the tool `{tool}` was called without its server; `{}` is taken", server.settings.name);
+        }
+        Ok(found.spec.name)
+    }
+
+    fn origin(&self, tool: &str) -> Option<ToolOrigin> {
+        let (server, found) = self.find(tool)?;
+        Some(ToolOrigin { server: server.settings.name.clone(), tool: found.name })
+    }
+
+    /// What a server lends beside its own tools only reads; over the network nobody knows what that tells it.
+    fn ruling(&self, tool: &str, _: &str, _: &Caller<'_>) -> Ruling {
+        self.find(tool).map_or(Ruling::Allow, |(server, found)| ruling_on(&server.settings, &found))
+    }
+
     fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
         match self.server(server) {
             Ok(server) if server.settings.trusted => Ruling::Allow,
@@ -208,11 +235,8 @@ impl Toolbox for McpServers {
 
     async fn call(&self, tool: &str, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         match self.find(tool) {
-            Some((server, name, does)) => server.call(&name, does, text, context).await,
-            None => match self.why_absent(tool) {
-                Some(why) => Ok(failed(format!("{why}; nothing was done"))),
-                None => Err(ToolError::Unknown(tool.to_owned())),
-            },
+            Some((server, found)) => server.call(&found.name, found.does, text, context).await,
+            None => Err(self.absent(tool)),
         }
     }
 
@@ -228,5 +252,29 @@ impl Toolbox for McpServers {
             ToolServer { name: name.clone(), reach: reach.to_string(), state, detail, trusted: *trusted, tools }
         };
         self.servers.iter().map(told).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polis_domain::EffectClass;
+    use rmcp::model::ServerCapabilities;
+    use serde_json::json;
+
+    use super::*;
+    use crate::mcp::shelf::lent;
+
+    #[test]
+    fn what_an_untrusted_server_far_away_lends_is_asked_about() {
+        let far = || ServerSettings::new("s", Reach::Http { url: "https://h".to_owned(), headers: Default::default() });
+        let can: ServerCapabilities = serde_json::from_value(json!({ "resources": {}, "prompts": {} })).unwrap();
+        let asked = |settings: &ServerSettings| {
+            let lent = lent(settings, &can, &[]);
+            lent.iter().filter(|found| matches!(ruling_on(settings, found), Ruling::Ask(_))).count()
+        };
+        assert_eq!(asked(&far()), 4);
+        assert_eq!(asked(&ServerSettings { trusted: true, ..far() }), 0);
+        assert_eq!(asked(&ServerSettings { effects: [("read_resource".to_owned(), EffectClass::Read)].into(), ..far() }), 3);
+        assert_eq!(asked(&ServerSettings::new("s", Reach::command("x", [""; 0]))), 0, "a program of this machine");
     }
 }

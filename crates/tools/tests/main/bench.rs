@@ -47,6 +47,7 @@ pub(crate) fn context() -> CallContext {
     CallContext {
         host: None,
         society: SocietyId::from("main"),
+        seed: 7,
         effect: EffectId { turn: TurnId(Seq(1)), n: 0 },
         agent: AgentId::root(),
         thread: ThreadId::from("root"),
@@ -103,7 +104,7 @@ async fn the_built_in_tools_are_told_with_their_class_and_a_schema() {
     let bench = bench();
     let told: Vec<_> = bench.workbench.tools().iter().map(|spec| (spec.name.to_string(), spec.class)).collect();
     let files = ["read_file", "write_file", "edit_file", "list_files", "search_files"];
-    let names = files.into_iter().chain(["now", "put_artifact", "get_artifact", "list_artifacts"]);
+    let names = files.into_iter().chain(["now", "put_artifact", "get_artifact", "list_artifacts", "ask_person"]);
     let want: Vec<_> = names
         .map(|name| match name {
             "write_file" | "edit_file" => (name.to_owned(), EffectClass::Write),
@@ -131,7 +132,8 @@ async fn arguments_that_cannot_be_used_do_nothing_and_say_why() {
     for (tool, arguments, want) in [
         ("read_file", "", "missing field `path`"),
         ("read_file", "{\"path\":", "EOF"),
-        ("read_file", "[]", "invalid length 0"),
+        ("read_file", "[]", "must be a JSON object"),
+        ("write_file", "[\"a\",\"by place\"]", "must be a JSON object"),
         ("read_file", "{\"path\":7}", "invalid type: integer"),
         ("read_file", "{\"path\":\"a\",\"lines\":3}", "unknown field `lines`"),
         ("read_file", "{\"path\":\"a\",\"start_line\":0}", "lines count from 1"),

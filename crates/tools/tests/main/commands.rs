@@ -418,3 +418,24 @@ async fn what_the_machine_offers_is_told() {
     let other = Sandbox::new("/bin/true").offers().await.unwrap_err();
     assert!(other.contains("sandbox"), "{other}");
 }
+
+#[test]
+fn where_nothing_holds_commands_each_is_asked_about_whatever_rules_say() {
+    use polis_domain::{AgentId, Ruling, TaskId};
+    use polis_ports::{Caller, Toolbox};
+    use polis_tools::{Rule, Ruled, Then, Workbench};
+
+    let (agent, task) = (AgentId::from("a"), TaskId::from("t"));
+    let who = Caller { agent: &agent, role: None, task: &task };
+    let judged = |caution: Option<&str>, then| {
+        let tool = RunCommand::new(sandbox(), Commands::new("/")).with_caution(caution.map(str::to_owned));
+        let bench = Workbench::new([Box::new(tool) as Box<dyn Tool>]).unwrap();
+        let ruled = Ruled::new(std::sync::Arc::new(bench), vec![Rule { then, ..Rule::default() }]);
+        ruled.ruling("run_command", r#"{"command":"true"}"#, &who)
+    };
+    let each = Ruling::AskEach("Nothing holds it.".to_owned());
+    assert_eq!(judged(Some("Nothing holds it."), Then::Allow), each);
+    assert_eq!(judged(Some("Nothing holds it."), Then::Ask), each);
+    assert!(matches!(judged(Some("Nothing holds it."), Then::Deny), Ruling::Deny(_)));
+    assert_eq!(judged(None, Then::Allow), Ruling::Allow);
+}

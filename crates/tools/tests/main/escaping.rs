@@ -146,3 +146,33 @@ async fn a_workspace_at_the_very_root_opens_no_window_into_the_kernel() {
         assert!(result.is_error, "{path}: {}", result.content);
     }
 }
+
+#[tokio::test]
+async fn what_git_runs_is_read_and_never_written() {
+    let bench = bench();
+    for path in [".git/config", ".git/hooks/pre-commit", "sub/.git/config", "kept/.git"] {
+        bench.put(path, "as it was");
+    }
+    symlink(".git", bench.path().join("link")).unwrap();
+    assert!(bench.good("read_file", json!({ "path": ".git/config" })).await.contains("as it was"));
+    for path in [
+        ".git/config",
+        ".git/hooks/pre-commit",
+        ".git/hooks/new",
+        ".GIT/hooks/new",
+        "link/config",
+        "link/hooks/new",
+        "sub/.git/config",
+        "kept/.git",
+        "new/.git",
+    ] {
+        let written = bench.bad("write_file", json!({ "path": path, "content": "x" })).await;
+        assert!(written.contains("which no file tool writes") || written.contains("symbolic link"), "{path}: {written}");
+    }
+    let edits = json!([{ "old_text": "was", "new_text": "is" }]);
+    bench.bad("edit_file", json!({ "path": ".git/config", "edits": edits })).await;
+    for path in [".git/config", ".git/hooks/pre-commit", "sub/.git/config", "kept/.git"] {
+        assert_eq!(std::fs::read_to_string(bench.path().join(path)).unwrap(), "as it was", "{path}");
+    }
+    bench.good("write_file", json!({ "path": ".gitignore", "content": "target" })).await;
+}

@@ -145,6 +145,14 @@ async fn this_machine_and_its_network_are_not_reached() {
 }
 
 #[tokio::test]
+async fn a_port_that_there_is_not_is_refused() {
+    for url in ["http://127.0.0.1:99999/", "http://[::1]:65536/"] {
+        let result = get(&local(), url).await;
+        assert!(result.is_error && result.content.contains("a port that is no number from 0 to 65535"), "{}", result.content);
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_leads_to_no_place_that_is_closed() {
     let inner = server(|_| page("200 OK", "the secret")).await;
     let inside = inner.address;

@@ -47,12 +47,22 @@ async fn a_call_carries_its_arguments_and_on_whose_behalf_it_is_made() {
 #[tokio::test]
 async fn a_bare_name_is_the_first_servers_and_an_unknown_one_is_nobodys() {
     let servers = open([acting("dies"), acting("good"), acting("liar")]).await;
-    assert_eq!(good(&servers, "echo", json!({})).await, "{}");
+    let listed = servers.listed("echo").unwrap();
+    assert_eq!(&*listed, "good__echo");
+    assert_eq!(good(&servers, &listed, json!({})).await, "{}");
+    assert_eq!(
+        call(&servers, "echo", json!({})).await.unwrap_err(),
+        ToolError::Unknown("echo".to_owned()),
+        "only what is listed runs"
+    );
     for unknown in ["good__missing", "missing", "default__echo", ""] {
         let refused = call(&servers, unknown, json!({})).await.unwrap_err();
         assert_eq!(refused, ToolError::Unknown(unknown.to_owned()));
+        assert_eq!(servers.listed(unknown), Err(refused));
     }
-    let down = bad(&servers, "dies__echo", json!({})).await;
+    let down = call(&servers, "dies__echo", json!({})).await.unwrap_err();
+    assert_eq!(servers.listed("dies__echo"), Err(down.clone()));
+    let down = down.to_string();
     assert!(down.contains("the server `dies` is not connected") && down.ends_with("; nothing was done"), "{down}");
 }
 

@@ -62,9 +62,13 @@ async fn good(servers: &McpServers, tool: &str, arguments: Value) -> String {
 }
 
 async fn bad(servers: &McpServers, tool: &str, arguments: Value) -> String {
-    let result = call(servers, tool, arguments).await.unwrap();
-    assert!(result.is_error, "{}", result.content);
-    result.content.to_string()
+    match call(servers, tool, arguments).await {
+        Ok(result) => {
+            assert!(result.is_error, "{}", result.content);
+            result.content.to_string()
+        }
+        Err(error) => error.to_string(),
+    }
 }
 
 fn names(servers: &McpServers) -> Vec<String> {

@@ -145,7 +145,7 @@ async fn files_are_read_and_written_where_it_is_allowed(servers: &McpServers, wo
 async fn memory_remembers(servers: &McpServers) {
     let polis = json!({ "name": "polis", "entityType": "city", "observations": ["has agents"] });
     good(servers, "memory__create_entities", json!({ "entities": [polis] })).await;
-    let graph = good(servers, "read_graph", json!({})).await;
+    let graph = good(servers, "memory__read_graph", json!({})).await;
     assert!(graph.contains("has agents"), "{graph}");
 }
 

@@ -36,7 +36,7 @@ async fn resources_are_listed_as_they_are_now_and_read_in_bounds() {
     let text = good(&servers, "shelf__read_resource", json!({ "uri": "note://7" })).await;
     assert_eq!(text, "[resource note://7]\nthis is note://7");
     let huge = good(&servers, "shelf__read_resource", json!({ "uri": "note://huge" })).await;
-    assert!(huge.len() < 50_000 && huge.ends_with("bytes are left out]"), "{}", huge.len());
+    assert!(huge.len() < 50_000 && huge.contains("bytes are left out here]"), "{}", huge.len());
     assert_eq!(bad(&servers, "shelf__read_resource", json!({ "uri": "x" })).await, "error: no such note (-32002)");
     let refused = call(&servers, "shelf__read_resource", json!({})).await.unwrap_err();
     assert!(matches!(refused, ToolError::BadArguments(_)), "{refused}");

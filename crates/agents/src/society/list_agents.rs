@@ -1,0 +1,78 @@
+//! `list_agents`: who is there.
+
+use polis_domain::{Agent, AgentId, CallResult, EffectClass, Failure, Spine};
+use polis_engine::{Turn, TurnTool};
+use polis_ports::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{arguments, spec, told};
+
+/// Most agents of one list.
+const MOST: usize = 100;
+
+/// Lists agents.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ListAgents;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Arguments {
+    #[serde(default)]
+    mine: bool,
+    role_id: Option<String>,
+}
+
+impl TurnTool for ListAgents {
+    fn spec(&self) -> ToolSpec {
+        let description = "Lists the agents that are there: name, role, who made each, and whether it is idle. Look here before you make \
+                           one more.";
+        let properties = json!({
+            "mine": { "type": "boolean", "description": "Only those that you made" },
+            "roleId": { "type": "string", "description": "Only those of this role" },
+        });
+        spec("list_agents", description, properties, &[], EffectClass::Read)
+    }
+
+    async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
+        told(list(turn, given).await)
+    }
+}
+
+async fn list(turn: &Turn, given: &str) -> Result<Value, Failure> {
+    let Arguments { mine, role_id } = arguments(given)?;
+    let me = turn.agent().clone();
+    let you = me.clone();
+    let listed = turn.look(move |spine| {
+        let wanted = |(_, agent): &(&AgentId, &Agent)| {
+            let own = !mine || agent.parent.as_ref() == Some(&me);
+            own && role_id.as_deref().is_none_or(|role| agent.role.as_str() == role)
+        };
+        let mut agents: Vec<_> = spine.agents.iter().filter(wanted).collect();
+        agents.sort_by_key(|(id, agent)| (agent.created_at, *id));
+        let count = agents.len();
+        (agents.into_iter().take(MOST).map(|(id, agent)| shown(spine, id, agent)).collect::<Vec<_>>(), count)
+    });
+    let (agents, count) =
+        listed.await.ok_or_else(|| Failure::new("unavailable", "the society cannot be looked at just now"))?;
+    Ok(json!({ "you": you.as_str(), "agents": agents, "count": count }))
+}
+
+fn shown(spine: &Spine, id: &AgentId, agent: &Agent) -> Value {
+    let status = match agent.turn.and_then(|turn| spine.turns.get(&turn)) {
+        _ if agent.leaving.is_some() => "leaving",
+        None => "idle",
+        Some(turn) if turn.parked.is_some() => "parked",
+        Some(turn) if turn.is_owed() => "working",
+        Some(_) => "waiting",
+    };
+    let role = spine.roles.get(&agent.role);
+    json!({
+        "id": id.as_str(),
+        "roleId": agent.role.as_str(),
+        "roleName": role.map(|role| &*role.name),
+        "parentAgentId": agent.parent.as_ref().map(AgentId::as_str),
+        "status": status,
+        "waitingMessages": agent.inbox.as_ref().map_or(0, |inbox| inbox.entries.len()),
+    })
+}

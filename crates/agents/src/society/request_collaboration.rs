@@ -1,0 +1,111 @@
+//! `request_collaboration`: asks other agents, and waits for their answers.
+
+use std::time::Duration;
+
+use polis_domain::{CallResult, EffectClass, Failure};
+use polis_engine::{Turn, TurnTool};
+use polis_ports::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{arguments, spec, told, with_names};
+
+/// Most requests at once.
+const MOST: usize = 16;
+
+/// How long to wait, in seconds: where nothing is said, and at most.
+const USUAL: u64 = 600;
+const LONGEST: u64 = 86_400;
+
+/// Asks agents.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestCollaboration;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Arguments {
+    requests: Vec<Request>,
+    timeout_seconds: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    to: String,
+    text: String,
+}
+
+impl TurnTool for RequestCollaboration {
+    fn spec(&self) -> ToolSpec {
+        let description = "Asks other agents and waits until each has answered or the time is over. Requests that do not need each \
+                           other's answers belong into one call: they are worked on beside each other. The result has one entry per \
+                           request, an answer or an error.";
+        let properties = json!({
+            "requests": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MOST,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "to": { "type": "string", "description": "An agent's name, or the role that only one agent has" },
+                        "text": {
+                            "type": "string",
+                            "description": "What is wanted, with all facts that are needed and the form of the answer; the \
+                                            receiver has not seen your conversation",
+                        },
+                    },
+                    "required": ["to", "text"],
+                    "additionalProperties": false,
+                },
+            },
+            "timeoutSeconds": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": LONGEST,
+                "description": format!("How long to wait; {USUAL} when left out"),
+            },
+        });
+        spec("request_collaboration", description, properties, &["requests"], EffectClass::Idempotent)
+    }
+
+    async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
+        match ask(turn, given).await {
+            Ok(answers) if answers.iter().all(|answer| answer.get("error").is_some()) => nobody(answers),
+            answers => told(answers.map(|answers| json!({ "answers": answers }))),
+        }
+    }
+}
+
+/// What is told when no request came to anything.
+fn nobody(mut answers: Vec<Value>) -> CallResult {
+    let told = match answers.pop() {
+        Some(only) if answers.is_empty() => only,
+        last => {
+            answers.extend(last);
+            json!({ "error": "nobody has answered", "answers": answers })
+        }
+    };
+    CallResult::failed(told.to_string())
+}
+
+async fn ask(turn: &mut Turn, given: &str) -> Result<Vec<Value>, Failure> {
+    let Arguments { requests, timeout_seconds } = arguments(given)?;
+    if requests.is_empty() || requests.len() > MOST {
+        return Err(Failure::new("bad_arguments", format!("give 1 to {MOST} requests at once")));
+    }
+    let patience = Duration::from_secs(timeout_seconds.unwrap_or(USUAL).clamp(1, LONGEST));
+    let requests: Vec<(String, String)> = requests.into_iter().map(|Request { to, text }| (to, text)).collect();
+    let answered = turn.ask_each(&requests, patience).await;
+    let mut answers = Vec::with_capacity(answered.len());
+    for (from, answer) in answered {
+        answers.push(match answer {
+            Ok(text) => json!({ "from": from.as_str(), "answer": &*text }),
+            Err(failure) => {
+                let failure = with_names(turn, failure).await;
+                json!({ "from": from.as_str(), "error": failure.message, "code": &*failure.code })
+            }
+        });
+    }
+    Ok(answers)
+}

@@ -1,0 +1,110 @@
+//! The workflow as an agent of a society: a sub-thread whose one unit runs the engine; each order is a unit in a sub-thread
+//! below it. The message above shows a word about waiting until it shows the answer.
+
+use std::sync::Arc;
+
+use polis_domain::{Failure, Phase};
+use polis_engine::{Interaction, InteractionUnit, SubThreadAgent, SubThreads, Turn, Units};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::turn_backend::{ORDER, TurnBackend, report};
+use super::work::work;
+use super::{AgentType, AgentWorkflowEngine, Component, Order, RoleOutcome, RunOptions, WorkflowResult};
+
+/// Plans, does and verifies what it is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Workflow {
+    engine: Arc<AgentWorkflowEngine>,
+    tells_role: bool,
+}
+
+impl Workflow {
+    /// The agent that runs this engine.
+    pub fn new(engine: AgentWorkflowEngine) -> Self {
+        Self { engine: Arc::new(engine), tells_role: false }
+    }
+
+    /// The same agent, which tells planner, executor and verifier the prompt of its role as well.
+    #[must_use]
+    pub fn telling_role(self) -> Self {
+        Self { tells_role: true, ..self }
+    }
+}
+
+impl SubThreadAgent for Workflow {
+    fn units(&self) -> Units {
+        Units::new().on("initial_phase", WorkflowUnit(self.clone()))
+    }
+}
+
+/// Runs the engine, in the workflow's own sub-thread.
+struct WorkflowUnit(Workflow);
+
+impl InteractionUnit for WorkflowUnit {
+    fn sub_threads(&self) -> SubThreads {
+        let roles = [AgentType::PLANNER, AgentType::EXECUTOR, AgentType::VERIFIER];
+        roles.iter().fold(SubThreads::new(), |all, role| all.with(role.name(), RoleAgent))
+    }
+
+    async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
+        let Workflow { engine, tells_role } = self.0.clone();
+        let phase = turn.phase().clone();
+        let options = RunOptions {
+            user_message: turn.task().message.to_string(),
+            system_message: turn.role().filter(|_| tells_role).map(|role| role.prompt.to_string()).unwrap_or_default(),
+            ..RunOptions::default()
+        };
+        let mut backend = TurnBackend::new(turn);
+        let result = engine.run(&mut backend, options).await?;
+        let text = result.answer.summary.clone();
+        let bot = backend.conclude(text, shown(&result)).await?;
+        turn.suggest_phase(completed()?).await?;
+        Ok(Interaction { phase, bot, user: None })
+    }
+}
+
+fn completed() -> Result<Phase, Failure> {
+    Phase::new(Phase::COMPLETED).map_err(|error| Failure::new("bad_phase", error.to_string()))
+}
+
+/// What the answer's message says beside its text.
+fn shown(result: &WorkflowResult) -> Map<String, Value> {
+    let value = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();
+    let mut meta = Map::new();
+    meta.insert("component".to_owned(), result.answer.to_component());
+    meta.insert("usage".to_owned(), value(serde_json::to_value(result.usage)));
+    meta.insert("durationMs".to_owned(), result.duration_ms.into());
+    meta.insert("cycles".to_owned(), result.cycles.into());
+    let evidence = result.evidence.iter().map(|(name, address)| (name.clone(), address.as_str().into()));
+    meta.insert("evidence".to_owned(), Value::Object(evidence.collect()));
+    meta
+}
+
+/// Carries out one order in its sub-thread.
+struct RoleAgent;
+
+impl SubThreadAgent for RoleAgent {
+    fn units(&self) -> Units {
+        Units::new().on("initial_phase", RoleUnit)
+    }
+}
+
+struct RoleUnit;
+
+impl InteractionUnit for RoleUnit {
+    async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
+        let phase = turn.phase().clone();
+        let meta = turn.own_thread().await?.meta;
+        let order = meta.get(ORDER).map(Order::deserialize).transpose();
+        let order = order.ok().flatten().ok_or_else(|| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
+        let mut backend = TurnBackend::new(turn);
+        let done = work(&mut backend, &order).await;
+        let bot = backend.conclude(done.text().to_owned(), report(&done)).await?;
+        if let RoleOutcome::Failed { failure } = done.outcome {
+            return Err(failure);
+        }
+        turn.suggest_phase(completed()?).await?;
+        Ok(Interaction { phase, bot, user: None })
+    }
+}

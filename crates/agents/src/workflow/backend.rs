@@ -1,0 +1,271 @@
+//! What the workflow needs from whoever runs it: the seam for embedding it alone in another application. A turn of the
+//! engine is one backend, [`super::PlainBackend`] another; the loops are written once, over this.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use polis_domain::{CallResult, Failure, Finish, Reply, Timestamp, ToolCall, Verdict};
+use polis_ports::{ChatMessage, ComponentPiece, Delta, Format, ToolSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::work::work;
+use super::{AgentAction, AgentType, Done, Order};
+
+/// Runs models and tools for a workflow, and keeps what is said.
+pub trait AgentBackend: Send {
+    /// Asks a model and gives its whole reply. Whoever listens to the request's `event_id` hears it piece by piece.
+    fn chat_completion(&mut self, options: ChatOptions) -> impl Future<Output = Result<Reply, Failure>> + Send;
+
+    /// Calls tools; exactly one result for each, in order (D22).
+    fn execute_tools(&mut self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<CallResult>> + Send;
+
+    /// Calls one tool.
+    fn execute_tool(&mut self, call: ToolCall) -> impl Future<Output = CallResult> + Send {
+        async {
+            let result = self.execute_tools(vec![call]).await.pop();
+            result.unwrap_or_else(|| CallResult::failed("the call was not made"))
+        }
+    }
+
+    /// Keeps a message. One whose `id` was saved before takes the place of that one.
+    fn save_message(&mut self, message: AiMessage) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Whoever listens to streams.
+    fn listeners(&mut self) -> &mut Listeners;
+
+    /// Has a stream heard, until [`AgentBackend::unlisten`].
+    fn listen_to_stream(&mut self, event_id: &str, callbacks: Box<dyn StreamCallbacks>) {
+        self.listeners().listen(event_id, callbacks);
+    }
+
+    /// Has a stream heard no more.
+    fn unlisten(&mut self, event_id: &str) {
+        self.listeners().unlisten(event_id);
+    }
+
+    /// The tools that an executor may use.
+    fn tools(&self) -> Arc<[ToolSpec]>;
+
+    /// The time; where runs are repeated, the same in each.
+    fn now(&self) -> Timestamp;
+
+    /// Whether somebody has called it off.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
+    /// Who is told what is seen meanwhile; none while nobody watches.
+    fn watcher(&self) -> Option<Watcher> {
+        None
+    }
+
+    /// What somebody has said to the work since it was last asked, oldest first.
+    fn steering(&mut self) -> impl Future<Output = Result<Vec<String>, Failure>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// Asks a person about a plan. Agreement with `arguments` is agreement to those todos instead.
+    fn approve_plan(&mut self, _question: &str, _plan: Value) -> impl Future<Output = Result<Verdict, Failure>> + Send {
+        async { Ok(Verdict::yes()) }
+    }
+
+    /// Carries out orders that do not depend on each other; what came of each, in order.
+    fn run_orders(&mut self, orders: Vec<Order>) -> impl Future<Output = Result<Vec<Done>, Failure>> + Send
+    where
+        Self: Sized,
+    {
+        async move {
+            let mut done = Vec::with_capacity(orders.len());
+            for order in &orders {
+                done.push(work(self, order).await);
+            }
+            Ok(done)
+        }
+    }
+}
+
+/// Is told what is seen.
+pub type Watcher = Arc<dyn Fn(Activity) + Send + Sync>;
+
+/// What somebody is seen doing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Activity {
+    /// Who.
+    pub agent: AgentType,
+    /// What.
+    pub action: AgentAction,
+    /// The component that is being written, or the tool that is called.
+    pub component: Option<Arc<str>>,
+    /// What the component grows by.
+    pub piece: Option<ComponentPiece>,
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone, Default)]
+pub struct ChatOptions {
+    /// Whoever listens to this hears the reply.
+    pub event_id: String,
+    /// Which model, as `vendor/name`; empty for the backend's own choice.
+    pub model: Arc<str>,
+    /// What it is told about itself.
+    pub system: Arc<str>,
+    /// The conversation so far.
+    pub messages: Vec<ChatMessage>,
+    /// The tools that it may ask for.
+    pub tools: Arc<[ToolSpec]>,
+    /// The shape that the reply must have.
+    pub format: Option<Arc<Format>>,
+}
+
+/// Who says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Speaker {
+    /// The person, or the workflow in their place.
+    #[default]
+    User,
+    /// A model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+/// A message of a workflow, with the documents' fields.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AiMessage {
+    /// Its name, if it may be replaced later.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// Who speaks.
+    pub role: Speaker,
+    /// What is said.
+    pub content: String,
+    /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Timestamp>,
+    /// For which role.
+    #[serde(rename = "agentType", skip_serializing_if = "Option::is_none")]
+    pub agent_type: Option<AgentType>,
+    /// What the model thought before, if the vendor shows it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
+    /// The calls that it asks for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that this is the result of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<Arc<str>>,
+    /// The tool's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+    /// Whether the result tells of a failure.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+    /// How a page shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub component: Option<Value>,
+}
+
+impl AiMessage {
+    /// Said to a model.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self { content: content.into(), ..Self::default() }
+    }
+
+    /// Said by a model.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self { role: Speaker::Assistant, content: content.into(), ..Self::default() }
+    }
+
+    /// What a model said, with its calls.
+    pub fn said(reply: &Reply) -> Self {
+        Self { reasoning: reply.reasoning.clone(), tool_calls: reply.tool_calls.clone(), ..Self::assistant(reply.text.clone()) }
+    }
+
+    /// What came of a call.
+    pub fn result(call: &ToolCall, result: &CallResult) -> Self {
+        Self {
+            role: Speaker::Tool,
+            content: result.content.to_string(),
+            tool_call_id: Some(call.id.clone()),
+            name: Some(call.name.clone()),
+            is_error: result.is_error,
+            ..Self::default()
+        }
+    }
+
+    /// The same message, of this role.
+    pub fn of(self, agent: &AgentType) -> Self {
+        Self { agent_type: Some(agent.clone()), ..self }
+    }
+
+    /// As a model is shown it.
+    pub fn to_chat(&self) -> ChatMessage {
+        match self.role {
+            Speaker::User => ChatMessage::user(&*self.content),
+            Speaker::Assistant => ChatMessage::Assistant {
+                text: self.content.as_str().into(),
+                reasoning: self.reasoning.as_str().into(),
+                tool_calls: self.tool_calls.clone(),
+                echo: None,
+            },
+            Speaker::Tool => ChatMessage::Tool {
+                call_id: self.tool_call_id.clone().unwrap_or_default(),
+                name: self.name.clone().unwrap_or_default(),
+                content: self.content.as_str().into(),
+                is_error: self.is_error,
+            },
+        }
+    }
+}
+
+/// Hears a reply as it comes. Nothing that counts may depend on it: a second run does not hear it again.
+pub trait StreamCallbacks: Send {
+    /// More text.
+    fn on_content(&mut self, _text: &str) {}
+    /// More of the call with this place among the reply's: its name when it is known, and more of its arguments.
+    fn on_tool_calls(&mut self, _index: u32, _name: Option<&str>, _arguments: &str) {}
+    /// More reasoning.
+    fn on_reasoning(&mut self, _text: &str) {}
+    /// The reply is whole.
+    fn on_done(&mut self, _finish: &Finish) {}
+    /// The reply came to nothing; another may follow.
+    fn on_error(&mut self, _failure: &Failure) {}
+    /// Nobody waits for the rest any more (D21).
+    fn on_stopped(&mut self) {}
+}
+
+/// Whoever listens, by the name of the stream.
+#[derive(Default)]
+pub struct Listeners {
+    listening: Vec<(String, Box<dyn StreamCallbacks>)>,
+}
+
+impl Listeners {
+    /// One more listens.
+    pub fn listen(&mut self, event_id: &str, callbacks: Box<dyn StreamCallbacks>) {
+        self.listening.push((event_id.to_owned(), callbacks));
+    }
+
+    /// Those who listened to this listen no more.
+    pub fn unlisten(&mut self, event_id: &str) {
+        self.listening.retain(|(id, _)| id != event_id);
+    }
+
+    /// Tells those who listen to this of one more piece.
+    pub fn tell(&mut self, event_id: &str, delta: &Delta) {
+        for (_, callbacks) in self.listening.iter_mut().filter(|(id, _)| id == event_id) {
+            match delta {
+                Delta::Content(text) => callbacks.on_content(text),
+                Delta::Reasoning(text) => callbacks.on_reasoning(text),
+                Delta::ToolCall { index, name, arguments, .. } => callbacks.on_tool_calls(*index, name.as_deref(), arguments),
+                Delta::Done(finish) => callbacks.on_done(finish),
+                Delta::Error(failure) => callbacks.on_error(failure),
+                Delta::Stopped => callbacks.on_stopped(),
+                Delta::Usage(_) | Delta::Echo(_) | Delta::Model(_) => {}
+            }
+        }
+    }
+}

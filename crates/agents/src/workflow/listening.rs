@@ -1,0 +1,71 @@
+//! Hears a role's reply while it is written and tells whoever watches: todos as they are planned, the summary as it grows.
+
+use std::sync::Arc;
+
+use polis_domain::Failure;
+use polis_ports::ComponentPiece;
+
+use super::backend::{Activity, StreamCallbacks, Watcher};
+use super::{AgentAction, AgentType, Piece, ReplyReader};
+
+/// What is seen of one reply.
+pub(super) struct Listening {
+    watcher: Watcher,
+    agent: AgentType,
+    component: Arc<str>,
+    action: AgentAction,
+    reader: ReplyReader,
+    is_thinking: bool,
+}
+
+impl Listening {
+    pub(super) fn new(watcher: Watcher, agent: &AgentType, component: &str, action: AgentAction) -> Self {
+        let reader = ReplyReader::new(component);
+        Self { watcher, agent: agent.clone(), component: component.into(), action, reader, is_thinking: false }
+    }
+
+    fn tell(&self, action: AgentAction, component: Option<Arc<str>>, piece: Option<ComponentPiece>) {
+        (self.watcher)(Activity { agent: self.agent.clone(), action, component, piece });
+    }
+}
+
+impl StreamCallbacks for Listening {
+    fn on_content(&mut self, text: &str) {
+        self.is_thinking = false;
+        let Self { watcher, agent, component, action, reader, .. } = self;
+        reader.push(text, &mut |piece| {
+            let is_summary = matches!(piece, Piece::Text { field: "summary", .. });
+            let action = if is_summary && *agent == AgentType::VERIFIER { AgentAction::Summarizing } else { *action };
+            let piece = match piece {
+                Piece::Again => ComponentPiece::Again,
+                Piece::Text { field, text } => ComponentPiece::Text { field: field.to_owned(), text: text.to_owned() },
+                Piece::Item { field, index, value } => {
+                    ComponentPiece::Item { field: field.to_owned(), index, value: value.clone() }
+                }
+                Piece::Field { field, value } => ComponentPiece::Field { field: field.to_owned(), value: value.clone() },
+            };
+            watcher(Activity { agent: agent.clone(), action, component: Some(component.clone()), piece: Some(piece) });
+        });
+    }
+
+    fn on_reasoning(&mut self, _text: &str) {
+        if !std::mem::replace(&mut self.is_thinking, true) {
+            self.tell(AgentAction::Thinking, None, None);
+        }
+    }
+
+    fn on_tool_calls(&mut self, _index: u32, name: Option<&str>, _arguments: &str) {
+        if let Some(name) = name {
+            self.tell(AgentAction::CallingTool, Some(name.into()), None);
+        }
+    }
+
+    fn on_error(&mut self, _failure: &Failure) {
+        self.reader = ReplyReader::new(&self.component);
+        self.tell(self.action, Some(self.component.clone()), Some(ComponentPiece::Again));
+    }
+
+    fn on_stopped(&mut self) {
+        self.tell(self.action, Some(self.component.clone()), Some(ComponentPiece::Again));
+    }
+}

@@ -1,0 +1,145 @@
+//! A backend without an engine: a model, tools, and messages in memory. For embedding the workflow alone, and for tests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::StreamExt;
+use polis_domain::{CallResult, Failure, Reply, Timestamp, ToolCall};
+use polis_ports::{Clock, Collector, Delta, Model, ModelError, ModelRequest, ToolSpec};
+
+use super::backend::{AgentBackend, AiMessage, ChatOptions, Listeners, Watcher};
+
+/// Calls a tool with these arguments, a JSON text.
+pub type CallTool = Arc<dyn Fn(&ToolCall) -> CallResult + Send + Sync>;
+
+/// Runs a workflow with nothing but a model and some tools. Nothing of it survives the process.
+pub struct PlainBackend {
+    model: Arc<dyn Model>,
+    clock: Arc<dyn Clock>,
+    tools: Arc<[ToolSpec]>,
+    call: CallTool,
+    listeners: Listeners,
+    watcher: Option<Watcher>,
+    messages: Vec<AiMessage>,
+    stop: StopHandle,
+}
+
+/// Stops a workflow from outside.
+#[derive(Debug, Clone, Default)]
+pub struct StopHandle(Arc<AtomicBool>);
+
+impl StopHandle {
+    /// Ends the loops at their next step.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PlainBackend {
+    /// A backend with this model and no tools.
+    pub fn new(model: Arc<dyn Model>, clock: Arc<dyn Clock>) -> Self {
+        let call: CallTool = Arc::new(|call| CallResult::failed(format!("there is no tool `{}`", call.name)));
+        Self {
+            model,
+            clock,
+            tools: Arc::default(),
+            call,
+            listeners: Listeners::default(),
+            watcher: None,
+            messages: Vec::new(),
+            stop: StopHandle::default(),
+        }
+    }
+
+    /// The same backend with these tools.
+    #[must_use]
+    pub fn with_tools(self, tools: impl Into<Arc<[ToolSpec]>>, call: CallTool) -> Self {
+        Self { tools: tools.into(), call, ..self }
+    }
+
+    /// The same backend; this is told what is seen meanwhile.
+    #[must_use]
+    pub fn with_watcher(self, watcher: Watcher) -> Self {
+        Self { watcher: Some(watcher), ..self }
+    }
+
+    /// Stops the workflow from outside.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// What was said so far.
+    pub fn messages(&self) -> &[AiMessage] {
+        &self.messages
+    }
+}
+
+impl AgentBackend for PlainBackend {
+    async fn chat_completion(&mut self, options: ChatOptions) -> Result<Reply, Failure> {
+        let ChatOptions { event_id, model, system, messages, tools, format } = options;
+        let request = ModelRequest { model, system, messages, tools, format, ..ModelRequest::default() };
+        let failed = |error: ModelError| Failure::new(error.code(), error.to_string());
+        let mut collector = Collector::default();
+        let heard = async {
+            let mut stream = self.model.stream(request).await?;
+            while let Some(delta) = stream.next().await {
+                let delta = delta?;
+                if self.stop.is_stopped() {
+                    self.listeners.tell(&event_id, &Delta::Stopped);
+                    return Ok(false);
+                }
+                self.listeners.tell(&event_id, &delta);
+                collector.push(delta);
+            }
+            Ok(true)
+        };
+        let whole = match heard.await {
+            Ok(false) => return Err(super::work::stopped()),
+            Ok(true) => collector.finish(),
+            Err(error) => Err(error),
+        };
+        let reply = whole.map(Reply::without_torn_call).map_err(failed);
+        if let Err(failure) = &reply {
+            self.listeners.tell(&event_id, &Delta::Error(failure.clone()));
+        }
+        reply
+    }
+
+    async fn execute_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
+        calls.iter().map(|call| (self.call)(call)).collect()
+    }
+
+    async fn save_message(&mut self, message: AiMessage) -> Result<(), Failure> {
+        let message = AiMessage { timestamp: Some(self.now()), ..message };
+        let same = self.messages.iter_mut().find(|known| !known.id.is_empty() && known.id == message.id);
+        match same {
+            Some(known) => *known = message,
+            None => self.messages.push(message),
+        }
+        Ok(())
+    }
+
+    fn listeners(&mut self) -> &mut Listeners {
+        &mut self.listeners
+    }
+
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.tools.clone()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_stopped()
+    }
+
+    fn watcher(&self) -> Option<Watcher> {
+        self.watcher.clone()
+    }
+}

@@ -1,0 +1,197 @@
+//! A turn of the engine as a backend: what is said stands in the turn's thread, each order is a unit in a sub-thread of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use polis_domain::{
+    CallResult, Failure, Message, MessageId, MessagePatch, Reply, Sender, SubThreadRequest, Timestamp, ToolCall, Usage, Verdict,
+};
+use polis_engine::{NewMessage, SubThreadResult, Turn};
+use polis_ports::{ModelRequest, ToolSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
+use super::{Done, Order, RoleOutcome};
+
+/// Where an order stands in the meta of its sub-thread.
+pub(super) const ORDER: &str = "workflow";
+
+/// Where a message's data stands in its meta.
+const DATA: &str = "workflow";
+
+/// Most characters of a tool's result in a message. The whole of it stands in the log, as what came of the call.
+const RESULT_CHARS: usize = 4_000;
+
+/// A turn that runs a workflow, or one order of it.
+pub(super) struct TurnBackend<'t> {
+    turn: &'t mut Turn,
+    listeners: Listeners,
+    /// What is to be said with the next append.
+    unsaved: Vec<AiMessage>,
+    /// Whether a model was asked already: what was said before the first reply is said together with it.
+    has_asked: bool,
+    /// The messages that may be replaced.
+    named: BTreeMap<String, MessageId>,
+}
+
+/// What a message of a workflow says beside its text.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Report {
+    outcome: Option<RoleOutcome>,
+    duration_ms: u64,
+    rounds: usize,
+}
+
+impl<'t> TurnBackend<'t> {
+    pub(super) fn new(turn: &'t mut Turn) -> Self {
+        Self { turn, listeners: Listeners::default(), unsaved: Vec::new(), has_asked: false, named: BTreeMap::new() }
+    }
+
+    /// Says what is to be said, and this as the last bot message. Gives it as it stands in the thread.
+    pub(super) async fn conclude(&mut self, text: String, meta: Map<String, Value>) -> Result<Message, Failure> {
+        let mut messages: Vec<_> = std::mem::take(&mut self.unsaved).into_iter().map(shown).collect();
+        messages.push(NewMessage { sender: Sender::Bot, text, meta });
+        let added = self.turn.add_messages(messages).await?;
+        added.into_iter().last().ok_or_else(|| Failure::new("no_bot_message", "nothing was said"))
+    }
+
+    async fn flush(&mut self) -> Result<(), Failure> {
+        let messages = std::mem::take(&mut self.unsaved);
+        let names: Vec<_> = messages.iter().map(|message| message.id.clone()).collect();
+        let added = self.turn.add_messages(messages.into_iter().map(shown).collect()).await?;
+        let named = names.into_iter().zip(added).filter(|(name, _)| !name.is_empty());
+        self.named.extend(named.map(|(name, message)| (name, message.id)));
+        Ok(())
+    }
+
+    /// What came of an order, from its sub-thread.
+    async fn done(&mut self, result: SubThreadResult) -> Result<Done, Failure> {
+        if let Some(failure) = result.failure {
+            return Ok(Done { address: result.path.to_string(), ..Done::failed(failure) });
+        }
+        let mut messages = self.turn.thread(&result.path).await?.messages;
+        let last = messages.pop().ok_or_else(|| Failure::new("no_bot_message", "the order left no message"))?;
+        let report = |key: &str| last.meta.get(key).cloned().unwrap_or_default();
+        let Report { outcome, duration_ms, rounds } = serde_json::from_value(report(DATA)).unwrap_or_default();
+        let outcome = outcome.ok_or_else(|| Failure::new("no_outcome", "the order left no outcome"))?;
+        let transcript = messages.iter().map(told).collect();
+        let usage: Usage = serde_json::from_value(report("usage")).unwrap_or_default();
+        Ok(Done { outcome, transcript, address: result.path.to_string(), usage, duration_ms, rounds })
+    }
+}
+
+impl AgentBackend for TurnBackend<'_> {
+    async fn chat_completion(&mut self, options: ChatOptions) -> Result<Reply, Failure> {
+        if self.has_asked {
+            self.flush().await?;
+        }
+        self.has_asked = true;
+        let ChatOptions { event_id, model, system, messages, tools, format } = options;
+        let request = ModelRequest { model, system, messages, tools, format, ..ModelRequest::default() };
+        let Self { turn, listeners, .. } = self;
+        turn.model_heard(request, &mut |delta| listeners.tell(&event_id, delta)).await
+    }
+
+    async fn execute_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
+        self.turn.call_tools(calls).await
+    }
+
+    async fn save_message(&mut self, message: AiMessage) -> Result<(), Failure> {
+        if let Some(id) = self.named.get(&message.id).cloned() {
+            let NewMessage { text, meta, .. } = shown(message);
+            let patch = MessagePatch { text: Some(text), meta };
+            return self.turn.update_message(&self.turn.path(), &id, patch).await;
+        }
+        let is_named = !message.id.is_empty();
+        self.unsaved.push(message);
+        if is_named { self.flush().await } else { Ok(()) }
+    }
+
+    fn listeners(&mut self) -> &mut Listeners {
+        &mut self.listeners
+    }
+
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.turn.tools()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.turn.now()
+    }
+
+    fn watcher(&self) -> Option<Watcher> {
+        let teller = self.turn.teller()?;
+        Some(Arc::new(move |activity: Activity| {
+            let Activity { agent, action, component, piece } = activity;
+            teller.tell(agent.name(), action.name(), component.as_deref(), piece);
+        }))
+    }
+
+    async fn steering(&mut self) -> Result<Vec<String>, Failure> {
+        let letters = self.turn.take_letters().await?;
+        Ok(letters.iter().map(|letter| letter.payload.text.to_string()).collect())
+    }
+
+    async fn approve_plan(&mut self, question: &str, plan: Value) -> Result<Verdict, Failure> {
+        self.turn.approve(question, plan, None).await
+    }
+
+    async fn run_orders(&mut self, orders: Vec<Order>) -> Result<Vec<Done>, Failure> {
+        self.flush().await?;
+        let requests = orders.iter().map(|order| {
+            SubThreadRequest::new(order.agent.name(), order.title.as_str())
+                .showing(order.title.as_str())
+                .with_meta(ORDER, serde_json::to_value(order).unwrap_or_default())
+        });
+        let results = self.turn.run_sub_threads(requests.collect()).await?;
+        let mut done = Vec::with_capacity(results.len());
+        for result in results {
+            done.push(self.done(result).await?);
+        }
+        Ok(done)
+    }
+}
+
+/// What the last message of an order says beside its text.
+pub(super) fn report(done: &Done) -> Map<String, Value> {
+    let report = Report { outcome: Some(done.outcome.clone()), duration_ms: done.duration_ms, rounds: done.rounds };
+    let mut meta = Map::new();
+    meta.insert(DATA.to_owned(), serde_json::to_value(report).unwrap_or_default());
+    if done.usage != Usage::default() {
+        meta.insert("usage".to_owned(), serde_json::to_value(done.usage).unwrap_or_default());
+    }
+    meta
+}
+
+/// A message as people read it in the thread.
+fn shown(mut message: AiMessage) -> NewMessage {
+    let mut text = std::mem::take(&mut message.content);
+    if let Some((end, _)) = text.char_indices().nth(RESULT_CHARS).filter(|_| message.role == Speaker::Tool) {
+        let rest = text.len() - end;
+        text.truncate(end);
+        text += &format!(" … ({rest} more bytes)");
+    }
+    for call in &message.tool_calls {
+        text += &format!("{}→ {} {}", if text.is_empty() { "" } else { "\n" }, call.name, call.arguments);
+    }
+    let sender = if message.role == Speaker::Assistant { Sender::Bot } else { Sender::User };
+    let mut meta = Map::new();
+    if let Some(component) = message.component.take() {
+        meta.insert("component".to_owned(), component);
+    }
+    let mut data = serde_json::to_value(&message).unwrap_or_default();
+    if let Some(data) = data.as_object_mut() {
+        data.remove("content");
+    }
+    meta.insert(DATA.to_owned(), data);
+    NewMessage { sender, text, meta }
+}
+
+/// The message that stands in the thread like this.
+fn told(message: &Message) -> AiMessage {
+    let data = message.meta.get(DATA).cloned().unwrap_or_else(|| json!({}));
+    let said: AiMessage = serde_json::from_value(data).unwrap_or_default();
+    AiMessage { content: message.text.clone(), timestamp: Some(message.timestamp), ..said }
+}

@@ -1,0 +1,308 @@
+//! Carries out one order: the rounds of a planner, an executor or a verifier. Written once, over any backend.
+
+use std::sync::Arc;
+
+use polis_domain::{Failure, Finish, Reply, Usage};
+use polis_ports::{ChatMessage, Format, ToolSpec};
+
+use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
+use super::listening::Listening;
+use super::phrases::phrases;
+use super::{
+    AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, Todo, TodoStatus,
+    Unreadable, Verdict, VerifierResponse, executor_format, parse_executor_response, parse_planner_response,
+    parse_verifier_response, planner_format, verifier_format,
+};
+
+/// Carries out an order. What goes wrong is told in what comes of it.
+pub async fn work<B: AgentBackend>(backend: &mut B, order: &Order) -> Done {
+    let began = backend.now();
+    let mut round = Rounds { backend, order, said: Vec::new(), transcript: Vec::new(), usage: Usage::default(), rounds: 0 };
+    let outcome = round.carry_out().await.unwrap_or_else(|failure| RoleOutcome::Failed { failure });
+    let Rounds { transcript, usage, rounds, .. } = round;
+    let duration_ms = backend.now().0.saturating_sub(began.0);
+    Done { outcome, transcript, address: String::new(), usage, duration_ms, rounds }
+}
+
+/// One order while it is carried out.
+struct Rounds<'a, B> {
+    backend: &'a mut B,
+    order: &'a Order,
+    /// The conversation with the model.
+    said: Vec<ChatMessage>,
+    transcript: Vec<AiMessage>,
+    usage: Usage,
+    rounds: usize,
+}
+
+/// What a model said in one round.
+enum Said<T> {
+    Calls(Reply),
+    Response(T, Reply),
+}
+
+/// How a role is asked.
+struct Asking<'a> {
+    component: &'static str,
+    action: AgentAction,
+    tools: Arc<[ToolSpec]>,
+    format: Option<Arc<Format>>,
+    system: &'a str,
+}
+
+impl<B: AgentBackend> Rounds<'_, B> {
+    async fn carry_out(&mut self) -> Result<RoleOutcome, Failure> {
+        let order = self.order;
+        let system = order.prompt.as_ref().map_err(Clone::clone)?.as_str();
+        self.begin().await?;
+        match order.agent.name() {
+            "planner" => self.plan(system).await,
+            "executor" => self.execute(system).await,
+            "verifier" => self.verify(system).await,
+            other => Err(Failure::new("no_such_role", format!("nobody knows how a `{other}` works"))),
+        }
+    }
+
+    async fn begin(&mut self) -> Result<(), Failure> {
+        let order = self.order;
+        for message in &order.messages {
+            self.keep(message.clone()).await?;
+            self.said.push(message.to_chat());
+        }
+        Ok(())
+    }
+
+    /// The planner's rounds: until the plan is whole, or there are no more.
+    async fn plan(&mut self, system: &str) -> Result<RoleOutcome, Failure> {
+        let order = self.order;
+        let asking = Asking {
+            component: PlannerResponse::NAME,
+            action: AgentAction::Planning,
+            tools: Arc::default(),
+            format: Some(planner_format()),
+            system,
+        };
+        let mut last = None;
+        for round in 1..=order.rounds.max(1) {
+            self.hear_the_person().await?;
+            let Said::Response(response, reply) = self.ask(&asking, |text| planned(text, order.plan.as_ref())).await? else {
+                break;
+            };
+            let is_whole = !response.needs_more_planning;
+            last = Some(response);
+            if is_whole || round == order.rounds {
+                break;
+            }
+            self.go_on(&reply, phrases(order.language).plan_on).await?;
+        }
+        let response = last.ok_or_else(no_reply)?;
+        let writes = order.writers.iter().filter(|tool| names(&response.todos, tool)).cloned().collect();
+        Ok(RoleOutcome::Planned { response, writes })
+    }
+
+    /// The executor's rounds with one todo. A todo that asks to begin again may do so once (D26).
+    async fn execute(&mut self, system: &str) -> Result<RoleOutcome, Failure> {
+        let (order, words) = (self.order, phrases(self.order.language));
+        let tools = self.backend.tools();
+        let format = order.is_shaped.then(executor_format);
+        let asking = Asking { component: ExecutorResponse::NAME, action: AgentAction::Executing, tools, format, system };
+        let mut is_second = false;
+        let mut last: Option<ExecutorResponse> = None;
+        let mut left = order.rounds.max(1);
+        while left > 0 {
+            left -= 1;
+            self.hear_the_person().await?;
+            let (response, reply) = match self.ask(&asking, |text| parse_executor_response(text, &order.todo)).await? {
+                Said::Calls(reply) => {
+                    self.call(reply).await?;
+                    continue;
+                }
+                Said::Response(response, reply) => (response, reply),
+            };
+            let status = match response.verdict(&order.todo) {
+                Verdict::Completed => TodoStatus::Completed,
+                Verdict::Skipped => TodoStatus::Skipped,
+                Verdict::Failed => TodoStatus::Failed,
+                Verdict::Retry if is_second => {
+                    let result = format!("{}: {}", words.retried, response.summary);
+                    return Ok(RoleOutcome::Executed { status: TodoStatus::Failed, result, response: Some(response) });
+                }
+                Verdict::Retry => {
+                    is_second = true;
+                    left = order.rounds.max(1);
+                    self.said.clear();
+                    self.keep(AiMessage::said(&reply)).await?;
+                    self.said.extend(order.messages.iter().map(AiMessage::to_chat));
+                    self.tell_model(format!("{}\n\n{}", words.begin_again, response.summary)).await?;
+                    last = Some(response);
+                    continue;
+                }
+                Verdict::Continue => {
+                    last = Some(response);
+                    if left > 0 {
+                        self.go_on(&reply, words.work_on).await?;
+                    }
+                    continue;
+                }
+            };
+            return Ok(RoleOutcome::Executed { status, result: response.summary.clone(), response: Some(response) });
+        }
+        let said = last.as_ref().map(|last| format!(": {}", last.summary)).unwrap_or_default();
+        let result = format!("{}{said}", (words.out_of_rounds)(order.rounds.max(1)));
+        Ok(RoleOutcome::Executed { status: TodoStatus::Failed, result, response: last })
+    }
+
+    async fn verify(&mut self, system: &str) -> Result<RoleOutcome, Failure> {
+        let asking = Asking {
+            component: VerifierResponse::NAME,
+            action: AgentAction::Verifying,
+            tools: Arc::default(),
+            format: Some(verifier_format()),
+            system,
+        };
+        match self.ask(&asking, parse_verifier_response).await? {
+            Said::Response(response, _) => Ok(RoleOutcome::Verified { response }),
+            Said::Calls(_) => Err(no_reply()),
+        }
+    }
+
+    /// One round: a reply that asks for tools, or one that can be read. One that cannot be is asked for again, with the
+    /// reason, but not for ever.
+    async fn ask<T>(
+        &mut self,
+        asking: &Asking<'_>,
+        parse: impl Fn(&str) -> Result<Parsed<T>, Unreadable> + Send,
+    ) -> Result<Said<T>, Failure> {
+        self.rounds += 1;
+        let mut repairs = self.order.repairs;
+        loop {
+            let reply = self.complete(asking).await?;
+            if !reply.tool_calls.is_empty() && !asking.tools.is_empty() {
+                return Ok(Said::Calls(reply));
+            }
+            let unreadable = match parse(&reply.text) {
+                Ok(parsed) => return Ok(Said::Response(parsed.response, reply)),
+                Err(_) if reply.finish == Finish::Refusal => {
+                    return Err(Failure::new("model_refused", format!("the model will not do this: {}", reply.text)));
+                }
+                Err(unreadable) => unreadable,
+            };
+            if repairs == 0 {
+                self.keep(AiMessage::said(&reply)).await?;
+                let problems = unreadable.problems.join("; ");
+                let message =
+                    format!("the {} cannot be read after {} tries: {problems}", asking.component, self.order.repairs + 1);
+                return Err(Failure::new("unreadable_reply", message));
+            }
+            repairs -= 1;
+            self.keep(AiMessage::said(&reply)).await?;
+            self.said.push(ChatMessage::assistant(if reply.text.is_empty() { "{}" } else { &*reply.text }));
+            self.tell_model(unreadable.to_string()).await?;
+        }
+    }
+
+    async fn complete(&mut self, asking: &Asking<'_>) -> Result<Reply, Failure> {
+        if self.backend.is_stopped() {
+            return Err(stopped());
+        }
+        let order = self.order;
+        let event_id = format!("{}-{}", order.agent, self.transcript.len());
+        let watcher = self.backend.watcher();
+        let is_heard = watcher.is_some();
+        if let Some(watcher) = watcher {
+            let begins = Activity { agent: order.agent.clone(), action: asking.action, component: None, piece: None };
+            watcher(begins);
+            let listening = Listening::new(watcher, &order.agent, asking.component, asking.action);
+            self.backend.listen_to_stream(&event_id, Box::new(listening));
+        }
+        let options = ChatOptions {
+            event_id: event_id.clone(),
+            model: order.model.as_str().into(),
+            system: asking.system.into(),
+            messages: self.said.clone(),
+            tools: asking.tools.clone(),
+            format: asking.format.clone(),
+        };
+        let reply = self.backend.chat_completion(options).await;
+        if is_heard {
+            self.backend.unlisten(&event_id);
+        }
+        let reply = reply?;
+        self.usage = plus(self.usage, reply.usage);
+        Ok(reply)
+    }
+
+    async fn call(&mut self, reply: Reply) -> Result<(), Failure> {
+        if self.backend.is_stopped() {
+            return Err(stopped());
+        }
+        self.keep(AiMessage::said(&reply)).await?;
+        let results = self.backend.execute_tools(reply.tool_calls.clone()).await;
+        self.said.push(ChatMessage::said(&reply));
+        for (call, result) in reply.tool_calls.iter().zip(&results) {
+            self.said.push(ChatMessage::result(call, result));
+            self.keep(AiMessage::result(call, result)).await?;
+        }
+        Ok(())
+    }
+
+    /// The reply stands, and the model goes on.
+    async fn go_on(&mut self, reply: &Reply, words: &str) -> Result<(), Failure> {
+        self.keep(AiMessage::said(reply)).await?;
+        self.said.push(ChatMessage::said(reply));
+        self.tell_model(words.to_owned()).await
+    }
+
+    async fn tell_model(&mut self, text: String) -> Result<(), Failure> {
+        self.said.push(ChatMessage::user(&*text));
+        self.keep(AiMessage::user(text)).await
+    }
+
+    /// What somebody said to the work meanwhile comes before the next round.
+    async fn hear_the_person(&mut self) -> Result<(), Failure> {
+        for text in self.backend.steering().await? {
+            let told = format!("{}\n\n{text}", phrases(self.order.language).person_says);
+            self.tell_model(told).await?;
+        }
+        Ok(())
+    }
+
+    async fn keep(&mut self, message: AiMessage) -> Result<(), Failure> {
+        let message = message.of(&self.order.agent);
+        self.transcript.push(message.clone());
+        self.backend.save_message(message).await
+    }
+}
+
+fn planned(text: &str, before: Option<&Plan>) -> Result<Parsed<PlannerResponse>, Unreadable> {
+    let parsed = parse_planner_response(text)?;
+    if !parsed.response.todos.is_empty() {
+        let todos = parsed.response.todos.clone();
+        before.map_or_else(|| Plan::new(todos.clone()), |before| before.replan(todos.clone()))?;
+    }
+    Ok(parsed)
+}
+
+/// Whether todos name a tool.
+fn names(todos: &[Todo], tool: &str) -> bool {
+    todos.iter().any(|todo| todo.title.contains(tool) || todo.description.contains(tool))
+}
+
+fn no_reply() -> Failure {
+    Failure::new("no_reply", "the model asked for tools where there are none")
+}
+
+pub(super) fn stopped() -> Failure {
+    Failure::new("stopped", "the work was stopped")
+}
+
+pub(super) fn plus(a: Usage, b: Usage) -> Usage {
+    Usage {
+        input_tokens: a.input_tokens.saturating_add(b.input_tokens),
+        output_tokens: a.output_tokens.saturating_add(b.output_tokens),
+        cached_tokens: a.cached_tokens.saturating_add(b.cached_tokens),
+        reasoning_tokens: a.reasoning_tokens.saturating_add(b.reasoning_tokens),
+        cache_write_tokens: a.cache_write_tokens.saturating_add(b.cache_write_tokens),
+        cost_nanos: a.cost_nanos.saturating_add(b.cost_nanos),
+    }
+}

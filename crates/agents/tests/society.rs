@@ -1,0 +1,295 @@
+//! Agents make an organisation with their tools, work in it, and clean up (R164, R175-R190).
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use polis_agents::society::with_society_tools;
+use polis_agents::{Converse, PlanTool};
+use polis_domain::{AgentId, Children, Event, LetterKind, Org, OrgStatus, Role, Settlement};
+use polis_engine::{Cast, Ports, Society};
+use polis_ports::{ChatMessage, ModelRequest};
+use polis_testkit::{Line, MemoryLog, ScriptedModel, ask, crash, open};
+use serde_json::{Value, json};
+
+fn cast() -> Cast {
+    with_society_tools(Cast::new().with("root", Converse::default()).with_tool(PlanTool), "root")
+}
+
+/// Whose request it is.
+fn who(request: &ModelRequest) -> &str {
+    request.system.split("Your name here is `").nth(1).and_then(|rest| rest.split('`').next()).unwrap_or("root")
+}
+
+/// The results that a request has so far.
+fn results(request: &ModelRequest) -> Vec<&str> {
+    request
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            ChatMessage::Tool { content, .. } => Some(&**content),
+            ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
+        })
+        .collect()
+}
+
+/// A root that makes these calls one after another and then answers with all results, in a society of others who answer at once.
+fn scripted(calls: Vec<(&'static str, Value)>) -> ScriptedModel {
+    ScriptedModel::new(move |request| {
+        let done = results(request);
+        match (who(request), calls.get(done.len())) {
+            ("root", Some((tool, arguments))) => Line::call(&format!("c{}", done.len()), tool, &arguments.to_string()),
+            ("root", None) => Line::text(&done.join("\n")),
+            ("slow", _) => Line::text("at last").after(Duration::from_secs(60)),
+            (name, _) => Line::text(&format!("{name} did it")),
+        }
+    })
+}
+
+async fn open_with(calls: Vec<(&'static str, Value)>) -> (Society, Arc<MemoryLog>) {
+    let log = Arc::new(MemoryLog::new());
+    let ports = Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(scripted(calls)) };
+    (open(cast(), ports).await, log)
+}
+
+/// What root reads after each of these calls.
+async fn read(calls: Vec<(&'static str, Value)>) -> Vec<Value> {
+    let (society, _) = open_with(calls).await;
+    let answer = ask(&society, "go").await.unwrap();
+    answer.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| line.into())).collect()
+}
+
+fn role(name: &str) -> (&'static str, Value) {
+    ("create_role", json!({ "name": name, "rolePrompt": "Do what you are asked." }))
+}
+
+fn agent(role: &str, name: &str) -> (&'static str, Value) {
+    ("spawn_agent", json!({ "roleId": role, "agentId": name }))
+}
+
+fn request(to: &str) -> Value {
+    json!({ "to": to, "text": "please" })
+}
+
+fn found_and_dissolve() -> Vec<(&'static str, Value)> {
+    vec![
+        role("Writer"),
+        role("Checker"),
+        agent("writer", "w1"),
+        agent("checker", "c1"),
+        ("request_collaboration", json!({ "requests": [request("w1"), request("Checker")] })),
+        ("send_message", json!({ "to": "user", "text": "nearly done" })),
+        ("terminate_agent", json!({ "agentId": "w1", "reason": "done" })),
+        ("terminate_agent", json!({ "agentId": "c1" })),
+        ("list_agents", json!({})),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn root_founds_an_organisation_asks_it_and_sends_it_away() {
+    let (society, _) = open_with(found_and_dissolve()).await;
+    let answer = ask(&society, "go").await.unwrap();
+    let read: Vec<Value> = answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(read[0], json!({ "ok": true, "roleId": "writer" }));
+    assert_eq!(read[2], json!({ "ok": true, "agentId": "w1", "roleId": "writer", "parentAgentId": "root" }));
+    let answers = json!([{ "from": "w1", "answer": "w1 did it" }, { "from": "c1", "answer": "c1 did it" }]);
+    assert_eq!(read[4], json!({ "ok": true, "answers": answers }));
+    assert_eq!(read[6], json!({ "ok": true, "terminatedAgentId": "w1" }));
+    assert_eq!((&read[8]["count"], &read[8]["agents"][0]["id"]), (&json!(1), &json!("root")));
+    let org = society.look(Org::of).await.unwrap();
+    let gone = org.agents.iter().filter(|agent| agent.status == OrgStatus::Terminated).count();
+    let founder = org.roles.iter().find(|role| role.role.id.as_str() == "writer").map(|role| role.created_by.clone());
+    assert_eq!((gone, founder), (2, Some(AgentId::root())));
+    let of_writer = org.terminations.iter().find(|gone| gone.agent_id.as_str() == "w1").unwrap();
+    assert_eq!((&*of_writer.reason, &of_writer.terminated_by), ("done", &AgentId::root()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_organisation_survives_a_crash_after_every_commit() {
+    let survived = crash::at_every_commit(&cast(), || scripted(found_and_dissolve()), &["go"]).await.unwrap();
+    let spawned = survived.log.iter().filter(|recorded| matches!(recorded.event, Event::AgentSpawned { .. })).count();
+    assert_eq!(spawned, 3, "root and two more");
+    assert!(survived.commits > 20, "{}", survived.commits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_done_is_read_by_the_model_with_a_code_and_what_to_do() {
+    let code = |read: &Value| read["code"].as_str().unwrap_or("none").to_owned();
+    let read = read(vec![
+        role("Writer"),
+        role("Writer"),
+        agent("nobody", "x"),
+        agent("writer", "w1"),
+        agent("writer", "w1"),
+        ("request_collaboration", json!({ "requests": [request("wrong")] })),
+        ("request_collaboration", json!({ "requests": [request("root")] })),
+        ("request_collaboration", json!({ "requests": [request("user")] })),
+        ("terminate_agent", json!({ "agentId": "root" })),
+        ("terminate_agent", json!({ "agentId": "nobody" })),
+        ("send_message", json!({ "to": "w1" })),
+        ("terminate_agent", json!({ "agentId": "w1" })),
+        ("send_message", json!({ "to": "w1", "text": "are you there?" })),
+        ("compress_context", json!({ "summary": "all", "keepRecentCount": -1 })),
+        ("compress_context", json!({ "summary": "all" })),
+    ])
+    .await;
+    let codes: Vec<_> = read.iter().map(code).collect();
+    let expected = [
+        "none",
+        "name_taken",
+        "unknown_role",
+        "none",
+        "name_taken",
+        "unknown_agent",
+        "would_deadlock",
+        "to_user",
+        "root_stays",
+        "unknown_agent",
+        "bad_arguments",
+        "none",
+        "leaving",
+        "bad_arguments",
+        "none",
+    ];
+    assert_eq!(codes, expected);
+    assert!(read[2]["error"].as_str().unwrap().contains("there are: root, writer"), "{}", read[2]);
+    assert!(read[5]["error"].as_str().unwrap().contains("w1 (writer)"), "{}", read[5]);
+    assert!(read[12]["error"].as_str().unwrap().contains("has been sent away"), "{}", read[12]);
+    assert_eq!(read[14]["compressedCount"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_answers_too_late_is_a_result_and_the_others_count() {
+    let read = read(vec![
+        role("Worker"),
+        agent("worker", "slow"),
+        agent("worker", "quick"),
+        ("request_collaboration", json!({ "requests": [request("slow"), request("quick")], "timeoutSeconds": 5 })),
+        ("request_collaboration", json!({ "requests": [request("Worker")] })),
+    ])
+    .await;
+    let answers = &read[3]["answers"];
+    assert_eq!((&answers[0]["code"], &answers[1]["answer"]), (&json!("timed_out"), &json!("quick did it")));
+    assert_eq!(read[4]["code"], "unknown_agent", "two have that role, so that the name says nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_whoever_made_an_agent_sends_it_away() {
+    let calls = vec![("terminate_agent", json!({ "agentId": "grandchild" }))];
+    let (society, _) = open_with(calls).await;
+    society.spawn("child".into(), "root".into(), AgentId::root()).await.unwrap();
+    society.spawn("grandchild".into(), "root".into(), "child".into()).await.unwrap();
+    let answer = ask(&society, "go").await.unwrap();
+    let read: Value = serde_json::from_str(&answer).unwrap();
+    assert!(read["error"].as_str().unwrap().starts_with("只能终止自己创建的子智能体"), "{read}");
+    assert!(society.look(|spine| spine.agents.contains_key(&AgentId::from("grandchild"))).await.unwrap());
+}
+
+type Seen = Arc<Mutex<Vec<(String, Vec<String>)>>>;
+
+/// Notes which tools each agent is shown; `narrow` makes a child of a wide role and asks it.
+fn noting(seen: Seen) -> ScriptedModel {
+    ScriptedModel::new(move |request| {
+        let (name, step) = (who(request).to_owned(), results(request).len());
+        let tools = request.tools.iter().map(|tool| tool.name.to_string()).collect();
+        seen.lock().unwrap().push((name.clone(), tools));
+        match (&*name, step) {
+            ("narrow", 0) => Line::call("a", "spawn_agent", r#"{"roleId":"wide","agentId":"child"}"#),
+            ("narrow", 1) => Line::call("b", "request_collaboration", r#"{"requests":[{"to":"child","text":"list"}]}"#)
+                .and_call("c", "plan", "{}"),
+            ("child", 0) => Line::call("d", "list_agents", "{}"),
+            _ => Line::text(&results(request).join("\n")),
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_has_the_tools_of_its_role_and_its_children_no_more() {
+    let seen = Seen::default();
+    let society = open(cast(), Ports::new(MemoryLog::new()).with_model(noting(seen.clone()))).await;
+    let narrow = Role::new("narrow", "root").with_tools(["spawn_*", "request_collaboration"]);
+    society.create_role(narrow).await.unwrap();
+    society.create_role(Role::new("wide", "root")).await.unwrap();
+    society.spawn("narrow".into(), "narrow".into(), AgentId::root()).await.unwrap();
+    let sent = society.send("narrow".into(), "go", None).await.unwrap();
+    let answer = society.answer(&sent).await.unwrap().payload.text.to_string();
+    let tools_of = |name: &str| seen.lock().unwrap().iter().find(|(agent, _)| agent == name).unwrap().1.clone();
+    assert_eq!(tools_of("narrow"), ["spawn_agent", "request_collaboration"]);
+    assert_eq!(tools_of("child"), ["spawn_agent", "request_collaboration"]);
+    assert!(answer.contains("list_agents may not be used here: role `narrow` does not have it"), "{answer}");
+    assert!(answer.contains("plan may not be used here"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_compresses_sees_its_summary_at_once() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let asked = seen.clone();
+    let model = ScriptedModel::new(move |request| {
+        asked.lock().unwrap().push(request.clone());
+        let last = request.messages.iter().rev().find_map(|message| match message {
+            ChatMessage::User { text, .. } => Some(text.to_string()),
+            _ => None,
+        });
+        if last.as_deref() == Some("compress") && results(request).is_empty() {
+            return Line::call("c", "compress_context", r#"{"summary":"we talked","keepRecentCount":2}"#);
+        }
+        Line::text("an answer of some length, so that a summary can be shorter than it is")
+    });
+    let society = open(cast(), Ports::new(MemoryLog::new()).with_model(model)).await;
+    for text in ["one", "two", "three", "compress"] {
+        ask(&society, text).await.unwrap();
+    }
+    let seen = seen.lock().unwrap();
+    let [before, after] = &seen[seen.len() - 2..] else { panic!("{}", seen.len()) };
+    assert!(!before.system.contains("历史摘要") && after.system.contains("[历史摘要] we talked"), "{}", after.system);
+    assert_eq!((before.messages.len(), after.messages.len()), (7, 5), "two older ones, the request, the call and its result");
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_that_write_to_each_other_come_to_an_end() {
+    let model = ScriptedModel::new(|request| match (who(request), results(request).last()) {
+        (_, Some(result)) => Line::text(result),
+        ("ping", None) => Line::call("c", "send_message", r#"{"to":"pong","text":"your turn"}"#),
+        ("pong", None) => Line::call("c", "send_message", r#"{"to":"ping","text":"your turn"}"#),
+        _ => Line::text("hello"),
+    });
+    let log = Arc::new(MemoryLog::new());
+    let society = open(cast(), Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(model) }).await;
+    for name in ["ping", "pong"] {
+        society.spawn(name.into(), "root".into(), AgentId::root()).await.unwrap();
+    }
+    let sent = society.send("ping".into(), "start", None).await.unwrap();
+    society.answer(&sent).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    society.stop(Duration::from_secs(30)).await;
+    let events = log.events(&"main".into());
+    let letters = events.iter().filter(|recorded| recorded.event.letter().is_some_and(|letter| !letter.to.is_user())).count();
+    assert_eq!(letters, 33, "the person's, and 32 from agent to agent");
+    let settled = |event: &Event| matches!(event, Event::TurnSettled { settlement: Settlement::Done, .. });
+    assert_eq!(events.iter().filter(|recorded| settled(&recorded.event)).count(), 33);
+    let told = events.iter().any(|recorded| serde_json::to_string(&recorded.event).unwrap().contains("too_many_hops"));
+    assert!(told, "the last one reads why its letter was not sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_that_nobody_reads_comes_back_with_the_reason() {
+    let model = ScriptedModel::new(|request| match who(request) {
+        "slow" => Line::text("at last").after(Duration::from_secs(600)),
+        "writer" if results(request).is_empty() && request.messages.len() == 1 => {
+            Line::call("c", "send_message", r#"{"to":"slow","text":"read this"}"#)
+        }
+        _ => Line::text("ok"),
+    });
+    let log = Arc::new(MemoryLog::new());
+    let society = open(cast(), Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(model) }).await;
+    for name in ["slow", "writer"] {
+        society.spawn(name.into(), "root".into(), AgentId::root()).await.unwrap();
+    }
+    society.send("slow".into(), "be busy", None).await.unwrap();
+    let sent = society.send("writer".into(), "write", None).await.unwrap();
+    society.answer(&sent).await.unwrap();
+    society.terminate("slow".into(), Children::Cascade, "enough", true).await.unwrap();
+    let back = log.events(&"main".into()).iter().rev().find_map(|recorded| recorded.event.letter().cloned()).unwrap();
+    assert_eq!((back.to.as_str(), back.from.as_str()), ("writer", "slow"));
+    assert!(matches!(&back.kind, LetterKind::Failure(failure) if &*failure.code == "terminated"));
+    assert!(back.payload.text.contains("read this"), "{}", back.payload.text);
+}

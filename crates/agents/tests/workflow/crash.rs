@@ -1,0 +1,147 @@
+//! Stopped after every commit: the same story, and no reply paid twice.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use polis_agents::workflow::{AgentWorkflowEngine, Language, PromptManager};
+use polis_domain::{Event, Recorded, Seq, SocietyId};
+use polis_engine::{Ports, Society};
+use polis_ports::{Log, LogError, ModelRequest};
+use polis_testkit::crash::at_every_commit;
+use polis_testkit::{Gate, GatedLog, Line, MemoryLog};
+use serde_json::json;
+
+use super::bed::{Asked, Team, cast, engine, executed, plan, team, tools, unsatisfied, verified};
+
+#[tokio::test(start_paused = true)]
+async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
+    // Without tools, since the society of the harness has none: the calls fail, and that is told.
+    let team = Team {
+        planner: Arc::new(|heard| match heard.first.contains("- Look again") {
+            true => plan(&[("c", 1, &["a"])]),
+            false => plan(&[("a", 1, &[]), ("b", 1, &[])]),
+        }),
+        verifier: Arc::new(|heard| match (heard.first.contains("(c)"), heard.replies) {
+            (false, _) => unsatisfied("Look again", &[("a", true, &["m1"]), ("b", false, &[])]),
+            (true, 0) => verified("All.", &[("a", &[]), ("c", &["m3"])]),
+            (true, _) => verified("All.", &[("a", &["m1"]), ("c", &["m3"])]),
+        }),
+        ..team()
+    };
+    let survived = at_every_commit(&cast(engine()), || team.model(&Asked::default()), &["a and b?"]).await.unwrap();
+    assert!(survived.commits > 40, "{}", survived.commits);
+}
+
+/// Notes where each commit ends.
+struct Ends(Arc<Mutex<Vec<Seq>>>);
+
+#[async_trait]
+impl Gate for Ends {
+    async fn append(
+        &self,
+        log: &dyn Log,
+        society: &SocietyId,
+        expected: Seq,
+        events: &[Arc<Recorded>],
+    ) -> Result<(), LogError> {
+        log.append(society, expected, events).await?;
+        self.0.lock().unwrap().extend(events.last().map(|last| last.seq));
+        Ok(())
+    }
+}
+
+/// A society with its tools over a log.
+async fn society(log: Arc<dyn Log>, team: &Team, engine: AgentWorkflowEngine, asked: &Asked) -> Society {
+    let model = team.model(asked);
+    let ports = Ports { log, toolbox: Arc::new(tools()), ..Ports::new(MemoryLog::new()).with_model(model) };
+    polis_testkit::open(cast(engine), ports).await
+}
+
+/// Opens a society on the first `end` events of a log and lets it work to its end. Nothing may stand still.
+async fn resumed(whole: &[Arc<Recorded>], end: Seq, team: &Team, engine: AgentWorkflowEngine) -> (Arc<MemoryLog>, Asked) {
+    let (log, asked) = (Arc::new(MemoryLog::new()), Asked::default());
+    log.append(&"main".into(), Seq(0), &whole[..end.0 as usize]).await.unwrap();
+    let second = society(log.clone(), team, engine, &asked).await;
+    let is_open = || second.look(|spine| spine.turns.values().any(|turn| turn.parked.is_none()));
+    while is_open().await.unwrap() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let parked = second.look(|spine| spine.turns.values().find_map(|turn| turn.parked.clone())).await.unwrap();
+    assert_eq!(parked, None, "stopped after event {end}");
+    (log, asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_is_told_what_the_first_was_told_whatever_the_files_say_by_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |text: &str| std::fs::write(folder.path().join("default.md"), text).unwrap();
+    let engine = || AgentWorkflowEngine::new(PromptManager::new(Language::En).with_folder(folder.path()));
+    write("We sell tea.");
+    let (log, ends) = (Arc::new(MemoryLog::new()), Arc::<Mutex<Vec<Seq>>>::default());
+    let gated = Arc::new(GatedLog { log: log.clone(), gate: Ends(ends.clone()) });
+    let first = society(gated, &team(), engine(), &Asked::default()).await;
+    polis_testkit::ask(&first, "a and b?").await.unwrap();
+    let whole = log.events(&"main".into());
+    let ends = ends.lock().unwrap().clone();
+    write("We sell coffee.");
+    for end in ends {
+        let (log, asked) = resumed(&whole, end, &team(), engine()).await;
+        // Whoever was told about tea stays with it.
+        let events = log.events(&"main".into());
+        let prompts: Vec<_> = events.iter().filter_map(|recorded| prompt(&recorded.event)).collect();
+        let asked = asked.lock().unwrap();
+        let is_logged = |request: &ModelRequest| prompts.iter().any(|prompt| **prompt == *request.system);
+        assert!(asked.iter().all(is_logged), "stopped after event {end}");
+    }
+}
+
+fn prompt(event: &Event) -> Option<&str> {
+    let Event::ThreadOpened { meta, .. } = event else { return None };
+    meta.get("workflow")?["prompt"]["Ok"].as_str()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_person_said_is_heard_at_the_same_place_by_a_second_run() {
+    let slow = |line: Line| line.after(Duration::from_secs(5));
+    let slow = Team {
+        executor: Arc::new(move |todo, heard| match heard.replies {
+            0 => slow(Line::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string())),
+            _ => executed(todo, &format!("{todo}, {}", heard.request.messages.len())),
+        }),
+        planner: Arc::new(move |_| slow(plan(&[("a", 1, &[]), ("b", 2, &["a"])]))),
+        ..team()
+    };
+    let (log, ends) = (Arc::new(MemoryLog::new()), Arc::<Mutex<Vec<Seq>>>::default());
+    let gated = Arc::new(GatedLog { log: log.clone(), gate: Ends(ends.clone()) });
+    let first = society(gated, &slow, engine(), &Asked::default()).await;
+    let sent = first.submit("a and b?").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    first.send("root".into(), "in French please", Some(sent.task_id.clone())).await.unwrap();
+    first.answer(&sent).await.unwrap();
+    first.stop(Duration::ZERO).await;
+    let whole = log.events(&"main".into());
+    let said = whole.iter().position(
+        |recorded| matches!(&recorded.event, Event::LetterSent { letter, .. } if &*letter.payload.text == "in French please"),
+    );
+    let said = said.unwrap() as u64;
+    let ends = ends.lock().unwrap().clone();
+    for end in ends.into_iter().filter(|end| end.0 > said) {
+        let (log, _) = resumed(&whole, end, &slow, engine()).await;
+        let after = log.events(&"main".into());
+        let taken = after.iter().filter(|recorded| matches!(recorded.event, Event::LettersTaken { .. })).count();
+        assert_eq!(taken, 1, "stopped after event {end}");
+        assert_eq!(texts(&after), texts(&whole), "stopped after event {end}");
+    }
+}
+
+/// Everything that was said in any thread.
+fn texts(log: &[Arc<Recorded>]) -> Vec<&str> {
+    let said = log.iter().filter_map(|recorded| match &recorded.event {
+        Event::MessageAdded { message, .. } => Some(&*message.text),
+        _ => None,
+    });
+    let mut texts: Vec<_> = said.collect();
+    texts.sort_unstable();
+    texts
+}

@@ -1,0 +1,10 @@
+//! The workflow agent in a society with a scripted team: limits, actions, malformed replies, proof, crashes.
+
+mod bed;
+mod broken;
+mod crash;
+mod embedded;
+mod limits;
+mod person;
+mod rounds;
+mod seen;

@@ -1,0 +1,145 @@
+//! The person sees and edits a plan before it runs, and speaks while it runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_agents::workflow::PlanApproval;
+use polis_domain::{Effect, Event, LetterKind, Outcome, Resolution, Verdict};
+use polis_testkit::Line;
+use serde_json::json;
+
+use super::bed::{Bed, Team, asking, engine, executed, open, plan, team, verified};
+
+/// Answers the next approval with this verdict and gives what was asked.
+async fn rule(bed: &Bed, nth: usize, verdict: Verdict) -> String {
+    loop {
+        let asked: Vec<_> = bed
+            .log
+            .events(&"main".into())
+            .iter()
+            .filter_map(|recorded| match &recorded.event {
+                Event::EffectStarted { id, effect: Effect::Approval { question, .. }, .. } => Some((*id, question.clone())),
+                _ => None,
+            })
+            .collect();
+        if let Some((id, question)) = asked.get(nth) {
+            bed.society.resolve(*id, Resolution::Outcome(Outcome::Verdict(verdict))).await.unwrap();
+            return question.clone();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn answered(bed: &Bed, verdicts: Vec<Verdict>) -> (String, Vec<String>) {
+    let sent = bed.society.submit("a and b?").await.unwrap();
+    let mut questions = Vec::new();
+    for (nth, verdict) in verdicts.into_iter().enumerate() {
+        questions.push(rule(bed, nth, verdict).await);
+    }
+    (bed.society.answer(&sent).await.unwrap().payload.text.to_string(), questions)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_is_shown_and_runs_when_it_is_agreed_to() {
+    let bed = open(&team(), asking(PlanApproval::Always)).await;
+    let (answer, questions) = answered(&bed, vec![Verdict::yes()]).await;
+    assert_eq!(answer, "a is 1 and b is 2.");
+    assert_eq!(
+        questions,
+        [
+            "My plan.\n\nThe plan:\n- [ ] Do a\n- [ ] Do b\n\nMay the plan be carried out? To change it, agree with other todos in its place."
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edited_plan_runs_in_place_of_the_planners_and_a_bad_one_is_asked_about_again() {
+    let edited = |arguments: serde_json::Value| Verdict { arguments: Some(arguments.to_string().into()), ..Verdict::yes() };
+    let only_b = json!({ "todos": [{ "id": "b", "description": "Do b. Done when: it is seen.", "priority": 1 }] });
+    let team = Team { verifier: Arc::new(|_| verified("b is 2.", &[("b", &["c1"])])), ..team() };
+    let bed = open(&team, asking(PlanApproval::Always)).await;
+    let (answer, questions) = answered(&bed, vec![edited(json!([])), edited(json!("no plan")), edited(only_b)]).await;
+    assert_eq!(answer, "b is 2.");
+    assert!(questions[1].starts_with("The changed plan cannot be used (todos: is empty"), "{}", questions[1]);
+    assert!(questions[2].starts_with("The changed plan cannot be used (write {\"todos\""), "{}", questions[2]);
+    assert_eq!(bed.counts(), [1, 2, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_is_refused_is_planned_anew_with_the_reason_or_not_done() {
+    let bed = open(&team(), asking(PlanApproval::Always)).await;
+    let (answer, _) = answered(&bed, vec![Verdict::no("Begin with b"), Verdict::yes()]).await;
+    assert_eq!(answer, "a is 1 and b is 2.");
+    assert!(bed.heard("planner")[1].first.contains("- Begin with b"));
+    let bed = open(&team(), asking(PlanApproval::Always)).await;
+    let (answer, _) = answered(&bed, vec![Verdict::no("")]).await;
+    assert_eq!(answer, "The plan was not agreed to, so nothing was done.");
+    assert_eq!(bed.counts(), [1, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn which_plans_are_asked_about_is_the_policys_to_say() {
+    let asks = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Approval { .. }, .. });
+    for (approval, asked) in
+        [(PlanApproval::Never, 0), (PlanApproval::ASK, 0), (PlanApproval::Ask { todos: 1 }, 1), (PlanApproval::Always, 1)]
+    {
+        let bed = open(&team(), asking(approval)).await;
+        let (answer, _) = answered(&bed, vec![Verdict::yes(); asked]).await;
+        assert_eq!(answer, "a is 1 and b is 2.");
+        assert_eq!(bed.count(asks), asked, "{approval:?}");
+    }
+    let writing = |_: &super::bed::Heard| {
+        let todo = json!({ "id": "a", "description": "Note it with write_note.", "priority": 1 });
+        super::bed::said("planner-response", json!({ "summary": "p", "needsMorePlanning": false, "todos": [todo] }))
+    };
+    let writer = Team {
+        planner: Arc::new(writing),
+        executor: Arc::new(|todo, _| executed(todo, "noted")),
+        verifier: Arc::new(|_| verified("Noted.", &[("a", &["m1"])])),
+    };
+    let bed = open(&writer, asking(PlanApproval::ASK)).await;
+    let (answer, _) = answered(&bed, vec![Verdict::yes()]).await;
+    assert_eq!((&*answer, bed.count(asks)), ("Noted.", 1), "it names a tool that writes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_person_says_meanwhile_reaches_the_next_round_once_and_the_answer_answers_it() {
+    let slow = Team {
+        executor: Arc::new(|todo, heard| match heard.replies {
+            0 => Line::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string()).after(Duration::from_secs(5)),
+            _ => executed(todo, &format!("{todo} is {}", heard.last)),
+        }),
+        planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 2, &["a"])]).after(Duration::from_secs(5))),
+        ..team()
+    };
+    let bed = open(&slow, engine()).await;
+    let sent = bed.society.submit("a and b?").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let more = bed.society.send("root".into(), "in French please", Some(sent.task_id.clone())).await.unwrap();
+    let answer = bed.society.answer(&more).await.unwrap();
+    assert_eq!((&answer.kind, &*answer.payload.text), (&LetterKind::Answer, "a is 1 and b is 2."));
+    let told: Vec<_> = bed.heard("executor").iter().map(|heard| heard.last.starts_with("The user says meanwhile")).collect();
+    assert_eq!(told, [false, true, false, false], "the next round, and no other");
+    assert!(bed.heard("executor")[1].last.ends_with("in French please"));
+    assert_eq!(bed.count(|event| matches!(event, Event::LettersTaken { .. })), 1);
+    assert_eq!(bed.count(|event| matches!(event, Event::LetterSent { letter, .. } if letter.to.is_user())), 1, "one answer");
+    let thread = bed.thread("messages[1].meta._thread.messages[2].meta._thread").await;
+    assert!(
+        thread.messages.iter().any(|message| message.text.contains("in French please")),
+        "it can be read where it was heard"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_about_another_request_or_after_the_last_round_is_a_turn_of_its_own() {
+    let slow = Team { planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 1, &[])]).after(Duration::from_secs(5))), ..team() };
+    let bed = open(&slow, engine()).await;
+    let first = bed.society.submit("a and b?").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let second = bed.society.submit("again").await.unwrap();
+    bed.society.answer(&first).await.unwrap();
+    bed.society.answer(&second).await.unwrap();
+    assert_eq!(bed.count(|event| matches!(event, Event::LettersTaken { .. })), 0);
+    let late = bed.society.send("root".into(), "thanks", Some(first.task_id.clone())).await.unwrap();
+    assert_eq!(&*bed.society.answer(&late).await.unwrap().payload.text, "a is 1 and b is 2.");
+}

@@ -1,0 +1,37 @@
+//! What whoever watches a society is told while a workflow runs (D07).
+
+use polis_domain::{Event, Seq};
+use polis_engine::Seen;
+use polis_ports::ComponentPiece;
+
+use super::bed::{engine, open, team};
+
+#[tokio::test(start_paused = true)]
+async fn pieces_come_with_their_address_before_the_reply_is_in_the_log() {
+    let bed = open(&team(), engine()).await;
+    let mut watch = bed.society.watch(Seq(0));
+    let sent = bed.society.submit("a and b?").await.unwrap();
+    let mut seen = Vec::new();
+    loop {
+        match watch.next().await.unwrap().unwrap() {
+            Seen::Piece(piece) => seen.push(piece),
+            Seen::Event(recorded) => match &recorded.event {
+                Event::LetterSent { letter, .. } if letter.to.is_user() && letter.task_id == sent.task_id => break,
+                _ => {}
+            },
+            Seen::Delta(_) => {}
+        }
+    }
+    let of = |agent: &str, action: &str| {
+        let found = seen.iter().find(|piece| &*piece.agent_type == agent && &*piece.action == action);
+        found.map(|piece| piece.path.to_string()).unwrap_or_default()
+    };
+    assert_eq!(of("planner", "planning"), "messages[1].meta._thread.messages[0].meta._thread");
+    assert_eq!(of("executor", "calling_tool"), "messages[1].meta._thread.messages[2].meta._thread");
+    assert_eq!(of("verifier", "summarizing"), "messages[1].meta._thread.messages[4].meta._thread");
+    let todo = seen.iter().find_map(|piece| match &piece.piece {
+        Some(ComponentPiece::Item { field, index: 1, value }) if field == "todos" => Some(value["id"].clone()),
+        _ => None,
+    });
+    assert_eq!(todo, Some("b".into()));
+}

@@ -1,0 +1,57 @@
+//! `polis replay`: every settled turn once more against the log, with models and tools forbidden.
+
+use polis_domain::Seq;
+use polis_engine::{NotForked, Replayed, replay as run};
+use polis_ports::{Log, LogError};
+use serde_json::json;
+
+use crate::config::Config;
+use crate::door::open_log;
+use crate::out;
+use crate::trouble::{Exit, Trouble};
+use crate::wiring::{self, Store};
+
+pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, Trouble> {
+    if config.url.is_some() {
+        let message = "a replay runs the code of this program, so it needs the data directory itself; give --data, not --url";
+        return Err(Trouble::usage("bad_url", message));
+    }
+    let log = open_log(&config.data).await.map_err(|error| match error {
+        LogError::Locked(message) => Trouble::new("data_locked", format!("{message}; a replay needs it for itself")),
+        error => error.into(),
+    })?;
+    if log.head(&config.society).await? == Seq(0) {
+        return Err(NotForked::Unknown(config.society.clone()).into());
+    }
+    let (ports, cast) = wiring::to_replay(config, &Store::open(config, log)?).await?;
+    let replayed = run(&config.society, &ports, &cast).await?;
+    tell(json, &replayed)?;
+    Ok(if replayed.divergences.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+fn tell(json: bool, replayed: &Replayed) -> Result<(), Trouble> {
+    let Replayed { events, turns, effects, open, divergences } = replayed;
+    if json {
+        let divergences: Vec<_> = divergences
+            .iter()
+            .map(|it| json!({ "turn": it.turn, "agent": it.agent, "thread": it.thread, "effect": it.effect, "what": it.what }))
+            .collect();
+        let told = json!({
+            "events": events, "turns": turns, "effects": effects, "open": open, "calls": 0, "divergences": divergences,
+        });
+        return out::line(&told.to_string());
+    }
+    for it in divergences {
+        let effect = it.effect.map(|id| format!(", effect {id}")).unwrap_or_default();
+        out::line(&format!("turn {} of {} in {}{effect}: {}", it.turn, it.agent, it.thread, it.what))?;
+    }
+    let open = if *open > 0 { format!(", {open} turns are open and were not run") } else { String::new() };
+    out::line(&format!(
+        "{events} events folded, {turns} turns with {effects} effects run again, no call made, {} differences{open}",
+        divergences.len()
+    ))?;
+    if !divergences.is_empty() {
+        out::note("polis: the code or the state is not what wrote this log (diverged)");
+    }
+    Ok(())
+}

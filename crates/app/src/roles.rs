@@ -1,0 +1,104 @@
+//! Roles that people write in `roles/*.md`: brought into the society at its start, and when a file changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use polis_agents::{BadRoleFile, read_role};
+use polis_domain::{Role, RoleId};
+use polis_engine::Society;
+
+use crate::out;
+use crate::wiring::ROLE;
+
+/// Where they are, from the working directory.
+pub(crate) const FOLDER: &str = "roles";
+
+/// How often the folder is looked at.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// The files of roles in a folder, in order. What cannot be read is none.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<_> = entries.map(|entry| entry.path()).filter(|path| is_role(path) && path.is_file()).collect();
+    files.sort();
+    files
+}
+
+/// Whether a file is one of a role by its name.
+pub(crate) fn is_role(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    path.extension().is_some_and(|ending| ending == "md") && !stem.eq_ignore_ascii_case("readme") && !stem.starts_with('.')
+}
+
+/// Reads one file.
+pub(crate) fn read(path: &Path, text: &str) -> Result<Role, BadRoleFile> {
+    read_role(path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(), text, ROLE)
+}
+
+/// Makes the society's roles what the files say. What is wrong with a file is told, and the society goes on without it; a file
+/// that is gone changes nothing.
+pub(crate) async fn apply(society: &Society, folder: &Path) {
+    let mut seen = BTreeSet::new();
+    for path in files(folder) {
+        let trouble = |what: String| out::note(&format!("polis: {}: {what} (bad_role)", path.display()));
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                trouble(error.to_string());
+                continue;
+            }
+        };
+        match read(&path, &text) {
+            Ok(role) if !seen.insert(role.id.clone()) => trouble(format!("another file has the role `{}` already", role.id)),
+            Ok(role) => {
+                if let Err(error) = bring(society, role).await {
+                    trouble(error);
+                }
+            }
+            Err(BadRoleFile { line, wrong, remedy }) => {
+                out::note(&format!("polis: {}:{line}: {wrong}; {remedy} (bad_role)", path.display()));
+            }
+        }
+    }
+}
+
+/// Makes one role, or changes it. Who runs its agents stays as it was.
+async fn bring(society: &Society, role: Role) -> Result<(), String> {
+    let id: RoleId = role.id.clone();
+    let known = society.look(move |spine| spine.roles.get(&id).cloned()).await.map_err(|error| error.to_string())?;
+    let done = match known {
+        None => society.create_role(role).await,
+        Some(known) => {
+            let role = Role { behaviour: known.behaviour.clone(), ..role };
+            if *known == role {
+                return Ok(());
+            }
+            out::note(&format!("polis: role {} is from now on as its file says; turns under way go on as they began", role.id));
+            society.change_role(role).await
+        }
+    };
+    done.map_err(|error| error.to_string())
+}
+
+/// Looks at the folder again and again, for ever.
+pub(crate) async fn watch(society: &Society, folder: &Path) {
+    let mut before = state(folder);
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let now = state(folder);
+        if now != before {
+            before = now;
+            apply(society, folder).await;
+        }
+    }
+}
+
+/// What tells whether files have changed.
+fn state(folder: &Path) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
+    let of = |path: PathBuf| {
+        let about = std::fs::metadata(&path).ok()?;
+        Some((path, (about.modified().ok(), about.len())))
+    };
+    files(folder).into_iter().filter_map(of).collect()
+}

@@ -1,0 +1,197 @@
+//! Agents do not write to each other for ever, and nothing that they write vanishes unsaid.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use polis_domain::*;
+
+use crate::invariants::Law;
+use crate::laws::law;
+use crate::support::*;
+
+/// What the log tells of chains of letters, and of the turns for each request.
+#[derive(Default)]
+pub(crate) struct Chains {
+    hops: HashMap<TurnId, u32>,
+    turns: BTreeMap<TaskId, u32>,
+    tasks: HashMap<TurnId, TaskId>,
+}
+
+impl Chains {
+    pub(crate) fn audit(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
+        if let Some(letter) = recorded.event.letter() {
+            self.letter(letter, recorded, spine)?;
+        }
+        match &recorded.event {
+            Event::TurnStarted { task, origin, .. } => {
+                let id = TurnId(recorded.seq);
+                if let Origin::Unit(by) = origin {
+                    law!(self.hops.get(&by.turn) == Some(&task.hops), "a unit is as far as its turn, not {}", task.hops);
+                    *self.turns.entry(task.id.clone()).or_default() += 1;
+                }
+                law!(task.hops <= spine.limits.hops, "a turn is {} letters away from the person", task.hops);
+                self.hops.insert(id, task.hops);
+                self.tasks.insert(id, task.id.clone());
+            }
+            Event::TurnSettled { turn, next, .. } if self.is_main(*turn, spine, recorded) => {
+                for task in next {
+                    law!(self.hops.get(turn) == Some(&task.hops), "a follow-up is as far as its turn, not {}", task.hops);
+                    *self.turns.entry(task.id.clone()).or_default() += 1;
+                }
+                let (task, limit) = (&self.tasks[turn], spine.limits.turns_per_task);
+                law!(next.is_empty() || self.turns[task] <= limit, "{task} goes on beyond {limit} turns");
+            }
+            _ => {}
+        }
+        self.efforts(spine)
+    }
+
+    fn is_main(&self, turn: TurnId, spine: &Spine, recorded: &Recorded) -> bool {
+        let thread = recorded.thread.as_ref().and_then(|thread| spine.threads.get(thread));
+        self.tasks.contains_key(&turn) && thread.is_some_and(|head| head.place.is_none())
+    }
+
+    fn letter(&mut self, letter: &Letter, recorded: &Recorded, spine: &Spine) -> Law {
+        let by = recorded.event.effect().and_then(|id| self.hops.get(&id.turn));
+        match by {
+            Some(hops) => law!(letter.hops == hops + 1, "letter {} has {} hops, its turn {hops}", letter.id, letter.hops),
+            None if letter.from.is_user() => law!(letter.hops == 0, "a person's letter has {} hops", letter.hops),
+            None => {}
+        }
+        if letter.to.is_user() {
+            return Ok(());
+        }
+        law!(letter.hops <= spine.limits.hops, "letter {} has {} hops", letter.id, letter.hops);
+        let turns = self.turns.entry(letter.task_id.clone()).or_default();
+        *turns = if letter.from.is_user() { 1 } else { *turns + 1 };
+        let limit = spine.limits.turns_per_task;
+        law!(letter.from.is_user() || *turns <= limit, "letter {} is for turn {turns} of {limit}", letter.id);
+        Ok(())
+    }
+
+    /// The spine counts what the log tells, for requests that are under way and no others.
+    fn efforts(&mut self, spine: &Spine) -> Law {
+        let mut open = BTreeMap::<TaskId, u32>::new();
+        spine.turns.values().for_each(|turn| *open.entry(turn.task.clone()).or_default() += 1);
+        let inboxes = spine.agents.values().filter_map(|agent| agent.inbox.as_ref());
+        inboxes.flat_map(|inbox| &inbox.entries).for_each(|due| *open.entry(due.task().clone()).or_default() += 1);
+        self.turns.retain(|task, _| open.contains_key(task));
+        let counted: BTreeMap<_, _> =
+            open.into_iter().map(|(task, open)| (task.clone(), Effort { turns: self.turns[&task], open })).collect();
+        law!(spine.efforts == counted, "{:?} is counted, {counted:?} is under way", spine.efforts);
+        Ok(())
+    }
+}
+
+/// Whoever limits the tools of an agent limits those of everybody below it.
+pub(crate) fn fences(spine: &Spine) -> Law {
+    for (id, agent) in &spine.agents {
+        let own = spine.fences(id);
+        let Some(parent) = &agent.parent else { continue };
+        let lacking = spine.fences(parent).into_iter().find(|role| !own.contains(role));
+        law!(lacking.is_none(), "{parent} is held by {lacking:?} and its child {id} is not");
+        let role = spine.roles.get(&agent.role).filter(|role| role.tools.is_some());
+        law!(role.is_none_or(|role| own.contains(role)), "{id} is not held by its own role");
+    }
+    Ok(())
+}
+
+fn write(id: EffectId, from: &str, to: &str, hops: u32) -> Command {
+    act(id, vec![Act::Send { letter: Arc::new(Letter { hops, id: format!("m{id}").into(), ..letter(from, to, "and?") }) }])
+}
+
+#[test]
+fn two_agents_cannot_write_to_each_other_for_ever() {
+    let mut society = four_agents_within(Limits { hops: 3, ..Limits::default() });
+    society.wish(submit("a", "talk to b"), NOON).unwrap();
+    let (mut from, mut to) = ("a", "b");
+    let mut refused = None;
+    for hops in 1..9 {
+        let (id, _) = society.spine.turns.iter().find(|(_, turn)| turn.agent.as_str() == from).expect("it has a turn");
+        let id = *id;
+        let events = society.wish(write(EffectId { turn: id, n: 0 }, from, to, hops), NOON).unwrap();
+        refused = events.iter().find_map(|(_, event)| match event {
+            Event::EffectRefused { failure, .. } => Some((hops, failure.code.to_string())),
+            _ => None,
+        });
+        if refused.is_some() {
+            break;
+        }
+        society.wish(settle(id, "sent"), NOON).unwrap();
+        (from, to) = (to, from);
+    }
+    assert_eq!(refused, Some((4, "too_many_hops".to_owned())));
+    society.assert_replays();
+}
+
+#[test]
+fn a_request_takes_so_many_turns_and_no_more_until_the_person_writes_again() {
+    let limits = Limits { turns_per_task: 3, ..Limits::default() };
+    let mut society = four_agents_within(limits);
+    society.wish(submit("a", "go"), NOON).unwrap();
+    let id = |n| effect(8, n);
+    let code = |said: Vec<Said>| match &said[0].1 {
+        Event::EffectRefused { failure, .. } => failure.code.to_string(),
+        _ => "sent".to_owned(),
+    };
+    let send = |society: &mut Society, n, to| code(society.wish(write(id(n), "a", to, 1), NOON).unwrap());
+    assert_eq!([send(&mut society, 0, "b"), send(&mut society, 1, "c")], ["sent", "sent"]);
+    assert_eq!(send(&mut society, 2, "b"), "too_many_turns");
+    let settled = society.wish(settle_with(id(0).turn, "on it", vec![next("more")]), NOON).unwrap();
+    assert!(
+        matches!(&settled[0].1, Event::TurnSettled { settlement: Settlement::Failed(failure), .. } if &*failure.code == "too_many_turns"),
+        "{settled:?}"
+    );
+    society.wish(submit("a", "go on"), NOON).unwrap();
+    assert_eq!(society.spine.efforts[&TaskId::from("t")], Effort { turns: 1, open: 3 });
+}
+
+#[test]
+fn what_an_agent_that_is_sent_away_has_not_read_comes_back_to_its_sender() {
+    let mut society = four_agents();
+    society.wish(submit("b", "be busy"), NOON).unwrap();
+    society.wish(submit("a", "tell b"), NOON).unwrap();
+    let a = *society.spine.turns.keys().last().unwrap();
+    society.wish(write(EffectId { turn: a, n: 0 }, "a", "b", 1), NOON).unwrap();
+    let gone = Command::Terminate { agent: "b".into(), children: Children::Cascade, reason: String::new(), now: true };
+    let events = society.wish(gone, NOON).unwrap();
+    let back: Vec<_> = events.iter().filter_map(|(_, event)| event.letter()).filter(|letter| !letter.to.is_user()).collect();
+    let [back] = &back[..] else { panic!("{events:?}") };
+    assert_eq!((back.to.as_str(), back.from.as_str(), back.hops), ("a", "b", 2));
+    assert!(back.payload.text.contains("was not read") && back.payload.text.contains("and?"), "{}", back.payload.text);
+    assert!(matches!(&back.kind, LetterKind::Failure(failure) if &*failure.code == "terminated"));
+    society.assert_replays();
+}
+
+#[test]
+fn a_changed_role_holds_from_the_next_turn_on() {
+    let mut society = four_agents();
+    society.wish(submit("a", "go"), NOON).unwrap();
+    let changed = Arc::new(Role::new("worker", "plain").with_prompt("work better").with_tools(["read_*"]));
+    society.wish(Command::ChangeRole { role: changed.clone() }, NOON).unwrap();
+    let turn_of = |society: &Society| society.spine.turns.values().next().unwrap().clone();
+    assert_eq!(society.spine.role_of(&turn_of(&society)), Some(&role("worker")));
+    society.wish(settle(turn(8), "done"), NOON).unwrap();
+    society.wish(submit("a", "again"), NOON).unwrap();
+    assert_eq!(society.spine.role_of(&turn_of(&society)), Some(&changed));
+    assert_eq!(society.wish(Command::ChangeRole { role: changed.clone() }, NOON), Err(Refusal::SameRole("worker".into())));
+    assert_eq!(society.spine.fences(&"a".into()), vec![changed]);
+    society.assert_replays();
+}
+
+#[test]
+fn children_of_an_agent_that_is_gone_still_lack_what_it_lacked() {
+    let mut society = four_agents();
+    let narrow = Role::new("narrow", "plain").with_tools(["read_*"]);
+    society.wish(Command::CreateRole { role: Arc::new(narrow.clone()) }, NOON).unwrap();
+    for (agent, role, parent) in [("n", "narrow", "root"), ("w", "worker", "n")] {
+        society.wish(Command::Spawn { agent: agent.into(), role: role.into(), parent: parent.into() }, NOON).unwrap();
+    }
+    let held = |society: &Society| society.spine.fences(&"w".into());
+    assert_eq!(held(&society), vec![Arc::new(narrow.clone())]);
+    let gone = Command::Terminate { agent: "n".into(), children: Children::Detach, reason: String::new(), now: false };
+    society.wish(gone, NOON).unwrap();
+    assert_eq!(society.spine.agents[&AgentId::from("w")].parent, Some(AgentId::root()));
+    assert_eq!(held(&society), vec![Arc::new(narrow)]);
+    society.assert_replays();
+}

@@ -1,0 +1,302 @@
+//! Strict replay: the log is folded, and every settled turn is run again against its journal. Nothing is called and nothing is
+//! written; whatever a turn asks for now that it did not ask for then is a divergence.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use async_trait::async_trait;
+use polis_domain::{
+    AgentId, CallResult, Command, EffectId, Event, Recorded, Role, Ruling, Seq, Settlement, SocietyId, Spine, ThreadId,
+    Timestamp, TurnId, decide,
+};
+use polis_ports::{
+    CallContext, Caller, Clock, DeltaStream, LogError, Model, ModelError, ModelRequest, ToolError, ToolSpec, Toolbox,
+};
+use tokio::sync::{Notify, mpsc};
+
+use crate::actor::{Mail, Shared, fold};
+use crate::bench::News;
+use crate::offer::Offers;
+use crate::society::Ports;
+use crate::turn::{self, Seat};
+use crate::{Cast, LocalLive};
+
+/// Events read at a time.
+const PAGE: usize = 1_000;
+
+/// Wishes of one turn that may queue; it stops at the first.
+const WISHES: usize = 8;
+
+/// What a replay came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replayed {
+    /// Events that were folded.
+    pub events: u64,
+    /// Settled turns that were run again.
+    pub turns: usize,
+    /// Their effects, all of them answered by the log.
+    pub effects: usize,
+    /// Turns that are not settled; they are not run.
+    pub open: usize,
+    /// What is not as it was, in the order of the log.
+    pub divergences: Vec<Divergence>,
+}
+
+/// Where code or state differs from what the log says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// The turn.
+    pub turn: TurnId,
+    /// Whose it was.
+    pub agent: AgentId,
+    /// In which thread.
+    pub thread: ThreadId,
+    /// The effect, where it is about one.
+    pub effect: Option<EffectId>,
+    /// What differs.
+    pub what: String,
+}
+
+/// A turn that has begun and is not settled yet.
+struct Begun {
+    agent: AgentId,
+    thread: ThreadId,
+    role: Option<Arc<Role>>,
+    effects: u32,
+}
+
+/// How a second run of a turn ended.
+enum Ran {
+    /// It wishes to settle or to stand still.
+    Ended(Command),
+    /// It wishes for something that the log does not have.
+    Wished(Command),
+    /// It called a model or a tool.
+    Called(String),
+    /// It waits for something that never came.
+    Waits,
+}
+
+/// Replays a society's log with these agents. Of the ports only the log and the artifacts are used; models and tools are asked
+/// what they are, and never called.
+pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<Replayed, LogError> {
+    let (live, _) = fold(ports, society).await?;
+    let (called, mut calls) = mpsc::channel(WISHES);
+    let forbidden = Ports {
+        model: Arc::new(NoCalls { port: ports.model.clone(), called: called.clone() }),
+        toolbox: Arc::new(NoCalls { port: ports.toolbox.clone(), called }),
+        clock: Arc::new(NoTime(ports.clock.clone())),
+        live: Arc::new(LocalLive::default()),
+        ..ports.clone()
+    };
+    let mut spine = Spine::default();
+    let mut begun = BTreeMap::<TurnId, Begun>::new();
+    let mut replayed = Replayed::default();
+    loop {
+        let page = ports.log.read(society, spine.seq, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        for recorded in &page {
+            if let Event::TurnSettled { turn, settlement, .. } = &recorded.event
+                && let Some(known) = begun.remove(turn)
+            {
+                replayed.turns += 1;
+                replayed.effects += known.effects as usize;
+                let stage = Stage { society, ports: &forbidden, cast, spine: &live };
+                let ran = stage.run(*turn, &known, recorded.seq, &mut calls).await;
+                let differs = difference(&spine, recorded, *turn, settlement, ran);
+                replayed.divergences.extend(differs.map(|(effect, what)| {
+                    let effect = effect.map(|n| EffectId { turn: *turn, n });
+                    Divergence { turn: *turn, agent: known.agent, thread: known.thread, effect, what }
+                }));
+            }
+            if let Some(id) = recorded.event.effect()
+                && let Some(known) = begun.get_mut(&id.turn)
+            {
+                known.effects = known.effects.max(id.n + 1);
+            }
+            spine.evolve(recorded);
+            if let (Event::TurnStarted { agent, .. }, Some(thread)) = (&recorded.event, &recorded.thread) {
+                let role = spine.agents.get(agent).and_then(|known| spine.roles.get(&known.role)).cloned();
+                let known = Begun { agent: agent.clone(), thread: thread.clone(), role, effects: 0 };
+                begun.insert(TurnId(recorded.seq), known);
+            }
+        }
+    }
+    replayed.events = spine.seq.0;
+    replayed.open = begun.len();
+    if spine != live {
+        let what = "the log folded from zero is not the state that a snapshot of it leads to; delete the snapshots".to_owned();
+        let (turn, agent) = (TurnId(spine.seq), AgentId::root());
+        replayed.divergences.push(Divergence { turn, thread: agent.main_thread(), agent, effect: None, what });
+    }
+    Ok(replayed)
+}
+
+/// Where turns are run again.
+struct Stage<'a> {
+    society: &'a SocietyId,
+    ports: &'a Ports,
+    cast: &'a Cast,
+    spine: &'a Spine,
+}
+
+impl Stage<'_> {
+    async fn run(&self, id: TurnId, known: &Begun, through: Seq, calls: &mut mpsc::Receiver<String>) -> Ran {
+        let (door, mut mail) = mpsc::channel(WISHES);
+        let shared = Arc::new(Shared {
+            society: self.society.clone(),
+            ports: self.ports.clone(),
+            cast: self.cast.clone(),
+            models: Vec::new(),
+            offers: Offers::default(),
+            door,
+            abandoned: AtomicBool::new(false),
+        });
+        let seat = Seat {
+            id,
+            agent: known.agent.clone(),
+            thread: known.thread.clone(),
+            role: known.role.clone(),
+            fences: self.spine.fences(&known.agent).into(),
+            seed: self.spine.seed,
+            eras: self.spine.eras.clone(),
+            limits: self.spine.limits,
+            shared,
+            rests_until: None,
+            first: None,
+            through,
+        };
+        let idle = Arc::new(Notify::new());
+        let ended = turn::end(seat, Arc::new(News::watched(idle.clone())));
+        tokio::pin!(ended);
+        loop {
+            let mail = tokio::select! {
+                biased;
+                Some(call) = calls.recv() => return Ran::Called(call),
+                Some(mail) = mail.recv() => mail,
+                command = &mut ended => return Ran::Ended(command),
+                () = idle.notified() => return Ran::Waits,
+            };
+            match mail {
+                Mail::Command { command, .. } => return Ran::Wished(command),
+                Mail::Look(look) => look(self.spine),
+                Mail::Rest { .. } | Mail::Stop { .. } => return Ran::Waits,
+            }
+        }
+    }
+}
+
+/// What a second run did otherwise than the log says, and at which effect.
+fn difference(
+    spine: &Spine,
+    settled: &Recorded,
+    turn: TurnId,
+    settlement: &Settlement,
+    ran: Ran,
+) -> Option<(Option<u32>, String)> {
+    // What was called off may have been anywhere.
+    let is_cut = matches!(settlement, Settlement::Cancelled(_));
+    match ran {
+        Ran::Ended(Command::Park { reason, .. }) | Ran::Wished(Command::Park { reason, .. }) => {
+            let n = reason.message.strip_prefix("effect ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+            Some((n, reason.message))
+        }
+        _ if is_cut => None,
+        Ran::Ended(command) => {
+            let decided = decide(spine, command, settled.at).unwrap_or_default();
+            let is_end = |event: &Event| matches!(event, Event::TurnSettled { turn: it, .. } if *it == turn);
+            match decided.iter().find(|recorded| is_end(&recorded.event)) {
+                Some(now) if now.event == settled.event => None,
+                Some(now) => Some((None, format!("it ended with {} and ends with {} now", told(settled), told(now)))),
+                None => Some((None, "it was settled and cannot be settled now".to_owned())),
+            }
+        }
+        Ran::Wished(Command::Begin { n, effects, .. }) => {
+            let kind = effects.first().map_or("nothing", |effect| effect.kind());
+            Some((Some(n), format!("effect {n} is {kind} now, and there was none in the log")))
+        }
+        Ran::Wished(Command::Act { id, .. }) => {
+            Some((Some(id.n), format!("effect {} is a change now, and there was none in the log", id.n)))
+        }
+        Ran::Wished(command) => {
+            let wished = format!("{command:?}");
+            let name = wished.split([' ', '{']).next().unwrap_or_default().to_owned();
+            Some((None, format!("it wishes for something that it did not wish for then ({name})")))
+        }
+        Ran::Called(call) => Some((None, format!("it calls {call}, although the log has what came of everything"))),
+        Ran::Waits => Some((None, "it waits for something that the log does not have".to_owned())),
+    }
+}
+
+fn told(settled: &Recorded) -> String {
+    match &settled.event {
+        Event::TurnSettled { settlement, message, next, .. } => {
+            let text = message.as_ref().map_or("", |message| &message.text);
+            format!("{settlement:?}, the message {text:?} and {} tasks", next.len())
+        }
+        _ => "nothing".to_owned(),
+    }
+}
+
+/// A port that answers what it is and is never called.
+struct NoCalls<P: ?Sized> {
+    called: mpsc::Sender<String>,
+    port: Arc<P>,
+}
+
+impl<P: ?Sized> NoCalls<P> {
+    async fn refuse<T>(&self, what: String) -> T {
+        // Whoever listens ends the turn at once.
+        let _ = self.called.try_send(what);
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl Model for NoCalls<dyn Model> {
+    async fn stream(&self, _: ModelRequest) -> Result<DeltaStream, ModelError> {
+        self.refuse("a model".to_owned()).await
+    }
+
+    fn estimate(&self, request: &ModelRequest) -> polis_domain::Usage {
+        self.port.estimate(request)
+    }
+
+    fn name(&self, model: &str) -> Arc<str> {
+        self.port.name(model)
+    }
+
+    fn window(&self, model: &str) -> Option<u64> {
+        self.port.window(model)
+    }
+}
+
+#[async_trait]
+impl Toolbox for NoCalls<dyn Toolbox> {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.port.tools()
+    }
+
+    fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
+        self.port.ruling(tool, arguments, who)
+    }
+
+    async fn call(&self, tool: &str, _: &str, _: &CallContext) -> Result<CallResult, ToolError> {
+        self.refuse(format!("the tool {tool}")).await
+    }
+}
+
+/// Time that nobody waits for.
+struct NoTime(Arc<dyn Clock>);
+
+#[async_trait]
+impl Clock for NoTime {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    async fn sleep_until(&self, _: Timestamp) {}
+}

@@ -1,0 +1,52 @@
+//! What was said so far: as text for a prompt, by phase, and as a person asked it before a placeholder.
+
+use polis_domain::{Event, Failure, Message, Messages, Sender, SubThreadRequest};
+use polis_ports::ThreadRange;
+
+use super::Turn;
+
+impl Turn {
+    /// The newest messages of the turn's own thread as one text for a prompt, oldest first: `User: …` and `Bot: …`, with an
+    /// empty line between them.
+    pub async fn conversation(&mut self, limit: usize) -> Result<String, Failure> {
+        let line = |(_, message): &(u32, Message)| match message.sender {
+            Sender::User => format!("User: {}", message.text),
+            Sender::Bot => format!("Bot: {}", message.text),
+        };
+        Ok(self.recent(limit).await?.iter().map(line).collect::<Vec<_>>().join("\n\n"))
+    }
+
+    /// What the bot said last in a phase of the turn's own thread: the outline for whoever drafts. Nothing when it has said
+    /// nothing there. A thread whose first handler serves `initial_phase` for want of another stands in `initial_phase`.
+    pub async fn said_in(&mut self, phase: &str) -> Result<Option<Message>, Failure> {
+        let thread = self.seat.thread.clone();
+        let range = ThreadRange::through(self.place().await);
+        let events = self.read(&thread, range).await;
+        let mut messages = Messages::default();
+        let mut turns = Vec::new();
+        for recorded in &events {
+            if let Event::TurnStarted { phase, index, .. } = &recorded.event {
+                turns.push((*index, phase));
+            }
+            messages.apply(recorded);
+        }
+        let is_in_phase = |place: u32| {
+            let turn = turns.iter().rev().find(|(first, _)| *first <= place);
+            turn.is_some_and(|(_, its)| its.as_str() == phase)
+        };
+        let mut said = messages.indexed().rev();
+        let found = said.find(|(place, message)| message.sender == Sender::Bot && is_in_phase(*place));
+        Ok(found.map(|(_, message)| message.clone()))
+    }
+
+    /// For the second step of a two-step start: asks this sub-thread what the person asked, in the placeholder that the first
+    /// step has left. Without a first step it is asked what this turn is, in a message of its own.
+    pub async fn prepared(&mut self, name: &str) -> Result<SubThreadRequest, Failure> {
+        let original = self.task.meta.get("originalQuery").and_then(|query| query.as_str());
+        let request = SubThreadRequest::new(name, original.unwrap_or(&self.task.message));
+        Ok(match self.recent(1).await?.pop() {
+            Some((_, last)) if last.sender == Sender::Bot && !last.meta.contains_key("_thread") => request.in_message(last.id),
+            _ => request,
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! The society as a turn's tools see it: who is there, and who is meant by a name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::{AgentId, Effect, EffectId, Failure, ReplyTo, Spine};
+
+use super::Turn;
+use super::ask::answer;
+
+impl Turn {
+    /// Looks at the society as it stands now; nothing while that cannot be said. A second run may see something else, so only
+    /// the result of a [`crate::TurnTool`] may depend on it, never which effects it has: the log keeps the result.
+    pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Option<T> {
+        self.seat.shared.look(question).await
+    }
+
+    /// Whom a name means: an agent of that name, or the one agent of the role of that name (D30). Anything else is left as it
+    /// is, for whoever is asked to refuse. A letter that is in the log went to whom the name meant then.
+    pub async fn addressee(&self, name: &str) -> AgentId {
+        self.addressee_of(name, self.n).await
+    }
+
+    /// Asks several agents at once by their names, and waits for all of them, at most `patience`. Gives who each was, and what
+    /// came of it.
+    pub async fn ask_each(
+        &mut self,
+        requests: &[(String, String)],
+        patience: Duration,
+    ) -> Vec<(AgentId, Result<Arc<str>, Failure>)> {
+        let deadline = Some(self.after(patience));
+        let (turn, first) = (self.seat.id, self.n);
+        let mut effects = Vec::with_capacity(requests.len());
+        let mut asked = Vec::with_capacity(requests.len());
+        for (n, (name, text)) in (first..).zip(requests) {
+            let to = self.addressee_of(name, n).await;
+            let letter = Arc::new(self.letter(&to, text, ReplyTo::Effect(EffectId { turn, n })));
+            effects.push(Effect::Ask { letter, deadline });
+            asked.push(to);
+        }
+        let outcomes = self.wait_for_all(effects).await;
+        asked.into_iter().zip(outcomes.into_iter().map(answer)).collect()
+    }
+
+    async fn addressee_of(&self, name: &str, n: u32) -> AgentId {
+        let plain = AgentId::from(name);
+        if plain.is_user() {
+            return plain;
+        }
+        if let Some(letter) = self.journal.letter(n) {
+            return letter.to.clone();
+        }
+        let wanted = name.trim().to_lowercase();
+        let found = self.look(move |spine| find(spine, &wanted)).await;
+        found.flatten().unwrap_or(plain)
+    }
+}
+
+fn find(spine: &Spine, wanted: &str) -> Option<AgentId> {
+    let staying = || spine.agents.iter().filter(|(_, agent)| agent.leaving.is_none());
+    if let Some((id, _)) = staying().find(|(id, _)| id.as_str().to_lowercase() == wanted) {
+        return Some(id.clone());
+    }
+    let is_named = |id: &polis_domain::RoleId| {
+        let role = spine.roles.get(id);
+        id.as_str().to_lowercase() == wanted || role.is_some_and(|role| role.name.to_lowercase() == wanted)
+    };
+    let mut holders = staying().filter(|(_, agent)| is_named(&agent.role)).map(|(id, _)| id);
+    holders.next().filter(|_| holders.next().is_none()).cloned()
+}

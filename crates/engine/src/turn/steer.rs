@@ -1,0 +1,50 @@
+//! What the person says to work that is under way: taken out of the inbox by the turn that acts on it.
+
+use std::sync::Arc;
+
+use polis_domain::{Act, Due, Event, Failure, Letter, Spine};
+use tokio::sync::oneshot;
+
+use super::Turn;
+use crate::actor::Mail;
+
+impl Turn {
+    /// What the person has said to this agent about the turn's own request since anybody last asked, oldest first. It leaves
+    /// the inbox: the answer to the request answers it as well. What nobody takes becomes a turn of its own, as ever.
+    ///
+    /// When nothing was said, nothing is logged. A second run gets what the first got, at the same place.
+    pub async fn take_letters(&mut self) -> Result<Vec<Arc<Letter>>, Failure> {
+        let is_logged = self.journal.has(self.n);
+        if is_logged && !self.journal.takes_letters(self.n) || !is_logged && !self.has_letters().await {
+            return Ok(Vec::new());
+        }
+        let events = self.act(vec![Act::TakeLetters]).await?;
+        Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
+    }
+
+    /// Whether something waits just now. Only asked where the log does not say what came of it.
+    async fn has_letters(&self) -> bool {
+        let turn = self.seat.id;
+        let (reply, answer) = oneshot::channel();
+        let look = move |spine: &Spine| {
+            let found = spine.turns.get(&turn).and_then(|turn| {
+                let inbox = spine.agents.get(&turn.agent)?.inbox.as_ref()?;
+                let is_meant =
+                    |due: &Due| matches!(due, Due::Letter(letter) if letter.from.is_user() && letter.task_id == turn.task);
+                inbox.entries.iter().any(is_meant).then_some(())
+            });
+            let _ = reply.send(found.is_some());
+        };
+        if self.seat.shared.door.send(Mail::Look(Box::new(look))).await.is_err() {
+            return false;
+        }
+        answer.await.unwrap_or(false)
+    }
+}
+
+fn taken(event: &Event) -> &[Arc<Letter>] {
+    match event {
+        Event::LettersTaken { letters, .. } => letters,
+        _ => &[],
+    }
+}

@@ -1,0 +1,44 @@
+//! Telling whoever watches what a turn is seen doing. Nothing of it is in the log, and nothing may depend on it (D07).
+
+use std::sync::Arc;
+
+use polis_domain::{SubThreadPath, ThreadId};
+use polis_ports::{ComponentPiece, Frame, StreamedPiece};
+
+use super::Turn;
+use crate::actor::Shared;
+
+/// Tells whoever watches, from one place of the conversation.
+#[derive(Clone)]
+pub struct Teller {
+    shared: Arc<Shared>,
+    thread: ThreadId,
+    path: SubThreadPath,
+}
+
+impl Teller {
+    /// Tells who is seen doing what, and what the component that is being written grows by.
+    pub fn tell(&self, agent_type: &str, action: &str, component: Option<&str>, piece: Option<ComponentPiece>) {
+        let Shared { ports, society, .. } = &*self.shared;
+        if ports.live.is_watched(society) {
+            let told = StreamedPiece {
+                thread: self.thread.clone(),
+                path: self.path.clone(),
+                agent_type: agent_type.into(),
+                action: action.into(),
+                component: component.map(Into::into),
+                piece,
+            };
+            ports.live.publish(society, Frame::Piece(Arc::new(told)));
+        }
+    }
+}
+
+impl Turn {
+    /// Whoever can tell watchers what happens in this turn's thread; none while nobody watches.
+    pub fn teller(&self) -> Option<Teller> {
+        let shared = &self.seat.shared;
+        let is_watched = shared.ports.live.is_watched(&shared.society);
+        is_watched.then(|| Teller { shared: shared.clone(), thread: self.seat.thread.clone(), path: self.path() })
+    }
+}

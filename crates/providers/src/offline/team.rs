@@ -1,0 +1,314 @@
+//! The three roles of a workflow: splits a request into what this model can do, does one task, and judges by what is shown.
+//!
+//! A role is known by the shape that its answer must have, or by the name of that shape in what it is told. Nothing here knows
+//! more than what stands in the messages.
+
+use polis_ports::{ChatMessage, ModelRequest};
+use serde_json::{Value, json};
+
+use super::language::{self, Language, tell};
+use super::talk::{Spoken, Stop, Talk};
+use super::wish::{self, Wish};
+
+/// A role of a workflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Planner,
+    Executor,
+    Verifier,
+}
+
+/// The role that a request speaks to, if it does to one.
+pub(super) fn role(request: &ModelRequest) -> Option<Role> {
+    let roles =
+        [("planner_response", Role::Planner), ("executor_response", Role::Executor), ("verifier_response", Role::Verifier)];
+    match &request.format {
+        Some(format) => roles.into_iter().find(|(name, _)| format.name == *name).map(|(_, role)| role),
+        // With tools no shape is demanded; the executor's is described.
+        None => request.system.contains("`\"executor-response\"`").then_some(Role::Executor),
+    }
+}
+
+/// What it says next in a role.
+pub(super) fn reply(request: &ModelRequest, role: Role) -> Spoken {
+    let told = request.messages.iter().find_map(|message| match message {
+        ChatMessage::User { text, .. } => Some(&**text),
+        ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
+    });
+    let told = Told(told.unwrap_or_default());
+    match role {
+        Role::Planner => said(planned(&told)),
+        Role::Executor => executed(request, &told),
+        Role::Verifier => said(verified(&told)),
+    }
+}
+
+fn said(response: Value) -> Spoken {
+    Spoken { text: response.to_string(), ..Spoken::default() }
+}
+
+/// What a role is told: sections with headings, in either language.
+struct Told<'a>(&'a str);
+
+/// A task of the plan, as it is shown.
+struct Shown<'a> {
+    id: &'a str,
+    status: &'a str,
+    result: &'a str,
+}
+
+impl<'a> Told<'a> {
+    /// What stands below a heading.
+    fn section(&self, headings: [&str; 2]) -> Option<&'a str> {
+        let at = headings.iter().find_map(|heading| {
+            let line = format!("## {heading}\n\n");
+            Some(self.0.find(&line)? + line.len())
+        })?;
+        let rest = &self.0[at..];
+        Some(rest.split("\n\n## ").next().unwrap_or(rest).trim())
+    }
+
+    fn request(&self) -> &'a str {
+        self.section(["The user's request", "用户的需求"]).unwrap_or(self.0)
+    }
+
+    fn language(&self) -> Language {
+        language::of(self.request())
+    }
+
+    fn tasks(&self) -> Vec<Shown<'a>> {
+        let plan = self.section(["The plan so far", "目前的计划"]).unwrap_or_default();
+        let statuses = ["pending", "executing", "completed", "failed", "skipped"];
+        let head = |line: &'a str| {
+            let (id, rest) = line.strip_prefix("- ")?.split_once(" [")?;
+            let (status, _) = rest.split_once("] (")?;
+            statuses.contains(&status).then_some((id, status))
+        };
+        let lines: Vec<&str> = plan.lines().collect();
+        let begins: Vec<usize> = (0..lines.len()).filter(|&at| head(lines[at]).is_some()).collect();
+        let offset = |line: &str| line.as_ptr() as usize - plan.as_ptr() as usize;
+        let mut tasks = Vec::new();
+        for (n, &at) in begins.iter().enumerate() {
+            let Some((id, status)) = head(lines[at]) else { continue };
+            let end = begins.get(n + 1).map_or(plan.len(), |&next| offset(lines[next]));
+            let text = &plan[offset(lines[at])..end];
+            let result = ["\n  result: ", "\n  结果: "]
+                .iter()
+                .find_map(|mark| text.split_once(mark))
+                .map_or("", |(_, result)| result.trim());
+            tasks.push(Shown { id, status, result });
+        }
+        tasks
+    }
+
+    /// What shows that a task was done: calls that came to something, else what was said.
+    fn evidence(&self, task: &str) -> Vec<&'a str> {
+        let happened = self.section(["What happened", "实际发生的事情"]).unwrap_or_default();
+        let entries = happened.lines().filter_map(|line| {
+            let (name, rest) = line.strip_prefix('[')?.split_once("] (")?;
+            let (about, rest) = rest.split_once(") ")?;
+            (about == task && !rest.contains(" FAILED: ")).then_some(name)
+        });
+        let (calls, words): (Vec<_>, Vec<_>) = entries.partition(|name| name.starts_with('c'));
+        if calls.is_empty() { words } else { calls }
+    }
+}
+
+/// Words that end what is to be done in a description.
+const DONE_WHEN: [&str; 2] = [" Done when: ", " 完成标准："];
+
+fn planned(told: &Told<'_>) -> Value {
+    let language = told.language();
+    let improvements = told.section(["Improvements that the Verifier demands", "验证者要求的改进措施"]);
+    if improvements.is_some() {
+        let summary = tell!(
+            language,
+            "(offline model) I know no other way to do what is missing; a real model may.",
+            "（离线模型）缺少的部分我没有别的办法；真正的模型也许可以。"
+        );
+        return planner(summary, true, Vec::new());
+    }
+    let parts = parts(told.request());
+    let mut todos: Vec<Value> = Vec::new();
+    for (n, part) in (1..).zip(&parts) {
+        let wish = wish::of(part, &parts.iter().map(|part| &**part).collect::<Vec<_>>());
+        // What is written may need what comes before it.
+        let dependencies: Vec<String> = match wish {
+            Wish::Write { .. } => (1..n).map(|before| format!("task-{before}")).collect(),
+            _ => Vec::new(),
+        };
+        let mark = DONE_WHEN[usize::from(language == Language::Chinese)];
+        let done = tell!(language, "the result is stated with its data.", "给出结果和数据。");
+        todos.push(json!({
+            "id": format!("task-{n}"), "title": part, "description": format!("{part}{mark}{done}"),
+            "priority": n, "dependencies": dependencies, "status": "pending",
+        }));
+    }
+    let count = todos.len();
+    let summary = tell!(
+        language,
+        "(offline model) I split the request into {count} parts that can be done with the tools.",
+        "（离线模型）我把需求分成 {count} 个可以用工具完成的部分。"
+    );
+    planner(summary, false, todos)
+}
+
+fn planner(summary: String, needs_more: bool, todos: Vec<Value>) -> Value {
+    json!({ "type": "component", "component": "planner-response", "summary": summary, "needsMorePlanning": needs_more, "todos": todos })
+}
+
+/// The parts of a request: its lines, sentences and steps, where each of them can be understood alone.
+fn parts(request: &str) -> Vec<String> {
+    let request = request.split("\n\n### ").next().unwrap_or(request);
+    if matches!(wish::of(request, &[]), Wish::Write { .. }) {
+        return vec![request.to_owned()];
+    }
+    let mut parts = vec![request.to_owned()];
+    for mark in [
+        "\n",
+        "; ",
+        "；",
+        "。",
+        ". ",
+        "? ",
+        "？",
+        ", and then ",
+        " and then ",
+        ", then ",
+        ", and ",
+        "，然后",
+        "，再",
+        "，并且",
+        "，最后",
+    ] {
+        parts = parts
+            .iter()
+            .flat_map(|part| part.split(mark).map(bare).filter(|part| !part.is_empty()).collect::<Vec<_>>())
+            .collect();
+    }
+    let is_known = |part: &String| !matches!(wish::of(part, &[request]), Wish::Chat);
+    if parts.len() > 1 && parts.iter().all(is_known) { parts } else { vec![request.trim().to_owned()] }
+}
+
+/// A part without what counts or joins it.
+fn bare(part: &str) -> String {
+    let part = part.trim().trim_start_matches(['-', '*', '•']).trim_start();
+    let digits = part.chars().take_while(char::is_ascii_digit).count();
+    let part = match part[digits..].strip_prefix(['.', ')', '、', '）']) {
+        Some(rest) if digits > 0 => rest.trim_start(),
+        _ => part,
+    };
+    let joins = ["then ", "and ", "also ", "first, ", "First, ", "然后", "再", "并且", "最后", "先"];
+    let part = joins.iter().find_map(|join| part.strip_prefix(join)).unwrap_or(part);
+    part.trim().trim_end_matches(['.', '。', '，', ',', ';', '；']).to_owned()
+}
+
+fn executed(request: &ModelRequest, told: &Told<'_>) -> Spoken {
+    let current = told.section(["The current task", "当前任务"]).unwrap_or_default();
+    let (id, description) = current.split_once(": ").unwrap_or(("", current));
+    let asked = DONE_WHEN.iter().find_map(|mark| Some(description.split_once(mark)?.0)).unwrap_or(description);
+    let mut talk = Talk::about(request, asked, vec![told.request()]);
+    let wish = wish::of(asked, &talk.earlier);
+    let (answer, is_done) = match super::answer(&mut talk, &wish) {
+        Ok(answer) => (answer, !matches!(wish, Wish::Chat | Wish::OtherTime { .. }) && !talk.has_failed()),
+        Err(Stop::Say(answer)) => (answer, false),
+        Err(stop @ Stop::Call(_)) => return talk.spoken(stop),
+    };
+    let statuses = told.tasks().into_iter().map(|task| {
+        let status = match (task.id == id, is_done) {
+            (true, true) => "completed",
+            (true, false) => "failed",
+            (false, _) => task.status,
+        };
+        json!({ "id": task.id, "status": status })
+    });
+    let next = if is_done { "complete" } else { "continue" };
+    let response = json!({
+        "type": "component", "component": "executor-response", "summary": answer, "taskCompleted": is_done,
+        "shouldContinue": false, "nextAction": next, "todos": statuses.collect::<Vec<_>>(),
+    });
+    Spoken { text: response.to_string(), ..talk.spoken(Stop::Say(String::new())) }
+}
+
+fn verified(told: &Told<'_>) -> Value {
+    let language = told.language();
+    let tasks = told.tasks();
+    let judged: Vec<(bool, Vec<&str>)> = tasks
+        .iter()
+        .map(|task| {
+            let evidence = told.evidence(task.id);
+            (task.status == "completed" && !evidence.is_empty(), evidence)
+        })
+        .collect();
+    let is_done = |n: usize| judged[n].0 || tasks[n].status == "skipped";
+    let all = (0..tasks.len()).all(is_done);
+    let results: Vec<&str> = tasks.iter().map(|task| task.result).filter(|result| !result.is_empty()).collect();
+    let summary = match (all, &results[..]) {
+        (false, _) => String::new(),
+        (true, [one]) => language::signed(language, one),
+        (true, several) => language::signed(language, &several.join("\n\n")),
+    };
+    let lacking = (0..tasks.len()).filter(|&n| !is_done(n)).map(|n| format!("{}: {}", tasks[n].id, tasks[n].result));
+    let improvements: Vec<String> = lacking.collect();
+    let tasks: Vec<Value> = tasks
+        .iter()
+        .zip(&judged)
+        .map(|(task, (completed, evidence))| {
+            let feedback = match completed {
+                true => tell!(language, "what happened shows it", "实际发生的事情可以证明"),
+                false => tell!(language, "nothing shows that it is done", "没有证据表明已经完成"),
+            };
+            let evidence = if *completed { &evidence[..] } else { &[] };
+            json!({ "id": task.id, "completed": completed, "feedback": feedback, "evidence": evidence })
+        })
+        .collect();
+    let overall = match all {
+        true => tell!(language, "Each task is done, and shown.", "每个任务都已完成，并有证据。"),
+        false => tell!(language, "Not every task is done.", "还有任务没有完成。"),
+    };
+    json!({
+        "type": "component", "component": "verifier-response", "tasks": tasks, "allCompleted": all, "userNeedsSatisfied": all,
+        "overallFeedback": overall, "summary": summary, "improvements": improvements,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_split_where_each_part_can_be_understood() {
+        for (request, want) in [
+            ("how many files are here", vec!["how many files are here"]),
+            (
+                "how many files are here? what is 15% of 240? read NOTES.md",
+                vec!["how many files are here", "what is 15% of 240", "read NOTES.md"],
+            ),
+            (
+                "1. count the lines in src\n2. read a.txt\n3. what time is it",
+                vec!["count the lines in src", "read a.txt", "what time is it"],
+            ),
+            ("analyse sales.csv, then summarise README.md", vec!["analyse sales.csv", "summarise README.md"]),
+            ("统计 docs 目录有多少文件；然后读 a.txt；最后计算 2+2", vec!["统计 docs 目录有多少文件", "读 a.txt", "计算 2+2"]),
+            ("read a.txt. write me a poem", vec!["read a.txt. write me a poem"]),
+            ("write a.txt: one; two", vec!["write a.txt: one; two"]),
+        ] {
+            assert_eq!(parts(request), want, "{request}");
+        }
+    }
+
+    #[test]
+    fn the_plan_is_read_as_it_is_shown() {
+        let told = Told(
+            "## The user's request\n\nread a.txt\n\n## The plan so far\n\n- task-1 [completed] (priority 1) Read a.txt\n  result: two\nlines [x]\n\
+             - task-2 [failed] (priority 2; after task-1) Write\n  result: no\n\n## What happened\n\n[c1] (task-1) read_file {} returned: x\n\
+             [c2] (task-2) write_file {} FAILED: no\n[m1] (task-2) the executor said: no\n\nJudge each task, then the whole.",
+        );
+        let tasks: Vec<_> = told.tasks().iter().map(|task| (task.id, task.status, task.result)).collect();
+        assert_eq!(tasks, [("task-1", "completed", "two\nlines [x]"), ("task-2", "failed", "no")]);
+        assert_eq!(told.evidence("task-1"), ["c1"]);
+        assert_eq!(told.evidence("task-2"), ["m1"]);
+        let judged = verified(&told);
+        assert_eq!((&judged["allCompleted"], &judged["improvements"]), (&json!(false), &json!(["task-2: no"])));
+    }
+}

@@ -1,0 +1,286 @@
+//! All societies of a store behind one door: which of them are open, who answers for which, and making others of them.
+//!
+//! What is asked at the root is meant for the society that the server was started with; `/s/NAME/…` is meant for another. One that
+//! is not open yet is opened to be looked at, and to work as soon as somebody wishes for something.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::uri::PathAndQuery;
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures_util::future::{BoxFuture, join, join_all};
+use polis_domain::{Failure, Seq, SocietyId};
+use polis_engine::{Branch, Forked, NotForked, Rejected, SystemClock, fork, free_name, is_society_name};
+use polis_ports::Log;
+use tower_service::Service;
+
+use crate::desk::Desk;
+use crate::problem::Problem;
+
+/// Most societies that work at once.
+const MAX_WORKING: usize = 64;
+
+/// Most that are open, those that are only looked at included; then these are let go.
+const MAX_OPEN: usize = 256;
+
+/// How long turns may take to reach a safe point before a society is rewound.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// What begins the address of another society.
+const PREFIX: &str = "/s/";
+
+/// Opens a society: to work, or to be looked at.
+pub type Open = Box<dyn Fn(SocietyId, bool) -> BoxFuture<'static, Result<Desk, Failure>> + Send + Sync>;
+
+/// Opens societies, and gives a random number whenever it is asked.
+pub struct Keeper {
+    /// Opens one.
+    pub open: Open,
+    /// A random number, new each time.
+    pub entropy: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// The societies of a store. Clones are the same town.
+#[derive(Clone)]
+pub struct Town(Arc<Inner>);
+
+struct Inner {
+    /// The society that is meant where none is named.
+    first: SocietyId,
+    log: Arc<dyn Log>,
+    keeper: Option<Keeper>,
+    houses: RwLock<Houses>,
+    /// Nothing is opened any more.
+    stopping: AtomicBool,
+    /// Held by whoever opens or rewinds one.
+    changing: tokio::sync::Mutex<()>,
+}
+
+type Houses = BTreeMap<SocietyId, House>;
+
+/// A society that is open.
+#[derive(Clone)]
+struct House {
+    desk: Desk,
+    router: Router,
+    works: bool,
+}
+
+impl House {
+    fn new(desk: Desk, works: bool) -> Self {
+        Self { router: desk.router(), desk, works }
+    }
+}
+
+/// One society alone; others are not opened.
+impl From<Desk> for Town {
+    fn from(desk: Desk) -> Self {
+        Self::new(desk, None)
+    }
+}
+
+impl Town {
+    /// The town around a society that works; others are opened by its keeper.
+    pub fn new(first: Desk, keeper: impl Into<Option<Keeper>>) -> Self {
+        let (name, log) = (first.society().id().clone(), first.society().log().clone());
+        let houses = BTreeMap::from([(name.clone(), House::new(first, true))]);
+        Self(Arc::new(Inner {
+            first: name,
+            log,
+            keeper: keeper.into(),
+            houses: RwLock::new(houses),
+            stopping: AtomicBool::new(false),
+            changing: Default::default(),
+        }))
+    }
+
+    /// Has a society work. It is begun if it is not there yet.
+    pub async fn start(&self, society: &SocietyId) -> Result<(), Failure> {
+        let _changing = self.0.changing.lock().await;
+        self.open(society, true).await.map(drop)
+    }
+
+    /// Stops all societies at once: each takes nothing in and gets `grace` to reach a safe point.
+    pub async fn stop(&self, grace: Duration) {
+        self.0.stopping.store(true, Ordering::Release);
+        let stop_all = async || {
+            let open: Vec<_> = self.houses(|houses| houses.values().map(|house| house.desk.clone()).collect());
+            join_all(open.iter().map(|desk| desk.society().stop(grace))).await;
+        };
+        // Whatever was just being opened is stopped as well.
+        let late = async {
+            drop(self.0.changing.lock().await);
+            stop_all().await;
+        };
+        join(stop_all(), late).await;
+    }
+
+    /// Ends all event streams.
+    pub fn close(&self) {
+        self.houses(|houses| houses.values().for_each(|house| house.desk.close()));
+    }
+
+    /// The desks of the societies that work, by name.
+    pub fn working(&self) -> Vec<Desk> {
+        self.houses(|houses| houses.values().filter(|house| house.works).map(|house| house.desk.clone()).collect())
+    }
+
+    /// The names of all societies of the store, where the log of each ends, and whether it works.
+    pub(crate) async fn list(&self) -> Result<Vec<(SocietyId, Seq, bool)>, Problem> {
+        let mut listed = Vec::new();
+        for name in self.0.log.societies().await? {
+            let works = self.houses(|houses| houses.get(&name).is_some_and(|house| house.works));
+            listed.push((name.clone(), self.0.log.head(&name).await?, works));
+        }
+        Ok(listed)
+    }
+
+    /// The society that is meant where none is named.
+    pub(crate) fn first(&self) -> &SocietyId {
+        &self.0.first
+    }
+
+    /// Begins a society with the past of another, which may go on working meanwhile.
+    pub(crate) async fn fork(
+        &self,
+        from: &SocietyId,
+        at: Option<Seq>,
+        name: Option<String>,
+    ) -> Result<(SocietyId, Forked), Problem> {
+        let keeper = self.keeper()?;
+        let _changing = self.0.changing.lock().await;
+        let to = match name {
+            Some(name) => SocietyId::from(name),
+            None => free_name(&*self.0.log, from).await?,
+        };
+        let branch = Branch { from: from.clone(), at, to: to.clone(), aside: None };
+        Ok((to, fork(&*self.0.log, &SystemClock, &branch, (keeper.entropy)()).await?))
+    }
+
+    /// Stops a society, has it go on from an event, and keeps what it was under another name.
+    pub(crate) async fn rewind(&self, society: &SocietyId, to: Seq) -> Result<(SocietyId, Forked), Problem> {
+        let keeper = self.keeper()?;
+        let _changing = self.0.changing.lock().await;
+        let last = self.0.log.head(society).await?;
+        if to > last {
+            return Err(NotForked::NoSuchPlace { society: society.clone(), at: to, last }.into());
+        }
+        // What cannot be is refused before anything is stopped.
+        if self.0.log.whole(society, to).await? == Seq(0) {
+            return Err(NotForked::TooEarly { society: society.clone(), at: to }.into());
+        }
+        let open = self.houses(|houses| houses.get(society).cloned());
+        let works = open.as_ref().is_some_and(|house| house.works);
+        if let Some(house) = &open {
+            house.desk.society().stop(GRACE).await;
+        }
+        let aside = free_name(&*self.0.log, society).await?;
+        let branch = Branch { from: society.clone(), at: Some(to), to: society.clone(), aside: Some(aside.clone()) };
+        let made = fork(&*self.0.log, &SystemClock, &branch, (keeper.entropy)()).await;
+        if let Some(house) = &open {
+            house.desk.close_because(if made.is_ok() { "rewound" } else { "stopped" });
+            self.0.houses.write().unwrap_or_else(PoisonError::into_inner).remove(society);
+        }
+        // Also where nothing was rewound: it was at work.
+        if works {
+            self.open(society, true).await.map_err(unopened)?;
+        }
+        Ok((aside, made?))
+    }
+
+    /// The routes of all societies, without the checks of who asks.
+    pub(crate) fn router(&self) -> Router {
+        Router::new().fallback(dispatch).with_state(self.clone())
+    }
+
+    fn keeper(&self) -> Result<&Keeper, Problem> {
+        self.0.keeper.as_ref().ok_or_else(|| {
+            Problem::new(StatusCode::NOT_IMPLEMENTED, "one_society", "this server has one society and makes no others")
+        })
+    }
+
+    fn houses<T>(&self, look: impl FnOnce(&Houses) -> T) -> T {
+        look(&self.0.houses.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Who answers for a society; opened when it has to be.
+    async fn house(&self, society: &SocietyId, works: bool) -> Result<House, Problem> {
+        let is_enough = |house: &&House| house.works || !works;
+        if let Some(house) = self.houses(|houses| houses.get(society).filter(is_enough).cloned()) {
+            return Ok(house);
+        }
+        let _changing = self.0.changing.lock().await;
+        if self.0.keeper.is_none() || !is_society_name(society.as_str()) || self.0.log.head(society).await? == Seq(0) {
+            return Err(NotForked::Unknown(society.clone()).into());
+        }
+        self.open(society, works).await.map_err(unopened)
+    }
+
+    /// Opens a society unless it is open. Whoever calls this holds `changing`.
+    async fn open(&self, society: &SocietyId, works: bool) -> Result<House, Failure> {
+        let is_enough = |house: &&House| house.works || !works;
+        let (open, working, looked_at) = self.houses(|houses| {
+            let working = houses.values().filter(|house| house.works).count();
+            (houses.get(society).filter(is_enough).cloned(), working, houses.len() - working)
+        });
+        if let Some(house) = open {
+            return Ok(house);
+        }
+        if self.0.stopping.load(Ordering::Acquire) {
+            return Err(Failure::new(Rejected::Stopping.code(), Rejected::Stopping.to_string()));
+        }
+        if works && working >= MAX_WORKING {
+            let message = format!("{MAX_WORKING} societies work here already, which is the most; start another server");
+            return Err(Failure::new("too_many_societies", message));
+        }
+        let keeper = self.0.keeper.as_ref().ok_or_else(|| Failure::new("one_society", "no other society is opened here"))?;
+        let house = House::new((keeper.open)(society.clone(), works).await?, works);
+        let mut houses = self.0.houses.write().unwrap_or_else(PoisonError::into_inner);
+        if working + looked_at >= MAX_OPEN {
+            houses.retain(|_, house| house.works);
+        }
+        houses.insert(society.clone(), house.clone());
+        Ok(house)
+    }
+}
+
+fn unopened(failure: Failure) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, failure.code.to_string(), failure.message)
+}
+
+/// Gives a request to the society that it is meant for.
+async fn dispatch(State(town): State<Town>, mut request: Request) -> Response {
+    let named = request.uri().path().strip_prefix(PREFIX).map(|rest| rest.split_once('/').unwrap_or((rest, "")));
+    let (society, path) = match named {
+        Some((name, rest)) => (SocietyId::from(name), Some(format!("/{rest}"))),
+        None => (town.first().clone(), None),
+    };
+    if let Some(path) = &path {
+        match at(request.uri(), path) {
+            Some(uri) => *request.uri_mut() = uri,
+            None => return Problem::bad_request("bad_url", "the address cannot be read").into_response(),
+        }
+    }
+    // Who makes another of it does not need it at work.
+    let works = request.method() == Method::POST && !matches!(request.uri().path(), "/api/fork" | "/api/rewind");
+    let mut router = match town.house(&society, works).await {
+        Ok(house) => house.router,
+        Err(problem) => return problem.into_response(),
+    };
+    request.extensions_mut().insert(town);
+    let Ok(response) = router.call(request).await;
+    response
+}
+
+/// The same address with another path.
+fn at(uri: &Uri, path: &str) -> Option<Uri> {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(format!("{path}{query}").parse::<PathAndQuery>().ok()?);
+    Uri::from_parts(parts).ok()
+}

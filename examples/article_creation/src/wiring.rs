@@ -1,0 +1,67 @@
+//! The society of this program: the store, the model, the tool that reads files, and the agent.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use article_creation::{ArticleCreationAgent, OfflineAuthor, sources};
+use polis::domain::LetterKind;
+use polis::{Cast, Event, Model, Options, Ports, Role, Sent, Seq, Society};
+use polis_providers::vendors;
+use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
+
+use crate::{progress, tell};
+
+const OFFLINE: &str = "article_creation: no model is set, so rules answer that quote your files and know nothing else.
+article_creation: for a written article set a vendor's key, for example OPENAI_API_KEY, or POLIS_MODEL=vendor/name.";
+
+/// Writes the article, or goes on with it, or finds that it is there.
+pub(crate) async fn article(topic: &str) -> Result<String, Box<dyn Error>> {
+    let data = std::env::var_os("ARTICLE_DATA").map_or_else(|| PathBuf::from(".article-data"), PathBuf::from);
+    let ports = Ports {
+        model: model().await?,
+        ..Ports::new(LocalLog::open(&data)?)
+            .with_tools(sources::tools(Path::new("."))?)
+            .with_artifacts(LocalArtifacts::open(&data, ArtifactLimits::default())?)
+    };
+    let cast = Cast::new().with("article_creation", ArticleCreationAgent);
+    let root = Role::new("root", "article_creation");
+    let society = Society::open("main".into(), ports, cast, Options::new(getrandom::u64()?, root)).await?;
+    let mut watch = society.watch(society.log().head(society.id()).await?);
+    let sent = match asked_before(&society, topic).await? {
+        Some(sent) => sent,
+        None => society.submit(topic).await?,
+    };
+    let letter = tokio::select! {
+        letter = society.answer(&sent) => letter?,
+        error = progress::tell_of(&mut watch) => return Err(error.into()),
+    };
+    society.stop(Duration::from_secs(1)).await;
+    match &letter.kind {
+        LetterKind::Failure(failure) => Err(failure.to_string().into()),
+        LetterKind::Answer | LetterKind::Message => Ok(letter.payload.text.to_string()),
+    }
+}
+
+async fn model() -> Result<Arc<dyn Model>, Box<dyn Error>> {
+    let chosen = std::env::var("POLIS_MODEL").ok();
+    let models = vendors::open(chosen.as_deref(), &|name| std::env::var(name).ok()).await?;
+    if models.is_offline() {
+        tell(OFFLINE);
+        return Ok(Arc::new(OfflineAuthor));
+    }
+    tell(&format!("article_creation: {} answers", models.default_name()));
+    Ok(Arc::new(models))
+}
+
+/// The same request, if it was made before.
+async fn asked_before(society: &Society, topic: &str) -> Result<Option<Sent>, Box<dyn Error>> {
+    let log = society.log().read(society.id(), Seq(0), usize::MAX).await?;
+    Ok(log.into_iter().rev().find_map(|recorded| match recorded.event {
+        Event::LetterSent { letter, .. } if letter.from.is_user() && &*letter.payload.text == topic => {
+            Some(Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq })
+        }
+        _ => None,
+    }))
+}
