@@ -6,4 +6,5 @@ mod properties;
 mod reviewer;
 mod role;
 mod society;
+mod walk;
 mod workflow;
