@@ -34,41 +34,50 @@ impl Agent for Converse {
         if turn.task().wants_compression() {
             return compress_now(turn, &context).await;
         }
-        let Conversation { notes, mut messages } = conversation(turn, &context).await?;
-        let mut system = system_prompt(turn, &notes);
-        let mut own: Vec<ChatMessage> = Vec::new();
-        let mut made: Vec<Artifact> = Vec::new();
-        for _ in 0..rounds {
-            let request = ModelRequest {
-                system: system.clone(),
-                messages: messages.iter().chain(&own).cloned().collect(),
-                tools: turn.tools(),
-                ..ModelRequest::default()
-            };
-            let reply = turn.model(request).await?;
-            if reply.tool_calls.is_empty() {
-                let mut response = conclude(reply)?;
-                Artifact::attach(&mut response.meta, &made);
-                return Ok(response);
-            }
-            let results = turn.call_tools(reply.tool_calls.clone()).await;
-            for artifact in results.iter().flat_map(|result| &result.artifacts) {
-                if !made.contains(artifact) {
-                    made.push(artifact.clone());
-                }
-            }
-            own.push(ChatMessage::said(&reply));
-            own.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
-            let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.name == COMPRESS && !result.is_error;
-            if reply.tool_calls.iter().zip(&results).any(is_shorter) {
-                let shown = conversation(turn, &context).await?;
-                system = system_prompt(turn, &shown.notes);
-                messages = shown.messages;
+        let Conversation { notes, messages } = conversation(turn, &context).await?;
+        let request = ModelRequest { system: system_prompt(turn, &notes), messages, ..ModelRequest::default() };
+        work(turn, request, rounds, Some(&context)).await
+    }
+}
+
+/// Asks the model and does the calls that it asks for, until it answers. Where the request is the turn's conversation within
+/// limits, it is shown anew when it was compressed.
+pub(crate) async fn work(
+    turn: &mut Turn,
+    mut request: ModelRequest,
+    rounds: usize,
+    conversed: Option<&ContextLimits>,
+) -> Result<Response, Failure> {
+    let mut shown = request.messages.len();
+    let mut made: Vec<Artifact> = Vec::new();
+    for _ in 0..rounds {
+        request.tools = turn.tools();
+        let reply = turn.model(request.clone()).await?;
+        if reply.tool_calls.is_empty() {
+            let mut response = conclude(reply)?;
+            Artifact::attach(&mut response.meta, &made);
+            return Ok(response);
+        }
+        let results = turn.call_tools(reply.tool_calls.clone()).await;
+        for artifact in results.iter().flat_map(|result| &result.artifacts) {
+            if !made.contains(artifact) {
+                made.push(artifact.clone());
             }
         }
-        let message = format!("no answer after {rounds} rounds of tool use; ask for less at once");
-        Err(Failure::new("too_many_rounds", message))
+        request.messages.push(ChatMessage::said(&reply));
+        request.messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
+        let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.name == COMPRESS && !result.is_error;
+        if let (Some(limits), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
+            let Conversation { notes, messages } = conversation(turn, limits).await?;
+            request.system = system_prompt(turn, &notes);
+            let own = request.messages.split_off(shown);
+            shown = messages.len();
+            request.messages = messages;
+            request.messages.extend(own);
+        }
     }
+    let message = format!("no answer after {rounds} rounds of tool use; ask for less at once");
+    Err(Failure::new("too_many_rounds", message))
 }
 
 /// Does what the person asks for with `polis compress`.
@@ -82,7 +91,7 @@ async fn compress_now(turn: &mut Turn, limits: &ContextLimits) -> Result<Respons
 }
 
 /// What an agent is told about itself: its role's prompt, its own name where it is not the only one of its kind, and notes.
-fn system_prompt(turn: &Turn, notes: &str) -> Arc<str> {
+pub(crate) fn system_prompt(turn: &Turn, notes: &str) -> Arc<str> {
     let language = Language::of(&turn.task().message);
     let prompt = turn.role().map(|role| role.prompt_in(language.name()).clone()).unwrap_or_default();
     let is_root = *turn.agent() == AgentId::root();

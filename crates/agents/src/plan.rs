@@ -22,6 +22,9 @@ struct Arguments {
     steps: Option<Vec<Step>>,
     step: Option<usize>,
     status: Option<StepStatus>,
+    plan_id: Option<String>,
+    task_id: Option<String>,
+    result: Option<String>,
 }
 
 impl TurnTool for PlanTool {
@@ -31,7 +34,8 @@ impl TurnTool for PlanTool {
             name: "plan".into(),
             description:
                 "Keeps your plan for work of several steps, where the person can see it. Give steps to set all of it, or \
-                          step and status to move one step on; give nothing to read it."
+                          step (or plan_id and task_id) and status to move one step on, with its result if there is one; give nothing \
+                          to read it."
                     .to_owned(),
             parameters: json!({
                 "type": "object",
@@ -48,6 +52,9 @@ impl TurnTool for PlanTool {
                     },
                     "step": { "type": "integer", "minimum": 1, "description": "The number of a step; the first is 1" },
                     "status": status,
+                    "plan_id": { "type": "string", "description": "Which plan is meant; yours, if not given" },
+                    "task_id": { "type": "string", "description": "The id or number of a step, in place of step" },
+                    "result": { "type": "string", "description": "What came of the step, in a sentence" },
                 },
                 "additionalProperties": false,
             }),
@@ -57,8 +64,8 @@ impl TurnTool for PlanTool {
     }
 
     async fn call(&self, turn: &mut Turn, arguments: &str) -> CallResult {
-        let plan = match serde_json::from_str(arguments) {
-            Ok(Arguments { steps: None, step: None, status: None }) => return CallResult::good(shown(&turn.plan().await)),
+        let plan = match serde_json::from_str::<Arguments>(arguments) {
+            Ok(arguments) if arguments.is_empty() => return CallResult::good(shown(&turn.plan().await)),
             Ok(arguments) => arguments.applied(turn).await,
             Err(error) => Err(format!("the arguments cannot be used: {error}")),
         };
@@ -71,15 +78,31 @@ impl TurnTool for PlanTool {
 }
 
 impl Arguments {
+    fn is_empty(&self) -> bool {
+        self.steps.is_none() && self.step.is_none() && self.status.is_none() && self.task_id.is_none() && self.result.is_none()
+    }
+
     async fn applied(self, turn: &mut Turn) -> Result<Plan, String> {
-        match (self.steps, self.step, self.status) {
-            (Some(steps), None, None) => Ok(Plan { steps }),
-            (None, Some(number), Some(status)) => {
+        let Self { steps, step, status, plan_id, task_id, result } = self;
+        let task = task_id.or_else(|| step.map(|number| number.to_string()));
+        match (steps, task, status) {
+            (Some(steps), None, None) if plan_id.is_none() && result.is_none() => {
+                Ok(Plan { id: Some(turn.new_id("plan").into()), steps, ..Plan::default() })
+            }
+            (None, Some(task), Some(status)) => {
                 let mut plan = turn.plan().await;
+                if let Some(id) = plan_id.filter(|id| plan.id.as_deref() != Some(id.as_str())) {
+                    return Err(format!(
+                        "`{id}` is not your plan; the one you have is {}",
+                        plan.id.as_deref().unwrap_or("without an id")
+                    ));
+                }
                 let count = plan.steps.len();
-                let step = number.checked_sub(1).and_then(|place| plan.steps.get_mut(place));
-                step.ok_or_else(|| format!("the plan has {count} steps, and none with the number {number}"))?.status = status;
-                Ok(plan)
+                if plan.update_task_status(&task, status, result.map(Into::into)) {
+                    Ok(plan)
+                } else {
+                    Err(format!("the plan has {count} steps, and none with the number {task}"))
+                }
             }
             _ => Err("give either steps, or step and status, or nothing".to_owned()),
         }
@@ -90,10 +113,15 @@ fn checked(plan: Plan) -> Result<Plan, String> {
     if plan.steps.len() > MAX_STEPS {
         return Err(format!("a plan has at most {MAX_STEPS} steps; put some together"));
     }
-    match plan.steps.iter().position(|step| step.text.trim().is_empty() || step.text.chars().count() > MAX_CHARS) {
-        Some(place) => Err(format!("step {} needs a text of at most {MAX_CHARS} characters", place + 1)),
+    match plan.steps.iter().position(|step| !fits(step)) {
+        Some(place) => Err(format!("step {} needs a text of at most {MAX_CHARS} characters, and no longer result", place + 1)),
         None => Ok(plan),
     }
+}
+
+fn fits(step: &Step) -> bool {
+    let short = |text: &str| text.chars().count() <= MAX_CHARS;
+    !step.text.trim().is_empty() && short(&step.text) && step.result.as_deref().is_none_or(short)
 }
 
 fn shown(plan: &Plan) -> String {

@@ -4,5 +4,7 @@
 mod conversation;
 mod properties;
 mod reviewer;
+mod role;
 mod society;
+mod walk;
 mod workflow;

@@ -46,8 +46,8 @@ pub(crate) enum Command {
     Agents(Look),
     /// List the conversations
     Threads(Look),
-    /// List the requests that are under way
-    Tasks(Look),
+    /// List the requests that are under way and the plans that agents keep, or those of one request
+    Tasks(Tasks),
     /// Have an agent compress its conversation, or undo its last compression
     Compress(Compress),
     /// Show the organisation: roles, agents, and who is gone
@@ -158,9 +158,13 @@ pub(crate) struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
+    /// Whatever fits: an SOP, or at once, or by a plan
     Auto,
+    /// At once, in one loop of model and tools
     Simple,
+    /// By the SOP in sops/ that fits
     Template,
+    /// By a plan
     Workflow,
 }
 
@@ -484,8 +488,30 @@ pub(crate) struct Check {
 pub(crate) enum New {
     /// An agent: its folder, files, prompts and a test that passes
     Agent(NewAgent),
+    /// A procedure that agents follow: sops/NAME.md
+    Sop(NewSop),
     /// A role: a file in roles/
     Role(NewRole),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tasks {
+    /// A request
+    pub(crate) task: Option<String>,
+
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewSop {
+    /// What it is for, such as monthly_report; a Chinese name gives a Chinese file
+    pub(crate) name: String,
+
+    /// Where the folder sops is, or is to be [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -121,7 +121,7 @@ impl Config {
             with.and_then(|with| pick(with).clone()).filter(|path| !path.as_os_str().is_empty())
         };
         let (record, replay) = (path(|with| &with.record), path(|with| &with.replay));
-        let read_later = [PathBuf::from(FILE), PathBuf::from(servers::FILE)];
+        let read_later = [FILE, servers::FILE, crate::wiring::SOPS].map(PathBuf::from);
         let files =
             typed.config.iter().chain(&record).chain(&replay).chain(&written.prices).cloned().chain(read_later).collect();
         let mut servers = written.servers;

@@ -77,7 +77,10 @@ fn about(event: &Event) -> String {
         Event::MessageUpdated { index, patch, .. } => {
             format!("[{index}] {}", short(patch.text.as_deref().unwrap_or("(meta)"), CHARS))
         }
-        Event::PlanSet { plan, .. } => short(plan.to_string().trim_end(), CHARS),
+        Event::PlanSet { plan, .. } => {
+            let how = plan.strategy.as_ref().map(|how| format!("{} ({}) ", how.name, how.reason)).unwrap_or_default();
+            format!("{how}{}", short(plan.to_string().trim_end(), CHARS))
+        }
         Event::SettingsUpdated { settings, .. } => format!("phase {}", settings.brief_status.phase),
         Event::PhaseSuggested { phase, .. } | Event::PhaseApplied { phase } => phase.to_string(),
         Event::ContextCompressed { from, summaries, .. } => {
@@ -87,6 +90,8 @@ fn about(event: &Event) -> String {
         Event::ContextKept { failure, .. } => failure.to_string(),
         Event::ThreadOpened { parent, .. } => format!("below {parent}"),
         Event::ThreadLinked { index, slot, child, .. } => format!("{child} at messages[{index}].{slot}"),
+        Event::TurnCrashed { turn, failure, until } => format!("{turn} {failure}; again at {}", time(*until)),
+        Event::LetterSetAside { agent, turn, failure, .. } => format!("{agent} {turn} {failure}"),
         Event::TurnParked { turn, reason } => format!("{turn} {reason}"),
         Event::TurnResumed { turn } => turn.to_string(),
         Event::TurnSettled { turn, settlement, message, .. } => {

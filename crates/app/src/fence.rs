@@ -1,5 +1,5 @@
-//! Keeps file tools away from what governs them: the data directory, which holds the log and the token, and the configuration,
-//! which says where keys are sent and which programs are started.
+//! Keeps file tools away from what governs them: the data directory, which holds the log and the token, the configuration,
+//! which says where keys are sent and which programs are started, and the procedures that agents follow.
 //!
 //! Only tools that confine themselves to the workspace may be put behind it. Commands are kept away by the sandbox.
 
@@ -18,7 +18,7 @@ const CLOSED: &str = "the data directory or the configuration of polis, which no
 pub(crate) struct Fence {
     workspace: PathBuf,
     data: PathBuf,
-    /// Files that need not exist yet.
+    /// Files and folders that need not exist yet.
     settings: Vec<PathBuf>,
     /// Where people write roles.
     roles: Option<PathBuf>,
@@ -53,7 +53,8 @@ impl Fence {
         let place = |part: &Path| Some(part.canonicalize().ok()?.join(whole.strip_prefix(part).ok()?));
         let there = whole.ancestors().find_map(place);
         let is_role = |there: &Path| self.roles.is_some() && there.parent() == self.roles.as_deref() && roles::is_role(there);
-        there.is_none_or(|there| there.starts_with(&self.data) || self.settings.contains(&there) || is_role(&there))
+        let is_closed = |there: &Path| [&self.data].into_iter().chain(&self.settings).any(|closed| there.starts_with(closed));
+        there.is_none_or(|there| is_closed(&there) || is_role(&there))
     }
 }
 

@@ -260,6 +260,8 @@ fn asks_person(event: &Event) -> bool {
         Event::EffectStarted { effect: Effect::Approval { .. } | Effect::Grant { .. }, .. }
             | Event::CallInquired { inquiry: Inquiry::Person { .. }, .. }
             | Event::EffectDoubted { .. }
+            | Event::TurnCrashed { .. }
+            | Event::LetterSetAside { .. }
             | Event::TurnParked { .. }
     )
 }

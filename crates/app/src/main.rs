@@ -21,7 +21,6 @@ mod scaffold;
 mod servers;
 mod signals;
 mod sse;
-mod strategy;
 mod token;
 mod trouble;
 mod wiring;
@@ -34,7 +33,7 @@ use clap::Parser;
 use crate::cli::{Command, Typed};
 use crate::commands::{
     act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, models, org, replay, run, serve, show,
-    societies, tools, usage,
+    societies, tasks, tools, usage,
 };
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
@@ -65,14 +64,14 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
     let config = Config::resolve(&typed)?;
     match typed.command {
         Command::Serve(wish) => serve::serve(&config, &wish).await,
-        Command::Run(wish) => run::run(&config, &wish.try_into()?).await,
+        Command::Run(wish) => run::run(&config, &wish.into()).await,
         Command::Chat(_) => chat::chat(&config).await,
         Command::Log(wish) => log::log(&config, &wish).await,
         Command::Show(wish) => show::show(&config, &wish).await,
         Command::Threads(wish) => lists::threads(&config, wish.json).await,
-        Command::Tasks(wish) => lists::tasks(&config, wish.json).await,
         Command::Compress(wish) => act::compress(&config, &wish).await,
         Command::Agents(wish) => agents::agents(&config, wish.json).await,
+        Command::Tasks(wish) => tasks::tasks(&config, &wish).await,
         Command::Org(wish) => org::org(&config, wish.json).await,
         Command::Terminate(wish) => act::terminate(&config, &wish).await,
         Command::Export(wish) => org::export(&config, &wish).await,

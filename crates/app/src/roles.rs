@@ -9,7 +9,7 @@ use polis_domain::{Role, RoleId};
 use polis_engine::Society;
 
 use crate::out;
-use crate::wiring::CONVERSE;
+use crate::wiring::ROLE;
 
 /// Where they are, from the working directory.
 pub(crate) const FOLDER: &str = "roles";
@@ -33,7 +33,7 @@ pub(crate) fn is_role(path: &Path) -> bool {
 
 /// Reads one file.
 pub(crate) fn read(path: &Path, text: &str) -> Result<Role, BadRoleFile> {
-    read_role(path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(), text, CONVERSE)
+    read_role(path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(), text, ROLE)
 }
 
 /// Makes the society's roles what the files say. What is wrong with a file is told, and the society goes on without it; a file

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use polis_agents::role::{RoleParts, Sops};
 use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
-use polis_agents::{PlanTool, root_role};
+use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
@@ -20,18 +21,23 @@ use crate::config::{Config, Tape};
 use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::machine;
-use crate::strategy::Chosen;
 use crate::trouble::Trouble;
 use crate::{out, roles, servers};
 
 /// The code that runs plain conversations.
-pub(crate) const CONVERSE: &str = "converse";
+const CONVERSE: &str = "converse";
+
+/// The code that every member of the society runs: it chooses a strategy, plans where that pays, and follows SOPs.
+pub(crate) const ROLE: &str = "role";
 
 /// The code of agents that plan, do and verify whatever they are asked.
 const WORKFLOW: &str = "workflow";
 
 /// Where the business contexts of the workflow stand, in the working directory.
 const PROMPTS: &str = "prompts";
+
+/// Where people put their procedures, in the working directory.
+pub(crate) const SOPS: &str = "sops";
 
 /// A society that is open in this process.
 pub(crate) struct Opened {
@@ -266,13 +272,15 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 pub(crate) fn cast() -> Cast {
     let engine = AgentWorkflowEngine::new(PromptManager::default().with_folder(PROMPTS));
     let workflow = Workflow::new(engine);
-    let cast = Cast::new().with(CONVERSE, Chosen::new(workflow.clone())).with(WORKFLOW, workflow.telling_role());
-    with_society_tools(cast.with_tool(PlanTool), CONVERSE)
+    let parts = RoleParts::new(ROLE).with_sops(Sops::folder(SOPS)).with_workflow(workflow.clone());
+    let cast =
+        Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
+    with_society_tools(cast.with_tool(PlanTool), ROLE)
 }
 
 fn options(config: &Config) -> Result<Options, Trouble> {
     let entropy = entropy()?;
-    let root = root_role(CONVERSE);
+    let root = root_role(ROLE);
     // One alone is the port's own choice, and nothing that a request needs to say.
     let several = Some(&config.models).filter(|models| models.len() > 1);
     let models = several.into_iter().flatten().map(|model| model.as_str().into()).collect();

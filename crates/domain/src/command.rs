@@ -162,6 +162,13 @@ pub enum Command {
         /// With what.
         result: TurnResult,
     },
+    /// A turn's code has broken down.
+    Crash {
+        /// Which turn.
+        turn: TurnId,
+        /// How.
+        failure: Failure,
+    },
     /// A turn cannot go on without a person.
     Park {
         /// Which turn.

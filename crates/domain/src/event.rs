@@ -335,6 +335,26 @@ pub enum Event {
         /// The sub-thread.
         child: ThreadId,
     },
+    /// A turn's code has broken down; it is run again.
+    TurnCrashed {
+        /// Which turn.
+        turn: TurnId,
+        /// How.
+        failure: Failure,
+        /// When it is run again.
+        until: Timestamp,
+    },
+    /// What an agent was asked has broken its code down again and again. It is set aside, and the agent turns to what is next.
+    LetterSetAside {
+        /// Whose letter it was.
+        agent: AgentId,
+        /// The request that it belongs to.
+        task: TaskId,
+        /// The turn that came to nothing.
+        turn: TurnId,
+        /// How it broke down last.
+        failure: Failure,
+    },
     /// A turn stands still until a person acts.
     TurnParked {
         /// Which turn.
@@ -537,6 +557,8 @@ impl Event {
             | Self::TurnStarted { .. }
             | Self::PhaseApplied { .. }
             | Self::SuggestionDropped
+            | Self::TurnCrashed { .. }
+            | Self::LetterSetAside { .. }
             | Self::TurnParked { .. }
             | Self::TurnResumed { .. }
             | Self::TurnSettled { .. } => None,
@@ -569,7 +591,10 @@ impl Recorded {
     pub fn turn(&self) -> Option<TurnId> {
         match &self.event {
             Event::TurnStarted { .. } => Some(TurnId(self.seq)),
-            Event::TurnParked { turn, .. } | Event::TurnResumed { turn } | Event::TurnSettled { turn, .. } => Some(*turn),
+            Event::TurnParked { turn, .. }
+            | Event::TurnCrashed { turn, .. }
+            | Event::TurnResumed { turn }
+            | Event::TurnSettled { turn, .. } => Some(*turn),
             event => event.effect().map(|id| id.turn),
         }
     }

@@ -4,15 +4,23 @@ use std::sync::Arc;
 
 use crate::artifact::named_in;
 use crate::spine::{
-    Agent, Due, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Spine, Stage, Termination, Turn,
+    Agent, DeadLetter, Due, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, Spine, Stage,
+    Termination, Turn,
 };
 use crate::{
     AgentId, Cleared, Digest, Effect, EffectId, Event, Inquiry, InquiryId, KnownCall, Letter, LetterKind, ListedArtifact,
-    OpenInquiry, Origin, Outcome, Recorded, ReplyTo, Reserved, Role, Scope, Source, Spent, Task, TaskId, Timestamp, TurnId,
+    OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope, Settlement, Source, Spent, Task, TaskId,
+    Timestamp, TurnId,
 };
 
 /// Most lists of tools whose names need not be logged again.
 const NAMED_LISTS: usize = 16;
+
+/// Most plans whose place is kept.
+const MAX_PLANS: usize = 1_000;
+
+/// Most letters that were set aside and are still listed.
+const MAX_DEAD_LETTERS: usize = 1_000;
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -40,8 +48,16 @@ impl Spine {
                 // Share the role's one name instead of keeping a copy per agent.
                 let role = self.roles.get_key_value(role).map_or(role, |(id, _)| id).clone();
                 let parent = parent.as_ref().map(|id| self.agents.get_key_value(id).map_or(id, |(id, _)| id).clone());
-                let made =
-                    Agent { role, parent, created_at: recorded.at, turn: None, inbox: None, leaving: None, within: None };
+                let made = Agent {
+                    role,
+                    parent,
+                    created_at: recorded.at,
+                    turn: None,
+                    inbox: None,
+                    leaving: None,
+                    within: None,
+                    set_aside: 0,
+                };
                 self.agents.insert(agent.clone(), made);
                 if by.is_some() {
                     self.note_spawn(recorded.at);
@@ -104,13 +120,35 @@ impl Spine {
                     turn.parked = None;
                 }
             }
-            Event::TurnSettled { turn, next, .. } => self.settle_turn(*turn, next),
+            Event::TurnSettled { turn, next, settlement, .. } => {
+                let settled = self.turns.get(turn).map(|turn| turn.agent.clone());
+                self.settle_turn(*turn, next);
+                if let (Settlement::Done, Some(agent)) = (settlement, settled.and_then(|agent| self.agents.get_mut(&agent))) {
+                    agent.set_aside = 0;
+                }
+            }
+            Event::TurnCrashed { turn, until, .. } => {
+                if let Some(turn) = self.turns.get_mut(turn) {
+                    turn.crashes = turn.crashes.saturating_add(1);
+                    turn.rests_until = Some(*until);
+                }
+            }
+            Event::LetterSetAside { agent, task, turn, failure } => {
+                if let Some(agent) = self.agents.get_mut(agent) {
+                    agent.set_aside = agent.set_aside.saturating_add(1);
+                }
+                let (agent, task, failure) = (agent.clone(), task.clone(), failure.clone());
+                self.dead_letters.push_back(DeadLetter { agent, task, turn: *turn, failure, at: recorded.at });
+                if self.dead_letters.len() > MAX_DEAD_LETTERS {
+                    self.dead_letters.pop_front();
+                }
+            }
+            Event::PlanSet { by, plan } => self.note_plan(*by, plan, recorded),
             Event::EffectRefused { .. }
             | Event::Acted { .. }
             | Event::MessageAdded { .. }
             | Event::MessageUpdated { .. }
             | Event::SettingsUpdated { .. }
-            | Event::PlanSet { .. }
             | Event::PhaseSuggested { .. }
             | Event::PhaseApplied { .. }
             | Event::SuggestionDropped
@@ -165,6 +203,18 @@ impl Spine {
         self.allowed.retain(|allowed| allowed.agent.as_ref() != Some(agent));
         let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason };
         self.terminated.insert(agent.clone(), gone);
+    }
+
+    /// Keeps where the newest plan of a request and thread stands.
+    fn note_plan(&mut self, by: EffectId, plan: &Plan, recorded: &Recorded) {
+        let (Some(turn), Some(thread)) = (self.turns.get_mut(&by.turn), &recorded.thread) else { return };
+        turn.planning = plan.steps.is_empty();
+        let (task, agent, thread) = (turn.task.clone(), turn.agent.clone(), thread.clone());
+        self.plans.retain(|known| known.task != task || known.thread != thread);
+        self.plans.push_back(Planned { task, agent, thread, seq: recorded.seq });
+        if self.plans.len() > MAX_PLANS {
+            self.plans.pop_front();
+        }
     }
 
     /// An effect that is stated or done moves its turn's counter.
@@ -275,6 +325,9 @@ impl Spine {
             open: Vec::new(),
             news: false,
             parked: None,
+            planning: false,
+            crashes: 0,
+            rests_until: None,
         };
         self.turns.insert(id, turn);
     }
@@ -305,7 +358,8 @@ impl Spine {
         let Some(turn) = self.turns.get_mut(&id.turn) else { return };
         let Some(place) = turn.open.iter().position(|open| open.n == id.n) else { return };
         let ended = turn.open.remove(place);
-        turn.news = !turn.open.is_empty() && (turn.news || matches!(ended.kind, OpenKind::Unit(_)));
+        let waits = turn.open.iter().any(|open| !open.own);
+        turn.news = waits && (turn.news || matches!(ended.kind, OpenKind::Unit(_) | OpenKind::Ask(_)));
         if turn.parked.is_none() {
             self.reserve(&ended, Spent::minus);
         }

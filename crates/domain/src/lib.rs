@@ -48,13 +48,13 @@ pub use outstanding::{Owed, outstanding};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use pattern::fits;
 pub use phase::{BadPhase, Phase};
-pub use plan::{PLAN, Plan, Step, StepStatus};
+pub use plan::{Approach, PLAN, Plan, Step, StepStatus};
 pub use question::{Question, Wanted};
 pub use refusal::Refusal;
 pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};
 pub use spine::{
-    Agent, Context, Due, Effort, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, SPINE_VERSION, Spine, Stage,
-    Termination, Turn,
+    Agent, Context, DeadLetter, Due, Effort, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned,
+    SPINE_VERSION, Spine, Stage, Termination, Turn,
 };
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};

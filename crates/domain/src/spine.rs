@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 6;
+pub const SPINE_VERSION: u32 = 7;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -59,6 +59,39 @@ pub struct Spine {
     pub artifacts: Catalogue,
     /// What running calls have asked and nobody has answered.
     pub inquiries: BTreeMap<InquiryId, OpenInquiry>,
+    /// What was set aside because it broke agents down, newest last.
+    pub dead_letters: VecDeque<DeadLetter>,
+    /// Where the newest plans stand in the log, one for each request and thread.
+    pub plans: VecDeque<Planned>,
+}
+
+/// What an agent was asked and could not survive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetter {
+    /// Whose it was.
+    pub agent: AgentId,
+    /// The request that it belongs to.
+    pub task: TaskId,
+    /// The turn that came to nothing; its first event has the text.
+    pub turn: TurnId,
+    /// How the turn broke down.
+    pub failure: Failure,
+    /// When it was set aside.
+    pub at: Timestamp,
+}
+
+/// A plan, by its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The request that it is for.
+    pub task: TaskId,
+    /// Whose it is.
+    pub agent: AgentId,
+    /// The thread that it stands in.
+    pub thread: ThreadId,
+    /// The event that set it last.
+    pub seq: Seq,
 }
 
 /// What came before a fork.
@@ -85,6 +118,8 @@ pub struct Agent {
     pub inbox: Option<Box<Inbox>>,
     /// Why it is about to go, if it is.
     pub leaving: Option<Box<Leaving>>,
+    /// How many of its last tasks in a row had to be set aside.
+    pub set_aside: u8,
     /// The roles of those above it that are gone; nothing for most. Their limits on tools still hold for it.
     pub within: Option<Box<[RoleId]>>,
 }
@@ -224,10 +259,16 @@ pub struct Turn {
     pub next: u32,
     /// Its effects without a result.
     pub open: Vec<OpenEffect>,
-    /// Whether a unit has ended while others are open: the turn may go on with it before they end.
+    /// Whether a unit or an agent has answered while others are open: the turn may go on with it before they end.
     pub news: bool,
     /// Why it stands still until a person acts.
     pub parked: Option<Box<Failure>>,
+    /// Whether it makes a plan: it has set one that has no steps yet.
+    pub planning: bool,
+    /// How often its code has broken down.
+    pub crashes: u8,
+    /// When it may be run again after that.
+    pub rests_until: Option<Timestamp>,
 }
 
 /// An effect without a result.

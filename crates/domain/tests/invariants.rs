@@ -427,6 +427,8 @@ fn is_act(event: &Event) -> bool {
         | Event::EffectRefused { .. }
         | Event::PhaseApplied { .. }
         | Event::SuggestionDropped
+        | Event::TurnCrashed { .. }
+        | Event::LetterSetAside { .. }
         | Event::TurnParked { .. }
         | Event::TurnResumed { .. }
         | Event::TurnSettled { .. } => false,

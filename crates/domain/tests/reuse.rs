@@ -207,8 +207,8 @@ fn a_turn_that_does_a_call_itself_is_as_far_as_the_effects_of_that_call() {
 
 #[test]
 fn a_plan_stands_in_the_settings_of_its_thread() {
-    let steps = vec![Step { text: "look".to_owned(), status: StepStatus::InProgress }];
-    let set = act(effect(8, 0), vec![Act::SetPlan { thread: "a".into(), plan: Plan { steps } }]);
+    let steps = vec![Step { text: "look".to_owned(), status: StepStatus::InProgress, ..Step::default() }];
+    let set = act(effect(8, 0), vec![Act::SetPlan { thread: "a".into(), plan: Plan { steps, ..Plan::default() } }]);
     let mut society = four_agents();
     society.wish(submit("a", "go"), NOON).unwrap();
     society.wish(set, NOON).unwrap();

@@ -33,6 +33,7 @@ pub(crate) enum Wish {
     Nonsense,
     Inquire,
     Answer,
+    Crash,
 }
 
 pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
@@ -58,6 +59,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         5 => Just(Wish::Nonsense),
         6 => Just(Wish::Inquire),
         6 => Just(Wish::Answer),
+        4 => Just(Wish::Crash),
     ]
 }
 
@@ -104,6 +106,7 @@ impl<'a> Chooser<'a> {
             Wish::Doubt => self.doubt(),
             Wish::Restart => self.restart(),
             Wish::Park => self.running().map(|turn| Command::Park { turn, reason: Failure::new("stuck", "stuck") }),
+            Wish::Crash => self.running().map(|turn| Command::Crash { turn, failure: Failure::new("panicked", "broken") }),
             Wish::Resume => self.parked().map(|turn| Command::Resume { turn }),
             Wish::CancelTask => self.cancel_task(),
             Wish::CancelTurn => self.cancel_turn(),
@@ -430,8 +433,8 @@ impl<'a> Chooser<'a> {
             17 if self.one_in(2) => Act::RestoreContext { thread },
             17 => Act::KeepContext { thread, failure: Failure::new("not_smaller", "no") },
             18 => {
-                let step = Step { text: self.text(), status: StepStatus::InProgress };
-                Act::SetPlan { thread, plan: Plan { steps: vec![step] } }
+                let step = Step { text: self.text(), status: StepStatus::InProgress, ..Step::default() };
+                Act::SetPlan { thread, plan: Plan { steps: vec![step], ..Plan::default() } }
             }
             0..4 => {
                 lengths.entry(thread.clone()).and_modify(|length| *length += 1);

@@ -316,7 +316,12 @@ impl Actor {
         for event in events {
             let Some(id) = event.turn() else { continue };
             let first = matches!(event.event, Event::TurnStarted { .. }).then(|| event.clone());
-            if last == Some(id) && first.is_none() {
+            let is_broken = matches!(event.event, Event::TurnCrashed { .. });
+            if is_broken {
+                // Its task has ended; it is run again.
+                self.bench.leave(id);
+            }
+            if last == Some(id) && first.is_none() && !is_broken {
                 continue;
             }
             last = Some(id);
@@ -360,6 +365,7 @@ impl Actor {
                 eras: self.spine.eras.clone(),
                 limits: self.spine.limits,
                 shared: self.shared.clone(),
+                rests_until: turn.rests_until,
                 first,
                 through: Seq(u64::MAX),
             };
@@ -431,7 +437,10 @@ fn makes_room(event: &Event) -> bool {
 /// The turn that wishes this; none when it comes from outside.
 fn turn_of(command: &Command) -> Option<TurnId> {
     match command {
-        Command::Begin { turn, .. } | Command::Settle { turn, .. } | Command::Park { turn, .. } => Some(*turn),
+        Command::Begin { turn, .. }
+        | Command::Settle { turn, .. }
+        | Command::Crash { turn, .. }
+        | Command::Park { turn, .. } => Some(*turn),
         Command::Answer { id, answer, .. } => (!answer.is_persons()).then_some(id.call.turn),
         Command::Retry { id, .. }
         | Command::Inquire { id, .. }

@@ -166,6 +166,7 @@ impl Stage<'_> {
             eras: self.spine.eras.clone(),
             limits: self.spine.limits,
             shared,
+            rests_until: None,
             first: None,
             through,
         };

@@ -138,7 +138,7 @@
 //! # }
 //! ```
 
-pub use polis_agents::{Converse, workflow};
+pub use polis_agents::{Converse, RoleAgent, role, workflow};
 pub use polis_domain as domain;
 pub use polis_domain::{
     AgentId, Artifact, ArtifactId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq,
@@ -146,8 +146,8 @@ pub use polis_domain::{
 };
 pub use polis_engine::{
     Agent, BadCast, BatchUpdate, Cast, ExecuteSubThread, Interaction, InteractionUnit, LocalLive, NoModel, NoTools, NotOpened,
-    Operation, Options, Phases, Ports, PrepareSubThread, Progress, Rejected, Seen, Sent, Society, StateHandler, SubThreadAgent,
-    SubThreadResult, SubThreads, SystemClock, Turn, Units, Watch,
+    Operation, Options, Phases, Ports, PrepareSubThread, Progress, Rejected, Request, Requests, Seen, Sent, Society,
+    StateHandler, SubThreadAgent, SubThreadResult, SubThreads, SystemClock, Turn, Units, Watch,
 };
 pub use polis_ports as ports;
 pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};

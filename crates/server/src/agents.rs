@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use polis_domain::{AgentId, RoleId, Spine, TaskId, Timestamp};
+use polis_domain::{AgentId, DeadLetter, OpenKind, RoleId, Spine, Stage, TaskId, Timestamp, Turn};
 use serde::{Deserialize, Serialize};
 
 use crate::body::Json;
@@ -25,6 +25,8 @@ struct Agent {
     role_id: RoleId,
     role_name: Arc<str>,
     status: &'static str,
+    /// What it is at with its task: `idle`, `planning`, `executing_step` or `waiting_for_collaboration`.
+    state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_agent_id: Option<AgentId>,
     created_at: Timestamp,
@@ -80,6 +82,18 @@ pub(crate) async fn compress(
     Ok(axum::Json(Compressing { ok: true, task_id }))
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeadLetters {
+    dead_letters: Vec<DeadLetter>,
+}
+
+/// What was set aside because it broke agents down, newest first.
+pub(crate) async fn dead_letters(State(desk): State<Desk>) -> Result<axum::Json<DeadLetters>, Problem> {
+    let dead_letters = desk.society.look(|spine| spine.dead_letters.iter().rev().cloned().collect()).await?;
+    Ok(axum::Json(DeadLetters { dead_letters }))
+}
+
 pub(crate) async fn agents(State(desk): State<Desk>) -> Result<axum::Json<Agents>, Problem> {
     let mut agents = desk.society.look(list).await?;
     // Within a millisecond the one that nobody made comes first.
@@ -108,6 +122,7 @@ fn list(spine: &Spine) -> Vec<Agent> {
         role_id: agent.role.clone(),
         role_name: spine.roles.get(&agent.role).map_or_else(|| agent.role.as_str().into(), |role| role.name.clone()),
         status: standings.get(id).map_or("idle", |standing| standing.of_agent()),
+        state: state(agent.turn.and_then(|turn| spine.turns.get(&turn))),
         parent_agent_id: agent.parent.clone(),
         created_at: agent.created_at,
         task_id: agent.turn.and_then(|turn| spine.turns.get(&turn)).map(|turn| turn.task.clone()),
@@ -115,4 +130,17 @@ fn list(spine: &Spine) -> Vec<Agent> {
         context: Context::of(spine, id),
     };
     spine.agents.iter().map(agent).collect()
+}
+
+/// How far an agent is with its task, as the log has it.
+fn state(turn: Option<&Turn>) -> &'static str {
+    let asks = |turn: &Turn| turn.open.iter().any(|open| matches!(open.kind, OpenKind::Ask(_)));
+    match turn {
+        None => "idle",
+        Some(turn) if asks(turn) && turn.open.iter().all(|open| open.own || open.stage == Stage::Waiting) => {
+            "waiting_for_collaboration"
+        }
+        Some(turn) if turn.planning => "planning",
+        Some(_) => "executing_step",
+    }
 }

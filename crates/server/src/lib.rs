@@ -20,6 +20,7 @@ mod listener;
 mod messages;
 mod models;
 mod org;
+mod plans;
 mod problem;
 mod routes;
 mod societies;

@@ -7,7 +7,8 @@ use axum::routing::{MethodRouter, get, post};
 use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::{
-    agents, approvals, artifacts, events, health, history, messages, models, org, societies, submit, tasks, threads, tools,
+    agents, approvals, artifacts, events, health, history, messages, models, org, plans, societies, submit, tasks, threads,
+    tools,
 };
 
 /// Who may come in.
@@ -45,6 +46,8 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET,  path: "/api/tasks",              gate: Gate::Token, handler: || get(tasks::tasks) },
     Route { method: Method::GET,  path: "/api/tasks/{id}",         gate: Gate::Token, handler: || get(tasks::task) },
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel",  gate: Gate::Token, handler: || post(tasks::cancel) },
+    Route { method: Method::GET,  path: "/api/dead-letters",       gate: Gate::Token, handler: || get(agents::dead_letters) },
+    Route { method: Method::GET,  path: "/api/plans",              gate: Gate::Token, handler: || get(plans::plans) },
     Route { method: Method::GET,  path: "/api/approvals",          gate: Gate::Token, handler: || get(approvals::approvals) },
     Route { method: Method::POST, path: "/api/approvals/{id}",     gate: Gate::Token, handler: || post(approvals::resolve) },
     Route { method: Method::GET,  path: "/api/artifacts",          gate: Gate::Token, handler: || get(artifacts::list) },

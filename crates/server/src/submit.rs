@@ -27,6 +27,7 @@ pub(crate) struct Submit {
 enum Strategy {
     Auto,
     Simple,
+    Template,
     Workflow,
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::body::Json;
 use crate::desk::Desk;
 use crate::messages;
+use crate::plans;
 use crate::problem::Problem;
 use crate::wanted::Name;
 
@@ -22,6 +23,9 @@ pub(crate) struct Task {
     answer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
+    /// The plans that agents keep for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    plans: Vec<plans::Shown>,
 }
 
 #[derive(Deserialize)]
@@ -57,12 +61,13 @@ pub(crate) async fn task(State(desk): State<Desk>, Name(id): Name) -> Result<axu
     let letters = messages::personal(&desk.society, &id).await;
     let ended = letters.as_deref().unwrap_or_default().iter().rev().find_map(|(_, letter)| ending(letter));
     let task = match (open, ended) {
-        (Some(status), _) => Task { id, status, answer: None, failure: None },
+        (Some(status), _) => Task { id, status, answer: None, failure: None, plans: Vec::new() },
         (None, Some(ended)) => Task { id, ..ended },
         // Whoever said something that nobody answers.
-        (None, None) => letters.map(|_| Task { id, status: "done", answer: None, failure: None })?,
+        (None, None) => letters.map(|_| Task { id, status: "done", answer: None, failure: None, plans: Vec::new() })?,
     };
-    Ok(axum::Json(task))
+    let plans = plans::of(&desk, Some(task.id.clone())).await?;
+    Ok(axum::Json(Task { plans, ..task }))
 }
 
 /// What is under way.
@@ -182,10 +187,12 @@ fn ending(letter: &Letter) -> Option<Task> {
     let id = letter.task_id.clone();
     match &letter.kind {
         LetterKind::Message => None,
-        LetterKind::Answer => Some(Task { id, status: "done", answer: Some(letter.payload.text.to_string()), failure: None }),
+        LetterKind::Answer => {
+            Some(Task { id, status: "done", answer: Some(letter.payload.text.to_string()), failure: None, plans: Vec::new() })
+        }
         LetterKind::Failure(failure) => {
             let status = if &*failure.code == "cancelled" { "cancelled" } else { "failed" };
-            Some(Task { id, status, answer: None, failure: Some(failure.clone()) })
+            Some(Task { id, status, answer: None, failure: Some(failure.clone()), plans: Vec::new() })
         }
     }
 }

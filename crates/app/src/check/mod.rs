@@ -5,6 +5,7 @@ mod names;
 mod phases;
 mod prompts;
 mod roles;
+mod sops;
 mod source;
 mod tree;
 pub(crate) mod words;
@@ -42,6 +43,7 @@ pub(crate) enum Rule {
     PromptFile,
     PromptPhase,
     RoleFile,
+    Sop,
     TwoStepStart,
     TypeName,
     Unreadable,
@@ -72,7 +74,7 @@ struct Findings(BTreeSet<Finding>);
 
 impl Rule {
     #[cfg(test)]
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Abbreviation,
         Self::BusinessName,
         Self::FileOfPart,
@@ -88,6 +90,7 @@ impl Rule {
         Self::PromptFile,
         Self::PromptPhase,
         Self::RoleFile,
+        Self::Sop,
         Self::TwoStepStart,
         Self::TypeName,
         Self::Unreadable,
@@ -111,6 +114,7 @@ impl Rule {
             Self::PromptFile => "prompt_file",
             Self::PromptPhase => "prompt_phase",
             Self::RoleFile => "role_file",
+            Self::Sop => "sop",
             Self::TwoStepStart => "two_step_start",
             Self::TypeName => "type_name",
             Self::Unreadable => "unreadable",
@@ -125,6 +129,7 @@ pub(crate) fn look(root: &Path) -> io::Result<Report> {
     for check in CHECKS {
         check(&tree, &mut findings);
     }
+    sops::check(root, &mut findings);
     Ok(Report { findings: findings.0.into_iter().collect(), agents: tree.folders.len() })
 }
 

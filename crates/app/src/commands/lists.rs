@@ -1,4 +1,4 @@
-//! `polis threads` and `polis tasks`: which conversations there are, and what is under way.
+//! `polis threads`: which conversations there are.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,19 +25,6 @@ struct Thread {
     is_open: bool,
 }
 
-#[derive(Deserialize)]
-struct Tasks {
-    tasks: Vec<Task>,
-}
-
-#[derive(Deserialize)]
-struct Task {
-    id: String,
-    status: String,
-    turns: u32,
-    open: u32,
-}
-
 pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Look).await?;
     if json {
@@ -53,20 +40,6 @@ pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, Trouble
     }
     if threads.len() < count {
         out::note(&format!("polis: {} of {count}; GET /api/threads?limit=N shows more", threads.len()));
-    }
-    Ok(Exit::Done)
-}
-
-pub(crate) async fn tasks(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let door = Door::open(config, Purpose::Look).await?;
-    if json {
-        let listed: Value = door.get("/api/tasks").await?;
-        out::line(&format!("{listed:#}"))?;
-        return Ok(Exit::Done);
-    }
-    let Tasks { tasks } = door.get("/api/tasks").await?;
-    for Task { id, status, turns, open } in tasks {
-        out::line(&format!("{id}  {status:<12}  {turns} turns, {open} open"))?;
     }
     Ok(Exit::Done)
 }

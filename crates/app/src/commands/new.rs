@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cli::{New, NewAgent, NewRole};
+use crate::cli::{New, NewAgent, NewRole, NewSop};
 use crate::out;
 use crate::scaffold::{self, Library, Names};
 use crate::trouble::{Exit, Trouble};
@@ -14,6 +14,7 @@ pub(crate) fn new(wish: &New) -> Result<Exit, Trouble> {
             let folder = dir.as_deref().unwrap_or(Path::new("."));
             scaffold::agent(&names, folder, || Library::find(polis.as_deref()))?
         }
+        New::Sop(NewSop { name, dir }) => scaffold::sop(name, dir.as_deref().unwrap_or(Path::new(".")))?,
         New::Role(NewRole { name, dir }) => scaffold::role(name, dir.as_deref().unwrap_or(Path::new(".")))?,
     };
     draft.write()?;

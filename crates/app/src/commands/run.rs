@@ -14,7 +14,6 @@ use crate::follow::{Follow, Show, Words, conclude};
 use crate::lines::Lines;
 use crate::progress::Progress;
 use crate::signals;
-use crate::strategy::WORKFLOW;
 use crate::trouble::{Exit, Trouble};
 
 /// What is to be done, and how.
@@ -34,19 +33,15 @@ pub(crate) struct Accepted {
     pub(crate) seq: Seq,
 }
 
-impl TryFrom<cli::Run> for Wish {
-    type Error = Trouble;
-
-    fn try_from(typed: cli::Run) -> Result<Self, Trouble> {
+impl From<cli::Run> for Wish {
+    fn from(typed: cli::Run) -> Self {
         let strategy = match typed.strategy {
-            Strategy::Auto | Strategy::Simple => None,
-            Strategy::Workflow => Some(WORKFLOW),
-            Strategy::Template => {
-                let message = "--strategy template is not in this version; use auto, simple or workflow";
-                return Err(Trouble::usage("not_in_this_version", message.to_owned()));
-            }
+            Strategy::Auto => None,
+            Strategy::Simple => Some("simple"),
+            Strategy::Template => Some("template"),
+            Strategy::Workflow => Some("workflow"),
         };
-        Ok(Self { request: typed.request.join(" "), strategy, json: typed.json, agree: typed.approve })
+        Self { request: typed.request.join(" "), strategy, json: typed.json, agree: typed.approve }
     }
 }
 

@@ -48,6 +48,10 @@ fn print(thread: &Thread, address: &str, depth: usize) -> Result<(), Trouble> {
         };
         line(&format!("[{index}] {sender}  {}", crate::describe::time(message.timestamp)))?;
         message.text.lines().try_for_each(|text| line(&format!("    {text}")))?;
+        if let Some(how) = message.meta.get("strategy").filter(|how| how.is_object()) {
+            let word = |key: &str| how[key].as_str().unwrap_or_default();
+            line(&format!("    ({}: {})", word("name"), word("reason")))?;
+        }
         for (slot, below) in sub_threads(message) {
             let address = format!("{address}.messages[{index}].{slot}");
             match serde_json::from_value::<Thread>(below.clone()) {

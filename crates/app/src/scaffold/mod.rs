@@ -3,6 +3,7 @@
 mod agent;
 mod place;
 mod role;
+mod sop;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -12,6 +13,7 @@ use std::process::{Command, Stdio};
 pub(crate) use agent::{Names, agent};
 pub(crate) use place::Library;
 pub(crate) use role::role;
+pub(crate) use sop::sop;
 
 use crate::trouble::Trouble;
 
@@ -44,6 +46,9 @@ impl Draft {
     fn format(&self) {
         let sources =
             self.files.iter().map(|(path, _)| path).filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
+        if sources.clone().next().is_none() {
+            return;
+        }
         let mut rustfmt = Command::new("rustfmt");
         rustfmt.args(["--quiet", "--edition", "2024"]).args(sources);
         let _ = rustfmt.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();

@@ -21,6 +21,7 @@ mod run;
 mod scaffold;
 mod serve;
 mod societies;
+mod sops;
 mod support;
 mod tape;
 mod tutorial;

@@ -109,12 +109,13 @@ fn a_failure_is_told_with_its_reason() {
 }
 
 #[test]
-fn what_is_not_in_this_version_is_refused_and_not_ignored() {
+fn a_strategy_is_one_of_four() {
     let home = Home::new();
-    home.polis(&["run", "--strategy", "template", "x"]).fails(2, "not_in_this_version");
+    assert_eq!(home.polis(&["run", "--strategy", "other", "x"]).code, 2);
     assert!(!home.data().exists());
     home.polis(&["run", "--strategy", "simple", "x"]).ok();
-    assert_eq!(home.polis(&["run", "--strategy", "other", "x"]).code, 2);
+    home.polis(&["run", "--strategy", "template", "x"]).fails(1, "no_sop");
+    home.polis(&["run", "--strategy", "workflow", "what is 2 + 3?"]).ok();
 }
 
 #[test]

@@ -162,9 +162,14 @@ pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Letter, failure: 
         reply_to: ReplyTo::Nobody,
         hops: unread.hops.saturating_add(1),
     };
-    let more = drafted(draft, &unread.task_id);
-    let fits = check(draft, &letter).and_then(|()| check_effort(draft, &unread.task_id, more)).is_ok();
+    tell(draft, letter, None);
+}
+
+/// Puts a letter that `decide` itself writes into an inbox, unless a limit is reached.
+pub(super) fn tell(draft: &mut Draft<'_>, letter: Letter, sender: Option<&ThreadId>) {
+    let more = drafted(draft, &letter.task_id);
+    let fits = check(draft, &letter).and_then(|()| check_effort(draft, &letter.task_id, more)).is_ok();
     if fits && letter.hops <= draft.spine.limits.hops {
-        deliver(draft, Arc::new(letter), None, None);
+        deliver(draft, Arc::new(letter), None, sender);
     }
 }

@@ -5,6 +5,7 @@
 mod act;
 mod budget;
 mod cancel;
+mod crash;
 mod effect;
 mod inquiry;
 mod leave;
@@ -54,6 +55,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::Resolve { id, resolution }) => effect::resolve(&mut draft, id, resolution)?,
         (true, Command::Expire { id }) => effect::expire(&mut draft, id)?,
         (true, Command::Settle { turn, result }) => turn::settle(&mut draft, turn, result)?,
+        (true, Command::Crash { turn, failure }) => crash::crash(&mut draft, turn, failure)?,
         (true, Command::Park { turn, reason }) => turn::park(&mut draft, turn, reason)?,
         (true, Command::Resume { turn }) => turn::resume(&mut draft, turn)?,
         (true, Command::Cancel { target, reason }) => cancel::cancel(&mut draft, target, reason)?,
@@ -170,6 +172,7 @@ impl<'a> Draft<'a> {
             message,
         };
         self.start(start);
+        crash::hold_back(self, agent);
     }
 
     /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).

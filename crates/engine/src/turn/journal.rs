@@ -45,6 +45,10 @@ impl Journal {
         self.entries.contains_key(&n)
     }
 
+    pub(super) fn peek(&self, id: EffectId) -> Option<&Entry> {
+        self.entries.get(&id.n)
+    }
+
     /// Where an effect was stated.
     pub(super) fn place(&self, n: u32) -> Option<Seq> {
         Some(self.entries.get(&n)?.events.first()?.seq)

@@ -15,6 +15,7 @@ mod model;
 mod own;
 mod phases;
 mod plan;
+mod request;
 mod respond;
 mod retry;
 mod reuse;
@@ -41,6 +42,7 @@ use crate::cast::{Post, Scope};
 use crate::offer::Offer;
 pub use context::Context;
 use journal::{Entry, Journal};
+pub use request::{Request, Requests};
 pub use teller::Teller;
 pub use threads::{BatchUpdate, NewMessage};
 
@@ -57,6 +59,8 @@ pub(crate) struct Seat {
     pub(crate) eras: Arc<Vec<Era>>,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
+    /// When it may begin, where its code has broken down before.
+    pub(crate) rests_until: Option<Timestamp>,
     /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
     pub(crate) first: Option<Arc<Recorded>>,
     /// Up to where the journal is read.
@@ -102,7 +106,7 @@ pub struct Turn {
     /// The code that runs, and what it can reach just now.
     post: Arc<Post>,
     scope: Arc<Scope>,
-    /// Whether it has run units, some of which may be open while it waits for something else.
+    /// Whether it has run units or asked several at once, some of which may be open while it waits for something else.
     has_units: bool,
     /// What its model calls have cost so far.
     used: Usage,
@@ -114,6 +118,9 @@ pub struct Turn {
 /// Runs a turn to its end, or until it is dropped.
 pub(crate) async fn run(seat: Seat, news: Arc<News>) {
     let shared = seat.shared.clone();
+    if let Some(until) = seat.rests_until {
+        shared.ports.clock.sleep_until(until).await;
+    }
     let command = end(seat, news).await;
     // A closed door means that the society has ended; the turn is owed again when it opens.
     let _ = shared.door.send(Mail::Command { command, reply: None }).await;
@@ -128,7 +135,7 @@ pub(crate) async fn end(seat: Seat, news: Arc<News>) -> Command {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
             let failure = Failure::new("panicked", format!("the agent's code panicked: {text}"));
-            Command::Settle { turn: id, result: TurnResult::Failed(failure) }
+            Command::Crash { turn: id, failure }
         }
     }
 }

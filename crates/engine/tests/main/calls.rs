@@ -242,8 +242,8 @@ impl TurnTool for Relay {
     }
 
     async fn call(&self, turn: &mut Turn, arguments: &str) -> CallResult {
-        let steps = vec![Step { text: arguments.to_owned(), status: StepStatus::InProgress }];
-        turn.set_plan(Plan { steps }).await.unwrap();
+        let steps = vec![Step { text: arguments.to_owned(), status: StepStatus::InProgress, ..Step::default() }];
+        turn.set_plan(Plan { steps, ..Plan::default() }).await.unwrap();
         let program = Program(vec![Op::Approve("may I?".to_owned())]);
         match turn.ask(&"a1".into(), &program.text(), Duration::from_secs(600)).await {
             Ok(said) => CallResult::good(format!("{said} {}", turn.plan().await)),

@@ -1,0 +1,281 @@
+//! Carrying a plan out: own steps one after another, requests beside each other, each failure as its step's policy says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::{AgentId, Approach, Failure, Plan, Response, RoleId, Step, StepStatus, SubThreadRequest, ToolCall};
+use polis_engine::{Agent, Request, Requests, Turn};
+use polis_ports::{ChatMessage, ModelRequest};
+use serde_json::{Map, Value, json};
+
+use super::action::Entry;
+use super::base::AgentBaseRole;
+use super::message::{StructuredMessage, TaskInfo};
+use super::options::RoleParts;
+use super::plan::{InternalStep, StepType};
+use super::state::AgentState;
+use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, language};
+use crate::converse::{Converse, system_prompt, work};
+use crate::workflow::Language;
+
+/// Most times that a plan may begin a step. A policy cannot go on for ever, whatever it says.
+const MAX_BEGUN: usize = 200;
+
+/// Where people and agents read how a task goes: the plan in the agent's thread. A simple task has none.
+#[derive(Debug, Clone)]
+pub struct Record {
+    id: Arc<str>,
+    strategy: Arc<Approach>,
+    is_simple: bool,
+}
+
+impl Record {
+    pub(super) fn new(turn: &mut Turn, choice: &Choice) -> Self {
+        let is_simple = choice.strategy == PlanningStrategy::Simple;
+        let id = if is_simple { String::new() } else { turn.new_id("plan") };
+        Self { id: id.into(), strategy: Arc::new(choice.told()), is_simple }
+    }
+
+    /// Shows the plan as it stands.
+    pub(super) async fn write(&self, turn: &mut Turn, state: &AgentState) -> Result<(), Failure> {
+        if self.is_simple {
+            return Ok(());
+        }
+        turn.set_plan(self.shown(state)).await
+    }
+
+    /// Shows what became of the task.
+    pub(super) async fn close(
+        &self,
+        turn: &mut Turn,
+        state: &AgentState,
+        status: StepStatus,
+        result: Option<Arc<str>>,
+    ) -> Result<(), Failure> {
+        if self.is_simple {
+            return Ok(());
+        }
+        turn.set_plan(Plan { status: Some(status), result, ..self.shown(state) }).await
+    }
+
+    fn shown(&self, state: &AgentState) -> Plan {
+        let plan = state.internal_plan.clone().unwrap_or_default();
+        plan.shown(&self.id, &self.strategy)
+    }
+
+    /// Says in an answer how it came about.
+    pub(super) fn note(&self, response: &mut Response) {
+        response.meta.insert(STRATEGY.to_owned(), json!({ "name": self.strategy.name, "reason": self.strategy.reason }));
+        if !self.is_simple {
+            response.meta.insert("planId".to_owned(), (*self.id).into());
+        }
+    }
+}
+
+/// Runs the plan until no step is open or one has failed for good.
+pub(super) async fn run<R: AgentBaseRole + ?Sized>(
+    role: &R,
+    turn: &mut Turn,
+    state: &mut AgentState,
+    record: &Record,
+) -> Result<Option<Response>, Failure> {
+    let mut requests = Requests::default();
+    let mut made = None;
+    let mut begun = 0;
+    while state.failed_step().is_none() {
+        let Some(step) = state.get_next_step().cloned() else {
+            let Some(message) = next_response(turn, state, &mut requests).await else { break };
+            if role.is_collaboration_response(&message) {
+                role.handle_collaboration_response(state, &message);
+            }
+            continue;
+        };
+        begun += 1;
+        if begun > MAX_BEGUN {
+            state.update_step_status(Err(Failure::new("too_many_steps", "the plan has begun too many steps")));
+            break;
+        }
+        if step.kind == StepType::RequestCollaboration {
+            request(role.parts(), turn, state, &mut requests, &step, record).await;
+            // Whatever else begins now is shown with it.
+            if state.get_next_step().is_none() {
+                record.write(turn, state).await?;
+            }
+            continue;
+        }
+        mark(state, StepStatus::InProgress);
+        record.write(turn, state).await?;
+        match own_step(role.parts(), turn, state, &step).await {
+            Ok(response) => {
+                state.update_step_status(Ok(response.full_message().into()));
+                made = Some(response);
+            }
+            // A simple task has nobody to explain itself to.
+            Err(failure) if record.is_simple => return Err(failure),
+            Err(failure) => state.update_step_status(Err(failure)),
+        }
+        state.advance_step();
+    }
+    Ok(made)
+}
+
+fn mark(state: &mut AgentState, status: StepStatus) {
+    let index = state.current_step_index;
+    if let Some(step) = state.internal_plan.as_mut().and_then(|plan| plan.steps.get_mut(index)) {
+        step.status = status;
+    }
+}
+
+/// The next answer that comes, as a message (R354).
+async fn next_response(turn: &mut Turn, state: &AgentState, requests: &mut Requests) -> Option<StructuredMessage> {
+    let (id, answer) = turn.next_answer(requests).await?;
+    let task = state.current_task.as_ref().map_or("", |task| &task.task_id);
+    Some(StructuredMessage::answer(task, id.to_string().into(), answer))
+}
+
+/// `RequestCollaboration.run`: the request goes out and is pending, or the step has failed (R342-R344). An agent that is not there
+/// is made, where there is a role of its name.
+async fn request(
+    parts: &RoleParts,
+    turn: &mut Turn,
+    state: &mut AgentState,
+    requests: &mut Requests,
+    step: &InternalStep,
+    record: &Record,
+) {
+    let target: AgentId = step.target.as_deref().unwrap_or_default().into();
+    let patience = step.timeout_ms.map_or(parts.patience, Duration::from_millis);
+    let mut meta = Map::new();
+    meta.insert("planId".to_owned(), (*record.id).into());
+    meta.insert("taskId".to_owned(), (*step.id).into());
+    let asked = Request { to: target.clone(), text: asked_text(state, step), patience, meta };
+    let mut told = turn.request(requests, vec![asked.clone()]).await.pop();
+    if matches!(&told, Some(Err(failure)) if &*failure.code == "unknown_agent")
+        && turn.spawn_agent(&target, &RoleId::from(target.as_str())).await.is_ok()
+    {
+        told = turn.request(requests, vec![asked]).await.pop();
+    }
+    match told {
+        Some(Ok(id)) => state.set_waiting_for(id.to_string()),
+        Some(Err(failure)) => {
+            let message = format!("Collaboration request failed: {failure}");
+            state.update_step_status(Err(Failure::new("collaboration_rejected", message)));
+        }
+        None => state.update_step_status(Err(Failure::new("collaboration_rejected", "Collaboration request failed"))),
+    }
+}
+
+/// What another agent is told: the step, and what it must know of what came before.
+fn asked_text(state: &AgentState, step: &InternalStep) -> String {
+    let Some(task) = &state.current_task else { return step.description.clone() };
+    let (about, so_far) = match language(task) {
+        Language::En => ("This is a part of", "Done so far"),
+        Language::Zh => ("这是以下任务的一部分", "已完成"),
+    };
+    let mut text = format!("{}\n\n{about}: {}", step.description, task.description);
+    if !step.context.is_empty() {
+        text.push_str(&format!("\n\n{}", step.context));
+    }
+    let done = state.get_result_summary();
+    if !done.is_empty() {
+        text.push_str(&format!("\n\n{so_far}:\n{done}"));
+    }
+    text
+}
+
+/// Does a step of the agent's own: by an action or by a tool, by name (R329).
+async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: &InternalStep) -> Result<Response, Failure> {
+    if step.kind == StepType::UseTool {
+        let name = parts.tool(step.tool_name.as_deref().unwrap_or_default());
+        let arguments = Value::Object(step.params.clone()).to_string().into();
+        let result = turn.call_tool(ToolCall { id: step.id.clone(), name: name.clone(), arguments }).await;
+        return if result.is_error {
+            Err(Failure::new("tool_failed", format!("{name}: {}", result.content)))
+        } else {
+            let mut response = Response::new(&*result.content);
+            polis_domain::Artifact::attach(&mut response.meta, &result.artifacts);
+            Ok(response)
+        };
+    }
+    let name = step.action_name.as_deref().unwrap_or_default();
+    match parts.actions.find(name) {
+        Some(Entry::Converse) => {
+            let converse = Converse { context: parts.llm_config.context, max_rounds: parts.llm_config.max_rounds };
+            converse.execute_task(turn).await
+        }
+        Some(Entry::Work) => {
+            let request = ModelRequest {
+                system: instructions(turn, state, step).into(),
+                messages: vec![ChatMessage::user(step.description.clone())],
+                temperature: parts.llm_config.temperature,
+                ..ModelRequest::default()
+            };
+            let rounds = turn.role().and_then(|role| role.limits.rounds).unwrap_or(parts.llm_config.max_rounds);
+            work(turn, request, rounds, None).await
+        }
+        Some(Entry::Own(action)) => action.run(turn, &step.params).await.map(Response::new),
+        Some(Entry::RequestCollaboration) | None => {
+            let message = format!("there is no action `{name}`; there are {}", parts.actions.names().join(", "));
+            Err(Failure::new("unknown_action", message))
+        }
+    }
+}
+
+/// What the model is told where it works on one step: its role, the task, and what came before.
+fn instructions(turn: &Turn, state: &AgentState, step: &InternalStep) -> String {
+    let prompt = system_prompt(turn, "");
+    let Some(task) = &state.current_task else { return prompt.to_string() };
+    let done = state.get_result_summary();
+    let TaskInfo { description, .. } = task;
+    let told = match language(task) {
+        Language::En => {
+            let done = if done.is_empty() { "nothing yet".to_owned() } else { format!("\n{done}") };
+            format!(
+                "You work on one step of a plan for this task: {description}\n\nDone so far: {done}\n\nDo the step that you are given, \
+                 and nothing of the others. Use what was done so far. Answer with what came of the step."
+            )
+        }
+        Language::Zh => {
+            let done = if done.is_empty() { "无".to_owned() } else { format!("\n{done}") };
+            format!(
+                "你正在执行一个计划中的一步，整个任务是：{description}\n\n已完成：{done}\n\n只做交给你的这一步，利用已有的结果，并回答这一步的结果。"
+            )
+        }
+    };
+    let context = if step.context.is_empty() { String::new() } else { format!("\n\n{}", step.context) };
+    format!("{prompt}\n\n{told}{context}").trim_start().to_owned()
+}
+
+/// Gives a task to the workflow, in a sub-thread.
+pub(super) async fn in_workflow(turn: &mut Turn, request: SubThreadRequest, choice: &Choice) -> Result<Response, Failure> {
+    let record = Record::new(turn, choice);
+    let text = request.message.to_string();
+    let mut plan = Plan {
+        id: Some(record.id.clone()),
+        strategy: Some(record.strategy.clone()),
+        steps: vec![Step { id: Some(WORKFLOW.into()), text, status: StepStatus::InProgress, ..Step::default() }],
+        ..Plan::default()
+    };
+    turn.set_plan(plan.clone()).await?;
+    let result = turn.run_sub_thread(request).await?;
+    let status = if result.failure.is_none() { StepStatus::Completed } else { StepStatus::Failed };
+    plan.update_task_status(WORKFLOW, status, Some(super::plan::shortened(&result.text)));
+    plan.status = Some(status);
+    turn.set_plan(plan).await?;
+    match result.failure.clone() {
+        Some(failure) => Err(failure),
+        None => Ok(result.into()),
+    }
+}
+
+/// Why a plan came to nothing.
+pub(super) fn step_failed(record: &Record, index: usize, step: &InternalStep) -> Failure {
+    let why = step.result.as_deref().unwrap_or_default();
+    let message = format!(
+        "step {} of plan {} failed: {} — {why}; say it again when that is settled, or give the step another policy",
+        index + 1,
+        record.id,
+        step.description
+    );
+    Failure::new("plan_failed", message)
+}

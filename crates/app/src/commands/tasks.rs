@@ -1,0 +1,75 @@
+//! `polis tasks`: the requests that are under way, the plans that agents keep, and how far they are.
+
+use polis_domain::{Plan, StepStatus};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::address::encoded;
+use crate::cli::Tasks;
+use crate::config::Config;
+use crate::door::{Door, Purpose};
+use crate::out;
+use crate::trouble::{Exit, Trouble};
+
+#[derive(Deserialize)]
+struct Listed {
+    tasks: Vec<Task>,
+    plans: Vec<Shown>,
+}
+
+/// A request that is under way.
+#[derive(Deserialize)]
+struct Task {
+    id: String,
+    status: String,
+    turns: u32,
+    open: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    task_id: String,
+    agent_id: String,
+    #[serde(flatten)]
+    plan: Plan,
+}
+
+pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble> {
+    let door = Door::open(config, Purpose::Look).await?;
+    let wanted = wish.task.as_ref().map(|task| format!("?taskId={}", encoded(task))).unwrap_or_default();
+    let mut tasks: Value = door.get("/api/tasks").await?;
+    let mut plans: Value = door.get(&format!("/api/plans{wanted}")).await?;
+    if let (Some(task), Some(tasks)) = (&wish.task, tasks["tasks"].as_array_mut()) {
+        tasks.retain(|known| known["id"] == task.as_str());
+    }
+    let listed = json!({ "tasks": tasks["tasks"].take(), "plans": plans["plans"].take() });
+    if wish.json {
+        out::line(&format!("{listed:#}"))?;
+        return Ok(Exit::Done);
+    }
+    let bad = |error: serde_json::Error| Trouble::new("output_failed", error.to_string());
+    let Listed { tasks, plans } = serde_json::from_value(listed).map_err(bad)?;
+    for Task { id, status, turns, open } in tasks {
+        out::line(&out::harmless(&format!("{id}  {status:<12}  {turns} turns, {open} open")))?;
+    }
+    if plans.is_empty() {
+        out::note("polis: no agent keeps a plan; what is short is done without one");
+    }
+    for Shown { task_id, agent_id, plan } in plans {
+        let standing = match plan.status {
+            Some(StepStatus::Completed) => "done",
+            Some(_) => "failed",
+            None => "under way",
+        };
+        let how = plan.strategy.as_ref().map(|how| format!("  {}: {}", how.name, how.reason)).unwrap_or_default();
+        out::line(&out::harmless(&format!("{task_id}  {agent_id}  {standing}{how}")))?;
+        for (line, step) in plan.to_string().lines().zip(&plan.steps) {
+            out::line(&out::harmless(&format!("    {line}")))?;
+            if let Some(result) = &step.result {
+                out::line(&out::harmless(&format!("       {}", out::short(result, 100))))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,27 @@
+//! `polis new sop`: a procedure that can be read, changed and followed at once.
+
+use std::path::Path;
+
+use polis_agents::role::Sop;
+
+use super::Draft;
+use crate::trouble::Trouble;
+
+/// The procedure of this name in the folder `sops`, in the language of the name.
+pub(crate) fn sop(name: &str, folder: &Path) -> Result<Draft, Trouble> {
+    let name = name.trim().trim_end_matches(".md");
+    let is_chinese = name.chars().any(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c));
+    let template = if is_chinese { include_str!("templates/sop.zh.md.txt") } else { include_str!("templates/sop.md.txt") };
+    let words = name.replace(['_', '-'], " ");
+    let text = template.replace("__name__", name).replace("__words__", &words);
+    if let Err(faults) = Sop::read(&text) {
+        let wrong = faults.into_iter().map(|fault| format!("{}; {}", fault.wrong, fault.remedy)).next().unwrap_or_default();
+        return Err(Trouble::usage("bad_sop_name", wrong));
+    }
+    let path = folder.join("sops").join(format!("{name}.md"));
+    let advice = vec![
+        format!("change {} to what you do; polis check tells what is wrong with it", path.display()),
+        format!("try it: polis run --strategy template \"{words}\""),
+    ];
+    Ok(Draft { files: vec![(path, text)], advice })
+}

@@ -1,0 +1,78 @@
+//! Turns whose code breaks down: run again a little later, then set aside, so that nobody behind them waits for ever. An agent
+//! to whom that happens again and again stands still until a person acts, and whoever made it is told.
+
+use super::{Draft, message, turn};
+use crate::{
+    AgentId, Event, Failure, Letter, LetterKind, Origin, Payload, Refusal, ReplyTo, Settlement, Timestamp, TurnId, TurnResult,
+    unique,
+};
+
+/// How often a turn is run at most.
+const ATTEMPTS: u8 = 3;
+
+/// How long it rests after its first breakdown; twice as long after each that follows.
+const REST_MS: u64 = 500;
+
+/// So many tasks in a row that were set aside make an agent stand still.
+const SET_ASIDE: u8 = 3;
+
+pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Result<(), Refusal> {
+    let broken = draft.turn(id)?;
+    let (agent, task, thread) = (broken.agent.clone(), broken.task.clone(), broken.thread.clone());
+    if broken.crashes + 1 < ATTEMPTS {
+        let until = Timestamp(draft.at.0 + (REST_MS << broken.crashes));
+        draft.push(Some(&thread), Event::TurnCrashed { turn: id, failure, until });
+        return Ok(());
+    }
+    let (is_letter, waits, hops) = (broken.origin == Origin::Inbox, broken.reply_to, broken.hops.saturating_add(1));
+    if is_letter {
+        let (agent, failure) = (agent.clone(), failure.clone());
+        draft.push(Some(&thread), Event::LetterSetAside { agent, task: task.clone(), turn: id, failure });
+    }
+    let told = format!("{failure}");
+    turn::settle(draft, id, TurnResult::Failed(failure))?;
+    let parent = draft.spine.agents.get(&agent).and_then(|agent| agent.parent.clone());
+    // Whoever waits is told anyway.
+    if let (true, ReplyTo::Nobody, Some(parent)) = (is_letter, waits, parent) {
+        let still = if is_crashing(draft, &agent) { "; it stands still now until a person acts" } else { "" };
+        let text =
+            format!("`{agent}` could not do what it was asked, {ATTEMPTS} times: {told}. The letter is set aside{still}.");
+        let draw = draft.spine.seq.0 + draft.events.len() as u64;
+        let letter = Letter {
+            id: format!("msg_{}", unique(draft.spine.seed, draft.at, draw)).into(),
+            from: agent,
+            to: parent,
+            task_id: task,
+            kind: LetterKind::Message,
+            payload: Payload::text(text),
+            reply_to: ReplyTo::Nobody,
+            hops,
+        };
+        // One who takes no more letters is not told; the log has it.
+        message::tell(draft, letter, Some(&thread));
+    }
+    Ok(())
+}
+
+/// Has the turn that was just started wait for a person, where its agent breaks down again and again. Root goes on: without it
+/// nobody could be asked.
+pub(super) fn hold_back(draft: &mut Draft<'_>, agent: &AgentId) {
+    let Some(started) = draft.events.last().filter(|last| matches!(last.event, Event::TurnStarted { .. })) else { return };
+    let (turn, thread) = (TurnId(started.seq), started.thread.clone());
+    let is_made = draft.spine.agents.get(agent).is_some_and(|agent| agent.parent.is_some());
+    if is_made && is_crashing(draft, agent) {
+        let message = format!("the last {SET_ASIDE} tasks of `{agent}` broke its code down; correct it and resume, or cancel");
+        draft.push(thread.as_ref(), Event::TurnParked { turn, reason: Failure::new("agent_crashing", message) });
+    }
+}
+
+fn is_crashing(draft: &Draft<'_>, agent: &AgentId) -> bool {
+    let is_own = |turn: &TurnId| draft.spine.turns.get(turn).is_some_and(|turn| turn.agent == *agent);
+    let done = |event: &Event| matches!(event, Event::TurnSettled { turn, settlement: Settlement::Done, .. } if is_own(turn));
+    if draft.events.iter().any(|recorded| done(&recorded.event)) {
+        return false;
+    }
+    let set_aside = |event: &Event| matches!(event, Event::LetterSetAside { agent: other, .. } if other == agent);
+    let drafted = draft.events.iter().filter(|recorded| set_aside(&recorded.event)).count() as u8;
+    draft.spine.agents.get(agent).is_some_and(|agent| agent.set_aside.saturating_add(drafted) >= SET_ASIDE)
+}

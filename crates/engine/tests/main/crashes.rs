@@ -1,0 +1,144 @@
+//! Code that breaks down: run again a little later, set aside when that does not help, and nobody else is disturbed (P12).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use polis_domain::{Event, Failure, LetterKind, Recorded, Response, Role};
+use polis_engine::{Agent, Cast, Ports, Society, Turn};
+use polis_testkit::{MemoryLog, ScriptedModel, ask, open};
+
+/// Asks the model, then breaks down as long as there is something to break it; a text with `poison` always does.
+#[derive(Clone, Default)]
+struct Fragile(Arc<AtomicUsize>);
+
+impl Agent for Fragile {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let said = turn.generate("think").await?;
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        assert!(left.is_err(), "a passing trouble");
+        assert!(!turn.task().message.contains("poison"), "poisoned by {}", turn.task().message);
+        Ok(Response::new(format!("{said}: {}", turn.task().message)))
+    }
+}
+
+/// Makes an agent and leaves it alone; else it says what it heard.
+struct Parent;
+impl Agent for Parent {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let text = turn.task().message.clone();
+        match text.strip_prefix("send ") {
+            Some(text) => {
+                let _ = turn.spawn_agent(&"child".into(), &"fragile".into()).await;
+                turn.send(&"child".into(), text).await?;
+                Ok(Response::new("sent"))
+            }
+            None => Ok(Response::new(format!("heard: {text}"))),
+        }
+    }
+}
+
+struct Bed {
+    log: Arc<MemoryLog>,
+    society: Society,
+    asked: Arc<AtomicUsize>,
+}
+
+async fn bed(trouble: usize) -> Bed {
+    let log = Arc::new(MemoryLog::new());
+    let model = ScriptedModel::saying("ok");
+    let asked = model.counter();
+    let ports = Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(model) };
+    let cast = Cast::new().with("root", Parent).with("fragile", Fragile(Arc::new(AtomicUsize::new(trouble))));
+    let society = open(cast, ports).await;
+    society.create_role(Role::new("fragile", "fragile")).await.unwrap();
+    society.spawn("child".into(), "fragile".into(), "root".into()).await.unwrap();
+    Bed { log, society, asked }
+}
+
+impl Bed {
+    fn events(&self) -> Vec<Arc<Recorded>> {
+        self.log.events(&"main".into())
+    }
+
+    fn count(&self, which: impl Fn(&Event) -> bool) -> usize {
+        self.events().iter().filter(|recorded| which(&recorded.event)).count()
+    }
+
+    /// Says something to the child; what the person is told of it.
+    async fn say(&self, text: &str) -> Result<String, String> {
+        let sent = self.society.send("child".into(), text, None).await.unwrap();
+        let letter = self.society.answer(&sent).await.unwrap();
+        match &letter.kind {
+            LetterKind::Failure(failure) => Err(failure.code.to_string()),
+            _ => Ok(letter.payload.text.to_string()),
+        }
+    }
+}
+
+fn crashed(event: &Event) -> bool {
+    matches!(event, Event::TurnCrashed { .. })
+}
+
+fn set_aside(event: &Event) -> bool {
+    matches!(event, Event::LetterSetAside { .. })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_breaks_down_goes_on_where_it_was_a_little_later() {
+    let bed = bed(2).await;
+    let before = tokio::time::Instant::now();
+    assert_eq!(bed.say("hello").await.unwrap(), "ok: hello");
+    assert!(before.elapsed().as_millis() >= 1_500, "it rests before it is run again");
+    assert_eq!((bed.count(crashed), bed.count(set_aside)), (2, 0));
+    assert_eq!(bed.asked.load(Ordering::Relaxed), 1, "what the log has is not asked for again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_that_breaks_its_agent_down_is_set_aside_and_the_queue_moves_on() {
+    let bed = bed(0).await;
+    let poison = bed.society.send("child".into(), "poison", None).await.unwrap();
+    let before = tokio::time::Instant::now();
+    assert_eq!(bed.say("behind it").await.unwrap(), "ok: behind it");
+    assert!(before.elapsed().as_secs() < 10);
+    let told = bed.society.answer(&poison).await.unwrap();
+    assert!(matches!(&told.kind, LetterKind::Failure(failure) if &*failure.code == "panicked"), "{told:?}");
+    assert_eq!((bed.count(crashed), bed.count(set_aside)), (2, 1));
+    let dead = bed.society.look(|spine| spine.dead_letters.iter().cloned().collect::<Vec<_>>()).await.unwrap();
+    assert_eq!((dead.len(), dead[0].agent.as_str(), &dead[0].task), (1, "child", &poison.task_id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_keeps_breaking_down_stands_still_and_its_parent_is_told() {
+    let bed = bed(0).await;
+    for text in ["send poison 1", "send poison 2", "send poison 3", "send good"] {
+        ask(&bed.society, text).await.unwrap();
+    }
+    let stands = |spine: &polis_domain::Spine| {
+        let turn = spine.agents.get(&"child".into())?.turn?;
+        Some((turn, spine.turns.get(&turn)?.parked.clone()?))
+    };
+    let mut parked = None;
+    for _ in 0..600 {
+        if parked.is_some() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        parked = bed.society.look(stands).await.unwrap();
+    }
+    let (turn, reason) = parked.unwrap();
+    assert_eq!((&*reason.code, bed.count(set_aside)), ("agent_crashing", 3));
+    let events = bed.events();
+    let told = events.iter().filter(|recorded| {
+        let letter = recorded.event.letter();
+        letter.is_some_and(|letter| letter.to.as_str() == "root" && letter.payload.text.contains("is set aside"))
+    });
+    assert_eq!(told.count(), 3);
+    let last =
+        events.iter().filter_map(|recorded| recorded.event.letter().cloned()).rfind(|letter| letter.from.as_str() == "child");
+    assert!(last.unwrap().payload.text.contains("stands still"));
+
+    bed.society.resume(turn).await.unwrap();
+    assert_eq!(bed.say("and now?").await.unwrap(), "ok: and now?");
+    let in_a_row = bed.society.look(|spine| spine.agents[&"child".into()].set_aside).await.unwrap();
+    assert_eq!(in_a_row, 0, "what goes well counts anew");
+}

@@ -1,0 +1,54 @@
+//! The plans that agents keep, by request: where they stand, for people and for agents.
+
+use axum::extract::{Query, State};
+use polis_domain::{AgentId, Event, Plan, Planned, Seq, TaskId, ThreadId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::desk::Desk;
+use crate::problem::Problem;
+
+/// Most plans that are listed.
+const MAX_LISTED: usize = 100;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Wish {
+    task_id: Option<TaskId>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Plans {
+    plans: Vec<Shown>,
+}
+
+/// A plan, and whose it is.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Shown {
+    task_id: TaskId,
+    agent_id: AgentId,
+    thread: ThreadId,
+    updated_at: Timestamp,
+    #[serde(flatten)]
+    plan: Plan,
+}
+
+pub(crate) async fn plans(State(desk): State<Desk>, Query(wish): Query<Wish>) -> Result<axum::Json<Plans>, Problem> {
+    Ok(axum::Json(Plans { plans: of(&desk, wish.task_id).await? }))
+}
+
+/// The newest plans, or those of one request, newest first.
+pub(crate) async fn of(desk: &Desk, task: Option<TaskId>) -> Result<Vec<Shown>, Problem> {
+    let wanted = move |planned: &&Planned| task.as_ref().is_none_or(|task| planned.task == *task);
+    let places: Vec<Planned> =
+        desk.society.look(move |spine| spine.plans.iter().rev().filter(wanted).take(MAX_LISTED).cloned().collect()).await?;
+    let mut plans = Vec::with_capacity(places.len());
+    for Planned { task, agent, thread, seq } in places {
+        let read = desk.society.log().read(desk.society.id(), Seq(seq.0 - 1), 1).await;
+        let Some(recorded) = read.ok().and_then(|mut page| page.pop()) else { continue };
+        if let Event::PlanSet { plan, .. } = recorded.event {
+            plans.push(Shown { task_id: task, agent_id: agent, thread, updated_at: recorded.at, plan });
+        }
+    }
+    Ok(plans)
+}
