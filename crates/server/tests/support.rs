@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use polis_domain::{CallResult, EffectClass, LetterKind, Recorded, Seq, SocietyId, TaskId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
-use polis_server::{About, Access, Desk, Listener, Token};
+use polis_server::{About, Access, Desk, Listener, Security, Token};
 use polis_testkit::{Line, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -50,7 +50,17 @@ impl Rig {
         Self::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("a thought")), tools).await
     }
 
+    /// The same behind a door with more to it.
+    pub(crate) async fn behind(security: Security) -> Self {
+        let model = ScriptedModel::new(|_| Line::text("a thought"));
+        Self::at(Arc::new(MemoryLog::new()), model, ScriptedTools::new(), security).await
+    }
+
     pub(crate) async fn on(log: Arc<MemoryLog>, model: impl Model + 'static, toolbox: impl Toolbox + 'static) -> Self {
+        Self::at(log, model, toolbox, Security::default()).await
+    }
+
+    async fn at(log: Arc<MemoryLog>, model: impl Model + 'static, toolbox: impl Toolbox + 'static, security: Security) -> Self {
         let artifacts = MemoryArtifacts::limited(ARTIFACT_BYTES);
         let ports = Ports {
             log: log.clone(),
@@ -63,7 +73,7 @@ impl Rig {
         let cast = Cast::new().with(Programmed::NAME, Programmed);
         let society = Society::open(society(), ports, cast, Options::new(7, worker_role())).await.unwrap();
         let access = Access { token: Token::new(TOKEN), insecure_listen: false };
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), access).await.unwrap();
+        let listener = Listener::bind_with("127.0.0.1:0".parse().unwrap(), access, security).await.unwrap();
         let address = listener.address();
         let stop = CancellationToken::new();
         let desk =
@@ -170,14 +180,26 @@ pub(crate) async fn send(
     body: Vec<u8>,
 ) -> Response<Incoming> {
     let stream = TcpStream::connect(address).await.unwrap();
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let host = address.to_string();
+    let own = [("host", &*host)];
+    let own = if headers.iter().any(|(name, _)| *name == "host") { &own[..0] } else { &own[..] };
+    let headers: Vec<_> = own.iter().chain(headers).copied().collect();
+    sent(TokioIo::new(stream), method, target, &headers, body).await.unwrap()
+}
+
+/// One request over a stream, with exactly these headers.
+pub(crate) async fn sent(
+    stream: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> hyper::Result<Response<Incoming>> {
+    let (mut sender, connection) = http1::handshake(stream).await?;
     tokio::spawn(connection);
     let mut request = Request::builder().method(method).uri(target);
-    if !headers.iter().any(|(name, _)| *name == "host") {
-        request = request.header("host", address.to_string());
-    }
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    sender.send_request(request.body(Full::new(Bytes::from(body))).unwrap()).await.unwrap()
+    sender.send_request(request.body(Full::new(Bytes::from(body))).unwrap()).await
 }
