@@ -18,6 +18,8 @@ use polis_engine::SystemClock;
 use polis_ports::Clock;
 
 use crate::caller::Caller;
+use crate::metrics::Counts;
+use crate::once::{Answers, Asked};
 use crate::problem::Problem;
 use crate::rate::{Buckets, Counted, Rate};
 use crate::session::Sessions;
@@ -55,6 +57,8 @@ pub(crate) struct Guard {
     pub(crate) sessions: Sessions,
     pub(crate) rates: Rates,
     pub(crate) buckets: Buckets,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) answers: Arc<Answers>,
 }
 
 /// Which page a browser asks for.
@@ -78,13 +82,18 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
             (Some(secret), Some(tokens)) => guard.begin_session(tokens, &secret, &request),
             _ => match guard.caller(&request) {
                 Ok(caller) => {
-                    request.extensions_mut().insert(caller);
+                    let asked = Asked { target: request.uri().to_string().into(), answers: guard.answers.clone() };
+                    let extensions = request.extensions_mut();
+                    extensions.insert(caller);
+                    extensions.insert(asked);
+                    extensions.insert(guard.counts.clone());
                     next.run(request).await
                 }
                 Err(problem) => problem.into_response(),
             },
         },
     };
+    guard.counts.count(response.status());
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -242,6 +251,8 @@ mod tests {
             sessions: Sessions { port: 1, is_secure: false },
             rates: Rates::default(),
             buckets: Buckets::default(),
+            counts: Arc::default(),
+            answers: Arc::new(Answers::open(None)),
         }
     }
 

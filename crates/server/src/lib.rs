@@ -8,6 +8,7 @@
 //! the wire are private to this crate, and it holds no rule of the domain: it asks the society and says what came of it.
 
 mod access;
+mod actions;
 mod agents;
 mod approvals;
 mod artifacts;
@@ -15,13 +16,18 @@ mod body;
 mod caller;
 mod desk;
 mod doc;
+mod dress;
 mod events;
 mod health;
 mod history;
 mod listener;
 mod messages;
+mod metrics;
 mod models;
+mod once;
+mod openapi;
 mod org;
+mod paging;
 mod problem;
 mod rate;
 mod routes;
@@ -34,15 +40,18 @@ mod tls;
 mod tokens;
 mod tools;
 mod town;
+mod typescript;
 mod wanted;
 
 pub use access::Rates;
 pub use caller::{BadScope, Scope, Scopes};
 pub use desk::{About, Answer, Desk, Vendor};
 pub use listener::{Access, BindError, Listener, Security};
+pub use openapi::contract;
 pub use rate::Rate;
 pub use routes::{Listed, listed};
 pub use tls::{BadTls, Tls};
 pub use tokens::{BadTokens, KeptToken, Token, TokenFile, write_private};
 pub use tools::all_tools;
 pub use town::{Keeper, Open, Town};
+pub use typescript::typescript;

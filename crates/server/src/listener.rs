@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -20,13 +21,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Town;
 use crate::access::{Guard, Peer, Rates, check};
+use crate::dress::dress;
+use crate::once::Answers;
 use crate::rate::Buckets;
 use crate::session::Sessions;
 use crate::tls::Tls;
 use crate::tokens::{Token, TokenFile, Tokens};
 
 /// Most connections at once; others wait to be accepted.
-const MAX_CONNECTIONS: usize = 4_096;
+const MAX_CONNECTIONS: usize = 16_384;
 
 /// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,6 +65,8 @@ pub struct Security {
     pub cors: Vec<String>,
     /// How often somebody may ask.
     pub rates: Rates,
+    /// Where the answers to requests with an `Idempotency-Key` outlast a restart.
+    pub answers: Option<PathBuf>,
 }
 
 /// Why there is no listening on an address.
@@ -136,7 +141,7 @@ impl Listener {
     /// end, and then HTTP.
     pub async fn serve(self, town: impl Into<Town>, stop: CancellationToken, grace: Duration) {
         let town = town.into();
-        let Security { tls, tokens, hosts, cors, rates } = self.security;
+        let Security { tls, tokens, hosts, cors, rates, answers } = self.security;
         let guard = Arc::new(Guard {
             tokens: self.token.map(|token| Tokens::new(&token, tokens)),
             listen: self.address.ip(),
@@ -145,8 +150,10 @@ impl Listener {
             sessions: Sessions { port: self.address.port(), is_secure: tls.is_some() },
             rates,
             buckets: Buckets::default(),
+            counts: Arc::default(),
+            answers: Arc::new(Answers::open(answers)),
         });
-        let service = TowerToHyperService::new(town.router().layer(from_fn_with_state(guard, check)));
+        let service = TowerToHyperService::new(town.router().layer(from_fn(dress)).layer(from_fn_with_state(guard, check)));
         let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let finish = CancellationToken::new();
         let mut connections = JoinSet::new();

@@ -19,6 +19,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::contract;
+
 /// The longest artifact that is kept.
 pub(crate) const ARTIFACT_BYTES: u64 = 1 << 20;
 
@@ -29,6 +31,7 @@ pub(crate) struct Rig {
     pub(crate) log: Arc<MemoryLog>,
     pub(crate) artifacts: MemoryArtifacts,
     pub(crate) society: Society,
+    pub(crate) live: Arc<LocalLive>,
     pub(crate) address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -60,13 +63,19 @@ impl Rig {
         Self::at(log, model, toolbox, Security::default()).await
     }
 
-    async fn at(log: Arc<MemoryLog>, model: impl Model + 'static, toolbox: impl Toolbox + 'static, security: Security) -> Self {
+    pub(crate) async fn at(
+        log: Arc<MemoryLog>,
+        model: impl Model + 'static,
+        toolbox: impl Toolbox + 'static,
+        security: Security,
+    ) -> Self {
         let artifacts = MemoryArtifacts::limited(ARTIFACT_BYTES);
+        let live = Arc::new(LocalLive::remembering());
         let ports = Ports {
             log: log.clone(),
             model: Arc::new(model),
             toolbox: Arc::new(toolbox),
-            live: Arc::new(LocalLive::default()),
+            live: live.clone(),
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(artifacts.clone()),
         };
@@ -79,7 +88,7 @@ impl Rig {
         let desk =
             Desk::new(society.clone(), About { model: "scripted/one".to_owned(), is_offline: false, vendors: Vec::new() });
         let serving = tokio::spawn(listener.serve(desk, stop.clone(), Duration::from_secs(30)));
-        Self { log, artifacts, society, address, stop, serving }
+        Self { log, artifacts, society, live, address, stop, serving }
     }
 
     /// The log's last place.
@@ -99,7 +108,9 @@ impl Rig {
     pub(crate) async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
         let bearer = format!("Bearer {TOKEN}");
         let headers: Vec<_> = headers.iter().copied().chain([("authorization", &*bearer)]).collect();
-        Reply::of(send(self.address, method, target, &headers, body).await).await
+        let reply = Reply::of(send(self.address, method, target, &headers, body).await).await;
+        contract::check(method, target, &reply);
+        reply
     }
 
     /// Submits a program and waits for the letter that ends it.

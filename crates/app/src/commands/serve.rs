@@ -100,7 +100,8 @@ fn security(config: &Config, wish: &Serve) -> Result<Security, Trouble> {
         rates.token = Rate { per_second, burst: per_second.saturating_mul(10) };
     }
     let (hosts, cors) = (config.door.hosts.clone(), config.door.cors.clone());
-    Ok(Security { tls, tokens: Some(token::further(&config.data)), hosts, cors, rates })
+    let answers = Some(config.data.join("answers"));
+    Ok(Security { tls, tokens: Some(token::further(&config.data)), hosts, cors, rates, answers })
 }
 
 fn is_origin(text: &str) -> bool {
