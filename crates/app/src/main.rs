@@ -33,7 +33,7 @@ use clap::Parser;
 use crate::cli::{Command, Typed};
 use crate::commands::{
     act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, models, org, replay, run, serve, show,
-    societies, tasks, tools, usage,
+    societies, tasks, token as tokens, tools, usage,
 };
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
@@ -81,6 +81,7 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
             Some(wish) => login::login(&config, &wish).await,
             None => tools::tools(&config, wish.json).await,
         },
+        Command::Token(wish) => tokens::tokens(&config, &wish),
         Command::Artifacts(wish) => artifacts::artifacts(&config, &wish).await,
         Command::Usage(wish) => usage::usage(&config, wish.json).await,
         Command::Doctor(wish) => doctor::doctor(&config, &wish).await,

@@ -67,6 +67,7 @@ pub struct Spine {
 
 /// What an agent was asked and could not survive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
     /// Whose it was.

@@ -1,29 +1,35 @@
 //! The plans that agents keep, by request: where they stand, for people and for agents.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use polis_domain::{AgentId, Event, Plan, Planned, Seq, TaskId, ThreadId, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::wanted::Wanted;
 
 /// Most plans that are listed.
 const MAX_LISTED: usize = 100;
 
-#[derive(Deserialize)]
+/// Of which request; of all where none is named.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Wish {
+#[schemars(rename = "PlansOf")]
+pub(crate) struct Which {
     task_id: Option<TaskId>,
 }
 
-#[derive(Serialize)]
+/// Plans.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Plans {
     plans: Vec<Shown>,
 }
 
 /// A plan, and whose it is.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "ShownPlan")]
 pub(crate) struct Shown {
     task_id: TaskId,
     agent_id: AgentId,
@@ -33,8 +39,8 @@ pub(crate) struct Shown {
     plan: Plan,
 }
 
-pub(crate) async fn plans(State(desk): State<Desk>, Query(wish): Query<Wish>) -> Result<axum::Json<Plans>, Problem> {
-    Ok(axum::Json(Plans { plans: of(&desk, wish.task_id).await? }))
+pub(crate) async fn plans(State(desk): State<Desk>, Wanted(which): Wanted<Which>) -> Result<axum::Json<Plans>, Problem> {
+    Ok(axum::Json(Plans { plans: of(&desk, which.task_id).await? }))
 }
 
 /// The newest plans, or those of one request, newest first.
