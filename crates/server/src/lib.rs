@@ -20,6 +20,7 @@ mod listener;
 mod messages;
 mod models;
 mod org;
+mod page;
 mod problem;
 mod routes;
 mod societies;

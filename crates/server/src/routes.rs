@@ -7,7 +7,8 @@ use axum::routing::{MethodRouter, get, post};
 use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::{
-    agents, approvals, artifacts, events, health, history, messages, models, org, societies, submit, tasks, threads, tools,
+    agents, approvals, artifacts, events, health, history, messages, models, org, page, societies, submit, tasks, threads,
+    tools,
 };
 
 /// Who may come in.
@@ -28,7 +29,7 @@ struct Route {
 
 #[rustfmt::skip]
 const ROUTES: &[Route] = &[
-    Route { method: Method::GET,  path: "/",                       gate: Gate::Open,  handler: || get(health::welcome) },
+    Route { method: Method::GET,  path: "/",                       gate: Gate::Open,  handler: || get(page::index) },
     Route { method: Method::GET,  path: "/api/health",             gate: Gate::Open,  handler: || get(health::health) },
     Route { method: Method::GET,  path: "/api/version",            gate: Gate::Token, handler: || get(health::version) },
     Route { method: Method::POST, path: "/api/submit",             gate: Gate::Token, handler: || post(submit::submit) },
@@ -82,12 +83,15 @@ pub fn listed() -> impl Iterator<Item = Listed> {
 
 /// Who may ask for this path. What is not in the table needs the token too, so that nobody can find out what is.
 pub(crate) fn gate(path: &str) -> Gate {
+    if page::is_page(path) {
+        return Gate::Open;
+    }
     ROUTES.iter().find(|route| route.path == path).map_or(Gate::Token, |route| route.gate)
 }
 
 pub(crate) fn router() -> Router<Desk> {
     let routed = |router: Router<Desk>, route: &Route| router.route(route.path, (route.handler)());
-    ROUTES.iter().fold(Router::new(), routed).fallback(not_found).method_not_allowed_fallback(method_not_allowed)
+    ROUTES.iter().fold(page::routes(), routed).fallback(not_found).method_not_allowed_fallback(method_not_allowed)
 }
 
 async fn not_found() -> Problem {

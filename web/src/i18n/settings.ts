@@ -1,0 +1,4 @@
+// Texts of the view `settings`.
+
+export const settings = {
+} as const satisfies Record<string, readonly [en: string, zh: string]>

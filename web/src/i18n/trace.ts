@@ -1,0 +1,3 @@
+// Texts of the view `trace`.
+
+export const trace = {} as const satisfies Record<string, readonly [en: string, zh: string]>

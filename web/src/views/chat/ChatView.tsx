@@ -1,0 +1,14 @@
+// The view `chat`.
+
+import { t } from '../../i18n'
+
+export function ChatView({ rest: _ }: { rest: string[] }) {
+  return (
+    <section className="view" aria-labelledby="view-title">
+      <header className="view-head">
+        <h1 id="view-title">{t('nav.chat')}</h1>
+      </header>
+      <p className="empty">{t('soon')}</p>
+    </section>
+  )
+}

@@ -1,0 +1,14 @@
+// The view `organisation`.
+
+import { t } from '../../i18n'
+
+export function OrganisationView({ rest: _ }: { rest: string[] }) {
+  return (
+    <section className="view" aria-labelledby="view-title">
+      <header className="view-head">
+        <h1 id="view-title">{t('nav.organisation')}</h1>
+      </header>
+      <p className="empty">{t('soon')}</p>
+    </section>
+  )
+}
