@@ -1,5 +1,6 @@
 // What follows from the state: where a request stands, where a thread lies, who does what just now.
 
+import type { Json, Step } from '../types'
 import type { Status } from '../ui/Badge'
 import type { EffectState, Request, State, Thread, Turn } from './state'
 
@@ -63,11 +64,13 @@ export function lineage(state: State, thread: Thread): Thread[] {
   return line
 }
 
-/** A name for whoever works in a turn. */
+/** A name for whoever runs a behaviour: an agent, or the part of one that a unit is (`…/planner/initial_phase`). */
 export function nameOf(turn: Turn): string {
-  if (turn.origin === 'inbox') return turn.agent
-  const kind = turn.task.meta?.agentType
-  return typeof kind === 'string' ? kind : turn.behaviour
+  return turn.origin === 'inbox' ? turn.agent : unitName(turn.behaviour)
+}
+
+export function unitName(behaviour: string): string {
+  return behaviour.split('/').at(-2) ?? behaviour
 }
 
 /** Turns that were done for a turn, at any depth. */
@@ -80,4 +83,32 @@ export function* below(state: State, turn: Turn): Generator<Turn> {
       yield* below(state, found)
     }
   }
+}
+
+/** The todos of a turn, wherever they stand: in its own plan, in a list of its workflow, or in what a planner is just writing. */
+export function planOf(state: State, turn: Turn): { steps: Step[]; isGrowing: boolean } | undefined {
+  for (const one of [turn, ...below(state, turn)]) {
+    const thread = state.threads.get(one.thread)
+    if (!thread) continue
+    const piece = thread.piece
+    const growing = piece?.component === 'planner-response' && one.settledAt === undefined ? piece.props.todos : undefined
+    if (Array.isArray(growing) && growing.length > 0) return { steps: growing.filter(Boolean).map(stepOf), isGrowing: true }
+  }
+  let found: Step[] | undefined
+  for (const one of [turn, ...below(state, turn)]) {
+    const thread = state.threads.get(one.thread)
+    if (!thread) continue
+    for (const item of thread.items) {
+      if (item.kind !== 'message' || item.turn !== one.id) continue
+      const component = thread.messages[item.index]?.meta?.component as { component?: string; props?: { todos?: Json[] } } | undefined
+      if (component?.component === 'todo-list') found = (component.props?.todos ?? []).map(stepOf)
+    }
+    if (!found && thread.plan && thread.planTurn === one.id && thread.plan.steps.length > 0) found = thread.plan.steps
+  }
+  return found && { steps: found, isGrowing: false }
+}
+
+function stepOf(todo: Json): Step {
+  const { id, title, description, status, result } = todo as { id?: string; title?: string; description?: string; status?: Step['status']; result?: string }
+  return { text: title || description || id || '', status: status ?? 'pending', ...(id && { id }), ...(result && { result }) }
 }

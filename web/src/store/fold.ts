@@ -301,6 +301,7 @@ const steps: Steps = {
     const holder = state.threads.get(name)
     const thread = threadOf(state, child, holder?.agent ?? name)
     thread.parent = { thread: name, index, slot: slot || '_thread' }
+    holder?.holds.set(index, child)
     touch(state, thread)
     touch(state, holder)
   },
@@ -374,7 +375,7 @@ export function turnOf(effect: string): number {
 function threadOf(state: State, id: string, agent: string): Thread {
   let thread = state.threads.get(id)
   if (!thread) {
-    thread = { rev: 0, id, agent, messages: [], items: [], settings: {}, meta: {} }
+    thread = { rev: 0, id, agent, messages: [], items: [], holds: new Map(), settings: {}, meta: {} }
     state.threads.set(id, thread)
     touch(state, thread)
   }

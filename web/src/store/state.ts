@@ -51,6 +51,8 @@ export interface Thread {
   messages: Message[]
   /** Messages and turns in the order in which they came. */
   items: Item[]
+  /** Messages that hold a sub-thread, and which. */
+  holds: Map<number, string>
   settings: Settings
   plan?: Plan
   planTurn?: number

@@ -1,14 +1,38 @@
-// The view `chat`.
+// The view `chat`: requests on the left, the conversation, and what lies beside it.
 
-import { t } from '../../i18n'
+import { useState } from 'react'
+import { usePlace } from '../../router'
+import type { State, Turn } from '../../store/state'
+import { useAll } from '../../store/store'
+import { Conversation } from './Conversation'
+import { Drawer, SIDES } from './Drawer'
+import { RequestList } from './RequestList'
 
-export function ChatView({ rest: _ }: { rest: string[] }) {
+/** The turn whose plan is shown: that of the request, else the newest. */
+function turnFor(state: State, agent: string, task: string | undefined): Turn | undefined {
+  const items = state.threads.get(agent)?.items ?? []
+  for (let place = items.length - 1; place >= 0; place -= 1) {
+    const item = items[place]
+    if (item?.kind !== 'turn') continue
+    const turn = state.turns.get(item.turn)
+    if (turn && (!task || turn.task.id === task)) return turn
+  }
+  return undefined
+}
+
+export function ChatView({ rest }: { rest: string[] }) {
+  const state = useAll()
+  const { query } = usePlace()
+  const agent = rest[0] ?? 'root'
+  const task = rest[1]
+  const [isListShown, setListShown] = useState(false)
+  const turn = turnFor(state, agent, task)
+  const side = query.has('thread') ? 'thread' : SIDES.find((one) => one === query.get('side'))
   return (
-    <section className="view" aria-labelledby="view-title">
-      <header className="view-head">
-        <h1 id="view-title">{t('nav.chat')}</h1>
-      </header>
-      <p className="empty">{t('soon')}</p>
-    </section>
+    <div className={`chat${side ? ' with-drawer' : ''}${isListShown ? ' list-shown' : ''}`}>
+      <RequestList task={task} onPick={() => setListShown(false)} />
+      <Conversation agent={agent} task={task} turn={turn} onList={() => setListShown(true)} />
+      {side && <Drawer side={side} turn={turn} task={task} />}
+    </div>
   )
 }
