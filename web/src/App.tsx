@@ -5,7 +5,9 @@ import { useLanguage, t } from './i18n'
 import { usePlace } from './router'
 import { useLine } from './store/store'
 import { Voices } from './ui/announce'
+import { Crier } from './ui/Crier'
 import { Door } from './ui/Door'
+import { Keys } from './ui/Keys'
 import { Rail } from './ui/Rail'
 import { ChatView } from './views/chat/ChatView'
 import { InboxView } from './views/inbox/InboxView'
@@ -39,6 +41,9 @@ export function App() {
           <View rest={place.rest} />
         </Suspense>
       </main>
+      {line === 'lost' && <p className="line-notice">{t('line.lost')}</p>}
+      <Keys />
+      <Crier />
       <Voices />
     </div>
   )

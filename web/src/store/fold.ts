@@ -36,6 +36,9 @@ const steps: Steps = {
     state.seed = seed
     state.forkedFrom = from
   },
+  toolAllowed(state, { allowed }) {
+    state.allowed.push(allowed)
+  },
   roleCreated(state, { role }) {
     state.roles.set(role.id, role)
   },

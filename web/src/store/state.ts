@@ -182,6 +182,8 @@ export interface State {
   waiting: Map<string, Waiting>
   artifacts: Map<string, Artifact & { at: number; agent?: string; task?: string }>
   spent: Spent
+  /** Tools that need not be asked about any more. */
+  allowed: { tool: string; agent?: string; task?: string }[]
 }
 
 export const nothing = (): Spent => ({ tokens: 0, costNanos: 0, requests: 0, timeMs: 0 })
@@ -201,5 +203,6 @@ export function empty(): State {
     waiting: new Map(),
     artifacts: new Map(),
     spent: nothing(),
+    allowed: [],
   }
 }

@@ -8,16 +8,12 @@ import { Conversation } from './Conversation'
 import { Drawer, SIDES } from './Drawer'
 import { RequestList } from './RequestList'
 
-/** The turn whose plan is shown: that of the request, else the newest. */
+/** The turn whose plan is shown: the one under way, else that of the request, else the newest. */
 function turnFor(state: State, agent: string, task: string | undefined): Turn | undefined {
-  const items = state.threads.get(agent)?.items ?? []
-  for (let place = items.length - 1; place >= 0; place -= 1) {
-    const item = items[place]
-    if (item?.kind !== 'turn') continue
-    const turn = state.turns.get(item.turn)
-    if (turn && (!task || turn.task.id === task)) return turn
-  }
-  return undefined
+  const thread = state.threads.get(agent)
+  if (thread?.turn !== undefined) return state.turns.get(thread.turn)
+  const turns = (thread?.items ?? []).filter((item) => item.kind === 'turn').map((item) => state.turns.get(item.turn))
+  return turns.findLast((turn) => turn && (!task || turn.task.id === task))
 }
 
 export function ChatView({ rest }: { rest: string[] }) {

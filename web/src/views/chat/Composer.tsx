@@ -155,9 +155,9 @@ export function Composer({ agent, running }: Props) {
         )}
         <span className="grow" />
         {running && (
-          <button type="button" className="stop" onClick={() => stop(running.id).catch((error: unknown) => setTrouble(complain(error)))} aria-keyshortcuts="Escape">
+          <button type="button" className="stop" onClick={() => stop(running.id).catch((error: unknown) => setTrouble(complain(error)))} aria-keyshortcuts="Escape" aria-label={t('composer.stop')}>
             <Icon name="stop" size={14} />
-            {t('composer.stop')}
+            <span className="stop-text">{t('composer.stop')}</span>
           </button>
         )}
         <button type="submit" className="primary send" disabled={!text.trim() || isBusy} aria-label={t('composer.send')} title={t('composer.send')}>

@@ -77,6 +77,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
     if (scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight
   }
   const role = state.agents.get(agent)
+  const roleName = state.roles.get(role?.role ?? '')?.name ?? ''
   const isSideOpen = place.query.has('side') || place.query.has('thread')
   return (
     <section className="conversation" aria-labelledby="view-title">
@@ -85,7 +86,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
           <Icon name="left" />
         </button>
         <h1 id="view-title">{agent}</h1>
-        <span className="faint role-name">{state.roles.get(role?.role ?? '')?.name}</span>
+        {roleName.toLowerCase() !== agent && <span className="faint role-name">{roleName}</span>}
         <Badge status={agentStatus(state, agent)} />
         {(role?.inbox.length ?? 0) > 0 && <span className="faint numbers">{t('chat.queued', { n: role?.inbox.length ?? 0 })}</span>}
         <span className="grow" />
@@ -100,7 +101,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
           <Icon name="panel" />
         </button>
       </header>
-      {turn && <PlanBar turn={turn} />}
+      {turn && <PlanBar key={turn.id} turn={turn} />}
       <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label={t('chat.log')}>
         <div className="column" ref={content}>
           {isEmpty ? <FirstRun agent={agent} /> : <Timeline thread={agent} depth={0} task={task} scroller={scroller} />}

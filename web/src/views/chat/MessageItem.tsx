@@ -62,7 +62,6 @@ function UserMessage({ message, turn, depth, isHeard }: Props) {
       )}
       {trouble && <p className="bad">{trouble}</p>}
       <div className="message-foot">
-        <time dateTime={new Date(message.timestamp).toISOString()} title={moment(message.timestamp)}>{clock(message.timestamp)}</time>
         {isOwn && request && draft === undefined && (
           <span className="message-tools">
             <Ways task={request.id} />
@@ -75,6 +74,7 @@ function UserMessage({ message, turn, depth, isHeard }: Props) {
             <Copy text={message.text} />
           </span>
         )}
+        <time dateTime={new Date(message.timestamp).toISOString()} title={moment(message.timestamp)}>{clock(message.timestamp)}</time>
       </div>
     </article>
   )

@@ -12,8 +12,9 @@ import { TodoList, stateOf } from './TodoList'
 
 export function PlanBar({ turn }: { turn: Turn }) {
   useStore((state) => state.rev)
-  const [isOpen, setOpen] = useState(true)
   const isRunning = turn.settledAt === undefined
+  const [choice, setOpen] = useState<boolean>()
+  const isOpen = choice ?? isRunning
   const now = useNow(isRunning)
   const plan = planOf(store.state, turn)
   if (!plan || plan.steps.length === 0) return null

@@ -84,12 +84,14 @@ function placeOf(items: Item[], task: string | undefined): number {
 /** Below a main thread, messages that only repeat what the steps show are left out. */
 function shown(thread: Thread, only: number[] | undefined, depth: number): Item[] {
   const isOrder = 'workflow' in thread.meta
+  const above = thread.parent && store.state.threads.get(thread.parent.thread)
   return thread.items.filter((item, place) => {
     if (only && !(item.kind !== 'heard' && item.turn !== undefined && only.includes(item.turn))) return false
     if (item.kind !== 'message' || depth === 0) return true
     const message = thread.messages[item.index]
     if (only && message?.sender === 'user') return false
     if (thread.parent && thread.holds.has(item.index)) return false
+    if (thread.parent && !above?.parent && message?.text === above?.messages[thread.parent.index]?.text) return false
     return !isOrder || place === thread.items.length - 1
   })
 }

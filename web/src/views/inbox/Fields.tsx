@@ -12,8 +12,9 @@ interface Props {
 
 export function Fields({ schema, value, onChange }: Props) {
   const described = (schema?.properties ?? {}) as { [name: string]: JsonObject }
-  const names = [...new Set([...Object.keys(described), ...Object.keys(value)])]
   const needed = (schema?.required ?? []) as string[]
+  const first = needed.filter((name) => name in described)
+  const names = [...new Set([...first, ...Object.keys(value), ...Object.keys(described)])]
   const set = (name: string, next: Json | undefined) => {
     const changed = { ...value }
     if (next === undefined) delete changed[name]
