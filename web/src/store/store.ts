@@ -13,7 +13,7 @@ export type Line = 'loading' | 'live' | 'lost' | 'asleep' | 'closed_door'
 
 const PAGE = 1000
 /** A hidden tab keeps its line this long. */
-const HIDDEN_MS = 3_000
+const HIDDEN_MS = 500
 const RETRY_MS = [250, 500, 1000, 2000, 4000, 8000]
 
 class Store {
@@ -41,6 +41,7 @@ class Store {
   /** Begins anew, for example with another token. */
   restart(): void {
     this.state = empty()
+    this.stand('loading')
     this.connect()
   }
 

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'react'
 import { type View, go, href, usePlace } from '../router'
 import { store } from '../store/store'
 import { KeySheet, Palette } from './Palette'
+import { write } from './write'
 
 const AFTER_G: Record<string, View> = { c: 'chat', i: 'inbox', o: 'organisation', t: 'trace', g: 'gallery', s: 'settings' }
 const MEANT_TOGETHER_MS = 1200
@@ -28,7 +29,7 @@ export function Keys() {
         go(href(view))
       } else if (key === 'g') went = Date.now()
       else if (event.key === '?') setShown('sheet')
-      else if (key === 'n') go(href('chat'))
+      else if (key === 'n') write()
       else if (key === '/') document.getElementById('composer')?.focus()
       else if (key === 'j' || key === 'k') step(place.rest[1], key === 'j' ? 1 : -1)
       else return

@@ -7,6 +7,7 @@ import { store } from '../store/store'
 import { nextTheme } from '../theme'
 import { complain, stop } from '../views/chat/actions'
 import { Icon, type IconName } from './Icon'
+import { write } from './write'
 
 interface Choice {
   icon: IconName
@@ -22,7 +23,7 @@ function choices(language: 'en' | 'zh', showKeys: () => void): Choice[] {
   const views: Choice[] = VIEWS.map((view) => ({ icon: view, text: t(`nav.${view}`), run: () => go(href(view)) }))
   const open = [...state.requests.values()].filter((request) => request.open.size > 0)
   const acts: Choice[] = [
-    { icon: 'plus', text: t('requests.new'), hint: 'N', run: () => go(href('chat')) },
+    { icon: 'plus', text: t('requests.new'), hint: 'N', run: write },
     ...open.map((request): Choice => ({ icon: 'stop', text: t('palette.stop', { text: request.text }), run: () => stop(request.id).catch(complain) })),
     { icon: 'sun', text: t('palette.theme'), run: nextTheme },
     { icon: 'globe', text: t('language.switch'), run: () => setLanguage(language === 'en' ? 'zh' : 'en') },

@@ -9,7 +9,7 @@ import { store, useAll, useLine } from '../../store/store'
 import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { ApprovalBar } from '../inbox/ApprovalBar'
-import { FirstRun } from '../settings/FirstRun'
+import { FirstRun, MoreExamples } from '../settings/FirstRun'
 import { Composer } from './Composer'
 import { PlanBar } from './PlanBar'
 import { Timeline } from './Timeline'
@@ -105,6 +105,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
       <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label={t('chat.log')}>
         <div className="column" ref={content}>
           {isEmpty ? <FirstRun agent={agent} /> : <Timeline thread={agent} depth={0} task={task} scroller={scroller} />}
+          {!isEmpty && <MoreExamples agent={agent} />}
         </div>
       </div>
       <div className="foot">

@@ -9,6 +9,7 @@ import { useAll } from '../../store/store'
 import { Badge, StatusIcon } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
+import { write } from '../../ui/write'
 import { clock, day } from '../../ui/format'
 
 const MOST = 150
@@ -23,9 +24,18 @@ export function RequestList({ task, onPick }: { task: string | undefined; onPick
     <nav className="requests" aria-label={t('requests.label')}>
       <div className="requests-head">
         <h2>{t('requests.title')}</h2>
-        <Link className="new" href={href('chat')} aria-label={t('requests.new')} title={t('requests.new')} onClickCapture={onPick}>
+        <button
+          type="button"
+          className="new"
+          aria-label={t('requests.new')}
+          title={t('requests.new')}
+          onClick={() => {
+            onPick?.()
+            write()
+          }}
+        >
           <Icon name="plus" size={17} />
-        </Link>
+        </button>
       </div>
       {state.requests.size > 8 && (
         <div className="find">

@@ -1,30 +1,73 @@
-// What is shown before anything was said: what this is, and three requests that work without a key.
+// What is shown before anything was said: what this is, and three requests that work without a key. Those that were not tried
+// yet stay in reach below the first answers.
 
 import { useEffect, useState } from 'react'
 import { get } from '../../api'
 import { t } from '../../i18n'
 import { go, href } from '../../router'
+import { useAll } from '../../store/store'
 import type { Models } from '../../types'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
-import { complain, say } from '../chat/actions'
+import { type Strategy, complain, say } from '../chat/actions'
 
-export function FirstRun({ agent }: { agent: string }) {
-  const [models, setModels] = useState<Models>()
-  const [trouble, setTrouble] = useState('')
-  useEffect(() => {
-    get<Models>('/api/models').then(setModels, () => undefined)
-  }, [])
-  const examples = [
+/** After this many requests nobody needs examples any more. */
+const ENOUGH = 4
+
+interface Example {
+  text: string
+  hint: string
+  strategy: Strategy
+}
+
+function examples(): Example[] {
+  return [
     { text: t('first.files'), hint: t('first.files.hint'), strategy: 'auto' },
     { text: t('first.sum'), hint: t('first.sum.hint'), strategy: 'auto' },
     { text: t('first.time'), hint: t('first.time.hint'), strategy: 'workflow' },
-  ] as const
-  const start = (text: string, strategy: 'auto' | 'workflow') =>
+  ]
+}
+
+let asked: Promise<Models> | undefined
+
+function useModels(): Models | undefined {
+  const [models, setModels] = useState<Models>()
+  useEffect(() => {
+    asked ??= get<Models>('/api/models')
+    asked.then(setModels, () => {
+      asked = undefined
+    })
+  }, [])
+  return models
+}
+
+function Examples({ list, isSmall = false }: { list: Example[]; isSmall?: boolean }) {
+  const [trouble, setTrouble] = useState('')
+  const start = ({ text, strategy }: Example) =>
     say('root', text, { strategy }).then(
       (sent) => go(href('chat', ['root', sent.taskId])),
       (error: unknown) => setTrouble(complain(error)),
     )
+  return (
+    <>
+      <ul className={isSmall ? 'examples small' : 'examples'}>
+        {list.map((example) => (
+          <li key={example.text}>
+            <button type="button" className="example" onClick={() => void start(example)}>
+              <span className="example-text">{example.text}</span>
+              {!isSmall && <span className="example-hint">{example.hint}</span>}
+              <Icon name="arrow" size={16} />
+            </button>
+          </li>
+        ))}
+      </ul>
+      {trouble && <p className="bad">{trouble}</p>}
+    </>
+  )
+}
+
+export function FirstRun({ agent }: { agent: string }) {
+  const models = useModels()
   if (agent !== 'root') return <p className="empty">{t('first.agent', { name: agent })}</p>
   return (
     <div className="first">
@@ -38,18 +81,17 @@ export function FirstRun({ agent }: { agent: string }) {
           {t('first.offline')} <Link href={href('settings', ['models'])}>{t('first.model')}</Link>
         </p>
       )}
-      <ul className="examples">
-        {examples.map((example) => (
-          <li key={example.text}>
-            <button type="button" className="example" onClick={() => void start(example.text, example.strategy)}>
-              <span className="example-text">{example.text}</span>
-              <span className="example-hint">{example.hint}</span>
-              <Icon name="arrow" size={16} />
-            </button>
-          </li>
-        ))}
-      </ul>
-      {trouble && <p className="bad">{trouble}</p>}
+      <Examples list={examples()} />
     </div>
   )
+}
+
+/** The examples that are left, with the offline model only. */
+export function MoreExamples({ agent }: { agent: string }) {
+  const models = useModels()
+  const state = useAll()
+  const requests = [...state.requests.values()]
+  if (agent !== 'root' || !models?.offline || requests.length >= ENOUGH || requests.some((request) => request.open.size > 0)) return null
+  const left = examples().filter((example) => !requests.some((request) => request.text === example.text))
+  return left.length > 0 ? <Examples list={left} isSmall /> : null
 }

@@ -82,7 +82,7 @@ function ModelsSection() {
           <li key={vendor.name}>
             <Icon name="ring" size={15} />
             <span className="mono">{vendor.name}</span>
-            <span className="faint">{vendor.needs}</span>
+            <span className="faint">{vendor.needs?.replace(`${vendor.name} `, '')}</span>
           </li>
         ))}
       </ul>
