@@ -31,22 +31,34 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
   node.setAttribute('title', target)
 })
 
-/** Headings of a model stand below those of the page. */
-function lowered(html: string): string {
-  return html.replace(/<(\/?)h([1-6])>/g, (_, slash: string, level: string) => `<${slash}h${Math.min(6, Number(level) + 2)}>`)
+/** The level of each heading: below the page's own, and never more than one below the heading before it. */
+function levels(blocks: { type: string; depth?: number }[]): number[] {
+  const depths = [...new Set(blocks.flatMap((block) => (block.type === 'heading' ? [block.depth ?? 1] : [])))].sort()
+  let before = 1
+  return blocks.map((block) => {
+    if (block.type !== 'heading') return 0
+    before = Math.min(before + 1, 2 + depths.indexOf(block.depth ?? 1))
+    return before
+  })
 }
 
-const Block = memo(function Block({ raw }: { raw: string }) {
-  const html = useMemo(() => DOMPurify.sanitize(lowered(marked.parse(raw, { async: false })), ALLOWED), [raw])
+const Block = memo(function Block({ raw, level }: { raw: string; level: number }) {
+  const html = useMemo(() => {
+    const written = marked.parse(raw, { async: false })
+    // A heading inside a list or a quote is a strong line there.
+    const placed = level > 0 ? written.replace(/<(\/?)h[1-6]>/g, `<$1h${level}>`) : written.replace(/<(\/?)h[1-6]>/g, '<$1strong>')
+    return DOMPurify.sanitize(placed, ALLOWED)
+  }, [raw, level])
   return <div dangerouslySetInnerHTML={{ __html: html as unknown as string }} />
 })
 
 export const Markdown = memo(function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
   const blocks = useMemo(() => marked.lexer(text).filter((token) => token.type !== 'space'), [text])
+  const heights = levels(blocks as { type: string; depth?: number }[])
   return (
     <div className={isGrowing ? 'prose growing' : 'prose'}>
       {blocks.map((block, place) => (
-        <Block key={place} raw={block.raw} />
+        <Block key={place} raw={block.raw} level={heights[place] ?? 0} />
       ))}
     </div>
   )

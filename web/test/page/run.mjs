@@ -21,14 +21,12 @@ const timer = setTimeout(() => {
 timer.unref()
 
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
-const model = await scriptedModel()
-const scripted = await society({ program, model, settings: '[[policy]]\ntool = "write_file"\nthen = "ask"\nwhy = "files are changed only with your word"\n' })
-const offline = await society({ program })
 const foreign = new Set()
 
 /** Opens the page in a window of its own. */
-async function open(one, { path = '/', width = 1280, height = 860, theme = 'light', language = 'en', context } = {}) {
+async function open(contexts, one, { path = '/', width = 1280, height = 860, theme = 'light', language = 'en', context } = {}) {
   const within = context ?? (await browser.newContext({ viewport: { width, height }, colorScheme: theme, locale: language === 'zh' ? 'zh-CN' : 'en-US', reducedMotion: 'reduce' }))
+  if (!contexts.includes(within)) contexts.push(within)
   within.on('request', (request) => {
     const url = new URL(request.url())
     if (!/^(?:data|blob):$/.test(url.protocol) && url.origin !== one.address) foreign.add(request.url())
@@ -45,14 +43,20 @@ async function open(one, { path = '/', width = 1280, height = 860, theme = 'ligh
   return page
 }
 
-const tools = { open, scripted, offline, model, browser, foreign, society, program }
 let red = 0
 let green = 0
-try {
-  for (const part of [chat, decisions, lines, everywhere]) {
-    for (const [name, check] of part.checks) {
+
+/** Goes through some parts, one check after the other, with societies of their own. */
+async function lane(...parts) {
+  const model = await scriptedModel()
+  const scripted = await society({ program, model, settings: '[[policy]]\ntool = "write_file"\nthen = "ask"\nwhy = "files are changed only with your word"\n' })
+  const offline = await society({ program })
+  try {
+    for (const [name, check] of parts.flatMap((part) => part.checks)) {
       if (word && !name.includes(word)) continue
       const from = Date.now()
+      const contexts = []
+      const tools = { open: (one, options) => open(contexts, one, options), scripted, offline, model, browser, society, program }
       model.pace = 2
       try {
         await check(tools)
@@ -61,17 +65,26 @@ try {
       } catch (error) {
         red += 1
         console.error(`red: ${name} (${Date.now() - from} ms)\n${error.stack}`)
-        const page = browser.contexts().at(-1)?.pages().at(-1)
+        const page = contexts.at(-1)?.pages().at(-1)
         if (process.env.SHOTS && page) await page.screenshot({ path: `${process.env.SHOTS}/red-${red}.png` }).catch(() => undefined)
       }
-      for (const context of browser.contexts()) await context.close()
+      for (const context of contexts) await context.close()
     }
+  } finally {
+    await scripted.end()
+    await offline.end()
+    model.close()
   }
+}
+
+try {
+  await Promise.all([lane(chat, decisions), lane(lines, everywhere)])
 } finally {
   await browser.close()
-  await scripted.end()
-  await offline.end()
-  model.close()
+}
+if (foreign.size > 0) {
+  red += 1
+  console.error(`red: the page asked other hosts: ${[...foreign].join(', ')}`)
 }
 console.log(`${green} checks of the page passed, ${red} failed, in ${Math.round((Date.now() - began) / 1000)} s`)
 process.exit(red || !green ? 1 : 0)

@@ -98,11 +98,11 @@ export const ToolCard = memo(function ToolCard({ effect }: { effect: EffectState
 function CallDetails({ call, result, failure }: { call: Call; result: CallResult | undefined; failure: string | undefined }) {
   return (
     <>
-      <h4>{t('step.arguments')}</h4>
+      <p className="label">{t('step.arguments')}</p>
       <JsonView value={readJson(call.arguments)} />
       {result && (
         <>
-          <h4>{t(result.isError ? 'step.error' : 'step.result')}</h4>
+          <p className="label">{t(result.isError ? 'step.error' : 'step.result')}</p>
           <pre className="long">{result.content}</pre>
           <Files artifacts={result.artifacts ?? []} />
         </>

@@ -188,7 +188,7 @@ function Difference({ before, after }: { before: JsonObject; after: JsonObject }
   const marks = { same: ' ', gone: '−', new: '+' } as const
   return (
     <section className="difference" aria-label={t('approval.difference')}>
-      <h4>{t('approval.difference')}</h4>
+      <p className="label">{t('approval.difference')}</p>
       <pre>
         {diff(JSON.stringify(before, null, 2), JSON.stringify(after, null, 2)).map((line, place) => (
           <span key={place} className={line.kind}>{`${marks[line.kind]} ${line.text}\n`}</span>
