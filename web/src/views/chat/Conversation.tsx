@@ -49,6 +49,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
       if (follows.current) box.scrollTop = box.scrollHeight
     })
     observer.observe(inner)
+    observer.observe(box)
     return () => observer.disconnect()
   }, [agent])
 

@@ -7,9 +7,11 @@ import type { EffectState, Turn } from '../../store/state'
 import { store, useTurn } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { StatusIcon } from '../../ui/Badge'
+import { Markdown } from '../../ui/Markdown'
 import { duration, money, number } from '../../ui/format'
 import { useNow } from '../../ui/useNow'
 import { Delegation } from './Delegation'
+import { StructuredText, isStructured } from './Structured'
 import { AskedStep, GrowingCall, Reasoning, Said, ToolCard } from './Steps'
 
 export const TurnBlock = memo(function TurnBlock({ id, depth }: { id: number; depth: number }) {
@@ -39,10 +41,20 @@ export const TurnBlock = memo(function TurnBlock({ id, depth }: { id: number; de
           ))}
         </div>
       )}
+      {depth === 0 && <Answering effect={effects.at(-1)} />}
       <Ending turn={turn} />
     </div>
   )
 })
+
+/** Whether a model is saying what may well be the answer. */
+const isAnswering = (effect: EffectState | undefined): boolean => Boolean(effect?.live?.text) && effect?.live?.calls.length === 0
+
+function Answering({ effect }: { effect: EffectState | undefined }) {
+  const text = effect?.live?.text
+  if (!text || !isAnswering(effect)) return null
+  return <div className="said message bot">{isStructured(text) ? <StructuredText text={text} isGrowing /> : <Markdown text={text} isGrowing />}</div>
+}
 
 const isDelegation = (effect: EffectState): boolean => 'unit' in effect.effect || 'ask' in effect.effect
 
@@ -68,11 +80,11 @@ function Step({ effect, turn, effects, isOpen, depth }: { effect: EffectState; t
   if (!isOpen) return null
   if ('tool' in effect.effect) return <ToolCard effect={effect} rev={effect.rev} />
   if ('approval' in effect.effect || 'grant' in effect.effect) return <AskedStep effect={effect} rev={effect.rev} />
-  if ('model' in effect.effect) return <ModelStep effect={effect} isAnswered={isAnswer(effect, turn, effects)} />
+  if ('model' in effect.effect) return <ModelStep effect={effect} isAnswered={isAnswer(effect, turn, effects)} isShownBelow={depth === 0 && isAnswering(effect)} />
   return null
 }
 
-function ModelStep({ effect, isAnswered }: { effect: EffectState; isAnswered: boolean }) {
+function ModelStep({ effect, isAnswered, isShownBelow }: { effect: EffectState; isAnswered: boolean; isShownBelow: boolean }) {
   const reply = replyOf(effect)
   const live = effect.live
   const failure = typeof effect.outcome === 'object' && 'failed' in effect.outcome ? effect.outcome.failed : undefined
@@ -88,7 +100,7 @@ function ModelStep({ effect, isAnswered }: { effect: EffectState; isAnswered: bo
       {live && (
         <>
           {live.reasoning && <Reasoning text={live.reasoning} isLive={!live.text && live.calls.length === 0} />}
-          <Said text={live.text} isLive={live.calls.length === 0} />
+          {!isShownBelow && <Said text={live.text} isLive={live.calls.length === 0} />}
           {live.calls.map((call, place) => (
             <GrowingCall key={place} name={call.name} text={call.arguments} />
           ))}
