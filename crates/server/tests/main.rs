@@ -7,5 +7,6 @@ mod artifacts;
 mod bad_input;
 mod events;
 mod org;
+mod page;
 mod person;
 mod support;
