@@ -1,7 +1,6 @@
 // The society as it was: the log folded again up to a place. Going on from a place is cheap; going back begins at the nearest
 // earlier one that was kept.
 
-import { useMemo } from 'react'
 import type { Recorded } from '../types'
 import { fold } from './fold'
 import { type State, empty } from './state'
@@ -26,10 +25,4 @@ export class Past {
     }
     return this.state
   }
-}
-
-/** The society now, or as it was at a place. */
-export function usePast(now: State, seq: number | undefined): State {
-  const past = useMemo(() => new Past(), [now.seed])
-  return seq === undefined ? now : past.at(now.events, seq)
 }

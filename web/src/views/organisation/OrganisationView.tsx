@@ -4,7 +4,7 @@ import { useDeferredValue, useMemo, useState } from 'react'
 import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
 import { useAll } from '../../store/store'
-import { usePast } from '../../store/past'
+import { Past } from '../../store/past'
 import { Badge } from '../../ui/Badge'
 import { AgentPage } from './AgentPage'
 import { Graph } from './Graph'
@@ -18,7 +18,8 @@ export function OrganisationView({ rest }: { rest: string[] }) {
   const wanted = query.get('at')
   const at = wanted === null ? undefined : Math.max(0, Math.min(now.seq, Number(wanted) || 0))
   const past = useDeferredValue(at)
-  const state = usePast(now, past)
+  const then = useMemo(() => new Past(), [now.seed])
+  const state = past === undefined ? now : then.at(now.events, past)
   const isGraph = query.get('as') === 'graph'
   const [withGone, setWithGone] = useState(false)
   const roots = useMemo(() => forest(state, withGone), [state, state.agents.size, state.seq, withGone])
