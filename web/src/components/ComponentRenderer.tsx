@@ -29,7 +29,7 @@ export function Notice({ what, props }: { what: string; props: JsonObject }) {
       <summary>
         <Icon name="alert" size={15} /> {what || '…'}
       </summary>
-      <pre className="prompt">{JSON.stringify(props, null, 2)}</pre>
+      <pre className="prompt" tabIndex={0}>{JSON.stringify(props, null, 2)}</pre>
     </details>
   )
 }

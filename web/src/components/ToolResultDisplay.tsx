@@ -26,7 +26,7 @@ function Item({ item, isGrowing }: { item: ToolResultContentItem; isGrowing: boo
     case 'webcomponent':
       return <Html html={item.value ?? ''} />
     case 'json':
-      return <pre className="prompt">{item.value}</pre>
+      return <pre className="prompt" tabIndex={0}>{item.value}</pre>
     default:
       return <Markdown text={item.value ?? ''} isGrowing={isGrowing} />
   }

@@ -65,7 +65,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
       </Part>
       <Turns state={state} agent={agent} />
       <Part title={t('org.prompt')}>
-        <pre className="prompt">{String(role?.rolePrompt ?? role?.prompt ?? '') || t('org.no_prompt')}</pre>
+        <pre className="prompt" tabIndex={0}>{String(role?.rolePrompt ?? role?.prompt ?? '') || t('org.no_prompt')}</pre>
       </Part>
       <Part title={t('org.tools')} {...(role?.tools && { n: role.tools.length })}>
         {role?.tools ? (

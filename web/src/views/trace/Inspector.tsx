@@ -3,12 +3,13 @@
 import { type ReactNode, useState } from 'react'
 import { t } from '../../i18n'
 import { href } from '../../router'
-import { nameOf, turnStatus } from '../../store/derive'
+import { turnStatus } from '../../store/derive'
 import type { EffectState, State, Turn } from '../../store/state'
 import { Badge } from '../../ui/Badge'
 import { duration, money, moment, number } from '../../ui/format'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
+import { shortName } from './spans'
 
 export function Inspector({ state, id, close }: { state: State; id: string; close: () => void }) {
   const effect = state.effects.get(id)
@@ -60,7 +61,7 @@ function Text({ title, text }: { title: string; text: string | undefined }) {
   return (
     <section className="part">
       <h3>{title}</h3>
-      <pre className="prompt">{text}</pre>
+      <pre className="prompt" tabIndex={0}>{text}</pre>
     </section>
   )
 }
@@ -71,7 +72,7 @@ function TurnFacts({ state, turn }: { state: State; turn: Turn }) {
     <>
       <Facts
         rows={[
-          [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{nameOf(turn)}</Link>],
+          [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{shortName(turn)}</Link>],
           [t('trace.state'), <Badge status={turnStatus(state, turn)} />],
           [t('trace.thread'), <code>{turn.thread}</code>],
           [t('trace.when'), moment(turn.startedAt)],
@@ -94,7 +95,7 @@ function EffectFacts({ state, effect, turn }: { state: State; effect: EffectStat
   const usage = reply?.usage
   const failure = effect.refused ?? (typeof outcome === 'object' && 'failed' in outcome ? outcome.failed : undefined)
   const rows: [string, ReactNode][] = [
-    [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{nameOf(turn)}</Link>],
+    [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{shortName(turn)}</Link>],
     [t('trace.when'), moment(effect.startedAt)],
     [t('trace.took'), effect.endedAt ? duration(effect.endedAt - effect.startedAt) : '…'],
   ]

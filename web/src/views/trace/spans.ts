@@ -25,6 +25,12 @@ export interface Span {
   hasChildren: boolean
 }
 
+/** A behaviour is a path: of its parts only the last that says something. */
+export function shortName(turn: Turn): string {
+  const parts = nameOf(turn).split('/').filter((part) => part && part !== 'initial_phase')
+  return parts.at(-1) ?? nameOf(turn)
+}
+
 /** The turns that nobody waits for, of one request or of all. */
 export function topTurns(state: State, task?: string): Turn[] {
   return [...state.turns.values()].filter((turn) => (!task || turn.task.id === task) && !state.turns.has(parentTurn(turn)))
@@ -42,8 +48,8 @@ export function spans(state: State, task: string | undefined, closed: ReadonlySe
     const effects = turn.effects.map((name) => state.effects.get(name)).filter((found) => found !== undefined)
     all.push({
       id,
-      kind: 'turn',
-      name: nameOf(turn),
+      kind: turn.origin === 'inbox' ? 'turn' : 'unit',
+      name: shortName(turn),
       agent: turn.agent,
       depth,
       start: turn.startedAt,
@@ -59,6 +65,14 @@ export function spans(state: State, task: string | undefined, closed: ReadonlySe
   }
   const walkEffect = (effect: EffectState, turn: Turn, depth: number) => {
     const [kind, name] = told(effect)
+    // A unit is the turn that does it; one row is enough for both.
+    if (kind === 'unit' && effect.children.length > 0) {
+      for (const child of effect.children) {
+        const found = state.turns.get(child)
+        if (found) walkTurn(found, depth)
+      }
+      return
+    }
     const reply = typeof effect.outcome === 'object' && 'reply' in effect.outcome ? effect.outcome.reply : undefined
     all.push({
       id: effect.id,
@@ -90,7 +104,7 @@ function told({ effect }: EffectState): [SpanKind, string] {
   if ('model' in effect) return ['model', effect.model.model]
   if ('tool' in effect) return ['tool', effect.tool.tool]
   if ('ask' in effect) return ['ask', effect.ask.letter.to]
-  if ('unit' in effect) return ['unit', effect.unit.behaviour]
+  if ('unit' in effect) return ['unit', effect.unit.behaviour.split('/').at(-1) ?? '']
   if ('approval' in effect) return ['approval', effect.approval.call?.tool ?? effect.approval.question]
   if ('grant' in effect) return ['approval', 'budget']
   if ('sleep' in effect) return ['sleep', '']
