@@ -4,10 +4,12 @@
 import { useEffect, useRef, useState } from 'react'
 import { t } from '../i18n'
 import { act } from './actions'
+import { useLiveHtml } from './page'
 
 const TALLEST = 2400
 
-export function Frame({ html, title, isLive = false }: { html: string; title: string; isLive?: boolean }) {
+export function Frame({ html, title }: { html: string; title: string }) {
+  const isLive = useLiveHtml()
   const place = useRef<HTMLIFrameElement>(null)
   const [height, setHeight] = useState(160)
   useEffect(() => {

@@ -1,10 +1,10 @@
 // What others may use, as `window.polis`: one script of theirs adds a component, and the page is not built anew.
 
 import * as React from 'react'
-import { get } from '../api'
 import { alarm } from '../ui/announce'
 import { act, listenForActions, registerAction, tellSociety } from './actions'
 import type { Options, ToolComponent } from './contract'
+import { loadPage } from './page'
 import { componentRegistry } from './registry'
 import { initComponents } from './shipped'
 
@@ -42,8 +42,7 @@ export function startComponents(): void {
 }
 
 async function loadScripts(): Promise<void> {
-  const { components } = await get<{ components: string[] }>('/api/page').catch(() => ({ components: [] }))
-  for (const name of components) {
+  for (const name of await loadPage()) {
     await import(/* @vite-ignore */ `/components/${encodeURIComponent(name)}`).catch((error: unknown) => alarm(`${name}: ${String(error)}`))
   }
 }

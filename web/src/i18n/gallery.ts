@@ -7,15 +7,9 @@ export const gallery = {
   'gallery.schema': ['What it takes', '可接受的属性'],
   'gallery.html': ['HTML with registered elements', '含已注册元素的 HTML'],
   'gallery.html.text': ['Cleaned, in a root of its own: elements may be used, not defined.', '经过清理，位于独立的根中：可以使用元素，不能定义元素。'],
-  'gallery.frame': ['A document in a closed frame', '封闭框架中的文档'],
-  'gallery.frame.text': ['It may look as it likes and can reach nothing.', '样式随意，但接触不到任何东西。'],
   'gallery.html.sample': [
     '<h3>Plain</h3><p>Markup with <strong>emphasis</strong> and a <a href="https://example.org">link</a>.</p>',
     '<h3>普通</h3><p>带有<strong>强调</strong>和<a href="https://example.org">链接</a>的标记。</p>',
-  ],
-  'gallery.frame.sample': [
-    '<style>body{font:16px/1.5 system-ui;color:#333}b{color:#0e6a70}</style><p>A document of its own: <b>styled</b>, and cut off from everything.</p>',
-    '<style>body{font:16px/1.5 system-ui;color:#333}b{color:#0e6a70}</style><p>独立的文档：<b>有样式</b>，与一切隔离。</p>',
   ],
   'gallery.unknown': ['A component that nobody registered', '未注册的组件'],
   'component.unknown': ['There is no component called {name}', '没有名为 {name} 的组件'],
@@ -38,6 +32,7 @@ export const gallery = {
   'component.link': ['Link', '链接'],
   'component.nothing': ['Nothing', '无'],
   'component.task': ['Task', '任务'],
+  'component.page': ['A page', '页面'],
   'component.progress': ['Progress', '进度'],
   'component.assignee': ['Who', '负责人'],
   'component.due': ['Due', '期限'],

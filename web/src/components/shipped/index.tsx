@@ -1,6 +1,8 @@
 // Registers what ships. Each display is a component like any other; an adapter lends it to the registry.
 
+import { t } from '../../i18n'
 import type { ComponentProps } from '../contract'
+import { Frame } from '../Frame'
 import { componentRegistry } from '../registry'
 import type { Schema } from '../schema'
 import { ExecutorResponseDisplay, type ExecutorResponse, PlannerResponseDisplay, type PlannerResponse, SummaryResponseDisplay, type SummaryResponse, VerifierResponseDisplay, type VerifierResponse } from './Responses'
@@ -17,6 +19,11 @@ export const TodoListAdapter = ({ props, isGrowing }: ComponentProps<{ todos?: T
   <Todos todos={props.todos ?? []} onClick={props.onClick} isGrowing={isGrowing} />
 )
 
+/** Whether documents run their scripts is the operator's to say, never the model's. */
+export const HtmlPageAdapter = ({ props }: ComponentProps<{ html?: string; title?: string }>) => (
+  <Frame html={props.html ?? ''} title={props.title || t('component.page')} />
+)
+
 export function initComponents(): void {
   const put = (name: keyof typeof samples, component: Parameters<typeof componentRegistry.register>[1], schema: Schema) =>
     componentRegistry.register(name, component, { schema, sample: samples[name] })
@@ -27,5 +34,6 @@ export function initComponents(): void {
   put('executor-response', ExecutorResponseAdapter, schemas.executor)
   put('verifier-response', VerifierResponseAdapter, schemas.verifier)
   put('todo-list', TodoListAdapter, schemas.todoList)
+  put('html-page', HtmlPageAdapter, schemas.htmlPage)
   put('summary-response', SummaryResponseAdapter, schemas.summary)
 }

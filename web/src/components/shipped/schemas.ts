@@ -47,3 +47,4 @@ export const resource = object({ id: text, name: text, kind: text, type: text, d
 export const resourceInfo = object({ resource, ...resource.properties })
 export const resourceList = object({ resources: list(resource), onClick: text }, ['resources'])
 export const taskInfo = object({ id: text, name: text, description: text, status: text, assignee: text, due: text, progress: { type: 'number' } })
+export const htmlPage = object({ html: text, title: text }, ['html'])

@@ -3,7 +3,6 @@
 import { useMemo, useState } from 'react'
 import { ComponentRenderer } from '../../components/ComponentRenderer'
 import type { Registered } from '../../components/contract'
-import { Frame } from '../../components/Frame'
 import { Html } from '../../components/Html'
 import { useComponents } from '../../components/registry'
 import { t } from '../../i18n'
@@ -33,11 +32,6 @@ export function GalleryView({ rest }: { rest: string[] }) {
             <h2 id="ex-html">{t('gallery.html')}</h2>
             <p className="faint">{t('gallery.html.text')}</p>
             <Html html={t('gallery.html.sample')} />
-          </section>
-          <section className="exhibit" aria-labelledby="ex-frame">
-            <h2 id="ex-frame">{t('gallery.frame')}</h2>
-            <p className="faint">{t('gallery.frame.text')}</p>
-            <Frame html={t('gallery.frame.sample')} title={t('gallery.frame')} />
           </section>
           <section className="exhibit" aria-labelledby="ex-unknown">
             <h2 id="ex-unknown">{t('gallery.unknown')}</h2>
