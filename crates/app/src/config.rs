@@ -64,6 +64,8 @@ pub(crate) struct Config {
     pub(crate) tools: Tools,
     /// What is kept outside the log.
     pub(crate) artifacts: Kept,
+    /// Whether the page may show live documents of models.
+    pub(crate) live_html: bool,
     /// Addresses of vendors, by the variable that would set them.
     base_urls: BTreeMap<String, String>,
 }
@@ -149,6 +151,7 @@ impl Config {
             emulated_tools: written.emulated_tools,
             tools: written.tools,
             artifacts: written.artifacts.into(),
+            live_html: written.page.live_html,
             servers,
             foreign_servers,
             base_urls: written

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 use axum::Router;
 use axum::extract::Path;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH, REFERRER_POLICY, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -24,14 +24,14 @@ const VIEWS: &[&str] = &["chat", "inbox", "organisation", "trace", "gallery", "s
 
 /// What the page may do: only what comes from here, nothing inline, and no text becomes markup but through its sanitiser.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \
-     connect-src 'self'; manifest-src 'self'; frame-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+     connect-src 'self'; manifest-src 'self'; frame-src {host}/sandbox/; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types dompurify polis";
 
 /// Whether a path is one of the page's own, so that whoever has no token yet gets to see where to put it.
 pub(crate) fn is_page(path: &str) -> bool {
     let path = path.strip_prefix("/s/").and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest);
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    first.is_empty() || first == "assets" || VIEWS.contains(&first)
+    first.is_empty() || first == "assets" || first == "components" || VIEWS.contains(&first)
 }
 
 /// The page at each of its views, whatever the rest of the address says (that is the page's to read), and its files.
@@ -44,6 +44,9 @@ pub(crate) fn routes() -> Router<Desk> {
 
 /// The page.
 pub(crate) async fn index(headers: HeaderMap) -> Response {
+    // Frames only from the two addresses that are made for them: `'self'` would let them ask for everything else here.
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("'none'");
+    let policy = POLICY.replace("{host}", host);
     let Some(body) = file("index.html") else { return nothing().into_response() };
     let mut hasher = DefaultHasher::new();
     hasher.write(&body);
@@ -53,7 +56,9 @@ pub(crate) async fn index(headers: HeaderMap) -> Response {
         if known { StatusCode::NOT_MODIFIED.into_response() } else { ([kind("index.html")], body).into_response() };
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     if let Ok(etag) = HeaderValue::from_str(&etag) {

@@ -7,8 +7,8 @@ use axum::routing::{MethodRouter, get, post};
 use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::{
-    agents, approvals, artifacts, events, health, history, messages, models, org, page, societies, submit, tasks, threads,
-    tools,
+    agents, approvals, artifacts, components, events, health, history, messages, models, org, page, sandbox, societies, submit,
+    tasks, threads, tools,
 };
 
 /// Who may come in.
@@ -30,6 +30,10 @@ struct Route {
 #[rustfmt::skip]
 const ROUTES: &[Route] = &[
     Route { method: Method::GET,  path: "/",                       gate: Gate::Open,  handler: || get(page::index) },
+    Route { method: Method::GET,  path: "/sandbox/static",         gate: Gate::Open,  handler: || get(sandbox::fixed) },
+    Route { method: Method::GET,  path: "/sandbox/live",           gate: Gate::Open,  handler: || get(sandbox::live) },
+    Route { method: Method::GET,  path: "/components/{name}",      gate: Gate::Open,  handler: || get(components::script) },
+    Route { method: Method::GET,  path: "/api/page",               gate: Gate::Token, handler: || get(components::page) },
     Route { method: Method::GET,  path: "/api/health",             gate: Gate::Open,  handler: || get(health::health) },
     Route { method: Method::GET,  path: "/api/version",            gate: Gate::Token, handler: || get(health::version) },
     Route { method: Method::POST, path: "/api/submit",             gate: Gate::Token, handler: || post(submit::submit) },

@@ -1,3 +1,41 @@
-// Texts of the view `gallery`.
+// Texts of the components and of the view `gallery`.
 
-export const gallery = {} as const satisfies Record<string, readonly [en: string, zh: string]>
+export const gallery = {
+  'gallery.text': ['What agents and tools can show. Drag a slider to see a component while it is still being written.', '智能体和工具可以展示的组件。拖动滑块，看组件在书写过程中的样子。'],
+  'gallery.all': ['All components', '全部组件'],
+  'gallery.slider': ['Written so far: {share} %', '已写出：{share} %'],
+  'gallery.schema': ['What it takes', '可接受的属性'],
+  'gallery.html': ['HTML with registered elements', '含已注册元素的 HTML'],
+  'gallery.html.text': ['Cleaned, in a root of its own: elements may be used, not defined.', '经过清理，位于独立的根中：可以使用元素，不能定义元素。'],
+  'gallery.html.sample': [
+    '<h3>Plain</h3><p>Markup with <strong>emphasis</strong> and a <a href="https://example.org">link</a>.</p>',
+    '<h3>普通</h3><p>带有<strong>强调</strong>和<a href="https://example.org">链接</a>的标记。</p>',
+  ],
+  'gallery.unknown': ['A component that nobody registered', '未注册的组件'],
+  'component.unknown': ['There is no component called {name}', '没有名为 {name} 的组件'],
+  'component.bad_props': ['{name} cannot show this ({why})', '{name} 无法展示（{why}）'],
+  'component.partly': ['Left out: {why}', '略去：{why}'],
+  'component.failed': ['{name} failed: {why}', '{name} 出错：{why}'],
+  'component.no_action': ['There is no action called {name}', '没有名为 {name} 的动作'],
+  'component.after': ['after {ids}', '在 {ids} 之后'],
+  'component.plan': ['Plan', '计划'],
+  'component.more_planning': ['needs more planning', '需要继续规划'],
+  'component.work': ['Work', '执行'],
+  'component.verdict': ['Check', '检验'],
+  'component.improvements': ['To be improved', '待改进'],
+  'component.answer': ['Answer', '答案'],
+  'component.verified': ['verified', '已验证'],
+  'component.unverified': ['not verified', '未验证'],
+  'component.missing': ['Not in it', '未包含'],
+  'component.id': ['Id', '标识'],
+  'component.kind': ['Kind', '类型'],
+  'component.link': ['Link', '链接'],
+  'component.nothing': ['Nothing', '无'],
+  'component.task': ['Task', '任务'],
+  'component.page': ['A page', '页面'],
+  'component.progress': ['Progress', '进度'],
+  'component.assignee': ['Who', '负责人'],
+  'component.due': ['Due', '期限'],
+  'component.live': ['A live page that a model wrote, cut off from everything', '模型编写的活动页面，与外界隔离'],
+  'component.static': ['A page that a model wrote; its scripts do not run', '模型编写的页面；脚本不会运行'],
+} as const satisfies Record<string, readonly [en: string, zh: string]>
