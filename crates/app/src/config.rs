@@ -66,6 +66,8 @@ pub(crate) struct Config {
     pub(crate) artifacts: Kept,
     /// Who may ask over HTTP beside this machine.
     pub(crate) door: WrittenDoor,
+    /// Whether the page may show live documents of models.
+    pub(crate) live_html: bool,
     /// Addresses of vendors, by the variable that would set them.
     base_urls: BTreeMap<String, String>,
 }
@@ -152,6 +154,7 @@ impl Config {
             tools: written.tools,
             artifacts: written.artifacts.into(),
             door: written.server,
+            live_html: written.page.live_html,
             servers,
             foreign_servers,
             base_urls: written

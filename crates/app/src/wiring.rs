@@ -12,7 +12,7 @@ use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
-use polis_server::{About, Desk, Vendor};
+use polis_server::{About, Desk, PageOptions, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{Ruled, Workbench, Workspace, built_ins};
@@ -38,6 +38,8 @@ const PROMPTS: &str = "prompts";
 
 /// Where people put their procedures, in the working directory.
 pub(crate) const SOPS: &str = "sops";
+/// Where scripts with components for the page are, from the working directory.
+const COMPONENTS: &str = "components";
 
 /// A society that is open in this process.
 pub(crate) struct Opened {
@@ -133,7 +135,8 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
     if purpose == Purpose::Work {
         roles::apply(&society, Path::new(roles::FOLDER)).await;
     }
-    Ok(Opened { desk: Desk::new(society, thinking.about), artifacts, replayer: thinking.replayer, servers })
+    let page = PageOptions { components: Some(COMPONENTS.into()), live_html: config.live_html };
+    Ok(Opened { desk: Desk::new(society, thinking.about).with_page(page), artifacts, replayer: thinking.replayer, servers })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.

@@ -46,10 +46,21 @@ pub(crate) struct Written {
     #[serde(default)]
     pub(crate) society: BTreeMap<Spanned<String>, WrittenSociety>,
     #[serde(default)]
+    pub(crate) page: WrittenPage,
+    #[serde(default)]
     mcp: BTreeMap<Spanned<String>, WrittenServer>,
     /// The MCP servers, in the order of the file.
     #[serde(skip)]
     pub(crate) servers: Vec<ServerSettings>,
+}
+
+/// What the page may do.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenPage {
+    /// Whether documents of models may run scripts, in a frame that reaches nothing.
+    #[serde(default)]
+    pub(crate) live_html: bool,
 }
 
 /// One `[society.NAME]`: what is otherwise in it than in the rest of the file.

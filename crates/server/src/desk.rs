@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use crate::caller::Caller;
+use crate::components::PageOptions;
 use crate::routes;
 
 /// Most event streams that are open at once.
@@ -26,6 +27,7 @@ pub(crate) const MAX_STREAMS: usize = 10_000;
 pub struct Desk {
     pub(crate) society: Society,
     pub(crate) about: Arc<About>,
+    pub(crate) page: Arc<PageOptions>,
     /// One permit for each event stream.
     pub(crate) streams: Arc<Semaphore>,
     /// Ends the event streams.
@@ -66,7 +68,13 @@ impl Desk {
     /// A desk for a society.
     pub fn new(society: Society, about: About) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        Self { society, about: Arc::new(about), streams, closing: CancellationToken::new(), reason: Arc::default() }
+        let page = Arc::default();
+        Self { society, about: Arc::new(about), page, streams, closing: CancellationToken::new(), reason: Arc::default() }
+    }
+
+    /// The same with what the operator adds to the page.
+    pub fn with_page(self, page: PageOptions) -> Self {
+        Self { page: Arc::new(page), ..self }
     }
 
     /// The society behind it.

@@ -10,14 +10,6 @@ use crate::desk::Desk;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-const WELCOME: &str = "Polis is running. Ask it over HTTP, for example:
-
-  curl -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' -d '{\"text\":\"hello\"}' THIS_ADDRESS/api/submit
-
-or with the command line: polis run, polis chat, polis log. The token is in the file `token` of the data directory; what else
-can be asked is at THIS_ADDRESS/docs.
-";
-
 /// Whether the society is well.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Health {
@@ -58,10 +50,6 @@ struct HealthStore {
 pub(crate) struct Version {
     name: &'static str,
     version: &'static str,
-}
-
-pub(crate) async fn welcome() -> &'static str {
-    WELCOME
 }
 
 pub(crate) async fn health(State(desk): State<Desk>) -> (StatusCode, axum::Json<Health>) {

@@ -15,8 +15,8 @@ use crate::once::answer_once;
 use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::{
-    actions, agents, approvals, artifacts, events, health, history, messages, metrics, models, openapi, org, plans, societies,
-    submit, tasks, threads, tools,
+    actions, agents, approvals, artifacts, components, events, health, history, messages, metrics, models, openapi, org, page,
+    plans, sandbox, societies, submit, tasks, threads, tools,
 };
 
 /// Who may come in.
@@ -129,8 +129,16 @@ const CONTENT: Problems = &[
 
 #[rustfmt::skip]
 const ROUTES: &[Route] = &[
-    Route { method: Method::GET, path: "/", gate: OPEN, handler: || get(health::welcome),
-            doc: Doc::new("The page, or a word on how to ask.").media("text/plain") },
+    Route { method: Method::GET, path: "/", gate: OPEN, handler: || get(page::index),
+            doc: Doc::new("The page.").media("text/html") },
+    Route { method: Method::GET, path: "/sandbox/static", gate: OPEN, handler: || get(sandbox::fixed),
+            doc: Doc::new("A frame for documents of models, whose scripts do not run.").media("text/html") },
+    Route { method: Method::GET, path: "/sandbox/live", gate: OPEN, handler: || get(sandbox::live),
+            doc: Doc::new("A frame for documents of models with their scripts, where the operator allows it.").media("text/html").fails(&[(403, "live_html_off")]) },
+    Route { method: Method::GET, path: "/components/{name}", gate: OPEN, handler: || get(components::script),
+            doc: Doc::new("A script of the operator's that adds components to the page.").media("text/javascript").fails(&[(404, "not_found"), (413, "too_large")]) },
+    Route { method: Method::GET, path: "/api/page", gate: READ, handler: || get(components::page),
+            doc: Doc::new("What the page has to know before it shows anything.").gives::<components::Page>() },
     Route { method: Method::GET, path: "/api/health", gate: OPEN, handler: || get(health::health),
             doc: Doc::new("Whether the society is well.").gives::<health::Health>() },
     Route { method: Method::GET, path: "/api/version", gate: READ, handler: || get(health::version),
@@ -247,7 +255,7 @@ pub(crate) fn router() -> Router<Desk> {
         let handler = (route.handler)().route_layer(from_fn_with_state(route, pass));
         router.route(route.path, handler)
     };
-    ROUTES.iter().fold(Router::new(), routed).fallback(not_found).method_not_allowed_fallback(method_not_allowed)
+    ROUTES.iter().fold(page::routes(), routed).fallback(not_found).method_not_allowed_fallback(method_not_allowed)
 }
 
 /// Lets a request through the gate of its route.

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use polis_domain::{Due, EffectId, Failure, Letter, LetterKind, OpenKind, Spine, Stage, Target, TaskId, Turn, TurnId};
+use polis_domain::{
+    Due, EffectId, Failure, Letter, LetterKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskId, Turn, TurnId,
+};
+use polis_engine::Rejected;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -42,6 +45,8 @@ pub(crate) struct Task {
 pub(crate) struct Cancel {
     #[serde(default)]
     reason: String,
+    /// Only this turn and what it started; the request itself goes on.
+    turn: Option<u64>,
 }
 
 /// A request to do again what failed.
@@ -151,7 +156,18 @@ pub(crate) async fn cancel(
     Json(wish): Json<Cancel>,
 ) -> Result<axum::Json<Cancelled>, Problem> {
     let task_id = TaskId::from(id);
-    desk.society.cancel(Target::Task(task_id.clone()), &wish.reason).await?;
+    let target = match wish.turn.map(|turn| TurnId(Seq(turn))) {
+        Some(turn) => {
+            let task = task_id.clone();
+            let is_its = desk.society.look(move |spine| spine.turns.get(&turn).is_some_and(|turn| turn.task == task)).await?;
+            if !is_its {
+                return Err(Rejected::from(Refusal::TurnNotOpen(turn)).into());
+            }
+            Target::Turn(turn)
+        }
+        None => Target::Task(task_id.clone()),
+    };
+    desk.society.cancel(target, &wish.reason).await?;
     Ok(axum::Json(Cancelled { task_id }))
 }
 

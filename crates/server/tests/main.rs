@@ -10,6 +10,7 @@ mod events;
 mod lists;
 mod once;
 mod org;
+mod page;
 mod person;
 mod support;
 mod typescript;

@@ -39,7 +39,7 @@ pub(super) fn install(_: &Workspace) -> Result<Done> {
 }
 
 /// Tries with the package lists at hand first: on a fresh machine they are empty, elsewhere they save a minute.
-fn apt_install(packages: &[&str]) -> Result<(), String> {
+pub(super) fn apt_install(packages: &[&str]) -> Result<(), String> {
     if !is_on_path("apt-get") {
         return Err("this machine has no apt-get".to_owned());
     }
@@ -74,7 +74,7 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-fn is_on_path(program: &str) -> bool {
+pub(super) fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|dir| dir.join(program)).any(|file| is_program(&file))
 }

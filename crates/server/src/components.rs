@@ -1,0 +1,72 @@
+//! Scripts that the operator puts beside the society to add components to the page: one file, no build.
+
+use std::path::{Path, PathBuf};
+
+use axum::extract::{Path as Named, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::desk::Desk;
+use crate::problem::Problem;
+
+/// Largest script that is served.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// What the operator adds to the page.
+#[derive(Debug, Clone, Default)]
+pub struct PageOptions {
+    /// The folder with the scripts; none are loaded without it.
+    pub components: Option<PathBuf>,
+    /// Whether documents of models may run scripts, in a frame that reaches nothing.
+    pub live_html: bool,
+}
+
+/// What the operator adds to the page.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PageAdditions")]
+pub(crate) struct Page {
+    /// Scripts to load, by the names of their files.
+    components: Vec<String>,
+    live_html: bool,
+}
+
+/// What the page has to know before it shows anything.
+pub(crate) async fn page(State(desk): State<Desk>) -> axum::Json<Page> {
+    let components = desk.page.components.as_deref().map(scripts).unwrap_or_default();
+    axum::Json(Page { components, live_html: desk.page.live_html })
+}
+
+/// One script. It is the operator's and no secret, and a browser asks for it without a token.
+pub(crate) async fn script(State(desk): State<Desk>, Named(name): Named<String>) -> Result<Response, Problem> {
+    let none = || Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such script in the folder of components");
+    let folder = desk.page.components.as_deref().ok_or_else(none)?;
+    if !scripts(folder).contains(&name) {
+        return Err(none());
+    }
+    let path = folder.join(&name);
+    let size = std::fs::metadata(&path).map_err(|_| none())?.len();
+    if size > MAX_BYTES {
+        let detail = format!("{name} has {size} bytes; a script of components may have {MAX_BYTES}");
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &detail));
+    }
+    let bytes = tokio::fs::read(&path).await.map_err(|_| none())?;
+    let kind = (CONTENT_TYPE, HeaderValue::from_static("text/javascript; charset=utf-8"));
+    Ok(([kind, (CACHE_CONTROL, HeaderValue::from_static("no-cache"))], bytes).into_response())
+}
+
+/// The scripts of a folder by name, in order.
+fn scripts(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_script = |name: &String| name.ends_with(".js") && !name.starts_with('.');
+    let mut names: Vec<_> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(is_script)
+        .collect();
+    names.sort();
+    names
+}

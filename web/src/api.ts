@@ -1,0 +1,63 @@
+// Asks the server. The token comes with the address (`#token=…`) and stays in this tab; where a cookie opens the door, none is
+// needed. Nothing else in the page calls `fetch`.
+
+import { prefix } from './router'
+
+const KEY = 'polis.token'
+
+/** A refusal of the server, or of the network. */
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    detail: string,
+  ) {
+    super(detail)
+  }
+}
+
+/** Takes the token out of the address, so that it is not copied along with it. */
+export function takeToken(): void {
+  const token = new URLSearchParams(location.hash.slice(1)).get('token')
+  if (!token) return
+  setToken(token)
+  history.replaceState(history.state, '', location.pathname + location.search)
+}
+
+export function setToken(token: string): void {
+  sessionStorage.setItem(KEY, token)
+}
+
+export function token(): string | null {
+  return sessionStorage.getItem(KEY)
+}
+
+export function forgetToken(): void {
+  sessionStorage.removeItem(KEY)
+}
+
+/** One request, to the society that the address names. */
+export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers)
+  const secret = token()
+  if (secret) headers.set('authorization', `Bearer ${secret}`)
+  let response: Response
+  try {
+    response = await fetch(prefix() + path, { ...init, headers, credentials: 'same-origin', cache: 'no-store' })
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    throw new Problem(0, 'unreachable', String(error))
+  }
+  if (response.ok) return response
+  const body = await response.json().catch(() => ({}))
+  throw new Problem(response.status, body.code ?? 'http_error', body.detail ?? response.statusText)
+}
+
+export async function get<T>(path: string): Promise<T> {
+  return (await ask(path)).json()
+}
+
+export async function post<T>(path: string, body: unknown = {}): Promise<T> {
+  const headers = { 'content-type': 'application/json' }
+  return (await ask(path, { method: 'POST', headers, body: JSON.stringify(body) })).json()
+}

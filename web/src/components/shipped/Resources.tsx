@@ -1,0 +1,107 @@
+// Things of the world: one, a list of them, and a task.
+
+import type { ReactNode } from 'react'
+import { t } from '../../i18n'
+import { Icon } from '../../ui/Icon'
+import { act } from '../actions'
+import type { ComponentProps } from '../contract'
+
+export interface Resource {
+  id: string
+  name?: string
+  kind?: string
+  type?: string
+  description?: string
+  url?: string
+  status?: string
+}
+
+/** A link only where it leads to a page or a mailbox. */
+export function safeUrl(url: string | undefined): string | undefined {
+  return url && /^(?:https?|mailto):/i.test(url) ? url : undefined
+}
+
+function Rows({ rows }: { rows: [string, ReactNode][] }) {
+  return (
+    <dl className="facts">
+      {rows
+        .filter(([, value]) => value !== undefined && value !== '')
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  )
+}
+
+export function ResourceInfo({ props }: ComponentProps<Resource & { resource?: Resource }>) {
+  const { id, name, kind, type, description, url, status } = props.resource ?? props
+  const to = safeUrl(url)
+  return (
+    <section className="card">
+      <header>
+        <h4>
+          <Icon name="file" size={15} /> {name || id}
+        </h4>
+        {status && <span className="badge">{status}</span>}
+      </header>
+      {description && <p>{description}</p>}
+      <Rows
+        rows={[
+          [t('component.id'), <code>{id}</code>],
+          [t('component.kind'), kind ?? type],
+          [t('component.link'), to && <a href={to} target="_blank" rel="noopener noreferrer" title={to}>{to}</a>],
+        ]}
+      />
+    </section>
+  )
+}
+
+export function ResourceList({ props: { resources = [], onClick } }: ComponentProps<{ resources?: Resource[]; onClick?: string }>) {
+  return (
+    <ul className="resources card">
+      {resources.map((resource) => {
+        const words = (
+          <>
+            <Icon name="file" size={15} />
+            <span>{resource.name || resource.id}</span>
+            {resource.description && <span className="faint">{resource.description}</span>}
+          </>
+        )
+        return <li key={resource.id}>{onClick ? <button type="button" className="link" onClick={() => act(onClick, resource)}>{words}</button> : words}</li>
+      })}
+      {resources.length === 0 && <li className="faint">{t('component.nothing')}</li>}
+    </ul>
+  )
+}
+
+interface TaskProps {
+  id?: string
+  name?: string
+  description?: string
+  status?: string
+  assignee?: string
+  due?: string
+  progress?: number
+}
+
+export function TaskInfo({ props: { id, name, description, status, assignee, due, progress } }: ComponentProps<TaskProps>) {
+  return (
+    <section className="card">
+      <header>
+        <h4>{name || id || t('component.task')}</h4>
+        {status && <span className="badge">{status}</span>}
+      </header>
+      {description && <p>{description}</p>}
+      {progress !== undefined && <progress max={1} value={Math.max(0, Math.min(1, progress))} aria-label={t('component.progress')} />}
+      <Rows
+        rows={[
+          [t('component.assignee'), assignee],
+          [t('component.due'), due],
+        ]}
+      />
+    </section>
+  )
+}

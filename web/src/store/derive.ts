@@ -1,0 +1,114 @@
+// What follows from the state: where a request stands, where a thread lies, who does what just now.
+
+import type { Json, Step } from '../types'
+import type { Status } from '../ui/Badge'
+import type { EffectState, Request, State, Thread, Turn } from './state'
+
+/** Where a request of the person stands. */
+export function requestStatus(state: State, request: Request): Status {
+  for (const waiting of state.waiting.values()) if (waiting.task === request.id) return 'needs_you'
+  if (request.open.size > 0) return 'running'
+  if (request.failure) return request.failure.code === 'cancelled' ? 'cancelled' : 'failed'
+  if (request.endedAt) return 'done'
+  for (const agent of state.agents.values()) if (agent.inbox.some((entry) => entry.task === request.id)) return 'queued'
+  return 'done'
+}
+
+/** How an agent stands. */
+export function agentStatus(state: State, id: string): Status {
+  const agent = state.agents.get(id)
+  if (!agent || agent.terminatedAt) return 'gone'
+  for (const waiting of state.waiting.values()) if (waiting.agent === id) return 'needs_you'
+  if (agent.turn === undefined) return 'idle'
+  const turn = state.turns.get(agent.turn)
+  return turn ? turnStatus(state, turn) : 'idle'
+}
+
+/** Where a turn stands. */
+export function turnStatus(state: State, turn: Turn): Status {
+  if (turn.settlement === 'done') return 'done'
+  if (turn.settlement) return 'failed' in turn.settlement ? 'failed' : 'cancelled'
+  if (turn.parked) return 'parked'
+  const open = openEffects(state, turn)
+  if (open.some((effect) => state.waiting.has(effect.id) || effect.inquiries.some((one) => state.waiting.has(one.id)))) return 'needs_you'
+  if (open.length > 0 && open.every((effect) => 'ask' in effect.effect || 'sleep' in effect.effect)) return 'waiting'
+  return 'running'
+}
+
+export function openEffects(state: State, turn: Turn): EffectState[] {
+  return turn.effects
+    .map((id) => state.effects.get(id))
+    .filter((effect): effect is EffectState => effect !== undefined && effect.stage !== 'ended' && effect.stage !== 'void')
+}
+
+/** The address of a thread: the agent's name, then the way from its main thread. */
+export function addressOf(state: State, thread: Thread): string {
+  const way: string[] = []
+  let here: Thread | undefined = thread
+  while (here?.parent) {
+    way.unshift(`messages[${here.parent.index}].meta.${here.parent.slot.replace(/^meta\./, '')}`)
+    here = state.threads.get(here.parent.thread)
+  }
+  return [here?.id ?? thread.id, ...way].join('.')
+}
+
+/** The threads from the main one down to this one. */
+export function lineage(state: State, thread: Thread): Thread[] {
+  const line = [thread]
+  for (let here = thread; here.parent; ) {
+    const above = state.threads.get(here.parent.thread)
+    if (!above || line.includes(above)) break
+    line.unshift(above)
+    here = above
+  }
+  return line
+}
+
+/** A name for whoever runs a behaviour: an agent, or the part of one that a unit is (`…/planner/initial_phase`). */
+export function nameOf(turn: Turn): string {
+  return turn.origin === 'inbox' ? turn.agent : unitName(turn.behaviour)
+}
+
+export function unitName(behaviour: string): string {
+  return behaviour.split('/').at(-2) ?? behaviour
+}
+
+/** Turns that were done for a turn, at any depth. */
+export function* below(state: State, turn: Turn): Generator<Turn> {
+  for (const id of turn.effects) {
+    for (const child of state.effects.get(id)?.children ?? []) {
+      const found = state.turns.get(child)
+      if (!found) continue
+      yield found
+      yield* below(state, found)
+    }
+  }
+}
+
+/** The todos of a turn, wherever they stand: in its own plan, in a list of its workflow, or in what a planner is just writing. */
+export function planOf(state: State, turn: Turn): { steps: Step[]; isGrowing: boolean } | undefined {
+  for (const one of [turn, ...below(state, turn)]) {
+    const thread = state.threads.get(one.thread)
+    if (!thread) continue
+    const piece = thread.piece
+    const growing = piece?.component === 'planner-response' && one.settledAt === undefined ? piece.props.todos : undefined
+    if (Array.isArray(growing) && growing.length > 0) return { steps: growing.filter(Boolean).map(stepOf), isGrowing: true }
+  }
+  let found: Step[] | undefined
+  for (const one of [turn, ...below(state, turn)]) {
+    const thread = state.threads.get(one.thread)
+    if (!thread) continue
+    for (const item of thread.items) {
+      if (item.kind !== 'message' || item.turn !== one.id) continue
+      const component = thread.messages[item.index]?.meta?.component as { component?: string; props?: { todos?: Json[] } } | undefined
+      if (component?.component === 'todo-list') found = (component.props?.todos ?? []).map(stepOf)
+    }
+    if (!found && thread.plan && thread.planTurn === one.id && thread.plan.steps.length > 0) found = thread.plan.steps
+  }
+  return found && { steps: found, isGrowing: false }
+}
+
+function stepOf(todo: Json): Step {
+  const { id, title, description, status, result } = todo as { id?: string; title?: string; description?: string; status?: Step['status']; result?: string }
+  return { text: title || description || id || '', status: status ?? 'pending', ...(id && { id }), ...(result && { result }) }
+}

@@ -1,0 +1,496 @@
+// Folds the events of the log into the state, one by one and in their order. It mirrors what the server's own fold does, as
+// far as the page shows it; it decides nothing.
+
+import type { Artifact, Effect, EventName, Events, JsonObject, Message, Recorded, Spent, Wanted } from '../types'
+import { type Agent, type EffectState, type Request, type State, type Thread, type Turn, type Waiting, nothing } from './state'
+
+/** The name and the body of an event. */
+export function named(recorded: Recorded): [EventName, unknown] {
+  if (typeof recorded.event === 'string') return [recorded.event as EventName, null]
+  const [name] = Object.keys(recorded.event)
+  return [name as EventName, recorded.event[name as string]]
+}
+
+/** Marks a record as changed. */
+export function touch(state: State, record: { rev: number } | undefined): void {
+  if (record) record.rev = ++state.rev
+}
+
+export function fold(state: State, recorded: Recorded): void {
+  if (recorded.seq <= state.seq) return
+  state.seq = recorded.seq
+  state.events.push(recorded)
+  const [name, body] = named(recorded)
+  const step = steps[name] as ((state: State, body: unknown, recorded: Recorded) => void) | undefined
+  step?.(state, body, recorded)
+  state.rev += 1
+}
+
+type Steps = { [Name in EventName]?: (state: State, body: Events[Name], recorded: Recorded) => void }
+
+const steps: Steps = {
+  societyFounded(state, { seed }) {
+    state.seed = seed
+  },
+  societyForked(state, { from, seed }) {
+    state.seed = seed
+    state.forkedFrom = from
+  },
+  toolAllowed(state, { allowed }) {
+    state.allowed.push(allowed)
+  },
+  roleCreated(state, { role }) {
+    state.roles.set(role.id, role)
+  },
+  roleChanged(state, { role }) {
+    state.roles.set(role.id, role)
+  },
+  agentSpawned(state, { agent, role, parent }, { at }) {
+    const spawned: Agent = { rev: 0, id: agent, role, createdAt: at, inbox: [], spent: nothing() }
+    if (parent) spawned.parent = parent
+    state.agents.set(agent, spawned)
+    touch(state, spawned)
+    threadOf(state, agent, agent)
+  },
+  agentDismissed(state, { agent, caller, reason }) {
+    const found = state.agents.get(agent)
+    if (!found) return
+    found.dismissed = reason ? { caller, reason } : { caller }
+    touch(state, found)
+  },
+  agentTerminated(state, { agent }, { at }) {
+    const found = state.agents.get(agent)
+    if (!found) return
+    found.terminatedAt = at
+    touch(state, found)
+  },
+  letterSent(state, { letter }, { at, seq }) {
+    receive(state, letter, at, seq)
+  },
+  lettersTaken(state, { agent, letters, by }, { at, seq }) {
+    const found = state.agents.get(agent)
+    if (!found) return
+    const ids = new Set(letters.map((letter) => letter.id))
+    found.inbox = found.inbox.filter((entry) => !entry.letter || !ids.has(entry.letter.id))
+    touch(state, found)
+    const turn = state.turns.get(turnOf(by))
+    const thread = turn && state.threads.get(turn.thread)
+    if (!turn || !thread) return
+    for (const letter of letters) {
+      const message: Message = { id: letter.id, sender: 'user', text: letter.payload.text, timestamp: at }
+      // It is no message of the thread: it is shown where it was heard.
+      thread.items.push({ kind: 'heard', message, seq, at })
+    }
+    touch(state, thread)
+  },
+  inboxCleared(state, { agent, of }) {
+    const found = state.agents.get(agent)
+    if (!found) return
+    if (of === 'everything') found.inbox = []
+    else if ('task' in of) found.inbox = found.inbox.filter((entry) => entry.task !== of.task)
+    else {
+      const turns = new Set(of.askedBy)
+      found.inbox = found.inbox.filter(({ letter }) => {
+        const waiter = letter?.replyTo
+        return !(waiter && typeof waiter === 'object' && turns.has(turnOf(waiter.effect)))
+      })
+    }
+    touch(state, found)
+  },
+  turnStarted(state, body, { seq, at, thread: name }) {
+    const { agent, behaviour, task, origin, replyTo, message, index } = body
+    const thread = threadOf(state, name ?? agent, agent)
+    const turn: Turn = {
+      rev: 0,
+      id: seq,
+      thread: thread.id,
+      agent,
+      behaviour,
+      task,
+      origin,
+      startedAt: at,
+      effects: [],
+      spent: nothing(),
+      tools: 0,
+    }
+    if (replyTo) turn.replyTo = replyTo
+    const parent = typeof origin === 'object' ? origin.unit : typeof replyTo === 'object' ? replyTo.effect : undefined
+    if (parent) {
+      turn.parent = parent
+      const effect = state.effects.get(parent)
+      effect?.children.push(seq)
+      touchEffect(state, effect)
+    }
+    state.turns.set(seq, turn)
+    if (origin === 'inbox') {
+      const owner = state.agents.get(agent)
+      owner?.inbox.shift()
+      if (owner) owner.turn = seq
+      touch(state, owner)
+    }
+    if (message) {
+      const meta: JsonObject = {}
+      if (task.meta?.artifacts) meta.artifacts = task.meta.artifacts
+      if (task.meta?.from) meta.from = task.meta.from
+      thread.messages[index] = { id: message, sender: 'user', text: task.message, timestamp: at, meta }
+      thread.items.push({ kind: 'message', index, turn: seq, seq, at })
+    }
+    thread.items.push({ kind: 'turn', turn: seq })
+    thread.turn = seq
+    touch(state, thread)
+    touch(state, turn)
+    const request = state.requests.get(task.id)
+    request?.open.add(seq)
+    touch(state, request)
+  },
+  effectStarted(state, { id, effect }, { at, seq, thread }) {
+    const turn = state.turns.get(turnOf(id))
+    if (!turn) return
+    const started: EffectState = {
+      rev: 0,
+      id,
+      turn: turn.id,
+      thread: thread ?? turn.thread,
+      effect,
+      startedAt: at,
+      startedSeq: seq,
+      retries: [],
+      stage: 'open',
+      children: [],
+      inquiries: [],
+    }
+    state.effects.set(id, started)
+    turn.effects.push(id)
+    if ('ask' in effect) receive(state, effect.ask.letter, at, seq)
+    wait(state, started)
+    touchEffect(state, started)
+  },
+  effectRetried(state, { id, attempt, spent }) {
+    const effect = state.effects.get(id)
+    if (!effect) return
+    effect.retries.push(attempt)
+    delete effect.live
+    if (spent) spend(state, effect, spent)
+    touchEffect(state, effect)
+  },
+  effectEnded(state, { id, outcome, spent }, { at }) {
+    const effect = state.effects.get(id)
+    if (!effect) return
+    effect.stage = 'ended'
+    effect.outcome = outcome
+    effect.endedAt = at
+    delete effect.live
+    state.waiting.delete(id)
+    dropInquiries(state, effect)
+    if (spent) {
+      effect.spent = spent
+      spend(state, effect, spent)
+    }
+    const turn = state.turns.get(effect.turn)
+    if (turn && 'tool' in effect.effect) for (const above of upwards(state, turn)) above.tools += 1
+    if (typeof outcome === 'object') {
+      const kept = 'kept' in outcome ? [outcome.kept] : 'result' in outcome ? (outcome.result.artifacts ?? []) : []
+      list(state, kept, at, turn)
+    }
+    climb(state, effect)
+  },
+  effectDoubted(state, { id }) {
+    const effect = state.effects.get(id)
+    if (!effect) return
+    effect.stage = 'doubted'
+    dropInquiries(state, effect)
+    wait(state, effect)
+    touchEffect(state, effect)
+  },
+  effectCleared(state, { id }) {
+    const effect = state.effects.get(id)
+    if (!effect) return
+    effect.stage = 'cleared'
+    state.waiting.delete(id)
+    touchEffect(state, effect)
+  },
+  effectRestarted(state, { id }) {
+    const effect = state.effects.get(id)
+    if (!effect) return
+    effect.stage = 'open'
+    touchEffect(state, effect)
+  },
+  effectRefused(state, { id, failure }, { at }) {
+    const effect = state.effects.get(id)
+    if (!effect) return
+    effect.stage = 'ended'
+    effect.refused = failure
+    effect.endedAt = at
+    state.waiting.delete(id)
+    climb(state, effect)
+  },
+  callInquired(state, { id, by, inquiry }, { seq, at }) {
+    const effect = state.effects.get(id)
+    const turn = effect && state.turns.get(effect.turn)
+    if (!effect || !turn) return
+    const name = `${id}.${seq}`
+    effect.inquiries.push({ id: name, by, inquiry, at })
+    if ('person' in inquiry) {
+      const call = 'tool' in effect.effect ? effect.effect.tool : undefined
+      const { question, details } = inquiry.person
+      state.waiting.set(name, {
+        id: name,
+        at,
+        agent: turn.agent,
+        task: turn.task.id,
+        thread: turn.thread,
+        what: { kind: 'question', question: question.text, details, wanted: question.wanted ?? 'agreement', server: by, ...(call && { call }) },
+      })
+    }
+    touchEffect(state, effect)
+  },
+  callAnswered(state, { id, answer, spent }) {
+    state.waiting.delete(id)
+    const effect = state.effects.get(id.slice(0, id.lastIndexOf('.')))
+    const inquiry = effect?.inquiries.find((one) => one.id === id)
+    if (inquiry) inquiry.answer = answer
+    if (effect && spent) spend(state, effect, spent)
+    touchEffect(state, effect)
+  },
+  messageAdded(state, { by, index, message }, { seq, at, thread: name }) {
+    const turn = state.turns.get(turnOf(by))
+    const thread = name ? threadOf(state, name, turn?.agent ?? name) : undefined
+    if (!thread) return
+    thread.messages[index] = { ...message }
+    thread.items.push({ kind: 'message', index, seq, at, ...(turn && { turn: turn.id }) })
+    touch(state, thread)
+  },
+  messageUpdated(state, { index, patch }, { thread: name }) {
+    const thread = name ? state.threads.get(name) : undefined
+    const message = thread?.messages[index]
+    if (!thread || !message) return
+    const meta = { ...message.meta }
+    for (const [key, value] of Object.entries(patch.meta ?? {})) {
+      if (value === null) delete meta[key]
+      else meta[key] = value
+    }
+    thread.messages[index] = { ...message, text: patch.text ?? message.text, meta }
+    touch(state, thread)
+  },
+  settingsUpdated(state, { settings }, { thread: name }) {
+    const thread = name ? state.threads.get(name) : undefined
+    if (!thread) return
+    thread.settings = settings
+    if (settings.plan) thread.plan = settings.plan
+    touch(state, thread)
+  },
+  planSet(state, { plan, by }, { thread: name }) {
+    const thread = name ? state.threads.get(name) : undefined
+    if (!thread) return
+    thread.plan = plan
+    thread.planTurn = turnOf(by)
+    touch(state, thread)
+  },
+  phaseApplied(state, { phase }, { thread: name }) {
+    const thread = name ? state.threads.get(name) : undefined
+    if (!thread) return
+    thread.settings = { ...thread.settings, briefStatus: { ...thread.settings.briefStatus, phase } }
+    touch(state, thread)
+  },
+  threadOpened(state, { agent, settings, meta }, { thread: name }) {
+    if (!name) return
+    const thread = threadOf(state, name, agent)
+    thread.settings = settings
+    thread.meta = meta ?? {}
+    touch(state, thread)
+  },
+  threadLinked(state, { index, slot, child }, { thread: name }) {
+    if (!name) return
+    const holder = state.threads.get(name)
+    const thread = threadOf(state, child, holder?.agent ?? name)
+    thread.parent = { thread: name, index, slot: slot || '_thread' }
+    holder?.holds.set(index, child)
+    touch(state, thread)
+    touch(state, holder)
+  },
+  turnParked(state, { turn, reason }, { at }) {
+    const found = state.turns.get(turn)
+    if (!found) return
+    found.parked = reason
+    state.waiting.set(String(turn), {
+      id: String(turn),
+      at,
+      agent: found.agent,
+      task: found.task.id,
+      thread: found.thread,
+      what: { kind: 'parked', failure: reason },
+    })
+    climbTurn(state, found)
+  },
+  turnResumed(state, { turn }) {
+    const found = state.turns.get(turn)
+    if (!found) return
+    delete found.parked
+    state.waiting.delete(String(turn))
+    climbTurn(state, found)
+  },
+  turnSettled(state, { turn: id, settlement, message, index, next }, { at, seq }) {
+    const turn = state.turns.get(id)
+    if (!turn) return
+    turn.settledAt = at
+    turn.settlement = settlement
+    delete turn.parked
+    state.waiting.delete(String(id))
+    for (const name of turn.effects) {
+      const effect = state.effects.get(name)
+      if (!effect || effect.stage === 'ended') continue
+      effect.stage = 'void'
+      effect.endedAt = at
+      delete effect.live
+      state.waiting.delete(name)
+      dropInquiries(state, effect)
+      touch(state, effect)
+    }
+    const thread = state.threads.get(turn.thread)
+    if (thread) {
+      if (thread.turn === id) delete thread.turn
+      delete thread.piece
+      if (message) {
+        thread.messages[index] = message
+        turn.answer = index
+        thread.items.push({ kind: 'message', index, turn: id, seq, at })
+      }
+      touch(state, thread)
+    }
+    const agent = state.agents.get(turn.agent)
+    if (agent?.turn === id) {
+      delete agent.turn
+      agent.inbox.unshift(...(next ?? []).map((task) => ({ task: task.id })))
+      touch(state, agent)
+    }
+    const request = state.requests.get(turn.task.id)
+    request?.open.delete(id)
+    touch(state, request)
+    climbTurn(state, turn)
+  },
+}
+
+/** The turn of an effect's id. */
+export function turnOf(effect: string): number {
+  return Number(effect.slice(0, effect.indexOf('.')))
+}
+
+function threadOf(state: State, id: string, agent: string): Thread {
+  let thread = state.threads.get(id)
+  if (!thread) {
+    thread = { rev: 0, id, agent, messages: [], items: [], holds: new Map(), settings: {}, meta: {} }
+    state.threads.set(id, thread)
+    touch(state, thread)
+  }
+  return thread
+}
+
+function receive(state: State, letter: Events['letterSent']['letter'], at: number, seq: number): void {
+  const { from, to, taskId, kind, payload } = letter
+  const agent = state.agents.get(to)
+  if (agent) {
+    agent.inbox.push({ task: taskId, letter })
+    touch(state, agent)
+  }
+  list(state, (payload.meta?.artifacts ?? []) as unknown as Artifact[], at)
+  if (from !== 'user' && to !== 'user') return
+  let request = state.requests.get(taskId)
+  if (!request) {
+    request = { rev: 0, id: taskId, to, text: payload.text, at, seq, letters: [], open: new Set(), spent: nothing() } satisfies Request
+    state.requests.set(taskId, request)
+  }
+  request.letters.push({ letter, at, seq })
+  if (from === 'user') {
+    delete request.answer
+    delete request.failure
+    delete request.endedAt
+  } else if (kind === 'answer') {
+    request.answer = { text: payload.text, at }
+    request.endedAt = at
+  } else if (typeof kind === 'object') {
+    request.failure = kind.failure
+    request.endedAt = at
+  }
+  touch(state, request)
+}
+
+function list(state: State, artifacts: Artifact[], at: number, turn?: Turn): void {
+  for (const artifact of artifacts) {
+    if (!artifact?.id || state.artifacts.has(artifact.id)) continue
+    state.artifacts.set(artifact.id, { ...artifact, at, ...(turn && { agent: turn.agent, task: turn.task.id }) })
+  }
+}
+
+/** What waits for a person, if this effect does. */
+function wait(state: State, started: EffectState): void {
+  const turn = state.turns.get(started.turn)
+  if (!turn) return
+  const { id, startedAt: at, effect } = started
+  const common = { id, at, agent: turn.agent, task: turn.task.id, thread: turn.thread }
+  const what = asked(effect, started.stage)
+  if (what) state.waiting.set(id, { ...common, what })
+}
+
+function asked(effect: Effect, stage: EffectState['stage']): Waiting['what'] | undefined {
+  if (stage === 'doubted' && 'tool' in effect) return { kind: 'in_doubt', call: effect.tool }
+  if ('grant' in effect) return { kind: 'grant', lacking: effect.grant.lacking }
+  if (!('approval' in effect)) return undefined
+  const { question, details, call, deadline, wanted } = effect.approval
+  const rest = { question, details, ...(call && { call }), ...(deadline && { deadline }) }
+  const more: Wanted = wanted ?? 'agreement'
+  return more === 'agreement' ? { kind: 'approval', ...rest } : { kind: 'question', wanted: more, ...rest }
+}
+
+function dropInquiries(state: State, effect: EffectState): void {
+  for (const inquiry of effect.inquiries) state.waiting.delete(inquiry.id)
+}
+
+function add(to: Spent, more: Spent): void {
+  to.tokens += more.tokens ?? 0
+  to.costNanos += more.costNanos ?? 0
+  to.requests += more.requests ?? 0
+  to.timeMs += more.timeMs ?? 0
+}
+
+function spend(state: State, effect: EffectState, more: Spent): void {
+  add(state.spent, more)
+  const turn = state.turns.get(effect.turn)
+  if (!turn) return
+  for (const above of upwards(state, turn)) add(above.spent, more)
+  const agent = state.agents.get(turn.agent)
+  if (agent) add(agent.spent, more)
+  const request = state.requests.get(turn.task.id)
+  if (request) add(request.spent, more)
+  touch(state, agent)
+  touch(state, request)
+}
+
+/** The turn and those that wait for it, the nearest first. */
+export function* upwards(state: State, turn: Turn): Generator<Turn> {
+  for (let here: Turn | undefined = turn; here; ) {
+    yield here
+    here = here.parent ? state.turns.get(turnOf(here.parent)) : undefined
+  }
+}
+
+/** Marks an effect, its turn and its thread as changed. */
+export function touchEffect(state: State, effect: EffectState | undefined): void {
+  if (!effect) return
+  touch(state, effect)
+  touch(state, state.turns.get(effect.turn))
+  touch(state, state.threads.get(effect.thread))
+}
+
+/** The same, and everybody above. */
+function climb(state: State, effect: EffectState): void {
+  touch(state, effect)
+  const turn = state.turns.get(effect.turn)
+  if (turn) climbTurn(state, turn)
+}
+
+function climbTurn(state: State, turn: Turn): void {
+  for (const above of upwards(state, turn)) {
+    touch(state, above)
+    touch(state, state.threads.get(above.thread))
+  }
+}

@@ -1,0 +1,51 @@
+// Takes in what is told beside the log: pieces of replies and of components that are still being written. None of it is
+// kept: the log brings the whole.
+
+import type { Json, StreamedDelta, StreamedPiece } from '../types'
+import { touch, touchEffect } from './fold'
+import type { State } from './state'
+
+export function hear(state: State, { effect: id, delta }: StreamedDelta): void {
+  const effect = state.effects.get(id)
+  if (!effect || effect.stage !== 'open') return
+  const live = (effect.live ??= { text: '', reasoning: '', calls: [] })
+  if (delta === 'stopped') delete effect.live
+  else if ('content' in delta) live.text += delta.content
+  else if ('reasoning' in delta) live.reasoning += delta.reasoning
+  else if ('tool_call' in delta) {
+    const { index, name, arguments: more } = delta.tool_call
+    const call = (live.calls[index] ??= { name: '', arguments: '' })
+    if (name) call.name = name
+    call.arguments += more
+  } else if ('error' in delta) delete effect.live
+  else return
+  state.rev += 1
+  touchEffect(state, effect)
+}
+
+export function see(state: State, piece: StreamedPiece): void {
+  const thread = state.threads.get(piece.thread)
+  if (!thread) return
+  const { agentType, action, component } = piece
+  const before = thread.piece
+  const isSame = before?.component === component && piece.piece !== 'again'
+  const props = isSame && before ? before.props : {}
+  thread.piece = { agentType, action, props, ...(component && { component }) }
+  const more = piece.piece
+  if (more && more !== 'again') {
+    if ('text' in more) props[more.text.field] = String(props[more.text.field] ?? '') + more.text.text
+    else if ('field' in more) props[more.field.field] = more.field.value
+    else {
+      const list = (props[more.item.field] ??= []) as Json[]
+      list[more.item.index] = more.item.value
+    }
+  }
+  state.rev += 1
+  touch(state, thread)
+  // Whoever shows the plan from above looks there.
+  for (let above = thread.parent; above; ) {
+    const holder = state.threads.get(above.thread)
+    touch(state, holder)
+    above = holder?.parent
+  }
+}

@@ -1,0 +1,208 @@
+// What the page knows of the society, folded from its log. Records are changed in place; `rev` grows with each change, so
+// that whoever shows one can tell whether it is still what was shown.
+
+import type {
+  Artifact,
+  Attempt,
+  Call,
+  Effect,
+  Failure,
+  Inquiry,
+  Answer,
+  Letter,
+  Level,
+  Message,
+  Origin,
+  Outcome,
+  Plan,
+  Recorded,
+  ReplyTo,
+  Role,
+  Settings,
+  Settlement,
+  Spent,
+  Task,
+  JsonObject,
+  Wanted,
+} from '../types'
+
+export interface Agent {
+  rev: number
+  id: string
+  role: string
+  parent?: string
+  createdAt: number
+  /** What waits in its inbox, oldest first. */
+  inbox: { task: string; letter?: Letter }[]
+  /** The turn of its main thread that is under way. */
+  turn?: number
+  dismissed?: { caller: string; reason?: string }
+  terminatedAt?: number
+  /** What its own turns have spent. */
+  spent: Spent
+}
+
+export interface Thread {
+  rev: number
+  id: string
+  agent: string
+  /** The thread that holds it, and where. */
+  parent?: { thread: string; index: number; slot: string }
+  messages: Message[]
+  /** Messages and turns in the order in which they came. */
+  items: Item[]
+  /** Messages that hold a sub-thread, and which. */
+  holds: Map<number, string>
+  settings: Settings
+  plan?: Plan
+  planTurn?: number
+  meta: JsonObject
+  turn?: number
+  /** What is seen to be done in it, while it is done. */
+  piece?: LivePiece
+}
+
+export type Item =
+  | { kind: 'message'; index: number; turn?: number; seq: number; at: number }
+  | { kind: 'turn'; turn: number }
+  /** What the person said while a turn was under way, where the turn took it in. */
+  | { kind: 'heard'; message: Message; seq: number; at: number }
+
+export interface Turn {
+  rev: number
+  id: number
+  thread: string
+  agent: string
+  behaviour: string
+  task: Task
+  origin: Origin
+  replyTo?: ReplyTo
+  /** The effect of another turn that this one works for. */
+  parent?: string
+  startedAt: number
+  settledAt?: number
+  settlement?: Settlement
+  parked?: Failure
+  effects: string[]
+  /** The message that it answered with. */
+  answer?: number
+  /** With everything that it had others do. */
+  spent: Spent
+  tools: number
+}
+
+export interface EffectState {
+  rev: number
+  id: string
+  turn: number
+  thread: string
+  effect: Effect
+  startedAt: number
+  startedSeq: number
+  endedAt?: number
+  outcome?: Outcome
+  refused?: Failure
+  spent?: Spent
+  retries: Attempt[]
+  stage: 'open' | 'ended' | 'doubted' | 'cleared' | 'void'
+  /** Turns that others did for it. */
+  children: number[]
+  inquiries: InquiryState[]
+  /** What of the reply has come so far. */
+  live?: LiveReply
+}
+
+export interface InquiryState {
+  id: string
+  by: string
+  inquiry: Inquiry
+  at: number
+  answer?: Answer
+}
+
+export interface LiveReply {
+  text: string
+  reasoning: string
+  calls: { name: string; arguments: string }[]
+}
+
+/** A component that is being written. */
+export interface LivePiece {
+  agentType: string
+  action: string
+  component?: string
+  props: JsonObject
+}
+
+/** A request of the person. */
+export interface Request {
+  rev: number
+  id: string
+  to: string
+  text: string
+  at: number
+  seq: number
+  letters: { letter: Letter; at: number; seq: number }[]
+  /** Turns for it that are not settled. */
+  open: Set<number>
+  spent: Spent
+  answer?: { text: string; at: number }
+  failure?: Failure
+  endedAt?: number
+}
+
+/** Something that waits for a person. */
+export interface Waiting {
+  id: string
+  at: number
+  agent: string
+  task: string
+  thread: string
+  what:
+    | { kind: 'approval'; question: string; details?: unknown; call?: Call; deadline?: number }
+    | { kind: 'question'; question: string; details?: unknown; wanted: Wanted; server?: string; call?: Call; deadline?: number }
+    | { kind: 'grant'; lacking: Level[] }
+    | { kind: 'in_doubt'; call: Call }
+    | { kind: 'parked'; failure: Failure }
+}
+
+export interface State {
+  rev: number
+  /** The last event that was folded. */
+  seq: number
+  seed: string
+  forkedFrom?: string
+  events: Recorded[]
+  roles: Map<string, Role>
+  agents: Map<string, Agent>
+  threads: Map<string, Thread>
+  turns: Map<number, Turn>
+  effects: Map<string, EffectState>
+  requests: Map<string, Request>
+  waiting: Map<string, Waiting>
+  artifacts: Map<string, Artifact & { at: number; agent?: string; task?: string }>
+  spent: Spent
+  /** Tools that need not be asked about any more. */
+  allowed: { tool: string; agent?: string; task?: string }[]
+}
+
+export const nothing = (): Spent => ({ tokens: 0, costNanos: 0, requests: 0, timeMs: 0 })
+
+export function empty(): State {
+  return {
+    rev: 0,
+    seq: 0,
+    seed: '',
+    events: [],
+    roles: new Map(),
+    agents: new Map(),
+    threads: new Map(),
+    turns: new Map(),
+    effects: new Map(),
+    requests: new Map(),
+    waiting: new Map(),
+    artifacts: new Map(),
+    spent: nothing(),
+    allowed: [],
+  }
+}

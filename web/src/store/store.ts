@@ -1,0 +1,188 @@
+// The one store: reads the log to its end, then follows it live, and tells whoever shows something at most once a frame.
+// The cursor is the last event that was folded; a line that broke goes on there, so nothing is missed and nothing is twice.
+
+import { useSyncExternalStore } from 'react'
+import { Problem, ask } from '../api'
+import type { Recorded, StreamedDelta, StreamedPiece } from '../types'
+import { fold } from './fold'
+import { hear, see } from './live'
+import { type EffectState, type State, type Thread, type Turn, empty } from './state'
+
+/** How the line to the server stands. */
+export type Line = 'loading' | 'live' | 'lost' | 'asleep' | 'closed_door'
+
+const PAGE = 1000
+/** A hidden tab keeps its line this long. */
+const HIDDEN_MS = 500
+const RETRY_MS = [250, 500, 1000, 2000, 4000, 8000]
+
+class Store {
+  state: State = empty()
+  line: Line = 'loading'
+  /** How much of the log has been read before it is live, from 0 to 1. */
+  loaded = 0
+  private listeners = new Set<() => void>()
+  private isDue = false
+  private abort: AbortController | undefined
+  private hiding: ReturnType<typeof setTimeout> | undefined
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
+
+  /** Begins; called once. */
+  start(): void {
+    document.addEventListener('visibilitychange', () => this.look())
+    addEventListener('online', () => this.connect())
+    this.connect()
+  }
+
+  /** Begins anew, for example with another token. */
+  restart(): void {
+    this.state = empty()
+    this.stand('loading')
+    this.connect()
+  }
+
+  private look(): void {
+    clearTimeout(this.hiding)
+    if (document.hidden) {
+      this.hiding = setTimeout(() => {
+        this.abort?.abort()
+        this.abort = undefined
+        this.stand('asleep')
+      }, HIDDEN_MS)
+    } else if (this.line === 'asleep') this.connect()
+  }
+
+  private connect(): void {
+    this.abort?.abort()
+    const abort = new AbortController()
+    this.abort = abort
+    void this.follow(abort.signal)
+  }
+
+  private async follow(signal: AbortSignal): Promise<void> {
+    for (let attempt = 0; !signal.aborted; ) {
+      try {
+        await this.checkPast(signal)
+        await this.catchUp(signal)
+        attempt = 0
+        await this.listen(signal)
+      } catch (error) {
+        if (signal.aborted) return
+        if (error instanceof Problem && error.status === 401) return this.stand('closed_door')
+        if (error instanceof Problem && error.code === 'ahead_of_log') this.state = empty()
+      }
+      if (signal.aborted) return
+      this.stand('lost')
+      const wait = RETRY_MS[Math.min(attempt++, RETRY_MS.length - 1)] as number
+      await new Promise((resolve) => setTimeout(resolve, wait))
+    }
+  }
+
+  /** A society that was rewound, or another one in its place, has another past: then everything is read anew. */
+  private async checkPast(signal: AbortSignal): Promise<void> {
+    const last = this.state.events.at(-1)
+    if (!last) return
+    const { events } = await this.page(last.seq - 1, 1, signal)
+    if (JSON.stringify(events[0]) !== JSON.stringify(last)) this.state = empty()
+  }
+
+  private async page(after: number, limit: number, signal: AbortSignal): Promise<{ events: Recorded[]; last: number }> {
+    return (await ask(`/api/log?after=${after}&limit=${limit}`, { signal })).json()
+  }
+
+  private async catchUp(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const { events, last } = await this.page(this.state.seq, PAGE, signal)
+      if (signal.aborted) return
+      for (const event of events) fold(this.state, event)
+      this.loaded = last ? this.state.seq / last : 1
+      this.tell()
+      if (events.length < PAGE || this.state.seq >= last) return
+    }
+  }
+
+  /** Follows the log until the line breaks. */
+  private async listen(signal: AbortSignal): Promise<void> {
+    const response = await ask(`/api/events?after=${this.state.seq}`, { signal })
+    this.loaded = 1
+    this.stand('live')
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    if (!reader) return
+    let rest = ''
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      rest += value
+      const frames = rest.split('\n\n')
+      rest = frames.pop() ?? ''
+      for (const frame of frames) if (!this.take(frame)) return
+      this.tell()
+    }
+  }
+
+  /** Takes one frame; false when it was the last one. */
+  private take(frame: string): boolean {
+    let name = ''
+    let data = ''
+    for (const line of frame.split('\n')) {
+      if (line.startsWith('event:')) name = line.slice(6).trim()
+      else if (line.startsWith('data:')) data += line.slice(line[5] === ' ' ? 6 : 5)
+    }
+    if (!data) return true
+    if (name === 'delta') hear(this.state, JSON.parse(data) as StreamedDelta)
+    else if (name === 'piece') see(this.state, JSON.parse(data) as StreamedPiece)
+    else if (name === 'stopping' || name === 'problem') return false
+    else fold(this.state, JSON.parse(data) as Recorded)
+    return true
+  }
+
+  private stand(line: Line): void {
+    this.line = line
+    this.tell()
+  }
+
+  /** Tells everybody, with the next frame. */
+  private tell(): void {
+    if (this.isDue) return
+    this.isDue = true
+    const now = () => {
+      this.isDue = false
+      for (const listener of this.listeners) listener()
+    }
+    // A hidden tab draws no frames.
+    if (document.hidden) setTimeout(now, 100)
+    else requestAnimationFrame(now)
+  }
+}
+
+export const store = new Store()
+
+/** A value of the state; it must be plain, or the same as long as it has not changed. */
+export function useStore<T>(select: (state: State) => T): T {
+  return useSyncExternalStore(store.subscribe, () => select(store.state))
+}
+
+/** A record of the state, shown anew whenever it changes. */
+export function useRecord<T extends { rev: number }>(find: (state: State) => T | undefined): T | undefined {
+  useStore((state) => find(state)?.rev ?? -1)
+  return find(store.state)
+}
+
+export const useThread = (id: string): Thread | undefined => useRecord((state) => state.threads.get(id))
+export const useTurn = (id: number): Turn | undefined => useRecord((state) => state.turns.get(id))
+export const useEffectState = (id: string): EffectState | undefined => useRecord((state) => state.effects.get(id))
+
+/** The whole state, shown anew with every change. */
+export function useAll(): State {
+  useStore((state) => state.rev)
+  return store.state
+}
+
+export function useLine(): Line {
+  return useSyncExternalStore(store.subscribe, () => store.line)
+}
+

@@ -1,0 +1,39 @@
+// A state as a word with an icon.
+
+import { type Key, t } from '../i18n'
+import { Icon, type IconName } from './Icon'
+
+const LOOKS = {
+  idle: 'ring',
+  running: 'half',
+  waiting: 'clock',
+  queued: 'clock',
+  needs_you: 'alert',
+  done: 'check',
+  failed: 'cross',
+  cancelled: 'stop',
+  parked: 'alert',
+  in_doubt: 'question',
+  gone: 'skip',
+  pending: 'ring',
+  skipped: 'skip',
+} as const satisfies Record<string, IconName>
+
+export type Status = keyof typeof LOOKS
+
+export function StatusIcon({ status, size = 14 }: { status: Status; size?: number }) {
+  return (
+    <span className={`status-icon ${status}${status === 'running' ? ' spin' : ''}`}>
+      <Icon name={LOOKS[status]} size={size} />
+    </span>
+  )
+}
+
+export function Badge({ status }: { status: Status }) {
+  return (
+    <span className={`badge ${status}`}>
+      <StatusIcon status={status} size={13} />
+      {t(`status.${status}` as Key)}
+    </span>
+  )
+}

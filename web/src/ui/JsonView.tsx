@@ -1,0 +1,33 @@
+// A value as people read it: names and values in rows, deeper ones folded in; long texts whole, in a box that scrolls.
+
+import type { Json } from '../types'
+import { t } from '../i18n'
+
+export function JsonView({ value }: { value: Json | undefined }) {
+  if (value === undefined || value === null) return <span className="faint">{'—'}</span>
+  if (typeof value === 'string') return value.includes('\n') || value.length > 120 ? <pre className="long">{value}</pre> : <span className="value">{value}</span>
+  if (typeof value !== 'object') return <span className="value mono">{String(value)}</span>
+  const entries = Array.isArray(value) ? value.map((one, place) => [String(place + 1), one] as const) : Object.entries(value)
+  if (entries.length === 0) return <span className="faint">{t('json.empty')}</span>
+  return (
+    <dl className="rows">
+      {entries.map(([name, one]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <JsonView value={one} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** JSON text as a value; the text itself where it is none. */
+export function readJson(text: string): Json {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,44 @@
+// Numbers, times and money as people read them, in the language of the page.
+
+import { locale } from '../i18n'
+
+export function number(value: number): string {
+  return new Intl.NumberFormat(locale(), { notation: value >= 10_000 ? 'compact' : 'standard', maximumFractionDigits: 1 }).format(value)
+}
+
+/** Money in billionths of a US dollar. */
+export function money(nanos: number): string {
+  const dollars = nanos / 1e9
+  const digits = dollars === 0 ? 0 : dollars < 0.01 ? 4 : 2
+  return `$${dollars.toFixed(digits)}`
+}
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
+  const seconds = ms / 1000
+  if (seconds < 10) return `${seconds.toFixed(1)} s`
+  if (seconds < 60) return `${Math.round(seconds)} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min ${String(Math.round(seconds % 60)).padStart(2, '0')} s`
+  return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`
+}
+
+export function clock(at: number): string {
+  return new Intl.DateTimeFormat(locale(), { hour: '2-digit', minute: '2-digit', hour12: false }).format(at)
+}
+
+export function moment(at: number): string {
+  return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium', hour12: false }).format(at)
+}
+
+export function day(at: number): string {
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(at).setHours(0, 0, 0, 0)) / 86_400_000)
+  if (days < 2) return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }).format(-days, 'day')
+  return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium' }).format(at)
+}
+
+export function bytes(size: number): string {
+  if (size < 1024) return `${size} B`
+  const kib = size / 1024
+  return kib < 1024 ? `${kib.toFixed(kib < 10 ? 1 : 0)} kB` : `${(kib / 1024).toFixed(1)} MB`
+}

@@ -1,0 +1,76 @@
+// The person's requests, the newest first, with where each stands.
+
+import { useState } from 'react'
+import { t } from '../../i18n'
+import { href } from '../../router'
+import { requestStatus } from '../../store/derive'
+import type { Request } from '../../store/state'
+import { useAll } from '../../store/store'
+import { Badge, StatusIcon } from '../../ui/Badge'
+import { Icon } from '../../ui/Icon'
+import { Link } from '../../ui/Link'
+import { write } from '../../ui/write'
+import { clock, day } from '../../ui/format'
+
+const MOST = 150
+
+export function RequestList({ task, onPick }: { task: string | undefined; onPick?: () => void }) {
+  const state = useAll()
+  const [wanted, setWanted] = useState('')
+  const words = wanted.trim().toLowerCase()
+  const all = [...state.requests.values()].filter((request) => !words || request.text.toLowerCase().includes(words)).sort((a, b) => b.seq - a.seq)
+  const groups = Map.groupBy(all.slice(0, MOST), (request) => day(request.at))
+  return (
+    <nav className="requests" aria-label={t('requests.label')}>
+      <div className="requests-head">
+        <h2>{t('requests.title')}</h2>
+        <button
+          type="button"
+          className="new"
+          aria-label={t('requests.new')}
+          title={t('requests.new')}
+          onClick={() => {
+            onPick?.()
+            write()
+          }}
+        >
+          <Icon name="plus" size={17} />
+        </button>
+      </div>
+      {state.requests.size > 8 && (
+        <div className="find">
+          <Icon name="search" size={15} />
+          <input type="search" value={wanted} onChange={(event) => setWanted(event.target.value)} aria-label={t('requests.find')} placeholder={t('requests.find')} />
+        </div>
+      )}
+      {all.length === 0 && <p className="faint none">{t('requests.none')}</p>}
+      {[...groups].map(([name, requests]) => (
+        <section key={name}>
+          <h3>{name}</h3>
+          <ul>
+            {requests.map((request) => (
+              <li key={request.id}>
+                <Entry request={request} isHere={request.id === task} status={requestStatus(state, request)} onPick={onPick} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </nav>
+  )
+}
+
+function Entry({ request, isHere, status, onPick }: { request: Request; isHere: boolean; status: ReturnType<typeof requestStatus>; onPick: (() => void) | undefined }) {
+  const isLoud = status !== 'done'
+  return (
+    <Link className="request" href={href('chat', [request.to, request.id])} aria-current={isHere ? 'true' : undefined} onClickCapture={onPick}>
+      <span className="request-text">{request.text}</span>
+      <span className="request-foot">
+        {isLoud ? <Badge status={status} /> : <StatusIcon status={status} size={13} />}
+        {!isLoud && <span className="unseen">{t('status.done')}</span>}
+        {request.to !== 'root' && <span className="to">{request.to}</span>}
+        <time className="numbers" dateTime={new Date(request.at).toISOString()}>{clock(request.at)}</time>
+      </span>
+    </Link>
+  )
+}

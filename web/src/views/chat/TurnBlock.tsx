@@ -1,0 +1,145 @@
+// The work of one turn: open while it goes on, one line when it is done. Each delegation keeps a line of its own either way.
+
+import { memo, useState } from 'react'
+import { t, count } from '../../i18n'
+import { turnStatus } from '../../store/derive'
+import type { EffectState, Turn } from '../../store/state'
+import { store, useTurn } from '../../store/store'
+import { Icon } from '../../ui/Icon'
+import { StatusIcon } from '../../ui/Badge'
+import { Markdown } from '../../ui/Markdown'
+import { duration, money, number } from '../../ui/format'
+import { useNow } from '../../ui/useNow'
+import { Delegation } from './Delegation'
+import { StructuredText, isStructured } from './Structured'
+import { AskedStep, GrowingCall, Reasoning, Said, ToolCard } from './Steps'
+
+export const TurnBlock = memo(function TurnBlock({ id, depth }: { id: number; depth: number }) {
+  const turn = useTurn(id)
+  const [choice, setChoice] = useState<boolean>()
+  const isRunning = turn?.settledAt === undefined
+  const now = useNow(isRunning && turn !== undefined)
+  if (!turn) return null
+  const effects = turn.effects.map((one) => store.state.effects.get(one)).filter((effect): effect is EffectState => effect !== undefined)
+  const isOpen = choice ?? (isRunning || depth > 0)
+  const steps = effects.filter((effect) => !isDelegation(effect))
+  const hasSteps = steps.some((effect) => isShown(effect, turn, effects))
+  if (effects.length === 0 && isRunning) return <Starting />
+  return (
+    <div className="turn" data-turn={id}>
+      {hasSteps && (
+        <button type="button" className="turn-head" aria-expanded={isOpen} onClick={() => setChoice(!isOpen)}>
+          <StatusIcon status={turnStatus(store.state, turn)} size={15} />
+          <span>{summary(turn, isRunning ? now : undefined)}</span>
+          <Icon name={isOpen ? 'up' : 'down'} size={14} />
+        </button>
+      )}
+      {(isOpen || effects.some(isDelegation)) && (
+        <div className="steps">
+          {effects.map((effect) => (
+            <Step key={effect.id} effect={effect} turn={turn} effects={effects} isOpen={isOpen} depth={depth} />
+          ))}
+        </div>
+      )}
+      {depth === 0 && <Answering effect={effects.at(-1)} />}
+      <Ending turn={turn} />
+    </div>
+  )
+})
+
+/** Whether a model is saying what may well be the answer. */
+const isAnswering = (effect: EffectState | undefined): boolean => Boolean(effect?.live?.text) && effect?.live?.calls.length === 0
+
+function Answering({ effect }: { effect: EffectState | undefined }) {
+  const text = effect?.live?.text
+  if (!text || !isAnswering(effect)) return null
+  return <div className="said message bot">{isStructured(text) ? <StructuredText text={text} isGrowing /> : <Markdown text={text} isGrowing />}</div>
+}
+
+const isDelegation = (effect: EffectState): boolean => 'unit' in effect.effect || 'ask' in effect.effect
+
+function replyOf(effect: EffectState) {
+  return typeof effect.outcome === 'object' && 'reply' in effect.outcome ? effect.outcome.reply : undefined
+}
+
+/** The last words of a turn that is done stand below as its answer. */
+function isAnswer(effect: EffectState, turn: Turn, effects: EffectState[]): boolean {
+  const models = effects.filter((one) => 'model' in one.effect)
+  return turn.settlement === 'done' && models.at(-1) === effect && !replyOf(effect)?.toolCalls?.length
+}
+
+function isShown(effect: EffectState, turn: Turn, effects: EffectState[]): boolean {
+  if (!('model' in effect.effect)) return 'tool' in effect.effect || 'approval' in effect.effect || 'grant' in effect.effect
+  const reply = replyOf(effect)
+  if (effect.live || effect.retries.length > 0 || reply?.reasoning) return true
+  return Boolean(reply?.text.trim()) && !isAnswer(effect, turn, effects)
+}
+
+function Step({ effect, turn, effects, isOpen, depth }: { effect: EffectState; turn: Turn; effects: EffectState[]; isOpen: boolean; depth: number }) {
+  if (isDelegation(effect)) return <Delegation id={effect.id} depth={depth} />
+  if (!isOpen) return null
+  if ('tool' in effect.effect) return <ToolCard effect={effect} rev={effect.rev} />
+  if ('approval' in effect.effect || 'grant' in effect.effect) return <AskedStep effect={effect} rev={effect.rev} />
+  if ('model' in effect.effect) return <ModelStep effect={effect} isAnswered={isAnswer(effect, turn, effects)} isShownBelow={depth === 0 && isAnswering(effect)} />
+  return null
+}
+
+function ModelStep({ effect, isAnswered, isShownBelow }: { effect: EffectState; isAnswered: boolean; isShownBelow: boolean }) {
+  const reply = replyOf(effect)
+  const live = effect.live
+  const failure = typeof effect.outcome === 'object' && 'failed' in effect.outcome ? effect.outcome.failed : undefined
+  return (
+    <>
+      {effect.retries.map((attempt, place) => (
+        <p key={place} className="retry-note">
+          <Icon name="retry" size={15} />
+          {t('step.retried', { model: attempt.model, why: attempt.failure.message })}
+        </p>
+      ))}
+      {effect.stage === 'open' && !live && <Starting />}
+      {live && (
+        <>
+          {live.reasoning && <Reasoning text={live.reasoning} isLive={!live.text && live.calls.length === 0} />}
+          {!isShownBelow && <Said text={live.text} isLive={live.calls.length === 0} />}
+          {live.calls.map((call, place) => (
+            <GrowingCall key={place} name={call.name} text={call.arguments} />
+          ))}
+        </>
+      )}
+      {reply?.reasoning && <Reasoning text={reply.reasoning} />}
+      {reply && !isAnswered && <Said text={reply.text} />}
+      {failure && <p className="bad">{failure.message}</p>}
+    </>
+  )
+}
+
+/** Somebody is at it, and nothing is to be seen yet. */
+export function Starting() {
+  return (
+    <p className="starting">
+      <span className="cursor" aria-hidden="true" />
+      <span className="unseen">{t('status.running')}</span>
+    </p>
+  )
+}
+
+function summary(turn: Turn, now: number | undefined): string {
+  const parts = [t(now === undefined ? 'turn.worked' : 'turn.works', { time: duration((turn.settledAt ?? now ?? turn.startedAt) - turn.startedAt) })]
+  if (turn.tools > 0) parts.push(count('turn.tools', turn.tools))
+  if (turn.spent.tokens > 0) parts.push(t('unit.tokens', { n: number(turn.spent.tokens) }))
+  if (turn.spent.costNanos > 0) parts.push(money(turn.spent.costNanos))
+  return parts.join(' · ')
+}
+
+function Ending({ turn }: { turn: Turn }) {
+  if (turn.parked) return <p className="ending warn">{turn.parked.message}</p>
+  if (!turn.settlement || turn.settlement === 'done') return null
+  const [failure, isStopped] = 'failed' in turn.settlement ? [turn.settlement.failed, false] : [turn.settlement.cancelled, true]
+  return (
+    <p className={isStopped ? 'ending' : 'ending bad'}>
+      <Icon name={isStopped ? 'stop' : 'alert'} size={15} />
+      {isStopped ? t('turn.stopped') : failure.message}
+      {!isStopped && <code className="faint">{failure.code}</code>}
+    </p>
+  )
+}

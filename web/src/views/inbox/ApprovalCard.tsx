@@ -1,0 +1,325 @@
+// One thing that waits for a person: who asks, for what, with everything that it is about, and the ways to answer.
+
+import { useEffect, useRef, useState } from 'react'
+import { post } from '../../api'
+import { t } from '../../i18n'
+import { href } from '../../router'
+import { addressOf } from '../../store/derive'
+import type { Waiting } from '../../store/state'
+import { store } from '../../store/store'
+import type { Call, Json, JsonObject } from '../../types'
+import { Badge } from '../../ui/Badge'
+import { Icon } from '../../ui/Icon'
+import { JsonView, readJson } from '../../ui/JsonView'
+import { Link } from '../../ui/Link'
+import { announce } from '../../ui/announce'
+import { duration, money, number } from '../../ui/format'
+import { useNow } from '../../ui/useNow'
+import { complain } from '../chat/actions'
+import { diff } from './diff'
+import { Fields, Raw } from './Fields'
+import { PlanEditor } from './PlanEditor'
+import { useTools } from './tools'
+
+export function ApprovalCard({ waiting, hasKeys = false }: { waiting: Waiting; hasKeys?: boolean }) {
+  const [trouble, setTrouble] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  const answer = async (body: object) => {
+    setBusy(true)
+    setTrouble('')
+    try {
+      await post(`/api/approvals/${encodeURIComponent(waiting.id)}`, body)
+      announce(t('approval.sent'))
+    } catch (error) {
+      setTrouble(complain(error))
+      setBusy(false)
+    }
+  }
+  const { what } = waiting
+  const props = { waiting, answer, isBusy, hasKeys }
+  return (
+    <article className="approval" aria-label={t('approval.label', { agent: waiting.agent })}>
+      <Head waiting={waiting} />
+      {what.kind === 'approval' && <Agreement {...props} what={what} />}
+      {what.kind === 'question' && <QuestionForm {...props} what={what} />}
+      {what.kind === 'grant' && <Grant {...props} what={what} />}
+      {what.kind === 'in_doubt' && <InDoubt {...props} what={what} />}
+      {what.kind === 'parked' && <Parked {...props} what={what} />}
+      {trouble && <p className="bad">{trouble}</p>}
+    </article>
+  )
+}
+
+type Of<K extends Waiting['what']['kind']> = Extract<Waiting['what'], { kind: K }>
+interface Part<K extends Waiting['what']['kind']> {
+  waiting: Waiting
+  what: Of<K>
+  answer: (body: object) => Promise<void>
+  isBusy: boolean
+  hasKeys: boolean
+}
+
+function Head({ waiting }: { waiting: Waiting }) {
+  const thread = store.state.threads.get(waiting.thread)
+  const request = store.state.requests.get(waiting.task)
+  const call = 'call' in waiting.what ? waiting.what.call : undefined
+  const deadline = 'deadline' in waiting.what ? waiting.what.deadline : undefined
+  const now = useNow(deadline !== undefined)
+  return (
+    <header className="approval-head">
+      <span className="approval-who">
+        <Icon name="agent" size={16} />
+        <strong>{waiting.agent}</strong>
+        {thread?.parent && <code className="address">{addressOf(store.state, thread)}</code>}
+      </span>
+      {call && <Risk call={call} />}
+      {waiting.what.kind === 'in_doubt' && <Badge status="in_doubt" />}
+      {waiting.what.kind === 'parked' && <Badge status="parked" />}
+      {deadline !== undefined && (
+        <span className="faint numbers">
+          <Icon name="clock" size={14} /> {t('approval.left', { time: duration(Math.max(0, deadline - now)) })}
+        </span>
+      )}
+      {request && (
+        <Link className="approval-for" href={href('chat', [request.to, request.id])}>
+          {request.text}
+        </Link>
+      )}
+    </header>
+  )
+}
+
+function Risk({ call }: { call: Call }) {
+  return <span className={`risk ${call.class}`}>{t(`risk.${call.class}`)}</span>
+}
+
+/** Why the person is asked, in the policy's words. */
+function reason(call: Call | undefined): string {
+  const ruling = call?.ruling
+  if (!ruling || typeof ruling !== 'object') return ''
+  return 'ask' in ruling ? ruling.ask : 'askEach' in ruling ? ruling.askEach : ''
+}
+
+function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
+  const tools = useTools()
+  const before = what.call ? (readJson(what.call.arguments) as JsonObject) : undefined
+  const planned = !what.call && isPlan(what.details) ? (what.details as { todos: JsonObject[] }).todos : undefined
+  const [edited, setEdited] = useState<JsonObject>()
+  const [isRaw, setRaw] = useState(false)
+  const [todos, setTodos] = useState(planned)
+  const [denial, setDenial] = useState<string>()
+  const [always, setAlways] = useState('')
+  const isEdited = edited !== undefined && JSON.stringify(edited) !== JSON.stringify(before)
+  const isPlanEdited = todos !== undefined && JSON.stringify(todos) !== JSON.stringify(planned)
+  const approve = () => {
+    const changed = isEdited ? { arguments: edited } : isPlanEdited ? { arguments: { todos } as unknown as JsonObject } : {}
+    return answer({ approved: true, ...changed, ...(always && { always }) })
+  }
+  const mayAlways = what.call && !(typeof what.call.ruling === 'object' && 'askEach' in what.call.ruling)
+  useKeys(hasKeys && denial === undefined && edited === undefined, { a: () => void approve(), d: () => setDenial(''), e: () => before && setEdited(before) })
+  const schema = tools?.tools.find((tool) => tool.name === what.call?.tool)?.parameters
+  return (
+    <>
+      {what.call ? (
+        <h2 className="approval-title">
+          <code>{what.call.tool}</code>
+        </h2>
+      ) : null}
+      <p className="approval-question">{what.question}</p>
+      {reason(what.call) && reason(what.call) !== what.question && <p className="faint">{reason(what.call)}</p>}
+      {before &&
+        (edited === undefined ? (
+          isRaw ? <pre className="long">{JSON.stringify(before, null, 2)}</pre> : <JsonView value={before} />
+        ) : isRaw ? (
+          <Raw value={edited} label={t('step.arguments')} onChange={(next) => next && typeof next === 'object' && !Array.isArray(next) && setEdited(next)} />
+        ) : (
+          <Fields schema={schema} value={edited} onChange={setEdited} />
+        ))}
+      {todos && <PlanEditor todos={todos} onChange={setTodos} />}
+      {!before && !todos && what.details !== undefined && what.details !== null && <JsonView value={what.details as Json} />}
+      {isEdited && before && <Difference before={before} after={edited} />}
+      {denial !== undefined ? (
+        <Denial denial={denial} setDenial={setDenial} isBusy={isBusy} deny={(why) => answer({ approved: false, reason: why })} />
+      ) : (
+        <div className="approval-foot">
+          <button type="button" className="primary" disabled={isBusy} onClick={() => void approve()}>
+            <Icon name="check" size={16} />
+            {t(isEdited || isPlanEdited ? 'approval.approve.edited' : 'approval.approve')}
+            {hasKeys && <kbd>A</kbd>}
+          </button>
+          <button type="button" disabled={isBusy} onClick={() => setDenial('')}>
+            {t('approval.deny')}
+            {hasKeys && <kbd>D</kbd>}
+          </button>
+          {before && (
+            <button type="button" disabled={isBusy} aria-pressed={edited !== undefined} onClick={() => setEdited(edited === undefined ? before : undefined)}>
+              <Icon name="edit" size={15} />
+              {t(edited === undefined ? 'approval.edit' : 'approval.unedit')}
+              {hasKeys && edited === undefined && <kbd>E</kbd>}
+            </button>
+          )}
+          {before && (
+            <button type="button" className="quiet" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
+              {t('approval.raw')}
+            </button>
+          )}
+          {mayAlways && (
+            <label className="always">
+              <span className="unseen">{t('approval.always')}</span>
+              <select value={always} onChange={(event) => setAlways(event.target.value)}>
+                <option value="">{t('approval.once')}</option>
+                <option value="task">{t('approval.always.task')}</option>
+                <option value="agent">{t('approval.always.agent')}</option>
+                <option value="tool">{t('approval.always.tool')}</option>
+              </select>
+            </label>
+          )}
+        </div>
+      )}
+    </>
+  )
+}
+
+function isPlan(details: unknown): boolean {
+  return typeof details === 'object' && details !== null && Array.isArray((details as { todos?: unknown }).todos)
+}
+
+function Difference({ before, after }: { before: JsonObject; after: JsonObject }) {
+  const marks = { same: ' ', gone: '−', new: '+' } as const
+  return (
+    <section className="difference" aria-label={t('approval.difference')}>
+      <p className="label">{t('approval.difference')}</p>
+      <pre>
+        {diff(JSON.stringify(before, null, 2), JSON.stringify(after, null, 2)).map((line, place) => (
+          <span key={place} className={line.kind}>{`${marks[line.kind]} ${line.text}\n`}</span>
+        ))}
+      </pre>
+    </section>
+  )
+}
+
+function Denial({ denial, setDenial, isBusy, deny }: { denial: string; setDenial: (text: string | undefined) => void; isBusy: boolean; deny: (why: string) => Promise<void> }) {
+  return (
+    <form
+      className="denial"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void deny(denial.trim())
+      }}
+    >
+      <input type="text" value={denial} autoFocus aria-label={t('approval.reason')} placeholder={t('approval.reason')} onChange={(event) => setDenial(event.target.value)} onKeyDown={(event) => event.key === 'Escape' && setDenial(undefined)} />
+      <button type="submit" className="danger" disabled={isBusy}>{t('approval.deny.now')}</button>
+      <button type="button" className="quiet" onClick={() => setDenial(undefined)}>{t('cancel')}</button>
+    </form>
+  )
+}
+
+function QuestionForm({ what, answer, isBusy }: Part<'question'>) {
+  const { wanted } = what
+  const [text, setText] = useState('')
+  const [form, setForm] = useState<JsonObject>({})
+  const options = typeof wanted === 'object' && 'text' in wanted ? (wanted.text.options ?? []) : []
+  const schema = typeof wanted === 'object' && 'form' in wanted ? wanted.form.schema : undefined
+  const url = typeof wanted === 'object' && 'visit' in wanted ? wanted.visit.url : undefined
+  const isWords = typeof wanted === 'object' && 'text' in wanted && options.length === 0
+  const give = () => answer(schema ? { answer: form } : isWords ? { answer: text } : { approved: true })
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        void give()
+      }}
+    >
+      <p className="approval-question">{what.question}</p>
+      {what.server && <p className="faint">{t('approval.server', { name: what.server })}</p>}
+      {what.details !== undefined && what.details !== null && <JsonView value={what.details as Json} />}
+      {isWords && <textarea rows={2} value={text} aria-label={t('approval.answer')} placeholder={t('approval.answer')} onChange={(event) => setText(event.target.value)} />}
+      {schema && <Fields schema={schema} value={form} onChange={setForm} />}
+      {url && <p className="visit"><a href={/^https?:/.test(url) ? url : undefined} target="_blank" rel="noopener noreferrer">{url}</a></p>}
+      <div className="approval-foot">
+        {options.map((option) => (
+          <button key={option} type="button" disabled={isBusy} onClick={() => void answer({ answer: option })}>{option}</button>
+        ))}
+        {options.length === 0 && (
+          <button type="submit" className="primary" disabled={isBusy || (isWords && !text.trim())}>{t(url || wanted === 'agreement' ? 'approval.approve' : 'approval.answer.send')}</button>
+        )}
+        <button type="button" disabled={isBusy} onClick={() => void answer({ approved: false })}>{t('approval.decline')}</button>
+      </div>
+    </form>
+  )
+}
+
+function Grant({ what, answer, isBusy }: Part<'grant'>) {
+  return (
+    <>
+      <p className="approval-question">{t('approval.budget')}</p>
+      <ul className="levels">
+        {what.lacking.map((level, place) => (
+          <li key={place}>
+            <code>{level.scope}</code> {t('approval.level', { of: t(`level.${level.of}`), used: amount(level.of, level.used), limit: amount(level.of, level.limit) })}
+          </li>
+        ))}
+      </ul>
+      <div className="approval-foot">
+        <button type="button" className="primary" disabled={isBusy} onClick={() => void answer({ approved: true })}>{t('approval.grant')}</button>
+        <button type="button" disabled={isBusy} onClick={() => void answer({ approved: false })}>{t('approval.grant.no')}</button>
+      </div>
+    </>
+  )
+}
+
+function amount(of: 'tokens' | 'cost' | 'requests' | 'time', value: number): string {
+  return of === 'cost' ? money(value) : of === 'time' ? duration(value) : number(value)
+}
+
+function InDoubt({ what, answer, isBusy }: Part<'in_doubt'>) {
+  const [result, setResult] = useState('')
+  return (
+    <>
+      <h2 className="approval-title">
+        <code>{what.call.tool}</code>
+      </h2>
+      <p className="approval-question">{t('doubt.text')}</p>
+      <JsonView value={readJson(what.call.arguments)} />
+      <input type="text" value={result} aria-label={t('doubt.result')} placeholder={t('doubt.result')} onChange={(event) => setResult(event.target.value)} />
+      <div className="approval-foot">
+        <button type="button" disabled={isBusy} onClick={() => void answer({ outcome: 'done', ...(result && { result }) })}>{t('doubt.done')}</button>
+        <button type="button" disabled={isBusy} onClick={() => void answer({ outcome: 'not_done', ...(result && { result }) })}>{t('doubt.not_done')}</button>
+        <button type="button" className="danger" disabled={isBusy} onClick={() => void answer({ outcome: 'again' })}>{t('doubt.again')}</button>
+      </div>
+    </>
+  )
+}
+
+function Parked({ waiting, what, answer, isBusy }: Part<'parked'>) {
+  const cancel = () => post(`/api/tasks/${encodeURIComponent(waiting.task)}/cancel`, {}).catch(complain)
+  return (
+    <>
+      <p className="approval-question">{what.failure.message}</p>
+      <p className="faint"><code>{what.failure.code}</code></p>
+      <div className="approval-foot">
+        <button type="button" className="primary" disabled={isBusy} onClick={() => void answer({ outcome: 'again' })}>{t('parked.go_on')}</button>
+        <button type="button" disabled={isBusy} onClick={() => void cancel()}>{t('parked.cancel')}</button>
+      </div>
+    </>
+  )
+}
+
+/** Keys that count unless somebody is writing. */
+function useKeys(isOn: boolean, keys: Record<string, () => unknown>): void {
+  const latest = useRef(keys)
+  latest.current = keys
+  useEffect(() => {
+    if (!isOn) return
+    const press = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement
+      if (event.ctrlKey || event.metaKey || event.altKey || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || document.querySelector('dialog[open]')) return
+      const act = latest.current[event.key.toLowerCase()]
+      if (!act) return
+      event.preventDefault()
+      act()
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  }, [isOn])
+}

@@ -1,0 +1,54 @@
+// The view `inbox`: everything in the society that waits for a person.
+
+import { useState } from 'react'
+import { post } from '../../api'
+import { count, t } from '../../i18n'
+import { useAll } from '../../store/store'
+import { Icon } from '../../ui/Icon'
+import { complain } from '../chat/actions'
+import { ApprovalCard } from './ApprovalCard'
+
+export function InboxView({ rest }: { rest: string[] }) {
+  const state = useAll()
+  const [trouble, setTrouble] = useState('')
+  const all = [...state.waiting.values()].sort((a, b) => a.at - b.at)
+  const plain = all.filter((waiting) => waiting.what.kind === 'approval' && waiting.what.call)
+  const approveAll = async () => {
+    try {
+      for (const waiting of plain) await post(`/api/approvals/${encodeURIComponent(waiting.id)}`, { approved: true })
+    } catch (error) {
+      setTrouble(complain(error))
+    }
+  }
+  return (
+    <section className="view inbox" aria-labelledby="view-title">
+      <header className="view-head">
+        <h1 id="view-title">{t('nav.inbox')}</h1>
+        {all.length > 0 && <span className="faint">{count('nav.waiting', all.length)}</span>}
+        <span className="grow" />
+        {plain.length > 1 && (
+          <button type="button" onClick={() => void approveAll()}>
+            <Icon name="check" size={15} />
+            {t('approval.all', { n: plain.length })}
+          </button>
+        )}
+      </header>
+      {trouble && <p className="bad">{trouble}</p>}
+      {all.length === 0 ? (
+        <div className="nothing">
+          <Icon name="inbox" size={36} />
+          <p>{t('inbox.none')}</p>
+          <p className="faint">{t('inbox.none.hint')}</p>
+        </div>
+      ) : (
+        <ul className="approvals">
+          {all.map((waiting, place) => (
+            <li key={waiting.id} id={`waiting-${waiting.id}`} className={rest[0] === waiting.id ? 'chosen' : undefined}>
+              <ApprovalCard waiting={waiting} hasKeys={rest[0] ? rest[0] === waiting.id : place === 0} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,205 @@
+// One agent: what it is, what it is told to be, what it may use, what waits for it, how full its conversation is, what it cost.
+
+import { type ReactNode, useEffect, useState } from 'react'
+import { Problem, get, post } from '../../api'
+import { count, t } from '../../i18n'
+import { href } from '../../router'
+import { agentStatus, nameOf, turnStatus } from '../../store/derive'
+import type { Agent, State } from '../../store/state'
+import { alarm, announce } from '../../ui/announce'
+import { Badge } from '../../ui/Badge'
+import { duration, moment, money, number } from '../../ui/format'
+import { Icon } from '../../ui/Icon'
+import { Link } from '../../ui/Link'
+import { Now } from './Now'
+
+interface Listed {
+  id: string
+  context?: { messages: number; shown: number; compressions: number; tokens?: number; window?: number }
+}
+
+export function AgentPage({ state, id, isPast, close }: { state: State; id: string; isPast: boolean; close: () => void }) {
+  const agent = state.agents.get(id)
+  if (!agent) {
+    return (
+      <aside className="agent-page" aria-label={id}>
+        <Head id={id} close={close} />
+        <p className="empty">{t('org.unknown', { id })}</p>
+      </aside>
+    )
+  }
+  const role = state.roles.get(agent.role)
+  return (
+    <aside className="agent-page" aria-labelledby="agent-title">
+      <Head id={id} close={close} />
+      <p className="agent-line">
+        <Badge status={agentStatus(state, id)} /> <Now state={state} agent={agent} />
+      </p>
+      {!isPast && !agent.terminatedAt && id !== 'user' && <Deeds agent={agent} />}
+      <dl className="facts">
+        <Fact name={t('org.role')}>{role?.name ?? agent.role}</Fact>
+        <Fact name={t('org.parent')}>
+          {agent.parent ? <Link href={href('organisation', [agent.parent])}>{agent.parent}</Link> : t('org.no_parent')}
+        </Fact>
+        <Fact name={t('org.since')}>{moment(agent.createdAt)}</Fact>
+        <Fact name={t('org.spent')}>
+          <span className="numbers">
+            {t('unit.tokens', { n: number(agent.spent.tokens) })} · {money(agent.spent.costNanos)} · {count('org.calls', agent.spent.requests)}
+          </span>
+        </Fact>
+        {agent.dismissed && <Fact name={t('org.dismissed')}>{[agent.dismissed.caller, agent.dismissed.reason].filter(Boolean).join(': ')}</Fact>}
+      </dl>
+      <ContextGauge id={id} rev={agent.rev} isPast={isPast} />
+      <Part title={t('org.inbox')} n={agent.inbox.length}>
+        {agent.inbox.length === 0 ? (
+          <p className="faint">{t('org.inbox.empty')}</p>
+        ) : (
+          <ol className="letters">
+            {agent.inbox.slice(0, 50).map(({ task, letter }, place) => (
+              <li key={letter?.id ?? `${task}-${place}`}>
+                <strong>{letter?.from ?? id}</strong> <span>{letter?.payload.text ?? state.requests.get(task)?.text ?? task}</span>
+              </li>
+            ))}
+          </ol>
+        )}
+      </Part>
+      <Turns state={state} agent={agent} />
+      <Part title={t('org.prompt')}>
+        <pre className="prompt" tabIndex={0}>{String(role?.rolePrompt ?? role?.prompt ?? '') || t('org.no_prompt')}</pre>
+      </Part>
+      <Part title={t('org.tools')} {...(role?.tools && { n: role.tools.length })}>
+        {role?.tools ? (
+          <ul className="chips">
+            {role.tools.map((tool) => (
+              <li key={tool} className="mono">{tool}</li>
+            ))}
+          </ul>
+        ) : (
+          <p className="faint">{t('org.all_tools')}</p>
+        )}
+      </Part>
+    </aside>
+  )
+}
+
+function Head({ id, close }: { id: string; close: () => void }) {
+  return (
+    <header className="agent-head">
+      <h2 id="agent-title">{id}</h2>
+      <button type="button" className="quiet" aria-label={t('close')} onClick={close}>
+        <Icon name="close" />
+      </button>
+    </header>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+function Part({ title, n, children }: { title: string; n?: number; children: ReactNode }) {
+  return (
+    <section className="part">
+      <h3>
+        {title}
+        {n !== undefined && <span className="faint numbers"> {n}</span>}
+      </h3>
+      {children}
+    </section>
+  )
+}
+
+function Deeds({ agent }: { agent: Agent }) {
+  const [isSure, setSure] = useState(false)
+  const [reason, setReason] = useState('')
+  const act = async (path: string, body: object, said: string) => {
+    try {
+      await post(`/api/agents/${encodeURIComponent(agent.id)}/${path}`, body)
+      announce(said)
+      setSure(false)
+    } catch (error) {
+      alarm(error instanceof Problem ? error.message : String(error))
+    }
+  }
+  return (
+    <div className="deeds">
+      <Link className="button" href={href('chat', [], { to: agent.id })}>
+        <Icon name="chat" size={15} />
+        {t('org.talk')}
+      </Link>
+      <button type="button" onClick={() => void act('compress', {}, t('org.compressing'))}>{t('org.compress')}</button>
+      {agent.parent && !isSure && (
+        <button type="button" className="danger" onClick={() => setSure(true)}>{t('org.terminate')}</button>
+      )}
+      {isSure && (
+        <form
+          className="sure"
+          onSubmit={(event) => {
+            event.preventDefault()
+            void act('terminate', { reason }, t('org.terminating', { id: agent.id }))
+          }}
+        >
+          <label>
+            {t('org.reason')}
+            <input value={reason} onChange={(event) => setReason(event.target.value)} autoFocus />
+          </label>
+          <button type="submit" className="danger">{t('org.terminate.sure')}</button>
+          <button type="button" onClick={() => setSure(false)}>{t('cancel')}</button>
+        </form>
+      )}
+    </div>
+  )
+}
+
+function ContextGauge({ id, rev, isPast }: { id: string; rev: number; isPast: boolean }) {
+  const [context, setContext] = useState<Listed['context']>()
+  useEffect(() => {
+    if (isPast) return
+    let isHere = true
+    const later = setTimeout(() => {
+      get<{ agents: Listed[] }>('/api/agents')
+        .then(({ agents }) => isHere && setContext(agents.find((one) => one.id === id)?.context))
+        .catch(() => undefined)
+    }, 200)
+    return () => {
+      isHere = false
+      clearTimeout(later)
+    }
+  }, [id, rev, isPast])
+  if (isPast || !context) return null
+  const share = context.messages === 0 ? 0 : context.shown / context.messages
+  return (
+    <Part title={t('org.context')}>
+      <meter min={0} max={1} value={share} aria-label={t('org.context')} />
+      <p className="faint numbers">{t('org.context.text', { shown: context.shown, messages: context.messages, n: context.compressions })}</p>
+    </Part>
+  )
+}
+
+function Turns({ state, agent }: { state: State; agent: Agent }) {
+  const thread = state.threads.get(agent.id)
+  const turns = (thread?.items ?? [])
+    .flatMap((item) => (item.kind === 'turn' ? [state.turns.get(item.turn)] : []))
+    .filter((turn) => turn !== undefined)
+    .slice(-8)
+    .reverse()
+  return (
+    <Part title={t('org.turns')}>
+      {turns.length === 0 && <p className="faint">{t('org.no_turns')}</p>}
+      <ul className="turn-list">
+        {turns.map((turn) => (
+          <li key={turn.id}>
+            <Link href={href('trace', [turn.task.id], { turn: String(turn.id) })}>{turn.task.message.slice(0, 80) || nameOf(turn)}</Link>
+            <Badge status={turnStatus(state, turn)} />
+            {turn.settledAt && <span className="faint numbers">{duration(turn.settledAt - turn.startedAt)}</span>}
+          </li>
+        ))}
+      </ul>
+    </Part>
+  )
+}

@@ -1,0 +1,97 @@
+// What is shown before anything was said: what this is, and three requests that work without a key. Those that were not tried
+// yet stay in reach below the first answers.
+
+import { useEffect, useState } from 'react'
+import { get } from '../../api'
+import { t } from '../../i18n'
+import { go, href } from '../../router'
+import { useAll } from '../../store/store'
+import type { Models } from '../../types'
+import { Icon } from '../../ui/Icon'
+import { Link } from '../../ui/Link'
+import { type Strategy, complain, say } from '../chat/actions'
+
+/** After this many requests nobody needs examples any more. */
+const ENOUGH = 4
+
+interface Example {
+  text: string
+  hint: string
+  strategy: Strategy
+}
+
+function examples(): Example[] {
+  return [
+    { text: t('first.files'), hint: t('first.files.hint'), strategy: 'auto' },
+    { text: t('first.sum'), hint: t('first.sum.hint'), strategy: 'auto' },
+    { text: t('first.time'), hint: t('first.time.hint'), strategy: 'workflow' },
+  ]
+}
+
+let asked: Promise<Models> | undefined
+
+function useModels(): Models | undefined {
+  const [models, setModels] = useState<Models>()
+  useEffect(() => {
+    asked ??= get<Models>('/api/models')
+    asked.then(setModels, () => {
+      asked = undefined
+    })
+  }, [])
+  return models
+}
+
+function Examples({ list, isSmall = false }: { list: Example[]; isSmall?: boolean }) {
+  const [trouble, setTrouble] = useState('')
+  const start = ({ text, strategy }: Example) =>
+    say('root', text, { strategy }).then(
+      (sent) => go(href('chat', ['root', sent.taskId])),
+      (error: unknown) => setTrouble(complain(error)),
+    )
+  return (
+    <>
+      <ul className={isSmall ? 'examples small' : 'examples'}>
+        {list.map((example) => (
+          <li key={example.text}>
+            <button type="button" className="example" onClick={() => void start(example)}>
+              <span className="example-text">{example.text}</span>
+              {!isSmall && <span className="example-hint">{example.hint}</span>}
+              <Icon name="arrow" size={16} />
+            </button>
+          </li>
+        ))}
+      </ul>
+      {trouble && <p className="bad">{trouble}</p>}
+    </>
+  )
+}
+
+export function FirstRun({ agent }: { agent: string }) {
+  const models = useModels()
+  if (agent !== 'root') return <p className="empty">{t('first.agent', { name: agent })}</p>
+  return (
+    <div className="first">
+      <svg viewBox="0 0 32 32" width="52" height="52" aria-hidden="true" className="first-mark">
+        <path d="M4 11 16 4l12 7v3H4zM7 16h3v8H7zm7.5 0h3v8h-3zm7.5 0h3v8h-3zM4 26h24v2.5H4z" />
+      </svg>
+      <h2>{t('first.title')}</h2>
+      <p className="first-text">{t('first.text')}</p>
+      {models?.offline && (
+        <p className="first-offline">
+          {t('first.offline')} <Link href={href('settings', ['models'])}>{t('first.model')}</Link>
+        </p>
+      )}
+      <Examples list={examples()} />
+    </div>
+  )
+}
+
+/** The examples that are left, with the offline model only. */
+export function MoreExamples({ agent }: { agent: string }) {
+  const models = useModels()
+  const state = useAll()
+  const requests = [...state.requests.values()]
+  if (agent !== 'root' || !models?.offline || requests.length >= ENOUGH || requests.some((request) => request.open.size > 0)) return null
+  const left = examples().filter((example) => !requests.some((request) => request.text === example.text))
+  return left.length > 0 ? <Examples list={left} isSmall /> : null
+}

@@ -1,0 +1,152 @@
+// One span: what was asked, what came back, what it took. It can be copied whole.
+
+import { type ReactNode, useState } from 'react'
+import { t } from '../../i18n'
+import { href } from '../../router'
+import { turnStatus } from '../../store/derive'
+import type { EffectState, State, Turn } from '../../store/state'
+import { Badge } from '../../ui/Badge'
+import { duration, money, moment, number } from '../../ui/format'
+import { Icon } from '../../ui/Icon'
+import { Link } from '../../ui/Link'
+import { shortName } from './spans'
+
+export function Inspector({ state, id, close }: { state: State; id: string; close: () => void }) {
+  const effect = state.effects.get(id)
+  const turn = state.turns.get(effect?.turn ?? Number(id))
+  if (!turn) return null
+  const whole = effect ?? turn
+  return (
+    <aside className="agent-page inspector" aria-labelledby="span-title">
+      <header className="agent-head">
+        <h2 id="span-title" className="mono">{id}</h2>
+        <span>
+          <Copy text={JSON.stringify(whole, (_, value) => (value instanceof Set ? [...value] : value), 2)} />
+          <button type="button" className="quiet" aria-label={t('close')} onClick={close}>
+            <Icon name="close" />
+          </button>
+        </span>
+      </header>
+      {effect ? <EffectFacts state={state} effect={effect} turn={turn} /> : <TurnFacts state={state} turn={turn} />}
+    </aside>
+  )
+}
+
+function Copy({ text }: { text: string }) {
+  const [isDone, setDone] = useState(false)
+  const copy = () => void navigator.clipboard.writeText(text).then(() => setDone(true))
+  return (
+    <button type="button" className="small" onClick={copy}>
+      <Icon name="copy" size={14} />
+      {t(isDone ? 'copied' : 'copy')}
+    </button>
+  )
+}
+
+function Facts({ rows }: { rows: [string, ReactNode][] }) {
+  return (
+    <dl className="facts">
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function Text({ title, text }: { title: string; text: string | undefined }) {
+  if (!text) return null
+  return (
+    <section className="part">
+      <h3>{title}</h3>
+      <pre className="prompt" tabIndex={0}>{text}</pre>
+    </section>
+  )
+}
+
+function TurnFacts({ state, turn }: { state: State; turn: Turn }) {
+  const answer = turn.answer === undefined ? undefined : state.threads.get(turn.thread)?.messages[turn.answer]?.text
+  return (
+    <>
+      <Facts
+        rows={[
+          [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{shortName(turn)}</Link>],
+          [t('trace.state'), <Badge status={turnStatus(state, turn)} />],
+          [t('trace.thread'), <code>{turn.thread}</code>],
+          [t('trace.when'), moment(turn.startedAt)],
+          [t('trace.took'), turn.settledAt ? duration(turn.settledAt - turn.startedAt) : '…'],
+          [t('trace.tokens'), number(turn.spent.tokens)],
+          [t('trace.cost'), money(turn.spent.costNanos)],
+        ]}
+      />
+      <Text title={t('trace.asked')} text={turn.task.message} />
+      <Text title={t('trace.answered')} text={answer} />
+      {turn.settlement && turn.settlement !== 'done' && <Text title={t('trace.failure')} text={JSON.stringify(turn.settlement, null, 2)} />}
+    </>
+  )
+}
+
+function EffectFacts({ state, effect, turn }: { state: State; effect: EffectState; turn: Turn }) {
+  const { effect: asked, outcome } = effect
+  const reply = typeof outcome === 'object' && 'reply' in outcome ? outcome.reply : undefined
+  const result = typeof outcome === 'object' && 'result' in outcome ? outcome.result : undefined
+  const usage = reply?.usage
+  const failure = effect.refused ?? (typeof outcome === 'object' && 'failed' in outcome ? outcome.failed : undefined)
+  const rows: [string, ReactNode][] = [
+    [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{shortName(turn)}</Link>],
+    [t('trace.when'), moment(effect.startedAt)],
+    [t('trace.took'), effect.endedAt ? duration(effect.endedAt - effect.startedAt) : '…'],
+  ]
+  if ('model' in asked) rows.push([t('trace.model'), reply?.model ?? asked.model.model])
+  if ('tool' in asked) rows.push([t('trace.tool'), <code>{asked.tool.tool}</code>], [t('trace.class'), asked.tool.class])
+  if (usage) {
+    rows.push([
+      t('trace.usage'),
+      t('trace.usage.text', { input: number(usage.inputTokens), cached: number(usage.cachedTokens ?? 0), output: number(usage.outputTokens), reasoning: number(usage.reasoningTokens ?? 0) }),
+    ])
+  }
+  if (effect.spent) rows.push([t('trace.cost'), money(effect.spent.costNanos ?? 0)])
+  const before = 'model' in asked ? conversation(state, effect) : undefined
+  return (
+    <>
+      <Facts rows={rows} />
+      {failure && <Text title={t('trace.failure')} text={`${failure.code}: ${failure.message}`} />}
+      {effect.retries.map((attempt) => (
+        <Text key={attempt.attempt} title={t('trace.attempt', { n: attempt.attempt })} text={`${attempt.model}: ${attempt.failure.code}: ${attempt.failure.message}`} />
+      ))}
+      {before && <Text title={t('trace.conversation')} text={before} />}
+      {'model' in asked && asked.model.tools?.names && <Text title={t('trace.offered')} text={asked.model.tools.names.join('\n')} />}
+      {'tool' in asked && <Text title={t('trace.arguments')} text={pretty(asked.tool.arguments)} />}
+      {'ask' in asked && <Text title={t('trace.asked')} text={asked.ask.letter.payload.text} />}
+      {'unit' in asked && <Text title={t('trace.asked')} text={asked.unit.task.message} />}
+      {'approval' in asked && <Text title={t('trace.asked')} text={asked.approval.question} />}
+      <Text title={t('trace.reasoning')} text={reply?.reasoning} />
+      <Text title={t('trace.answered')} text={reply?.text || result?.content || (typeof outcome === 'object' && 'answer' in outcome ? outcome.answer : undefined)} />
+      {reply?.toolCalls && reply.toolCalls.length > 0 && <Text title={t('trace.wished')} text={reply.toolCalls.map((call) => `${call.name} ${pretty(call.arguments)}`).join('\n\n')} />}
+      {typeof outcome === 'object' && 'verdict' in outcome && <Text title={t('trace.answered')} text={JSON.stringify(outcome.verdict, null, 2)} />}
+    </>
+  )
+}
+
+/** What stood in the thread when the model was asked. */
+function conversation(state: State, effect: EffectState): string {
+  const thread = state.threads.get(effect.thread)
+  if (!thread) return ''
+  const lines: string[] = []
+  for (const item of thread.items) {
+    if (item.kind === 'turn' || item.seq > effect.startedSeq) continue
+    const message = item.kind === 'heard' ? item.message : thread.messages[item.index]
+    if (message) lines.push(`${message.sender}: ${message.text}`)
+  }
+  return lines.slice(-40).join('\n\n')
+}
+
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}

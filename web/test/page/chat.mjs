@@ -1,0 +1,207 @@
+// What a person does in a conversation.
+
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const write = async (page, text) => {
+  await page.fill('#composer', text)
+  await page.press('#composer', 'Enter')
+}
+const lastAnswer = (page) => page.locator('.column > .timeline > .message.bot').last()
+
+export const checks = [
+  [
+    'the first page offers three requests, and each works with one click and without a key',
+    async ({ open, offline }) => {
+      const page = await open(offline)
+      for (const [name, expected] of [['How many files', /3 files|files/], ['15% of 240', /36/], ['Tokyo', /Tokyo/]]) {
+        const before = await page.locator('.column > .timeline > .message.user').count()
+        await page.getByRole('button', { name: new RegExp(name) }).first().click()
+        await page.waitForFunction((count) => document.querySelectorAll('.column > .timeline > .message.user').length > count, before)
+        await page.waitForSelector('.requests li:first-child .status-icon.done', { state: 'attached' })
+        await lastAnswer(page).filter({ hasText: expected }).waitFor()
+      }
+      assert.equal(await page.locator('.example').count(), 0, 'none is left')
+    },
+  ],
+  [
+    'the same three work in Chinese',
+    async ({ open, society, program }) => {
+      const one = await society({ program })
+      try {
+        const page = await open(one, { language: 'zh' })
+        assert.equal(await page.getAttribute('html', 'lang'), 'zh-CN')
+        for (const [name, expected] of [['多少个文件', /文件/], ['15%', /36/], ['东京', /东京|Tokyo/]]) {
+          const before = await page.locator('.column > .timeline > .message.user').count()
+          await page.getByRole('button', { name: new RegExp(name) }).first().click()
+          await page.waitForFunction((count) => document.querySelectorAll('.column > .timeline > .message.user').length > count, before)
+          await page.waitForSelector('.requests li:first-child .status-icon.done', { state: 'attached' })
+          await lastAnswer(page).filter({ hasText: expected }).waitFor()
+          assert.doesNotMatch(await lastAnswer(page).innerText(), /没有设置语言模型|无法回答/, name)
+        }
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
+    'a reply streams: reasoning apart, a typing cursor, and nothing of it can act',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      model.pace = 25
+      await write(page, 'Tell me the story')
+      await page.waitForSelector('.reasoning.live .cursor')
+      await page.waitForSelector('.said .prose.growing')
+      const early = (await page.locator('.said').last().innerText()).length
+      await page.waitForFunction((length) => (document.querySelector('.said')?.textContent?.length ?? 0) > length + 20, early)
+      model.pace = 1
+      const answer = lastAnswer(page)
+      await answer.filter({ hasText: 'Nobody missed the smell' }).waitFor()
+      assert.equal(await answer.locator('img, script, iframe').count(), 0)
+      assert.equal(await answer.locator('a[href^="javascript"]').count(), 0)
+      assert.equal(await answer.locator('table td').count(), 4)
+      assert.equal(await answer.getByRole('link', { name: 'the archive' }).getAttribute('rel'), 'noopener noreferrer')
+      assert.notEqual(await page.title(), 'hacked')
+      assert.equal(await page.locator('.prose.growing').count(), 0, 'the cursor is gone')
+      await page.locator('.turn-head').last().click()
+      await page.locator('.reasoning').last().getByText('Thought').waitFor()
+      assert.deepEqual(page.trouble, [])
+    },
+  ],
+  [
+    'todos appear while the planner writes, and the work opens in place to any depth',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      model.pace = 35
+      await page.selectOption('.composer select >> nth=1', 'workflow')
+      await write(page, 'Compare the files with the notes')
+      await page.waitForSelector('.plan-bar .todo.growing', { state: 'attached' })
+      const seen = await page.locator('.plan-bar .todo:not(.growing)').count()
+      assert.ok(seen >= 1 && seen <= 3, `${seen} todos while it grows`)
+      await page.waitForFunction(() => document.querySelectorAll('.plan-bar .todo:not(.growing)').length === 3)
+      model.pace = 2
+      await lastAnswer(page).filter({ hasText: 'buy milk' }).waitFor()
+      await page.getByText('3 of 3').waitFor()
+      const line = page.locator('.column > .timeline > .turn').last().locator('.delegation-line').first()
+      assert.match(await line.innerText(), /root[\s\S]*workflow[\s\S]*2 tools/)
+      await line.click()
+      const roles = page.locator('.below .delegation-line')
+      assert.deepEqual(await roles.locator('strong').allInnerTexts(), ['planner', 'executor', 'executor', 'executor', 'verifier'])
+      await roles.nth(1).click()
+      const deep = page.locator('.below .below')
+      assert.deepEqual(await deep.locator('.crumbs li').allInnerTexts(), ['root', 'workflow', 'executor'])
+      assert.match(await deep.locator('.address').innerText(), /^root\.messages\[\d+\]\.meta\._thread\.messages\[\d+\]\.meta\._thread$/)
+      await deep.getByRole('button', { name: /list_files/ }).click()
+      await deep.getByText('sales.csv (').waitFor()
+      await roles.nth(4).focus()
+      await page.keyboard.press('Shift+Enter')
+      await page.waitForURL(/thread=/)
+      await page.locator('.drawer .crumbs').getByText('verifier').waitFor()
+      await page.reload()
+      await page.locator('.drawer .crumbs').getByText('verifier').waitFor()
+      assert.deepEqual(page.trouble, [])
+    },
+  ],
+  [
+    'agents that ask agents are one line each, two levels down',
+    async ({ open, scripted }) => {
+      const page = await open(scripted)
+      await write(page, 'Have the team look')
+      await lastAnswer(page).filter({ hasText: 'two files' }).waitFor()
+      const ada = page.locator('.column > .timeline > .turn').last().locator('.delegation-line').first()
+      assert.match(await ada.innerText(), /ada/)
+      await ada.click()
+      await page.locator('.below .delegation-line', { hasText: 'ben' }).click()
+      await page.locator('.below .below').getByText('There are two files').waitFor()
+      await page.selectOption('.composer .pick >> nth=0 >> select', 'ben')
+      await page.waitForURL(/\/chat\/ben/)
+      await write(page, 'hello ben')
+      await lastAnswer(page).filter({ hasText: /file/ }).waitFor()
+    },
+  ],
+  [
+    'what is said meanwhile joins the request or waits; it can be stopped with Escape',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      model.pace = 60
+      await write(page, 'Another story, please')
+      await page.waitForSelector('.reasoning.live')
+      assert.match(await page.getAttribute('#composer', 'placeholder'), /under way/)
+      await page.selectOption('.composer select >> nth=1', 'queue')
+      await write(page, 'and then say hello')
+      await page.locator('.requests .badge.queued').waitFor()
+      await page.locator('.requests li', { hasText: 'Another story' }).first().locator('a').click()
+      await page.focus('#composer')
+      await page.keyboard.press('Escape')
+      await page.locator('.ending', { hasText: 'Stopped' }).last().waitFor()
+      model.pace = 2
+      await lastAnswer(page).filter({ hasText: 'You said: and then say hello' }).waitFor()
+      await page.locator('.requests li', { hasText: 'Another story' }).first().locator('.badge.cancelled').waitFor()
+    },
+  ],
+  [
+    'one part of the work can be stopped alone',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      model.pace = 40
+      await page.selectOption('.composer select >> nth=1', 'workflow')
+      await write(page, 'Compare once more')
+      const line = page.locator('.column > .timeline > .turn').last().locator('.delegation.running > .delegation-line')
+      await line.click()
+      await page.getByRole('button', { name: 'Stop only this' }).first().click()
+      await page.locator('.delegation.cancelled').first().waitFor()
+      model.pace = 2
+      await page.waitForSelector('.requests li:first-child .status-icon:not(.running)', { state: 'attached' })
+    },
+  ],
+  [
+    'a request asked differently goes on in a branch; the first one stays',
+    async ({ open, scripted }) => {
+      const page = await open(scripted)
+      await write(page, 'the first wording')
+      await lastAnswer(page).filter({ hasText: 'the first wording' }).waitFor()
+      const own = page.locator('.message.user', { hasText: 'the first wording' }).last()
+      await own.hover()
+      await own.getByRole('button', { name: /Ask differently/ }).click()
+      await page.fill('.editing textarea', 'the second wording')
+      await page.getByRole('button', { name: 'Send in a branch' }).click()
+      await page.waitForURL(/\/s\/[^/]+\/chat/)
+      await lastAnswer(page).filter({ hasText: 'the second wording' }).waitFor()
+      const branched = page.locator('.message.user', { hasText: 'the second wording' }).last()
+      await branched.hover()
+      await branched.getByText('2/2').waitFor()
+      await branched.getByRole('button', { name: 'Branch before' }).click()
+      await page.waitForURL((url) => !url.pathname.startsWith('/s/'))
+      await lastAnswer(page).filter({ hasText: 'the first wording' }).waitFor()
+      assert.equal(await page.locator('.message', { hasText: 'the second wording' }).count(), 0)
+    },
+  ],
+  [
+    'a file goes along and can be fetched again',
+    async ({ open, scripted }) => {
+      const page = await open(scripted)
+      const path = join(scripted.folder, '..', `note-${process.pid}.txt`)
+      writeFileSync(path, 'ships and cranes')
+      await page.setInputFiles('.composer input[type=file]', path)
+      await page.locator('.attached .file-name').waitFor()
+      await write(page, 'look at this file')
+      const file = page.locator('.message.user').last().getByRole('button', { name: /Download/ })
+      const [download] = await Promise.all([page.waitForEvent('download'), file.click()])
+      assert.equal(readFileSync(await download.path(), 'utf8'), 'ships and cranes')
+    },
+  ],
+  [
+    'a request can be asked again',
+    async ({ open, scripted }) => {
+      const page = await open(scripted)
+      await write(page, 'say it twice')
+      await lastAnswer(page).filter({ hasText: 'say it twice' }).waitFor()
+      const count = await page.locator('.message.bot', { hasText: 'say it twice' }).count()
+      const own = page.locator('.message.user', { hasText: 'say it twice' }).last()
+      await own.hover()
+      await own.getByRole('button', { name: 'Ask again' }).click()
+      await page.waitForFunction((before) => [...document.querySelectorAll('.message.bot')].filter((one) => one.textContent?.includes('say it twice')).length > before, count)
+    },
+  ],
+]

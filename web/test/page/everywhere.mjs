@@ -1,0 +1,155 @@
+// What holds in every view: accessibility, both languages, all widths, keys, size, and no other host.
+
+import assert from 'node:assert/strict'
+import { readFileSync, readdirSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const VIEWS = ['chat', 'inbox', 'organisation', 'trace', 'gallery', 'settings/models', 'settings/tools', 'settings/budgets', 'settings/connect', 'settings/page']
+const MOST_KB = 150
+/** What must be there before a view is judged. */
+const READY = { 'settings/models': '.vendors li', 'settings/tools': 'tbody tr', 'settings/budgets': 'tbody tr', 'settings/page': 'fieldset >> nth=2' }
+
+/** Goes to a place without loading the page anew. */
+async function visit(page, path) {
+  await page.evaluate((to) => {
+    history.pushState(null, '', to)
+    dispatchEvent(new PopStateEvent('popstate'))
+  }, path)
+}
+
+async function violations(page) {
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }))
+  return found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3).join(', ')}`)
+}
+
+export const checks = [
+  ...[
+    ['light and English', { theme: 'light', language: 'en' }],
+    ['dark and Chinese', { theme: 'dark', language: 'zh' }],
+    ['a phone, dark', { theme: 'dark', language: 'en', width: 390, height: 844 }],
+  ].map(([name, options]) => [
+    `no view has a fault that axe finds: ${name}`,
+    async ({ open, scripted }) => {
+      await scripted.ask('/api/submit', { text: 'ask me for axe' })
+      const page = await open(scripted, options)
+      await page.evaluate(AXE)
+      const wrong = []
+      for (const view of VIEWS) {
+        await visit(page, `/${view}`)
+        await page.waitForSelector(READY[view] ?? 'h1')
+        if (view === 'chat') await page.locator('.approval-bar').waitFor()
+        wrong.push(...(await violations(page)).map((one) => `${view}: ${one}`))
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+        if (wide > 0) wrong.push(`${view}: ${wide} pixels too wide`)
+        if (options.language === 'zh') {
+          const text = await page.innerText('#content')
+          if (!/\p{Script=Han}/u.test(text)) wrong.push(`${view}: nothing in Chinese`)
+        }
+      }
+      await visit(page, '/chat')
+      await page.locator('.turn-head').last().waitFor()
+      await page.keyboard.press('Control+k')
+      await page.locator('.palette input').waitFor()
+      wrong.push(...(await violations(page)).map((one) => `palette: ${one}`))
+      await page.keyboard.press('Escape')
+      for (const waiting of (await scripted.ask('/api/approvals')).approvals) await scripted.ask(`/api/approvals/${waiting.id}`, { approved: false })
+      assert.deepEqual(wrong, [])
+      assert.deepEqual(page.trouble, [])
+    },
+  ]),
+  [
+    'everything is reached by keyboard: palette, sheet, views, decisions',
+    async ({ open, scripted }) => {
+      const page = await open(scripted)
+      await page.locator('.scroller').focus()
+      await page.keyboard.press('g')
+      await page.keyboard.press('i')
+      await page.waitForURL(/\/inbox/)
+      await page.keyboard.press('Control+k')
+      await page.keyboard.type('settings')
+      await page.keyboard.press('Enter')
+      await page.waitForURL(/\/settings/)
+      await page.keyboard.press('?')
+      await page.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor()
+      await page.keyboard.press('Escape')
+      await page.locator('dialog').waitFor({ state: 'detached' })
+      await page.keyboard.press('n')
+      await page.waitForURL(/\/chat$/)
+      await page.waitForFunction(() => document.activeElement?.id === 'composer')
+      await page.keyboard.type('typed without a mouse')
+      await page.keyboard.press('Enter')
+      await page.locator('.message.bot', { hasText: 'typed without a mouse' }).waitFor()
+      await page.locator('[role=status]', { hasText: 'The answer is there.' }).waitFor({ state: 'attached' })
+      await page.keyboard.press('Escape')
+      await page.evaluate(() => document.activeElement?.blur())
+      await page.keyboard.press('j')
+      await page.waitForURL(/\/chat\/root\/.+/)
+    },
+  ],
+  [
+    'language and theme are switched at once and kept',
+    async ({ open, scripted }) => {
+      const page = await open(scripted, { path: '/settings/page' })
+      await page.getByLabel('中文').check()
+      await page.getByRole('heading', { name: '设置' }).waitFor()
+      await page.getByLabel('深色').check()
+      await page.reload()
+      await page.getByRole('heading', { name: '设置' }).waitFor()
+      assert.equal(await page.getAttribute('html', 'data-theme'), 'dark')
+      const paper = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
+      assert.match(paper, /rgb\(19, 22, 24\)/)
+    },
+  ],
+  [
+    'of a thread with ten thousand messages only the newest are drawn, and the others follow',
+    async ({ open, scripted, browser }) => {
+      void open
+      const context = await browser.newContext({ viewport: { width: 1280, height: 860 } })
+      const page = await context.newPage()
+      const events = [
+        { seq: 1, at: 1, event: { societyFounded: { seed: 'a', limits: {} } } },
+        { seq: 2, at: 1, event: { agentSpawned: { agent: 'root', role: 'root' } } },
+      ]
+      for (let n = 0; n < 5000; n += 1) {
+        const task = { id: `t${n}`, name: 'message', type: 'message', message: `question ${n}` }
+        const seq = events.length
+        events.push({ seq: seq + 1, at: n, thread: 'root', event: { turnStarted: { agent: 'root', behaviour: 'converse', phase: 'initial_phase', task, origin: 'inbox', replyTo: 'user', message: `m${n}`, index: 2 * n } } })
+        events.push({ seq: seq + 2, at: n, thread: 'root', event: { turnSettled: { turn: seq + 1, settlement: 'done', index: 2 * n + 1, message: { id: `b${n}`, sender: 'bot', text: `answer ${n}`, timestamp: n } } } })
+      }
+      await context.route('**/api/log?*', (route) => {
+        const query = new URL(route.request().url()).searchParams
+        const after = Number(query.get('after'))
+        route.fulfill({ json: { events: events.slice(after, after + Number(query.get('limit'))), last: events.length } })
+      })
+      await context.route('**/api/events?*', (route) => route.fulfill({ contentType: 'text/event-stream', body: ': nothing\n\n' }))
+      await page.goto(`${scripted.address}/chat#token=${scripted.token}`)
+      await page.locator('.message.bot', { hasText: 'answer 4999' }).waitFor()
+      const drawn = () => page.locator('.message').count()
+      assert.ok((await drawn()) < 120, `${await drawn()} messages are drawn`)
+      const oldest = () => page.locator('.message.user .plain').first().innerText().then((text) => Number(text.match(/\d+/)[0]))
+      for (let n = 0, before = await oldest(); n < 3; n += 1) {
+        await page.locator('.scroller').evaluate((box) => {
+          box.scrollTop = 0
+        })
+        await page.waitForFunction((limit) => Number(document.querySelector('.message.user .plain')?.textContent?.match(/\d+/)?.[0]) < limit, before)
+        before = await oldest()
+      }
+      assert.ok((await drawn()) < 400)
+    },
+  ],
+  [
+    'the page is small, and makes nothing from text',
+    async () => {
+      const folder = new URL('../../dist', import.meta.url).pathname
+      const index = readFileSync(join(folder, 'index.html'), 'utf8')
+      const [, entry] = index.match(/src="\/(assets\/[^"]+\.js)"/)
+      const size = gzipSync(readFileSync(join(folder, entry)), { level: 9 }).length
+      assert.ok(size <= MOST_KB * 1000, `${size} bytes of JavaScript at first`)
+      const all = readdirSync(join(folder, 'assets')).map((name) => readFileSync(join(folder, 'assets', name), 'utf8')).join('')
+      assert.ok(!/\beval\(|new Function\(/.test(all), 'nothing is made from text')
+    },
+  ],
+]

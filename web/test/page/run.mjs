@@ -1,0 +1,90 @@
+// The page in a real browser, against the real program: `node run.mjs PROGRAM [WORD]`. With a word, only the checks that have it
+// in their names. Ends with status 1 when one of them is red, and after three minutes in any case.
+
+import { existsSync } from 'node:fs'
+import { chromium } from 'playwright-core'
+import * as chat from './chat.mjs'
+import * as decisions from './decisions.mjs'
+import * as everywhere from './everywhere.mjs'
+import * as lines from './lines.mjs'
+import { scriptedModel } from './model.mjs'
+import { society } from './society.mjs'
+
+const LIMIT_MS = 180_000
+const [program, word = ''] = process.argv.slice(2)
+const executablePath = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
+const began = Date.now()
+const timer = setTimeout(() => {
+  console.error('red: the checks took more than three minutes')
+  process.exit(1)
+}, LIMIT_MS)
+timer.unref()
+
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+const foreign = new Set()
+
+/** Opens the page in a window of its own. */
+async function open(contexts, one, { path = '/', width = 1280, height = 860, theme = 'light', language = 'en', context } = {}) {
+  const within = context ?? (await browser.newContext({ viewport: { width, height }, colorScheme: theme, locale: language === 'zh' ? 'zh-CN' : 'en-US', reducedMotion: 'reduce' }))
+  if (!contexts.includes(within)) contexts.push(within)
+  within.on('request', (request) => {
+    const url = new URL(request.url())
+    if (!/^(?:data|blob):$/.test(url.protocol) && url.origin !== one.address) foreign.add(request.url())
+  })
+  const page = await within.newPage()
+  page.setDefaultTimeout(15_000)
+  page.trouble = []
+  page.on('pageerror', (error) => page.trouble.push(error.message))
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text())) page.trouble.push(message.text())
+  })
+  await page.goto(`${one.address}${path}#token=${one.token}`)
+  await page.waitForSelector('.light.live, .light.lost, .door', { state: 'attached' })
+  return page
+}
+
+let red = 0
+let green = 0
+
+/** Goes through some parts, one check after the other, with societies of their own. */
+async function lane(...parts) {
+  const model = await scriptedModel()
+  const scripted = await society({ program, model, settings: '[[policy]]\ntool = "write_file"\nthen = "ask"\nwhy = "files are changed only with your word"\n' })
+  const offline = await society({ program })
+  try {
+    for (const [name, check] of parts.flatMap((part) => part.checks)) {
+      if (word && !name.includes(word)) continue
+      const from = Date.now()
+      const contexts = []
+      const tools = { open: (one, options) => open(contexts, one, options), scripted, offline, model, browser, society, program }
+      model.pace = 2
+      try {
+        await check(tools)
+        green += 1
+        console.log(`ok: ${name} (${Date.now() - from} ms)`)
+      } catch (error) {
+        red += 1
+        console.error(`red: ${name} (${Date.now() - from} ms)\n${error.stack}`)
+        const page = contexts.at(-1)?.pages().at(-1)
+        if (process.env.SHOTS && page) await page.screenshot({ path: `${process.env.SHOTS}/red-${red}.png` }).catch(() => undefined)
+      }
+      for (const context of contexts) await context.close()
+    }
+  } finally {
+    await scripted.end()
+    await offline.end()
+    model.close()
+  }
+}
+
+try {
+  await Promise.all([lane(chat, decisions), lane(lines, everywhere)])
+} finally {
+  await browser.close()
+}
+if (foreign.size > 0) {
+  red += 1
+  console.error(`red: the page asked other hosts: ${[...foreign].join(', ')}`)
+}
+console.log(`${green} checks of the page passed, ${red} failed, in ${Math.round((Date.now() - began) / 1000)} s`)
+process.exit(red || !green ? 1 : 0)

@@ -1,0 +1,72 @@
+// The society as it was, and how the views lay it out.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Past } from '../../src/store/past'
+import type { Recorded } from '../../src/types'
+import { layout } from '../../src/views/organisation/layout'
+import { flat, forest } from '../../src/views/organisation/tree'
+import { extent, spans, sums } from '../../src/views/trace/spans'
+
+const task = { id: 't1', name: 'message', type: 'message', message: 'add them up' }
+const events: Recorded[] = [
+  { societyFounded: { seed: '1', limits: {} } },
+  { roleCreated: { role: { id: 'w', name: 'Worker' } } },
+  { agentSpawned: { agent: 'root', role: 'w' } },
+  { agentSpawned: { agent: 'a', role: 'w', parent: 'root' } },
+  { agentSpawned: { agent: 'b', role: 'w', parent: 'root' } },
+  { agentSpawned: { agent: 'a1', role: 'w', parent: 'a' } },
+  { turnStarted: { agent: 'root', behaviour: 'converse', phase: 'p', task, origin: 'inbox', index: 0 } },
+  { effectStarted: { id: '7.0', effect: { model: { model: 'm', request: '' } } } },
+  { effectEnded: { id: '7.0', outcome: { reply: { text: 'x' } }, spent: { tokens: 12, costNanos: 5, requests: 1, timeMs: 3 } } },
+  { effectStarted: { id: '7.1', effect: { tool: { callId: 'c', tool: 'add', arguments: '{}', class: 'read' } } } },
+  { effectEnded: { id: '7.1', outcome: { result: { content: 'no', isError: true } } } },
+  { agentTerminated: { agent: 'a1' } },
+  { turnSettled: { turn: 7, settlement: 'done', index: 1 } },
+].map((event, place) => ({ seq: place + 1, at: 100 * (place + 1), thread: 'root', event }))
+
+test('the past is the same whichever way the slider came', () => {
+  const forwards = new Past()
+  for (let seq = 1; seq <= events.length; seq += 1) {
+    const state = forwards.at(events, seq)
+    assert.equal(state.seq, seq)
+    assert.deepEqual([...state.agents.keys()], [...new Past().at(events, seq).agents.keys()])
+  }
+  const back = new Past()
+  back.at(events, events.length)
+  assert.deepEqual([...back.at(events, 4).agents.keys()], ['root', 'a'])
+  assert.equal(back.at(events, 0).seq, 0)
+})
+
+test('agents stand in a tree by who made them, without those that are gone unless wanted', () => {
+  const state = new Past().at(events, events.length)
+  const names = (withGone: boolean, closed: string[] = []) => flat(forest(state, withGone), new Set(closed)).map(({ agent, depth }) => `${depth}${agent.id}`)
+  assert.deepEqual(names(true), ['0root', '1a', '2a1', '1b'])
+  assert.deepEqual(names(false), ['0root', '1a', '1b'])
+  assert.deepEqual(names(true, ['a']), ['0root', '1a', '1b'])
+})
+
+test('in the graph nobody stands on anybody else', () => {
+  const { placed } = layout(forest(new Past().at(events, events.length), true))
+  const places = new Set(placed.map(({ x, y }) => `${x},${y}`))
+  assert.equal(places.size, placed.length)
+  const [root, a, , b] = placed
+  assert.equal(root?.x, ((a?.x ?? 0) + (b?.x ?? 0)) / 2)
+})
+
+test('a trace has every effect with its time, its cost and how it ended', () => {
+  const state = new Past().at(events, events.length)
+  const list = spans(state, 't1', new Set())
+  assert.deepEqual(
+    list.map(({ id, kind, status, start, end }) => [id, kind, status, start, end]),
+    [
+      ['7', 'turn', 'done', 700, 1300],
+      ['7.0', 'model', 'done', 800, 900],
+      ['7.1', 'tool', 'failed', 1000, 1100],
+    ],
+  )
+  assert.equal(spans(state, 't1', new Set(['7'])).length, 1)
+  assert.equal(spans(state, 'another', new Set()).length, 0)
+  assert.deepEqual(extent(list, 5000), [700, 1300])
+  assert.deepEqual(sums(state, 't1', (turn) => turn.agent), [{ name: 'root', tokens: 12, costNanos: 5, requests: 1, timeMs: 3 }])
+})
