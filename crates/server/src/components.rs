@@ -53,7 +53,8 @@ pub(crate) async fn script(State(desk): State<Desk>, Named(name): Named<String>)
         let detail = format!("{name} has {size} bytes; a script of components may have {MAX_BYTES}");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &detail));
     }
-    let bytes = tokio::fs::read(&path).await.map_err(|_| none())?;
+    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
+    let bytes = read.ok().and_then(Result::ok).ok_or_else(none)?;
     let kind = (CONTENT_TYPE, HeaderValue::from_static("text/javascript; charset=utf-8"));
     Ok(([kind, (CACHE_CONTROL, HeaderValue::from_static("no-cache"))], bytes).into_response())
 }
