@@ -11,5 +11,6 @@ mod lists;
 mod once;
 mod org;
 mod person;
+mod schemathesis;
 mod support;
 mod typescript;
