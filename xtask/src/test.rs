@@ -5,6 +5,7 @@ mod local_model;
 mod mcp_conformance;
 mod mcp_servers;
 mod plants;
+mod schemathesis;
 mod style;
 mod suite;
 mod tools;
@@ -38,6 +39,7 @@ const STEPS: &[Step] = &[
     Step { name: "a small model on this machine", run: local_model::run },
     Step { name: "MCP servers", run: mcp_servers::run },
     Step { name: "the official suite for MCP clients", run: mcp_conformance::run },
+    Step { name: "a client that knows only the contract", run: schemathesis::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },

@@ -28,7 +28,16 @@ async fn whoever_knows_only_the_contract_is_answered_as_it_says() {
     let mut command = Command::new("python3");
     command.arg(python.join("bin/st")).args(["--no-color", "run", &format!("http://{}/openapi.json", rig.address)]);
     command.args(["--header", &format!("Authorization: Bearer {TOKEN}"), "--checks", CHECKS]);
-    command.args(["--phases", "examples,coverage,fuzzing", "--max-time", "75", "--max-examples", "40", "--request-timeout", "10"]);
+    command.args([
+        "--phases",
+        "examples,coverage,fuzzing",
+        "--max-time",
+        "75",
+        "--max-examples",
+        "40",
+        "--request-timeout",
+        "10",
+    ]);
     command.args(["--seed", "1", "--no-shrink", "--warnings", "off", "--max-failures", "20", "--workers", "2"]);
     for path in LEFT_OUT {
         command.args(["--exclude-path", path]);
