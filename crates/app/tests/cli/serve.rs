@@ -164,3 +164,22 @@ fn a_token_for_others_does_what_it_may_until_it_is_revoked() {
         std::thread::park_timeout(std::time::Duration::from_millis(50));
     }
 }
+
+/// Encrypted from end to end: the command line trusts whom it is told to, and nobody else.
+#[test]
+fn with_a_certificate_the_command_line_still_finds_its_server() {
+    let home = Home::new();
+    let file = |name: &str| format!("{}/../server/tests/tls/{name}", env!("CARGO_MANIFEST_DIR"));
+    let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", &file("certificate.pem")]);
+    let mut child = command.args(["--tls-key", &file("key.pem")]).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("polis is listening on https://127.0.0.1:"), "{ready}");
+    home.polis(&["agents"]).fails(1, "server_unreachable");
+    let mut trusting = home.command(&["agents"]);
+    let done = trusting.env("POLIS_TLS_CA", file("authority.pem")).output().unwrap();
+    assert!(String::from_utf8_lossy(&done.stdout).contains("root"), "{}", String::from_utf8_lossy(&done.stderr));
+    super::support::signal(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    home.polis(&["serve", "--tls-cert", &file("key.pem"), "--tls-key", &file("key.pem")]).fails(2, "bad_certificate");
+}
