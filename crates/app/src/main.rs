@@ -3,7 +3,6 @@
 mod address;
 mod check;
 mod cli;
-mod client;
 mod commands;
 mod config;
 mod describe;
@@ -20,7 +19,6 @@ mod roles;
 mod scaffold;
 mod servers;
 mod signals;
-mod sse;
 mod token;
 mod trouble;
 mod wiring;

@@ -23,7 +23,7 @@ pub struct Role {
     pub behaviour: Behaviour,
     /// The models it uses, where they are not the society's: the first, and those to turn to when it fails.
     #[serde(rename = "model", default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<Arc<str>>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::OneOrMany"))]
     pub models: Vec<Arc<str>>,
     /// The tools that its agents get, by name; `*` stands for any text. None for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,19 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::{ArtifactId, EffectId, InquiryId, Scope, SubThreadPath};
 
+/// A name alone, or several.
+pub(crate) struct OneOrMany;
+
+impl JsonSchema for OneOrMany {
+    fn schema_name() -> Cow<'static, str> {
+        "OneOrMany".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
+    }
+}
+
 macro_rules! written_as_text {
     ($($name:ident: $about:literal),+ $(,)?) => {$(
         impl JsonSchema for $name {

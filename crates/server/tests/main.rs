@@ -12,5 +12,6 @@ mod once;
 mod org;
 mod page;
 mod person;
+mod schemathesis;
 mod support;
 mod typescript;
