@@ -4,10 +4,12 @@
 import { existsSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 import * as chat from './chat.mjs'
+import * as components from './components.mjs'
 import * as decisions from './decisions.mjs'
 import * as everywhere from './everywhere.mjs'
 import * as lines from './lines.mjs'
 import { scriptedModel } from './model.mjs'
+import * as organisation from './organisation.mjs'
 import { society } from './society.mjs'
 
 const LIMIT_MS = 180_000
@@ -78,7 +80,7 @@ async function lane(...parts) {
 }
 
 try {
-  await Promise.all([lane(chat, decisions), lane(lines, everywhere)])
+  await Promise.all([lane(chat, decisions), lane(lines, everywhere), lane(organisation, components)])
 } finally {
   await browser.close()
 }
