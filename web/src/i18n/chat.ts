@@ -67,5 +67,6 @@ export const chat = {
   'drawer.files.none': ['No files yet.', '还没有文件。'],
   'drawer.agents': ['Agents', '智能体'],
   'files.download': ['Download {name}', '下载 {name}'],
+  'files.show': ['Show {name}', '显示 {name}'],
   'json.empty': ['(empty)', '（空）'],
 } as const satisfies Record<string, readonly [en: string, zh: string]>

@@ -37,7 +37,6 @@ export const common = {
   'cancel': ['Cancel', '取消'],
   'copy': ['Copy', '复制'],
   'copied': ['Copied', '已复制'],
-  'soon': ['Nothing here yet.', '这里还没有内容。'],
   'unit.tokens': ['{n} tok', '{n} 词元'],
   'status.idle': ['idle', '空闲'],
   'status.running': ['running', '进行中'],

@@ -1,10 +1,15 @@
 // Files that a message or a result brings along. One is fetched when it is wanted, and given to the browser as a download.
 
+import { useState } from 'react'
 import { ask } from '../api'
+import { Frame } from '../components/Frame'
 import { t } from '../i18n'
 import type { Artifact } from '../types'
 import { bytes } from './format'
 import { Icon } from './Icon'
+
+/** Longer documents are only given as files. */
+const SHOWN_BYTES = 2_000_000
 
 async function download(artifact: Artifact): Promise<void> {
   const response = await ask(`/api/artifacts/${encodeURIComponent(artifact.id)}`)
@@ -14,6 +19,18 @@ async function download(artifact: Artifact): Promise<void> {
   link.download = artifact.name
   link.click()
   setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}
+
+/** A document that a model made, in a frame that reaches nothing. */
+function Shown({ artifact }: { artifact: Artifact }) {
+  const [html, setHtml] = useState<string>()
+  const show = () => ask(`/api/artifacts/${encodeURIComponent(artifact.id)}`).then(async (response) => setHtml(await response.text()), () => undefined)
+  if (html !== undefined) return <Frame html={html} title={artifact.name} />
+  return (
+    <button type="button" className="small" onClick={() => void show()}>
+      {t('files.show', { name: artifact.name })}
+    </button>
+  )
 }
 
 export function Files({ artifacts }: { artifacts: Artifact[] }) {
@@ -27,6 +44,7 @@ export function Files({ artifacts }: { artifacts: Artifact[] }) {
             <span className="file-name">{artifact.name}</span>
             <span className="faint numbers">{bytes(artifact.bytes)}</span>
           </button>
+          {artifact.mediaType?.startsWith('text/html') && artifact.bytes <= SHOWN_BYTES && <Shown artifact={artifact} />}
         </li>
       ))}
     </ul>

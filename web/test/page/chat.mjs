@@ -49,9 +49,10 @@ export const checks = [
     'a reply streams: reasoning apart, a typing cursor, and nothing of it can act',
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
-      model.pace = 25
+      model.pace = 150
       await write(page, 'Tell me the story')
       await page.waitForSelector('.reasoning.live .cursor')
+      model.pace = 60
       await page.waitForSelector('.said .prose.growing')
       const early = (await page.locator('.said').last().innerText()).length
       await page.waitForFunction((length) => (document.querySelector('.said')?.textContent?.length ?? 0) > length + 20, early)
@@ -73,7 +74,7 @@ export const checks = [
     'todos appear while the planner writes, and the work opens in place to any depth',
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
-      model.pace = 35
+      model.pace = 60
       await page.selectOption('.composer select >> nth=1', 'workflow')
       await write(page, 'Compare the files with the notes')
       await page.waitForSelector('.plan-bar .todo.growing', { state: 'attached' })
@@ -124,7 +125,7 @@ export const checks = [
     'what is said meanwhile joins the request or waits; it can be stopped with Escape',
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
-      model.pace = 60
+      model.pace = 400
       await write(page, 'Another story, please')
       await page.waitForSelector('.reasoning.live')
       assert.match(await page.getAttribute('#composer', 'placeholder'), /under way/)
@@ -144,7 +145,7 @@ export const checks = [
     'one part of the work can be stopped alone',
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
-      model.pace = 40
+      model.pace = 200
       await page.selectOption('.composer select >> nth=1', 'workflow')
       await write(page, 'Compare once more')
       const line = page.locator('.column > .timeline > .turn').last().locator('.delegation.running > .delegation-line')

@@ -110,7 +110,7 @@ export const checks = [
       const ear = await listener()
       try {
         script(one, 'attack.js', `polis.components.register('attack', polis.components.get('html-page'), { sample: { html: ${JSON.stringify(attacks(ear))} } })`)
-        const page = await open(one, { path: '/gallery/attack' })
+        const page = await open(one, { path: '/gallery/attack', isAttacked: true })
         const frame = page.frameLocator('iframe')
         await frame.getByText('the document is shown').waitFor()
         assert.equal(await frame.getByText(/^ran/).count(), 0, 'its scripts do not run')
@@ -134,7 +134,7 @@ export const checks = [
       try {
         const quiet = attacks(ear).replace(/<meta[^>]*>/, '').replace(/\(\) => \{ location = [^}]*\},/, '')
         script(one, 'attack.js', `polis.components.register('attack', polis.components.get('html-page'), { sample: { html: ${JSON.stringify(quiet)} } })`)
-        const page = await open(one, { path: '/gallery/attack' })
+        const page = await open(one, { path: '/gallery/attack', isAttacked: true })
         await page.frameLocator('.html-frame.live iframe').getByText(/ran \d+/).waitFor()
         await page.waitForTimeout(2500)
         assert.deepEqual(ear.heard, [])

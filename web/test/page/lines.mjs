@@ -7,10 +7,10 @@ export const checks = [
     'a reload in mid-run goes on where it was, and nothing stands there twice',
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
-      model.pace = 30
+      model.pace = 300
       await page.fill('#composer', 'One more story')
       await page.press('#composer', 'Enter')
-      await page.waitForSelector('.said .prose')
+      await page.waitForSelector('.reasoning.live')
       await page.reload()
       await page.waitForSelector('.light.live', { state: 'attached' })
       await page.locator('.requests .badge.running').waitFor()
@@ -25,10 +25,10 @@ export const checks = [
     'a server that is killed and started again is noticed, and the work goes on',
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
-      model.pace = 30
+      model.pace = 300
       await page.fill('#composer', 'A story that survives')
       await page.press('#composer', 'Enter')
-      await page.waitForSelector('.said .prose')
+      await page.waitForSelector('.reasoning.live')
       await scripted.kill()
       await page.locator('.line-notice').waitFor()
       await page.fill('#composer', 'meanwhile')
@@ -55,10 +55,10 @@ export const checks = [
         }, hidden)
       for (let n = 1; n < 8; n += 1) {
         await hide(tabs.at(-1), true)
-        await tabs.at(-1).waitForSelector('.light.asleep', { state: 'attached' })
         tabs.push(await open(scripted, { context: first.context() }))
         await tabs.at(-1).waitForSelector('.light.live', { state: 'attached' })
       }
+      for (const tab of tabs.slice(0, -1)) await tab.waitForSelector('.light.asleep', { state: 'attached' })
       await scripted.ask('/api/submit', { text: 'said while tabs slept' })
       await hide(first, false)
       await first.locator('.message.bot', { hasText: 'said while tabs slept' }).waitFor()

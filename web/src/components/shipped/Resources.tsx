@@ -40,11 +40,11 @@ export function ResourceInfo({ props }: ComponentProps<Resource & { resource?: R
   const { id, name, kind, type, description, url, status } = props.resource ?? props
   const to = safeUrl(url)
   return (
-    <section className="card">
+    <section className="component-card">
       <header>
-        <h4>
+        <p className="card-title">
           <Icon name="file" size={15} /> {name || id}
-        </h4>
+        </p>
         {status && <span className="badge">{status}</span>}
       </header>
       {description && <p>{description}</p>}
@@ -61,7 +61,7 @@ export function ResourceInfo({ props }: ComponentProps<Resource & { resource?: R
 
 export function ResourceList({ props: { resources = [], onClick } }: ComponentProps<{ resources?: Resource[]; onClick?: string }>) {
   return (
-    <ul className="resources card">
+    <ul className="resources component-card">
       {resources.map((resource) => {
         const words = (
           <>
@@ -89,9 +89,9 @@ interface TaskProps {
 
 export function TaskInfo({ props: { id, name, description, status, assignee, due, progress } }: ComponentProps<TaskProps>) {
   return (
-    <section className="card">
+    <section className="component-card">
       <header>
-        <h4>{name || id || t('component.task')}</h4>
+        <p className="card-title">{name || id || t('component.task')}</p>
         {status && <span className="badge">{status}</span>}
       </header>
       {description && <p>{description}</p>}

@@ -39,9 +39,9 @@ type Growing = { isGrowing?: boolean | undefined }
 
 function Card({ title, badge, children }: { title: string; badge?: ReactNode; children: ReactNode }) {
   return (
-    <section className="card">
+    <section className="component-card">
       <header>
-        <h4>{title}</h4>
+        <p className="card-title">{title}</p>
         {badge}
       </header>
       {children}
@@ -77,11 +77,11 @@ export function VerifierResponseDisplay(props: VerifierResponse & Growing) {
     <Card title={t('component.verdict')} badge={isKnown && <Badge status={allCompleted && userNeedsSatisfied ? 'done' : 'failed'} />}>
       {overallFeedback && <Markdown text={overallFeedback} />}
       {tasks.length > 0 && (
-        <ul className="todos">
+        <ul className="component-todos">
           {tasks.map((task) => (
-            <li key={task.id} className="todo">
+            <li key={task.id} className="component-todo">
               <StatusIcon status={task.completed ? 'done' : 'failed'} size={15} />
-              <span className="todo-text">{task.feedback || task.id}</span>
+              <span className="component-todo-text">{task.feedback || task.id}</span>
               {task.evidence && task.evidence.length > 0 && <span className="faint todo-after mono">{task.evidence.join(', ')}</span>}
             </li>
           ))}
@@ -89,7 +89,7 @@ export function VerifierResponseDisplay(props: VerifierResponse & Growing) {
       )}
       {improvements.length > 0 && (
         <>
-          <h4>{t('component.improvements')}</h4>
+          <p className="card-title">{t('component.improvements')}</p>
           <ul className="bullets">
             {improvements.map((one) => (
               <li key={one}>{one}</li>
@@ -108,7 +108,7 @@ export function SummaryResponseDisplay({ summary, verified, missing = [], isGrow
       {summary && <Markdown text={summary} isGrowing={isGrowing ?? false} />}
       {missing.length > 0 && (
         <>
-          <h4>{t('component.missing')}</h4>
+          <p className="card-title">{t('component.missing')}</p>
           <ul className="bullets">
             {missing.map((one) => (
               <li key={one}>{one}</li>

@@ -6,6 +6,7 @@ import { act } from '../actions'
 
 export interface Todo {
   id: string
+  title?: string
   description?: string
   status?: string
   priority?: number
@@ -24,17 +25,17 @@ const STATUS: Record<string, Status> = {
 
 export function Todos({ todos, onClick, isGrowing }: { todos: Todo[]; onClick?: string | undefined; isGrowing?: boolean | undefined }) {
   return (
-    <ol className="todos">
+    <ol className="component-todos">
       {todos.map((todo, place) => {
         const status = STATUS[todo.status ?? 'pending'] ?? 'pending'
         const words = (
           <>
-            <span className="todo-text">{todo.description || todo.id}</span>
+            <span className="component-todo-text">{todo.title || todo.description || todo.id}</span>
             <span className="unseen">{t(`status.${status}`)}</span>
           </>
         )
         return (
-          <li key={todo.id ?? place} className={`todo ${status}`}>
+          <li key={todo.id ?? place} className={`component-todo ${status}`}>
             <StatusIcon status={status} size={15} />
             {onClick ? (
               <button type="button" className="link" onClick={() => act(onClick, todo)}>{words}</button>
@@ -47,7 +48,7 @@ export function Todos({ todos, onClick, isGrowing }: { todos: Todo[]; onClick?: 
         )
       })}
       {isGrowing && (
-        <li className="todo">
+        <li className="component-todo">
           <span className="ai-cursor" aria-hidden="true" />
         </li>
       )}

@@ -10,6 +10,7 @@ const list = (items: Schema): Schema => ({ type: 'array', items })
 export const todo = object(
   {
     id: text,
+    title: text,
     description: text,
     status: { type: 'string', enum: ['pending', 'in_progress', 'executing', 'completed', 'failed', 'skipped'] },
     priority: { type: 'number' },

@@ -1,6 +1,7 @@
 // One message. What the person said can be asked again, or differently in a branch.
 
 import { memo, useState } from 'react'
+import { ToolResultDisplay } from '../../components/ToolResultDisplay'
 import { t } from '../../i18n'
 import { society } from '../../router'
 import { store, useRecord } from '../../store/store'
@@ -107,7 +108,7 @@ function BotMessage({ message, turn }: { message: Message; turn?: number }) {
   if (isWaiting && component === undefined && /…|\.\.\.$/.test(message.text)) return <p className="placeholder">{message.text}</p>
   return (
     <article className="message bot" aria-label={t('chat.answer')}>
-      {component && component.component !== 'summary-response' ? <Structured data={component} /> : <Markdown text={message.text} />}
+      {component && component.component !== 'summary-response' ? <Structured data={component} /> : /^\s*[[{]/.test(message.text) ? <ToolResultDisplay content={message.text} /> : <Markdown text={message.text} />}
       {component?.component === 'summary-response' && component.verified === false && <p className="ending warn">{t('chat.unverified')}</p>}
       <Files artifacts={(message.meta?.artifacts ?? []) as unknown as Artifact[]} />
       <div className="message-foot">

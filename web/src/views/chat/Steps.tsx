@@ -1,6 +1,8 @@
 // The steps of a turn: what was thought, said along the way, called and asked.
 
 import { memo, useState } from 'react'
+import { ToolResultDisplay } from '../../components/ToolResultDisplay'
+import { parseToolResultContent } from '../../components/parse'
 import { t } from '../../i18n'
 import { parsePartialJson } from '../../json/partial'
 import type { EffectState } from '../../store/state'
@@ -103,13 +105,19 @@ function CallDetails({ call, result, failure }: { call: Call; result: CallResult
       {result && (
         <>
           <p className="label">{t(result.isError ? 'step.error' : 'step.result')}</p>
-          <pre className="long">{result.content}</pre>
+          <Result content={result.content} />
           <Files artifacts={result.artifacts ?? []} />
         </>
       )}
       {failure && <p className="bad">{failure}</p>}
     </>
   )
+}
+
+/** A result as text, or as the pieces that it says it is. */
+function Result({ content }: { content: string }) {
+  const isPieces = /^\s*[[{]/.test(content) && parseToolResultContent(content).some((item) => item.type === 'component' || item.type === 'webcomponent')
+  return isPieces ? <ToolResultDisplay content={content} /> : <pre className="long" tabIndex={0}>{content}</pre>
 }
 
 /** A call that the model is still writing. */

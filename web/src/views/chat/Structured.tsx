@@ -1,5 +1,6 @@
 // What the roles of a workflow answer, shown as what it means. It grows while it is written.
 
+import { ComponentRenderer } from '../../components/ComponentRenderer'
 import { t } from '../../i18n'
 import { parsePartialJson } from '../../json/partial'
 import type { Json, JsonObject, Step } from '../../types'
@@ -15,7 +16,14 @@ export function StructuredText({ text, isGrowing = false }: { text: string; isGr
   return data && typeof data === 'object' ? <Structured data={data} isGrowing={isGrowing} /> : null
 }
 
+/** A component by its name where one is named; else what is known of such answers. */
 export function Structured({ data, isGrowing = false }: { data: JsonObject; isGrowing?: boolean }) {
+  const { component, type: _, props, ...rest } = data
+  if (typeof component !== 'string') return <Plain data={data} isGrowing={isGrowing} />
+  return <ComponentRenderer component={component} props={(props as JsonObject | undefined) ?? rest} isGrowing={isGrowing} />
+}
+
+function Plain({ data, isGrowing }: { data: JsonObject; isGrowing: boolean }) {
   const props = (data.props as JsonObject | undefined) ?? data
   const text = (key: string) => (typeof props[key] === 'string' ? (props[key] as string) : '')
   const list = (key: string) => (Array.isArray(props[key]) ? (props[key] as Json[]).filter(Boolean) : [])

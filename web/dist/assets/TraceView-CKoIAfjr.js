@@ -1,1 +1,0 @@
-import{C as e,f as t}from"./index-Dzh3UGT8.js";var n=t();function r({rest:t}){return(0,n.jsxs)(`section`,{className:`view`,"aria-labelledby":`view-title`,children:[(0,n.jsx)(`header`,{className:`view-head`,children:(0,n.jsx)(`h1`,{id:`view-title`,children:e(`nav.trace`)})}),(0,n.jsx)(`p`,{className:`empty`,children:e(`soon`)})]})}export{r as TraceView};
