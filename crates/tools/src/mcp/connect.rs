@@ -12,6 +12,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 
+use super::bounded::Bounded;
 use super::ear::Ear;
 use super::in_words;
 use super::oauth::{Kept, Wants, has_authorization, held, wants};
@@ -95,9 +96,9 @@ async fn once(
             if !url.starts_with("https://") && !url.starts_with("http://") {
                 return Err("its url begins with neither https:// nor http://".to_owned().into());
             }
-            let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_sse_event_size(MAX_MESSAGE_BYTES);
+            let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
             config.custom_headers = headers;
-            let http = http_client(reqwest::Client::builder())?;
+            let http = Bounded::new(http_client(reqwest::Client::builder())?, MAX_MESSAGE_BYTES);
             let session = match kept {
                 Some(kept) => {
                     let http = StreamableHttpClientTransport::with_client(held(http, &url, kept).await?, config);

@@ -5,6 +5,7 @@
 //! unless the operator trusts it.
 
 mod asked;
+mod bounded;
 mod call;
 mod connect;
 mod ear;
