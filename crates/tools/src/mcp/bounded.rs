@@ -67,7 +67,7 @@ impl StreamableHttpClient for Bounded {
         if let Some(session) = &session {
             request = request.header(SESSION, &**session);
         }
-        let response = request.body(body).send().await?;
+        let response = request.body(body).send().await.map_err(reqwest::Error::without_url)?;
         match response.status() {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => Ok(StreamableHttpPostResponse::Accepted),
             status if status.is_success() => self.answered(response, &message).await,
@@ -82,7 +82,7 @@ impl StreamableHttpClient for Bounded {
         token: Option<String>,
         headers: Headers,
     ) -> Result<(), HttpError> {
-        self.http.delete_session(uri, session, token, headers).await
+        self.http.delete_session(uri, session, token, headers).await.map_err(unaddressed)
     }
 
     async fn get_stream(
@@ -94,7 +94,8 @@ impl StreamableHttpClient for Bounded {
         headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
         let limit = self.max_bytes;
-        self.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit).await
+        let opened = self.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit).await;
+        opened.map_err(unaddressed)
     }
 }
 
@@ -187,7 +188,7 @@ impl Bounded {
 /// Reads a body up to a limit, and says whether that was all.
 async fn read(mut response: Response, max_bytes: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
+    while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
         let left = max_bytes - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(left)]);
         if chunk.len() > left {
@@ -200,7 +201,7 @@ async fn read(mut response: Response, max_bytes: usize) -> Result<(Vec<u8>, bool
 /// The events of a body, none of which may be longer than the limit.
 fn events(response: Response, max_bytes: usize) -> BoxStream<'static, Result<Sse, SseError>> {
     let pieces = try_unfold((response, Held::default()), move |(mut response, mut held)| async move {
-        let Some(chunk) = response.chunk().await.map_err(io::Error::other)? else { return Ok(None) };
+        let Some(chunk) = response.chunk().await.map_err(|error| io::Error::other(error.without_url()))? else { return Ok(None) };
         if held.after(&chunk) > max_bytes {
             return Err(io::Error::other(format!("an event is longer than {max_bytes} bytes")));
         }
@@ -237,6 +238,14 @@ impl Held {
 
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// An error without the address, in which secrets may stand.
+fn unaddressed(error: HttpError) -> HttpError {
+    match error {
+        StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
+        error => error,
+    }
 }
 
 fn said(what: String) -> HttpError {

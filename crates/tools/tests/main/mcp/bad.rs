@@ -39,7 +39,7 @@ async fn a_server_that_hangs_altogether_is_started_again() {
 async fn a_server_that_never_comes_up_keeps_nobody_waiting() {
     let gone = ServerSettings::new("gone", Reach::command("/no/such/program", [""; 0]));
     let unset = ServerSettings::new("unset", Reach::command("${POLIS_TEST_NEVER_SET}", [""; 0]));
-    let unreachable = Reach::Http { url: "http://127.0.0.1:9/mcp".to_owned(), headers: Default::default() };
+    let unreachable = Reach::Http { url: "http://127.0.0.1:9/mcp?key=hidden".to_owned(), headers: Default::default() };
     let strange = Reach::Http { url: "file:///etc/passwd".to_owned(), headers: Default::default() };
     let all = [
         acting("mute"),
@@ -57,6 +57,7 @@ async fn a_server_that_never_comes_up_keeps_nobody_waiting() {
     assert!(why(0).contains("not ready after 3 s"), "{}", why(0));
     assert!(why(1).contains("`/no/such/program` cannot be started"), "{}", why(1));
     assert!(why(2).contains("POLIS_TEST_NEVER_SET is not set"), "{}", why(2));
+    assert!(!why(3).is_empty() && !why(3).contains("hidden"), "{}", why(3));
     assert!(why(4).contains("neither https:// nor http://"), "{}", why(4));
 }
 
@@ -68,11 +69,12 @@ async fn garbage_on_stdout_is_passed_over() {
 
 #[tokio::test]
 async fn lists_that_lie_or_never_end_are_cut() {
-    let servers = open([acting("liar"), acting("endless"), acting("circling")]).await;
+    let servers = open([acting("liar"), acting("endless"), acting("circling"), acting("weighty")]).await;
     let (names, count) =
         (names(&servers), |server: &str| servers.tools().iter().filter(|tool| tool.name.starts_with(server)).count());
     assert_eq!(&names[..2], ["liar__echo", "liar__nothing"]);
     assert_eq!((count("endless__"), count("circling__")), (512, 1));
+    assert_eq!(count("weighty__"), 15, "more than 16 MiB are not kept");
 }
 
 #[tokio::test]
