@@ -201,7 +201,9 @@ async fn read(mut response: Response, max_bytes: usize) -> Result<(Vec<u8>, bool
 /// The events of a body, none of which may be longer than the limit.
 fn events(response: Response, max_bytes: usize) -> BoxStream<'static, Result<Sse, SseError>> {
     let pieces = try_unfold((response, Held::default()), move |(mut response, mut held)| async move {
-        let Some(chunk) = response.chunk().await.map_err(|error| io::Error::other(error.without_url()))? else { return Ok(None) };
+        let Some(chunk) = response.chunk().await.map_err(|error| io::Error::other(error.without_url()))? else {
+            return Ok(None);
+        };
         if held.after(&chunk) > max_bytes {
             return Err(io::Error::other(format!("an event is longer than {max_bytes} bytes")));
         }

@@ -85,6 +85,10 @@ async fn once(
         Reach::Command { command, args, env, cwd } => {
             let (command, env) = (variables(command)?, all(env)?);
             let args = args.iter().map(|text| variables(text)).collect::<Result<Vec<_>, _>>()?;
+            // The operating system would say of the program that it does not exist.
+            if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+                return Err(format!("its `cwd` {} is no folder", cwd.display()).into());
+            }
             let started = Process::start(&ear.server, &command, &args, &env, cwd.as_deref());
             let (started, stdout, stdin) = started.map_err(|error| format!("`{command}` cannot be started: {error}"))?;
             *process = Some(started);
