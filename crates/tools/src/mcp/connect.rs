@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
@@ -64,11 +66,17 @@ pub(super) async fn open(
     process: &mut Option<Process>,
     kept: Option<&Kept>,
 ) -> Result<Session, NoSession> {
-    match once(reach, ear.clone(), process, kept, newest()).await {
+    let is_late = Arc::<AtomicBool>::default();
+    let lifecycle = match once(reach, ear.clone(), process, kept, newest(), &is_late).await {
+        // It is slow to start, so the library tried the older handshake; this time it has all the time that it needs.
+        Err(_) if is_late.load(Ordering::Acquire) => {
+            ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
+        }
         // Some servers say `{}` to whatever they do not know.
-        Err(NoSession::Confused(_)) => once(reach, ear, process, kept, ClientLifecycleMode::Initialize).await,
-        opened => opened,
-    }
+        Err(NoSession::Confused(_)) => ClientLifecycleMode::Initialize,
+        opened => return opened,
+    };
+    once(reach, ear, process, kept, lifecycle, &is_late).await
 }
 
 async fn once(
@@ -77,6 +85,7 @@ async fn once(
     process: &mut Option<Process>,
     kept: Option<&Kept>,
     lifecycle: ClientLifecycleMode,
+    is_late: &Arc<AtomicBool>,
 ) -> Result<Session, NoSession> {
     let all = |texts: &BTreeMap<String, String>| {
         texts.iter().map(|(name, text)| Ok((name.clone(), variables(text)?))).collect::<Result<BTreeMap<_, _>, String>>()
@@ -93,7 +102,7 @@ async fn once(
             let (started, stdout, stdin) = started.map_err(|error| format!("`{command}` cannot be started: {error}"))?;
             *process = Some(started);
             let pipes = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
-            Ok(ear.serve_with_lifecycle(Watched::new(pipes), lifecycle).await?)
+            Ok(ear.serve_with_lifecycle(Watched::new(pipes, is_late.clone()), lifecycle).await?)
         }
         Reach::Http { url, headers } => {
             let (url, headers) = (variables(url)?, named(&all(headers)?)?);
@@ -106,11 +115,11 @@ async fn once(
             let session = match kept {
                 Some(kept) => {
                     let http = StreamableHttpClientTransport::with_client(held(http, &url, kept).await?, config);
-                    ear.serve_with_lifecycle(Watched::new(http), lifecycle).await
+                    ear.serve_with_lifecycle(Watched::new(http, is_late.clone()), lifecycle).await
                 }
                 None => {
                     let http = StreamableHttpClientTransport::with_client(http, config);
-                    ear.serve_with_lifecycle(Watched::new(http), lifecycle).await
+                    ear.serve_with_lifecycle(Watched::new(http, is_late.clone()), lifecycle).await
                 }
             };
             Ok(session?)

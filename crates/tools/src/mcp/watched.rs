@@ -2,10 +2,10 @@
 //! slow: what it says to the first question is passed over once the older handshake has begun.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rmcp::RoleClient;
-use rmcp::model::{ClientRequest, JsonRpcMessage, RequestId, ServerNotification};
+use rmcp::model::{ClientRequest, JsonRpcMessage, RequestId, ServerNotification, ServerResult};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
@@ -17,6 +17,8 @@ pub(super) struct Watched<T> {
     inner: T,
     open: Arc<AtomicUsize>,
     handshake: Handshake,
+    /// The server turned out to speak the newest protocol when that was given up already.
+    is_late: Arc<AtomicBool>,
 }
 
 /// How far the connection has come. The library asks for the newest protocol, gives that up after ten seconds and begins the
@@ -51,8 +53,9 @@ impl Handshake {
 }
 
 impl<T> Watched<T> {
-    pub(super) fn new(inner: T) -> Self {
-        Self { inner, open: Arc::default(), handshake: Handshake::Probing(Vec::new()) }
+    /// Watches a connection, and notes in `is_late` that its server speaks the newest protocol and was too slow to say so.
+    pub(super) fn new(inner: T, is_late: Arc<AtomicBool>) -> Self {
+        Self { inner, open: Arc::default(), handshake: Handshake::Probing(Vec::new()), is_late }
     }
 }
 
@@ -80,6 +83,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
             let message = self.inner.receive().await?;
             if !self.handshake.is_over(&message) {
                 break message;
+            }
+            if matches!(&message, JsonRpcMessage::Response(answer) if matches!(answer.result, ServerResult::DiscoverResult(_))) {
+                self.is_late.store(true, Ordering::Release);
             }
         };
         match &message {
@@ -134,17 +140,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_is_slow_to_start_may_answer_what_nobody_waits_for_any_more() {
-        let good = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "result": {} });
+        let told = json!({
+            "supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "s", "version": "1" } },
+        });
+        let good = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "result": told });
         let bad = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "what?" } });
         let me = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "p", "version": "1" } });
-        for late in [good(0), bad(0)] {
-            let mut server = Watched::new(Said([late.clone(), good(1)].into()));
+        for (late, speaks_newest) in [(good(0), true), (bad(0), false)] {
+            let is_late = Arc::<AtomicBool>::default();
+            let mut server = Watched::new(Said([late.clone(), good(1)].into()), is_late.clone());
             server.send(asks(0, "server/discover", json!({}))).await.unwrap();
             server.send(asks(1, "initialize", me.clone())).await.unwrap();
             let first = server.receive().await.unwrap();
             assert!(matches!(&first, JsonRpcMessage::Response(answer) if answer.id == RequestId::Number(1)), "{first:?}");
+            assert_eq!(is_late.load(Ordering::Acquire), speaks_newest);
             // Before that, the answer is what everybody waits for; and later questions of this kind are like any other.
-            let mut server = Watched::new(Said([late].into()));
+            let mut server = Watched::new(Said([late].into()), Arc::default());
             server.send(asks(0, "server/discover", json!({}))).await.unwrap();
             assert!(server.receive().await.is_some());
             server.send(asks(1, "initialize", me.clone())).await.unwrap();
