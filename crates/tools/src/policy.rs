@@ -384,7 +384,7 @@ mod tests {
             (rule("*push", Then::Allow), "allow"),
             (Rule { server: some("git"), ..rule("push", Then::Allow) }, "allow"),
         ] {
-            assert_eq!(ruling(&[rule.clone()], "git__push", "{}"), ruled, "{rule:?}");
+            assert_eq!(ruling(std::slice::from_ref(&rule), "git__push", "{}"), ruled, "{rule:?}");
         }
         assert_eq!(lending(&[rule("sampling", Then::Allow)], "git"), "allow");
     }

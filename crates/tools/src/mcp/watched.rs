@@ -84,7 +84,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
             if !self.handshake.is_over(&message) {
                 break message;
             }
-            if matches!(&message, JsonRpcMessage::Response(answer) if matches!(answer.result, ServerResult::DiscoverResult(_))) {
+            if matches!(&message, JsonRpcMessage::Response(answer) if matches!(answer.result, ServerResult::DiscoverResult(_)))
+            {
                 self.is_late.store(true, Ordering::Release);
             }
         };
