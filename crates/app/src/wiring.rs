@@ -10,7 +10,7 @@ use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
 use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
-use polis_ports::{Model, Toolbox};
+use polis_ports::{Model, ServerState, ToolServer, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
 use polis_server::{About, Desk, PageOptions, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
@@ -229,6 +229,16 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
+    /// Waits for servers that are slow, because somebody wants to know about each.
+    pub(crate) async fn settled(&self) {
+        let Some(servers) = &self.servers else { return };
+        let is_starting = |server: &ToolServer| server.state == ServerState::Starting;
+        if servers.servers().iter().any(is_starting) {
+            out::note("polis: some servers are still starting; waiting for them");
+            servers.settled(McpOptions::default().start_timeout).await;
+        }
+    }
+
     /// Ends the servers.
     pub(crate) async fn close(&self) {
         if let Some(servers) = &self.servers {

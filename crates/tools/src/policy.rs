@@ -146,7 +146,7 @@ impl Toolbox for Ruled {
         let origin = self.toolbox.origin(tool);
         let text = judged(fields, FILES.contains(&tool));
         let (server, own) = origin.as_ref().map_or(("", tool), |origin| (&origin.server, &origin.tool));
-        let wish = Wish { tool, server, own, arguments: &text };
+        let wish = Wish { tool, server, own, is_theirs: origin.is_some(), arguments: &text };
         let ruled = self.rules.iter().find(|rule| rule.fits(&wish, who)).map(Rule::ruling);
         // A question to the person needs nobody's word; it can only be denied.
         let ruling = match (self.toolbox.ruling(tool, arguments, who), ruled) {
@@ -169,7 +169,7 @@ impl Toolbox for Ruled {
         let name = format!("{server}{PARTS}{SAMPLING}");
         // A rule that lets a server's tools be used does not lend it a model unless it says so.
         let means_it = |rule: &&Rule| rule.tool.is_some() || rule.then == Then::Deny;
-        let wish = Wish { tool: &name, server, own: SAMPLING, arguments: "" };
+        let wish = Wish { tool: &name, server, own: SAMPLING, is_theirs: false, arguments: "" };
         let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&wish, who)).map(Rule::ruling);
         ruled.unwrap_or_else(|| self.toolbox.lending(server, who))
     }
@@ -191,6 +191,8 @@ struct Wish<'a> {
     server: &'a str,
     /// Its name there.
     own: &'a str,
+    /// Whether that name was chosen by the server.
+    is_theirs: bool,
     arguments: &'a str,
 }
 
@@ -205,9 +207,11 @@ impl Rule {
     }
 
     fn fits(&self, wish: &Wish<'_>, who: &Caller<'_>) -> bool {
-        let Wish { tool, server, own, arguments } = *wish;
+        let Wish { tool, server, own, is_theirs, arguments } = *wish;
         let is = |pattern: &Option<String>, text: &str| pattern.as_ref().is_none_or(|pattern| matches(pattern, text));
-        let named = self.tool.as_ref().is_none_or(|pattern| matches(pattern, tool) || matches(pattern, own));
+        // A server could give its tool any name that is let through; a rule that lets it through must say whose it is.
+        let by_own = !is_theirs || self.then != Then::Allow || self.server.is_some();
+        let named = self.tool.as_ref().is_none_or(|pattern| matches(pattern, tool) || (by_own && matches(pattern, own)));
         named
             && is(&self.server, server)
             && is(&self.agent, who.agent.as_str())
@@ -368,6 +372,21 @@ mod tests {
         assert_eq!(ruling(&rules, "read_file", "{}"), "deny");
         let others = [Rule { role: some("editor"), ..rule("read_file", Then::Deny) }, rule("push", Then::Deny)];
         assert_eq!([ruling(&others, "read_file", "{}"), ruling(&others, "git__push", "{}")], ["allow", "deny"]);
+    }
+
+    #[test]
+    fn a_server_is_let_through_by_no_rule_that_was_written_for_a_tool_of_the_same_name() {
+        let rule = |tool: &str, then| Rule { tool: some(tool), then, ..Rule::default() };
+        for (rule, ruled) in [
+            (rule("push", Then::Allow), "ask"),
+            (rule("push", Then::Deny), "deny"),
+            (rule("git__push", Then::Allow), "allow"),
+            (rule("*push", Then::Allow), "allow"),
+            (Rule { server: some("git"), ..rule("push", Then::Allow) }, "allow"),
+        ] {
+            assert_eq!(ruling(std::slice::from_ref(&rule), "git__push", "{}"), ruled, "{rule:?}");
+        }
+        assert_eq!(lending(&[rule("sampling", Then::Allow)], "git"), "allow");
     }
 
     #[test]

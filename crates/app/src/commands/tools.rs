@@ -36,6 +36,7 @@ pub(super) async fn listed(config: &Config) -> Result<Value, Trouble> {
         Ok(Door::Here(_)) | Err(_) => {}
     }
     let tools = wiring::tools(config).await?;
+    tools.settled().await;
     let listed = polis_server::all_tools(&*tools.toolbox, &wiring::cast().tools());
     tools.close().await;
     Ok(listed)

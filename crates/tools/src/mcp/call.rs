@@ -29,6 +29,9 @@ const MAX_ROUNDS: usize = 5;
 /// How long it may take to tell a server that nobody waits any more.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// Longest reason of a broken connection that is told, in characters: it may hold what the server said.
+const MAX_REASON_CHARS: usize = 500;
+
 /// How a call failed.
 pub(super) enum Failed {
     /// The server said so, and lives.
@@ -179,8 +182,10 @@ pub(super) fn failed(error: ServiceError, timeout: Duration) -> Failed {
         ServiceError::Timeout { timeout } => {
             Failed::Silent(format!("the tool gave no sign of life for {} s; {unknown}", timeout.as_secs_f32()))
         }
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            Failed::Silent(format!("the connection to the server broke; {unknown}"))
+        ServiceError::TransportClosed => Failed::Silent(format!("the connection to the server broke; {unknown}")),
+        ServiceError::TransportSend(error) => {
+            let why: String = in_words(&error).chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
+            Failed::Silent(format!("the connection to the server broke ({why}); {unknown}"))
         }
         ServiceError::Cancelled { .. } => Failed::Refused("the server gave up the call".to_owned()),
         error => Failed::Refused(in_words(&error)),

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
@@ -12,6 +14,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 
+use super::bounded::Bounded;
 use super::ear::Ear;
 use super::in_words;
 use super::oauth::{Kept, Wants, has_authorization, held, wants};
@@ -63,11 +66,17 @@ pub(super) async fn open(
     process: &mut Option<Process>,
     kept: Option<&Kept>,
 ) -> Result<Session, NoSession> {
-    match once(reach, ear.clone(), process, kept, newest()).await {
+    let is_late = Arc::<AtomicBool>::default();
+    let lifecycle = match once(reach, ear.clone(), process, kept, newest(), &is_late).await {
+        // It is slow to start, so the library tried the older handshake; this time it has all the time that it needs.
+        Err(_) if is_late.load(Ordering::Acquire) => {
+            ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
+        }
         // Some servers say `{}` to whatever they do not know.
-        Err(NoSession::Confused(_)) => once(reach, ear, process, kept, ClientLifecycleMode::Initialize).await,
-        opened => opened,
-    }
+        Err(NoSession::Confused(_)) => ClientLifecycleMode::Initialize,
+        opened => return opened,
+    };
+    once(reach, ear, process, kept, lifecycle, &is_late).await
 }
 
 async fn once(
@@ -76,6 +85,7 @@ async fn once(
     process: &mut Option<Process>,
     kept: Option<&Kept>,
     lifecycle: ClientLifecycleMode,
+    is_late: &Arc<AtomicBool>,
 ) -> Result<Session, NoSession> {
     let all = |texts: &BTreeMap<String, String>| {
         texts.iter().map(|(name, text)| Ok((name.clone(), variables(text)?))).collect::<Result<BTreeMap<_, _>, String>>()
@@ -84,28 +94,32 @@ async fn once(
         Reach::Command { command, args, env, cwd } => {
             let (command, env) = (variables(command)?, all(env)?);
             let args = args.iter().map(|text| variables(text)).collect::<Result<Vec<_>, _>>()?;
+            // The operating system would say of the program that it does not exist.
+            if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+                return Err(format!("its `cwd` {} is no folder", cwd.display()).into());
+            }
             let started = Process::start(&ear.server, &command, &args, &env, cwd.as_deref());
             let (started, stdout, stdin) = started.map_err(|error| format!("`{command}` cannot be started: {error}"))?;
             *process = Some(started);
             let pipes = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
-            Ok(ear.serve_with_lifecycle(Watched::new(pipes), lifecycle).await?)
+            Ok(ear.serve_with_lifecycle(Watched::new(pipes, is_late.clone()), lifecycle).await?)
         }
         Reach::Http { url, headers } => {
             let (url, headers) = (variables(url)?, named(&all(headers)?)?);
             if !url.starts_with("https://") && !url.starts_with("http://") {
                 return Err("its url begins with neither https:// nor http://".to_owned().into());
             }
-            let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_sse_event_size(MAX_MESSAGE_BYTES);
+            let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
             config.custom_headers = headers;
-            let http = http_client(reqwest::Client::builder())?;
+            let http = Bounded::new(http_client(reqwest::Client::builder())?, MAX_MESSAGE_BYTES);
             let session = match kept {
                 Some(kept) => {
                     let http = StreamableHttpClientTransport::with_client(held(http, &url, kept).await?, config);
-                    ear.serve_with_lifecycle(Watched::new(http), lifecycle).await
+                    ear.serve_with_lifecycle(Watched::new(http, is_late.clone()), lifecycle).await
                 }
                 None => {
                     let http = StreamableHttpClientTransport::with_client(http, config);
-                    ear.serve_with_lifecycle(Watched::new(http), lifecycle).await
+                    ear.serve_with_lifecycle(Watched::new(http, is_late.clone()), lifecycle).await
                 }
             };
             Ok(session?)

@@ -17,6 +17,9 @@ const MAX_PAGES: usize = 64;
 /// Most entries of one list.
 const MAX_ENTRIES: usize = 512;
 
+/// Most bytes of one list; whoever has more to say has its rest left out.
+const MAX_LIST_BYTES: usize = 16 << 20;
+
 /// How long one page may take.
 const PAGE: Duration = Duration::from_secs(30);
 
@@ -72,12 +75,17 @@ pub(super) enum List {
 
 /// All entries of a list, as the server wrote them: one that is no good must not spoil the others.
 pub(super) async fn entries(peer: &Peer<RoleClient>, list: List) -> Result<Vec<Value>, ServiceError> {
-    let (mut entries, mut cursor) = (Vec::new(), None);
+    let (mut entries, mut bytes, mut cursor) = (Vec::new(), 0, None);
     for _ in 0..MAX_PAGES {
         let request = list.page(cursor.clone());
         let handle = peer.send_request_with_option(request, PeerRequestOptions::with_timeout(PAGE)).await?;
         let mut page = serde_json::to_value(handle.await_response().await?).unwrap_or_default();
         let Value::Array(more) = page[list.field()].take() else { return Err(ServiceError::UnexpectedResponse) };
+        bytes += more.iter().map(|entry| entry.to_string().len()).sum::<usize>();
+        if bytes > MAX_LIST_BYTES {
+            tracing::warn!("a server lists more than {MAX_LIST_BYTES} bytes of {}; the rest is left out", list.field());
+            break;
+        }
         entries.extend(more);
         let next = page["nextCursor"].as_str().map(str::to_owned);
         if entries.len() >= MAX_ENTRIES || next.is_none() || next == cursor {

@@ -5,6 +5,7 @@
 //! unless the operator trusts it.
 
 mod asked;
+mod bounded;
 mod call;
 mod connect;
 mod ear;
@@ -28,10 +29,13 @@ pub use oauth::{OAuth, login, logout};
 pub use servers::{McpError, McpOptions, McpServers};
 pub use settings::{Reach, ServerSettings};
 
+/// Whose names of types stand in errors: the library's, and ours around them.
+const OURS: &[&str] = &["rmcp", "polis_tools"];
+
 /// An error of the library without the names of its types, which mean nothing to whoever reads it.
 fn in_words(error: &impl std::fmt::Display) -> String {
     let mut text = error.to_string();
-    while let Some(start) = text.find(" [rmcp::") {
+    while let Some(start) = OURS.iter().filter_map(|name| text.find(&format!(" [{name}::"))).min() {
         let Some(length) = text[start..].find("] ") else { break };
         text.replace_range(start..=start + length, "");
     }
@@ -45,6 +49,8 @@ mod tests {
         let shown = |text: &str| super::in_words(&text);
         let long = "Transport [rmcp::transport::worker::WorkerTransport<rmcp::transport::Http<[u8; 4]>>] error: refused";
         assert_eq!(shown(long), "Transport error: refused");
+        let around = "Transport [polis_tools::mcp::Watched<rmcp::transport::Http>] error: refused [rmcp::X] twice";
+        assert_eq!(shown(around), "Transport error: refused twice");
         assert_eq!(shown("a [list] of things"), "a [list] of things");
     }
 }

@@ -7,9 +7,10 @@ use rmcp::transport::auth::{AuthClient, AuthorizationManager, OAuthClientConfig}
 
 use super::kept::{Client, Kept};
 use super::wire::Wire;
+use crate::mcp::bounded::Bounded;
 
 /// A client for a server. Without a login it carries nothing, and the server says what it wants.
-pub(in crate::mcp) async fn held(http: reqwest::Client, url: &str, kept: &Kept) -> Result<AuthClient<reqwest::Client>, String> {
+pub(in crate::mcp) async fn held(http: Bounded, url: &str, kept: &Kept) -> Result<AuthClient<Bounded>, String> {
     let mut manager = manager(url).await?;
     manager.set_credential_store(kept.clone());
     if let Some(record) = kept.read().filter(|record| record.credentials.is_some()) {

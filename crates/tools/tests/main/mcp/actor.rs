@@ -104,6 +104,11 @@ impl Actor {
             let tools: Vec<Value> = (0..100).map(|i| tool(&format!("tool_{}", n * 100 + i))).collect();
             return answer(id, json!({ "tools": tools, "nextCursor": (n + 1).to_string() }));
         }
+        if self.part == "weighty" {
+            let n = cursor.as_str().map_or(0, |text| text.parse::<usize>().unwrap());
+            let heavy = json!({ "name": format!("tool_{n}"), "description": "w".repeat(1 << 20), "inputSchema": {} });
+            return answer(id, json!({ "tools": [heavy], "nextCursor": (n + 1).to_string() }));
+        }
         if self.part == "circling" {
             return answer(id, json!({ "tools": [tool("same")], "nextCursor": "here" }));
         }

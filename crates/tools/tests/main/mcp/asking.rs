@@ -120,9 +120,9 @@ async fn a_server_gets_words_of_a_model_or_hears_why_not() {
 
 #[tokio::test]
 async fn the_time_that_a_person_takes_is_not_the_servers() {
-    let settings = ServerSettings { timeout: Duration::from_millis(40), ..acting("good") };
+    let settings = ServerSettings { timeout: Duration::from_millis(500), ..acting("good") };
     let servers = open([settings]).await;
-    let slow = Scripted { verdict: Some(Verdict::no("")), thinks: Some(Duration::from_millis(900)), ..Scripted::default() };
+    let slow = Scripted { verdict: Some(Verdict::no("")), thinks: Some(Duration::from_millis(5_500)), ..Scripted::default() };
     let answer = told(&servers, &hosted(&Arc::new(slow)), "elicitation/create", form()).await;
     assert_eq!(answer["result"], json!({ "action": "decline" }));
 }

@@ -39,25 +39,30 @@ async fn a_server_that_hangs_altogether_is_started_again() {
 async fn a_server_that_never_comes_up_keeps_nobody_waiting() {
     let gone = ServerSettings::new("gone", Reach::command("/no/such/program", [""; 0]));
     let unset = ServerSettings::new("unset", Reach::command("${POLIS_TEST_NEVER_SET}", [""; 0]));
-    let unreachable = Reach::Http { url: "http://127.0.0.1:9/mcp".to_owned(), headers: Default::default() };
+    let unreachable = Reach::Http { url: "http://127.0.0.1:9/mcp?key=hidden".to_owned(), headers: Default::default() };
     let strange = Reach::Http { url: "file:///etc/passwd".to_owned(), headers: Default::default() };
+    let (args, env) = (Vec::new(), Default::default());
+    let nowhere = Reach::Command { command: "true".to_owned(), args, env, cwd: Some("/no/such/folder".into()) };
     let all = [
         acting("mute"),
         gone,
         unset,
         ServerSettings::new("unreachable", unreachable),
         ServerSettings::new("strange", strange),
+        ServerSettings::new("nowhere", nowhere),
         acting("good"),
     ];
     let options = McpOptions { start_timeout: Duration::from_secs(3), ..options() };
     let servers = open_with(all, options).await;
     assert_eq!(good(&servers, "good__echo", json!({})).await, "{}");
-    until("all have failed", || states(&servers)[..5].iter().all(|(_, state)| *state == ServerState::Down)).await;
+    until("all have failed", || states(&servers)[..6].iter().all(|(_, state)| *state == ServerState::Down)).await;
     let why = |place: usize| servers.servers()[place].detail.clone();
     assert!(why(0).contains("not ready after 3 s"), "{}", why(0));
     assert!(why(1).contains("`/no/such/program` cannot be started"), "{}", why(1));
     assert!(why(2).contains("POLIS_TEST_NEVER_SET is not set"), "{}", why(2));
+    assert!(!why(3).is_empty() && !why(3).contains("hidden"), "{}", why(3));
     assert!(why(4).contains("neither https:// nor http://"), "{}", why(4));
+    assert_eq!(why(5), "its `cwd` /no/such/folder is no folder");
 }
 
 #[tokio::test]
@@ -68,11 +73,12 @@ async fn garbage_on_stdout_is_passed_over() {
 
 #[tokio::test]
 async fn lists_that_lie_or_never_end_are_cut() {
-    let servers = open([acting("liar"), acting("endless"), acting("circling")]).await;
+    let servers = open([acting("liar"), acting("endless"), acting("circling"), acting("weighty")]).await;
     let (names, count) =
         (names(&servers), |server: &str| servers.tools().iter().filter(|tool| tool.name.starts_with(server)).count());
     assert_eq!(&names[..2], ["liar__echo", "liar__nothing"]);
     assert_eq!((count("endless__"), count("circling__")), (512, 1));
+    assert_eq!(count("weighty__"), 15, "more than 16 MiB are not kept");
 }
 
 #[tokio::test]

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use polis_ports::Toolbox;
-use polis_tools::mcp::{McpServers, Reach, ServerSettings};
+use polis_ports::{ServerState, Toolbox};
+use polis_tools::mcp::{McpOptions, McpServers, Reach, ServerSettings};
 use serde_json::json;
 
 use super::remote::Remote;
-use super::{good, open, until};
+use super::{bad, good, open, open_with, options, until};
 use crate::bench::context;
 
 async fn opened(remote: &Remote) -> std::sync::Arc<McpServers> {
@@ -57,4 +57,46 @@ async fn a_call_over_http_that_nobody_waits_for_is_cancelled() {
     assert!(call.await.is_err());
     until("the server is told", || remote.count("/mcp", "notifications/cancelled") == 1).await;
     assert_eq!(good(&servers, "remote__session", json!({})).await, "session-1", "and is still there");
+}
+
+/// More than a message may be, with what lies in the pipes; far less than a server that never ends can send.
+const FAR_BYTES: usize = 32 << 20;
+
+#[tokio::test]
+async fn an_answer_that_never_ends_is_cut_and_the_server_stays() {
+    for tool in ["endless_json", "endless_error"] {
+        let remote = Remote::open();
+        let servers = opened(&remote).await;
+        let said = bad(&servers, &format!("remote__{tool}"), json!({})).await;
+        assert!(said.contains("longer than 8388608 bytes") || said.contains("HTTP 400"), "{said}");
+        assert!(said.len() < 1_000 && !said.contains("::"), "{said}");
+        until("the server is not read any more", || remote.poured() > 0).await;
+        assert!(remote.poured() < FAR_BYTES, "{tool}: {}", remote.poured());
+        assert_eq!(good(&servers, "remote__session", json!({})).await, "session-1");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_never_ends_is_cut_and_the_server_stays() {
+    let remote = Remote::open();
+    let reach = Reach::Http { url: remote.url(), headers: Default::default() };
+    let servers = open([ServerSettings { timeout: Duration::from_secs(5), ..ServerSettings::new("remote", reach) }]).await;
+    bad(&servers, "remote__endless_event", json!({})).await;
+    until("the server is not read any more", || remote.poured() > 0).await;
+    assert!(remote.poured() < FAR_BYTES, "{}", remote.poured());
+    until("it is there", || servers.servers()[0].state == ServerState::Connected).await;
+    assert_eq!(good(&servers, "remote__session", json!({})).await, "session-1");
+}
+
+#[tokio::test]
+async fn a_first_answer_that_never_ends_keeps_the_server_down() {
+    let remote = Remote::flooding();
+    let reach = Reach::Http { url: remote.url(), headers: Default::default() };
+    let options = McpOptions { first_pause: Duration::from_secs(60), ..options() };
+    let servers = open_with([ServerSettings::new("remote", reach)], options).await;
+    let server = servers.servers().remove(0);
+    assert_eq!(server.state, ServerState::Down);
+    assert!(server.detail.contains("longer than 8388608 bytes") && !server.detail.contains("::"), "{}", server.detail);
+    until("the server is not read any more", || remote.poured() > 0).await;
+    assert!(remote.poured() < 2 * FAR_BYTES, "{}", remote.poured());
 }

@@ -13,6 +13,9 @@ const SECRET: &str = "secret-of-the-client";
 /// What every secret that it gives out begins with.
 pub(crate) const MARKS: &[&str] = &["secret-of", "access-of", "refresh-of", "code-of"];
 
+/// What counts as endless, in bytes.
+const ENDLESS_BYTES: usize = 128 << 20;
+
 /// The server; it listens until the test program ends.
 #[derive(Clone)]
 pub(crate) struct Remote {
@@ -30,6 +33,8 @@ struct State {
     refresh: BTreeSet<String>,
     session: u64,
     seen: Vec<Seen>,
+    poured: usize,
+    floods_first: bool,
 }
 
 /// A request.
@@ -114,9 +119,43 @@ impl Remote {
         self.seen().iter().filter(|seen| seen.path.starts_with(path) && seen.body.contains(with)).count()
     }
 
+    /// Its first answer never ends.
+    pub(crate) fn flooding() -> Self {
+        let remote = Self::open();
+        remote.state.lock().unwrap().floods_first = true;
+        remote
+    }
+
+    /// How many bytes of answers that never end were sent.
+    pub(crate) fn poured(&self) -> usize {
+        self.state.lock().unwrap().poured
+    }
+
+    /// An answer that goes on until nobody reads it, or until it is certain that somebody would for ever.
+    fn pour(&self, mut browser: &TcpStream, status: &str, kind: &str, begins: &str) {
+        let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n{begins}");
+        let (drops, mut sent) = (vec![b'a'; 64 << 10], browser.write(head.as_bytes()).unwrap_or(0));
+        while sent < ENDLESS_BYTES {
+            match browser.write(&drops) {
+                Ok(count @ 1..) => sent += count,
+                _ => break,
+            }
+        }
+        self.state.lock().unwrap().poured += sent;
+    }
+
     fn serve(&self, mut browser: TcpStream) {
         let Some(seen) = read(&browser) else { return };
         self.state.lock().unwrap().seen.push(seen.clone());
+        let floods_first = self.state.lock().unwrap().floods_first && seen.verb == "POST";
+        let tool = |name: &str| seen.body.contains(&format!(r#""name":"{name}""#)) && seen.method() == "tools/call";
+        if floods_first || tool("endless_json") {
+            return self.pour(&browser, "200 OK", "application/json", r#"{"jsonrpc": "2.0", "id": 1, "result": ""#);
+        } else if tool("endless_event") {
+            return self.pour(&browser, "200 OK", "text/event-stream", ": well\n\ndata: ");
+        } else if tool("endless_error") {
+            return self.pour(&browser, "400 Bad Request", "application/json", r#"{"jsonrpc": "2.0", ""#);
+        }
         let answer = self.answer(&seen);
         let mut head = format!("HTTP/1.1 {}\r\nContent-Length: {}\r\nConnection: close\r\n", answer.status, answer.body.len());
         for (name, value) in &answer.headers {
@@ -216,7 +255,8 @@ impl Remote {
             _ if !is_known => empty("404 Not Found"),
             Some("tools/list") => {
                 let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
-                good(json!({ "tools": [tool("session"), tool("broken"), tool("hang")] }))
+                let all = ["session", "broken", "hang", "endless_json", "endless_event", "endless_error"];
+                good(json!({ "tools": all.map(tool) }))
             }
             Some("tools/call") => match asked["params"]["name"].as_str() {
                 // The stream ends before the answer; whoever comes back gets it.
