@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Failure;
+
 /// Where a thread stands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Arc<str>", into = "Arc<str>")]
@@ -60,6 +62,13 @@ impl TryFrom<Arc<str>> for Phase {
         } else {
             Err(BadPhase(name.chars().take(64).collect()))
         }
+    }
+}
+
+/// So that a handler may say `Phase::new("data_preparation")?`.
+impl From<BadPhase> for Failure {
+    fn from(bad: BadPhase) -> Self {
+        Self::new("bad_phase", bad.to_string())
     }
 }
 

@@ -68,15 +68,16 @@ pub async fn at_every_commit_in(
 
 /// Asks what was not asked yet, and waits until everything is answered and nobody is at work.
 async fn live(society: &Society, log: &MemoryLog, requests: &[&str]) -> Result<(), String> {
-    for request in requests {
-        let asked = events(log).into_iter().find_map(|recorded| match &recorded.event {
-            Event::LetterSent { letter, .. } if letter.from.is_user() && &*letter.payload.text == *request => {
+    for (place, request) in requests.iter().enumerate() {
+        // By its place, for a request may be made twice in the same words.
+        let letters = events(log).into_iter().filter_map(|recorded| match &recorded.event {
+            Event::LetterSent { letter, .. } if letter.from.is_user() => {
                 Some(Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq })
             }
             _ => None,
         });
         let told = |error: Rejected| error.to_string();
-        let sent = match asked {
+        let sent = match letters.skip(place).next() {
             Some(sent) => sent,
             None => society.submit(request).await.map_err(told)?,
         };

@@ -389,6 +389,34 @@ async fn what_goes_wrong_in_a_sub_thread_becomes_a_result_and_the_main_thread_go
     }
 }
 
+/// Panics where it is told to.
+#[derive(Clone)]
+struct ClumsyAgent(&'static str);
+
+impl SubThreadAgent for ClumsyAgent {
+    fn units(&self) -> Units {
+        Units::new().on("initial_phase", Bare).with_handler(Mutters).then("completed")
+    }
+
+    async fn next_unit(&self, progress: &Progress, _: &mut Turn) -> Result<Phase, Failure> {
+        assert!(self.0 != "next_unit", "stumbled");
+        Ok(progress.next.clone())
+    }
+
+    async fn summarize(&self, _: &Progress, _: &mut Turn) -> Result<String, Failure> {
+        panic!("stumbled")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_panics_between_units_fails_alone() {
+    for place in ["next_unit", "summarize"] {
+        let (society, told) = run(ClumsyAgent(place)).await;
+        assert_eq!(told, "This came to nothing: the agent's code panicked: stumbled (panicked)", "{place}");
+        assert_eq!(thread(&society, "").await.messages[1].text, told, "the placeholder tells of it");
+    }
+}
+
 /// Suggests another phase than its unit is to.
 struct Wilful;
 
@@ -498,6 +526,27 @@ async fn the_next_unit_may_be_chosen_from_what_has_happened() {
     let (society, told) = run(AdaptiveAgent).await;
     assert_eq!(told, "initial_phasetrue initial_phasetrue checkedtrue");
     assert_eq!(thread(&society, "messages[1].meta._thread").await.messages.len(), 6);
+}
+
+/// Ends where it says.
+#[derive(Clone)]
+struct ShippingAgent;
+
+impl SubThreadAgent for ShippingAgent {
+    fn units(&self) -> Units {
+        Units::new().on("initial_phase", Bare).with_handler(Mutters).then("shipped")
+    }
+
+    fn is_terminal(&self, phase: &Phase) -> bool {
+        phase.as_str() == "shipped"
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_unit_may_lead_to_whatever_end_its_agent_has() {
+    let (society, told) = run(ShippingAgent).await;
+    assert_eq!(told, "initial_phase mutters");
+    assert_eq!(thread(&society, "messages[1].meta._thread").await.phase().as_str(), "shipped");
 }
 
 /// Never comes to an end.
