@@ -91,4 +91,18 @@ mod tests {
             assert!(Phase::new(bad).is_err(), "{bad}");
         }
     }
+
+    #[test]
+    fn a_thread_begins_in_initial_phase_and_ends_in_completed() {
+        assert_eq!(Phase::default().as_str(), "initial_phase");
+        assert_eq!(crate::Thread::empty("t".into()).phase(), &Phase::default());
+        assert!(Phase::new("completed").unwrap().is_terminal() && !Phase::default().is_terminal());
+    }
+
+    #[test]
+    fn a_bad_name_is_a_failure_for_whoever_handles_it() {
+        let handled = || -> Result<Phase, Failure> { Ok(Phase::new("Data Prep")?) };
+        let failure = handled().unwrap_err();
+        assert_eq!((&*failure.code, failure.message.contains("snake_case")), ("bad_phase", true));
+    }
 }

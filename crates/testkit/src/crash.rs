@@ -56,7 +56,8 @@ pub async fn at_every_commit_in(
         live(&society, &log, requests).await.map_err(|error| at(&error))?;
         let after = events(&log);
         if let Some(difference) = alike::difference(&whole, &after) {
-            return Err(at(&format!("another story {difference}")));
+            let hint = "what a turn asks for must follow from the log alone, see docs/errors/agents.md#diverged";
+            return Err(at(&format!("another story {difference}\n({hint})")));
         }
         let (asked, expected) = (asked.load(Ordering::Relaxed), replies(&after) - replies(&after[..before.len()]));
         if asked != expected {

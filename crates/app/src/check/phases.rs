@@ -118,7 +118,7 @@ fn two_steps(tree: &Tree, at: usize, registered: &[Phase<'_>], findings: &mut Fi
         let by_name = registered.iter().find(|found| found.name == Some(phase)).map(|found| (found.file, found.line));
         let files = || folder.files.iter().filter(|file| file.kind == Some(Kind::Agent));
         let mut mentioned = files().flat_map(|file| file.source.mentioned.iter().map(move |spot| (file, spot)));
-        let by_handler = || mentioned.find(|(_, spot)| spot.name == handler).map(|(file, spot)| (file, spot.line));
+        let mut by_handler = || mentioned.find(|(_, spot)| spot.name == handler).map(|(file, spot)| (file, spot.line));
         by_name.or_else(|| if all_known { None } else { by_handler() })
     };
     let ((file, line), absent) = match (find(PREPARE, PREPARES), find(EXECUTE, EXECUTES)) {

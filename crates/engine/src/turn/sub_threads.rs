@@ -12,10 +12,10 @@ use polis_domain::{
     SubThreadRequest, Task,
 };
 
-use super::{Turn, panicked};
 use super::ask::answer;
 use super::journal::Entry;
 use super::phases::no_handler;
+use super::{Turn, panicked};
 use crate::cast::{Course, Scope};
 use crate::text::FAILED;
 use crate::{Interaction, Progress, SubThreadResult};
@@ -202,15 +202,20 @@ impl Turn {
 
     /// Writes into the message what came of its sub-thread, and that the sub-thread is done.
     async fn close(&mut self, run: &Run, told: Result<String, Failure>) -> SubThreadResult {
+        let result = self.outcome(run, told);
+        let Err(refused) = self.write_result(run, &result).await else { return result };
+        // What it comes to cannot stand there, for its length perhaps. That can.
+        let failed = self.outcome(run, Err(result.failure.unwrap_or(refused)));
+        let _ = self.write_result(run, &failed).await;
+        failed
+    }
+
+    fn outcome(&self, run: &Run, told: Result<String, Failure>) -> SubThreadResult {
         let (text, failure) = match told {
             Ok(text) => (text, None),
             Err(failure) => (format!("{}{failure}", FAILED.to(&self.task.message)), Some(failure)),
         };
-        let mut result = SubThreadResult { message: run.holder.clone(), path: run.path.clone(), text, failure };
-        if let Err(failure) = self.write_result(run, &result).await {
-            result.failure.get_or_insert(failure);
-        }
-        result
+        SubThreadResult { message: run.holder.clone(), path: run.path.clone(), text, failure }
     }
 
     async fn write_result(&mut self, run: &Run, result: &SubThreadResult) -> Result<(), Failure> {

@@ -404,7 +404,8 @@ impl SubThreadAgent for ClumsyAgent {
     }
 
     async fn summarize(&self, _: &Progress, _: &mut Turn) -> Result<String, Failure> {
-        panic!("stumbled")
+        assert!(self.0 != "summarize", "stumbled");
+        Ok("x".repeat(300_000))
     }
 }
 
@@ -415,6 +416,15 @@ async fn an_agent_that_panics_between_units_fails_alone() {
         assert_eq!(told, "This came to nothing: the agent's code panicked: stumbled (panicked)", "{place}");
         assert_eq!(thread(&society, "").await.messages[1].text, told, "the placeholder tells of it");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_too_long_for_a_message_is_a_failure_that_says_so() {
+    let (society, told) = run(ClumsyAgent("nowhere")).await;
+    assert!(told.starts_with("This came to nothing: ") && told.ends_with("(text_too_long)"), "{told}");
+    assert_eq!(thread(&society, "").await.messages[1].text, told, "the placeholder tells of it");
+    let cast = Cast::new().with("root", Phases::new().on("initial_phase", ExecuteSubThread::of(ClumsyAgent("nowhere"))));
+    crash::at_every_commit(&cast, model, &["q"]).await.unwrap();
 }
 
 /// Suggests another phase than its unit is to.
@@ -568,6 +578,10 @@ async fn a_sub_thread_has_a_most_of_interactions() {
     let (society, told) = run(RestlessAgent).await;
     assert!(told.ends_with("(too_many_interactions)"), "{told}");
     assert_eq!(thread(&society, "messages[1].meta._thread").await.messages.len(), 6);
+    let endless = Units::new().on("initial_phase", Does).with_handler(Mutters).then("initial_phase");
+    let (society, told) = run(endless).await;
+    assert!(told.contains("not done after 50 interactions"), "{told}");
+    assert_eq!(thread(&society, "messages[1].meta._thread").await.messages.len(), 100);
 }
 
 /// Waits for as long as its request says before it speaks.

@@ -37,5 +37,5 @@ async fn a_request_in_the_same_words_is_made_again() {
 async fn code_that_depends_on_its_process_is_found() {
     let cast = Cast::new().with("root", Asks(Some(Arc::default())));
     let found = crash::at_every_commit(&cast, model, &["go on"]).await.unwrap_err();
-    assert!(found.contains("stopped after event"), "{found}");
+    assert!(found.contains("stopped after event") && found.contains("must follow from the log alone"), "{found}");
 }
