@@ -6,6 +6,7 @@ mod artifacts;
 mod bed;
 mod calls;
 mod conversation;
+mod endings;
 mod forks;
 mod leaving;
 mod models;
