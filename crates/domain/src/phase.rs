@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Failure;
+
 /// Where a thread stands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -64,6 +66,13 @@ impl TryFrom<Arc<str>> for Phase {
     }
 }
 
+/// So that a handler may say `Phase::new("data_preparation")?`.
+impl From<BadPhase> for Failure {
+    fn from(bad: BadPhase) -> Self {
+        Self::new("bad_phase", bad.to_string())
+    }
+}
+
 impl From<Phase> for Arc<str> {
     fn from(phase: Phase) -> Self {
         phase.0
@@ -82,5 +91,19 @@ mod tests {
         for bad in ["", "Draft", "data-prep", "_x", "2nd", "数据", "a b"] {
             assert!(Phase::new(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_thread_begins_in_initial_phase_and_ends_in_completed() {
+        assert_eq!(Phase::default().as_str(), "initial_phase");
+        assert_eq!(crate::Thread::empty("t".into()).phase(), &Phase::default());
+        assert!(Phase::new("completed").unwrap().is_terminal() && !Phase::default().is_terminal());
+    }
+
+    #[test]
+    fn a_bad_name_is_a_failure_for_whoever_handles_it() {
+        let handled = || -> Result<Phase, Failure> { Ok(Phase::new("Data Prep")?) };
+        let failure = handled().unwrap_err();
+        assert_eq!((&*failure.code, failure.message.contains("snake_case")), ("bad_phase", true));
     }
 }

@@ -104,7 +104,7 @@ impl Cast {
     fn handlers(&mut self, behaviour: &Behaviour, phases: Phases, voice: &Arc<dyn Voice>, own: &Courses) -> Handlers {
         let mut handlers = Handlers::default();
         let names = phases.steps.iter().map(|step| (&step.phase, &step.next));
-        self.check_phases(behaviour.as_str(), names, "handler");
+        self.check_phases(behaviour.as_str(), names, "handler", Phase::is_terminal);
         for PhaseStep { phase, next, handler } in phases.steps {
             let place = format!("{behaviour}/{phase}");
             let Ok(phase) = Phase::try_from(phase) else { continue };
@@ -125,7 +125,7 @@ impl Cast {
         } else if steps.is_empty() {
             self.faults.push(format!("`{place}` has no units"));
         }
-        self.check_phases(place, steps.iter().map(|step| (&step.phase, &step.next)), "unit");
+        self.check_phases(place, steps.iter().map(|step| (&step.phase, &step.next)), "unit", |phase| agent.is_terminal(phase));
         let voice = agent.clone().voice();
         let mut units = BTreeMap::new();
         let mut first = None;
@@ -170,6 +170,7 @@ impl Cast {
         place: &str,
         steps: impl Iterator<Item = (&'a Arc<str>, &'a Option<Arc<str>>)> + Clone,
         what: &str,
+        is_end: impl Fn(&Phase) -> bool,
     ) {
         for (i, (phase, next)) in steps.clone().enumerate() {
             if let Err(bad) = Phase::new(phase) {
@@ -180,7 +181,7 @@ impl Cast {
             }
             let Some(next) = next else { continue };
             let is_there = steps.clone().any(|(other, _)| other == next);
-            if !is_there && &**next != Phase::COMPLETED {
+            if !is_there && !Phase::new(next).is_ok_and(|next| is_end(&next)) {
                 self.faults.push(format!("`{place}`: `{phase}` is followed by `{next}`, which has no {what}"));
             }
         }

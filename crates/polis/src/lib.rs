@@ -113,8 +113,8 @@
 //! impl SubThreadAgent for WritingAgent {
 //!     fn units(&self) -> Units {
 //!         Units::new()
-//!             .on("initial_phase", WordCountUnit).with_handler(DraftHandler).then("polishing")
-//!             .on("polishing", WordCountUnit).with_handler(DraftHandler).then("completed")
+//!             .on("initial_phase", WordCountUnit).with_handler(DraftHandler).then("text_polishing")
+//!             .on("text_polishing", WordCountUnit).with_handler(DraftHandler).then("completed")
 //!     }
 //! }
 //!
@@ -141,13 +141,15 @@
 pub use polis_agents::{Converse, RoleAgent, role, workflow};
 pub use polis_domain as domain;
 pub use polis_domain::{
-    AgentId, Artifact, ArtifactId, Event, Failure, Letter, Limits, Message, Phase, Recorded, Response, Role, RoleId, Seq,
-    SocietyId, SubThreadPath, SubThreadRequest, Task, TaskId, Thread, ThreadId,
+    AgentId, Artifact, ArtifactId, CallResult, EffectClass, Event, Failure, Letter, LetterKind, Limits, Message, MessagePatch,
+    MetaPath, Phase, Recorded, Response, Role, RoleId, Sender, Seq, Settings, SocietyId, SubThreadPath, SubThreadRequest,
+    Target, Task, TaskId, Thread, ThreadId, ToolCall,
 };
 pub use polis_engine::{
-    Agent, BadCast, BatchUpdate, Cast, ExecuteSubThread, Interaction, InteractionUnit, LocalLive, NoModel, NoTools, NotOpened,
-    Operation, Options, Phases, Ports, PrepareSubThread, Progress, Rejected, Request, Requests, Seen, Sent, Society,
-    StateHandler, SubThreadAgent, SubThreadResult, SubThreads, SystemClock, Turn, Units, Watch,
+    Agent, BadCast, BatchUpdate, Branch, Cast, Context, Divergence, ExecuteSubThread, Forked, Interaction, InteractionUnit,
+    LocalLive, NewMessage, NoModel, NoTools, NotForked, NotOpened, Operation, Options, Phases, Ports, PrepareSubThread,
+    Progress, Rejected, Replayed, Request, Requests, Rest, Seen, Sent, Society, StateHandler, SubThreadAgent, SubThreadResult,
+    SubThreads, SystemClock, Teller, Turn, TurnTool, Units, Watch, fork, free_name, is_society_name, replay,
 };
 pub use polis_ports as ports;
 pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};

@@ -76,6 +76,13 @@ impl From<String> for ModelRequest {
     }
 }
 
+/// One thing said to the model, and nothing else: a task's message, for example.
+impl From<Arc<str>> for ModelRequest {
+    fn from(prompt: Arc<str>) -> Self {
+        Self::from(&*prompt)
+    }
+}
+
 /// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -56,7 +56,8 @@ pub async fn at_every_commit_in(
         live(&society, &log, requests).await.map_err(|error| at(&error))?;
         let after = events(&log);
         if let Some(difference) = alike::difference(&whole, &after) {
-            return Err(at(&format!("another story {difference}")));
+            let hint = "what a turn asks for must follow from the log alone, see docs/errors/agents.md#diverged";
+            return Err(at(&format!("another story {difference}\n({hint})")));
         }
         let (asked, expected) = (asked.load(Ordering::Relaxed), replies(&after) - replies(&after[..before.len()]));
         if asked != expected {
@@ -68,15 +69,16 @@ pub async fn at_every_commit_in(
 
 /// Asks what was not asked yet, and waits until everything is answered and nobody is at work.
 async fn live(society: &Society, log: &MemoryLog, requests: &[&str]) -> Result<(), String> {
-    for request in requests {
-        let asked = events(log).into_iter().find_map(|recorded| match &recorded.event {
-            Event::LetterSent { letter, .. } if letter.from.is_user() && &*letter.payload.text == *request => {
+    for (place, request) in requests.iter().enumerate() {
+        // By its place, for a request may be made twice in the same words.
+        let mut letters = events(log).into_iter().filter_map(|recorded| match &recorded.event {
+            Event::LetterSent { letter, .. } if letter.from.is_user() => {
                 Some(Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq })
             }
             _ => None,
         });
         let told = |error: Rejected| error.to_string();
-        let sent = match asked {
+        let sent = match letters.nth(place) {
             Some(sent) => sent,
             None => society.submit(request).await.map_err(told)?,
         };

@@ -147,7 +147,7 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
             gone.map_or_else(failed, |()| "gone".to_owned())
         }
         Op::Phase(phase) => {
-            turn.suggest_phase(Phase::new(&phase).map_err(|bad| Failure::new("bad_phase", bad.to_string()))?).await?;
+            turn.suggest_phase(Phase::new(&phase)?).await?;
             format!("{}>{phase}", turn.phase())
         }
         Op::Keep(content) => keep(turn, &content).await?,

@@ -17,6 +17,10 @@ TOPIC, it goes on where it was, or prints the article that is there.
 #[tokio::main]
 async fn main() -> ExitCode {
     let topic = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+    if ["--help", "-h"].contains(&topic.as_str()) {
+        print(USAGE);
+        return ExitCode::SUCCESS;
+    }
     if topic.trim().is_empty() || topic.starts_with('-') {
         tell(USAGE);
         return ExitCode::from(2);

@@ -9,6 +9,7 @@ use futures_util::stream;
 use polis::ports::{ChatMessage, Delta, DeltaStream, ModelError};
 use polis::{Model, ModelRequest, domain::Finish};
 
+use crate::sources::is_chinese;
 use crate::tagged::part;
 
 /// Most files that an article is made of.
@@ -18,7 +19,26 @@ const MAX_FILES: usize = 3;
 const MAX_QUOTES: usize = 5;
 
 /// What it says where there is nothing to quote.
-const NOTHING: &str = "The files say nothing about this.";
+const NOTHING: Said = Said { en: "The files say nothing about this.", zh: "文件中没有关于它的内容。" };
+
+/// What it says about itself.
+const ABOUT: Said = Said {
+    en: "(offline model) No model was set, so this is what {} lines of the files say, word for word. Nothing is added, and nothing is explained.",
+    zh: "（离线模型）没有设置模型，所以这里是文件中的 {} 行原文，没有添加，也没有解释。",
+};
+
+/// One sentence in both languages.
+struct Said {
+    en: &'static str,
+    zh: &'static str,
+}
+
+impl Said {
+    /// In the language of what was asked.
+    fn to(&self, asked: &str) -> &'static str {
+        if asked.contains(is_chinese) { self.zh } else { self.en }
+    }
+}
 
 /// Rules in place of a model.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,7 +101,7 @@ fn searches(asked: &str) -> String {
 /// The lines themselves, with their places.
 fn findings(asked: &str) -> String {
     let quotes: Vec<_> = part(asked, "passages").lines().filter_map(quote).take(MAX_QUOTES).collect();
-    if quotes.is_empty() { NOTHING.to_owned() } else { quotes.join("\n") }
+    if quotes.is_empty() { NOTHING.to(part(asked, "topic")).to_owned() } else { quotes.join("\n") }
 }
 
 /// `path:line: text` as an entry of a list.
@@ -97,9 +117,7 @@ fn quote(passage: &str) -> Option<String> {
 fn draft(asked: &str) -> String {
     let (topic, findings) = (part(asked, "topic"), part(asked, "findings"));
     let count = findings.lines().filter(|line| line.starts_with("- “")).count();
-    let about = format!(
-        "(offline model) No model was set, so this is what {count} lines of the files say, word for word. Nothing is added, and nothing is explained."
-    );
+    let about = ABOUT.to(topic).replace("{}", &count.to_string());
     format!("# {topic}\n\n{about}\n\n{findings}")
 }
 

@@ -16,7 +16,7 @@ const TOOL: &str = "search_files";
 const MAX_PASSAGES: usize = 12;
 
 /// Most words of a request that are looked for.
-const MAX_WORDS: usize = 6;
+const MAX_WORDS: usize = 8;
 
 /// Words that stand everywhere.
 const EVERYWHERE: &[&str] = &[
@@ -61,13 +61,21 @@ pub async fn passages(turn: &mut Turn, text: &str, within: Option<&str>) -> Resu
     Ok(shown.map(|((path, line, text), _)| format!("{path}:{line}: {text}")).collect())
 }
 
-/// The words of a text that say something, each once.
+/// The words of a text that say something, each once. Chinese has no spaces between words: two characters are one.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    for word in text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase) {
+    let mut add = |word: String| {
         let says_something = if word.is_ascii() { word.len() > 2 } else { word.chars().count() > 1 };
         if says_something && !EVERYWHERE.contains(&&*word) && !words.contains(&word) {
             words.push(word);
+        }
+    };
+    for word in text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase) {
+        let characters: Vec<char> = word.chars().collect();
+        if characters.iter().copied().all(is_chinese) && characters.len() > 2 {
+            characters.windows(2).for_each(|pair| add(pair.iter().collect()));
+        } else {
+            add(word);
         }
     }
     if words.is_empty() {
@@ -77,12 +85,19 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
+/// Whether this is a Chinese character.
+pub(crate) fn is_chinese(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
+}
+
 /// What a line of a result says: the path, the number of the line, and the line.
 fn place_of(line: &str) -> Option<(&str, usize, &str)> {
     let (path, rest) = line.split_once(':')?;
     let (number, text) = rest.split_once(": ")?;
     let text = text.trim();
-    let says_something = text.chars().filter(|c| c.is_alphabetic()).count() > 8;
+    // A Chinese character says about as much as three letters.
+    let letters = text.chars().filter(|c| c.is_alphabetic()).map(|c| if is_chinese(c) { 3 } else { 1 });
+    let says_something = letters.sum::<usize>() > 8;
     Some((path, number.parse().ok()?, text)).filter(|_| says_something)
 }
 
@@ -96,7 +111,9 @@ mod tests {
             ("How does the log survive a crash? The LOG!", &["log", "survive", "crash"][..]),
             ("fish", &["fish"]),
             ("a b", &["a b"]),
-            ("崩溃之后", &["崩溃之后"]),
+            ("崩溃之后", &["崩溃", "溃之", "之后"]),
+            ("鱼", &["鱼"]),
+            ("鱼类 sleep", &["鱼类", "sleep"]),
             (" ", &[]),
         ] {
             assert_eq!(words(text), want, "{text}");
@@ -106,6 +123,7 @@ mod tests {
     #[test]
     fn only_lines_that_quote_a_file_count() {
         assert_eq!(place_of("a/b.md:12: Fish breathe with gills."), Some(("a/b.md", 12, "Fish breathe with gills.")));
+        assert_eq!(place_of("鱼.md:1: 鱼有鳃。"), Some(("鱼.md", 1, "鱼有鳃。")));
         for line in ["a/b.md: 3 times", "[total: 3 times on 2 lines in 1 of 4 text files]", "a.md:1: | --- |"] {
             assert_eq!(place_of(line), None, "{line}");
         }

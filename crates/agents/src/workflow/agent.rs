@@ -65,7 +65,7 @@ impl InteractionUnit for WorkflowUnit {
 }
 
 fn completed() -> Result<Phase, Failure> {
-    Phase::new(Phase::COMPLETED).map_err(|error| Failure::new("bad_phase", error.to_string()))
+    Ok(Phase::new(Phase::COMPLETED)?)
 }
 
 /// What the answer's message says beside its text.

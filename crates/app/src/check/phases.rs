@@ -25,6 +25,9 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         let registered = registered(folder);
         let targets = targets(folder);
         names(tree, &registered, findings);
+        if !folder.is_readable() {
+            continue;
+        }
         ways(&registered, &targets, findings);
         if folder.is_sub_thread() {
             end(folder, &registered, &targets, findings);
@@ -109,11 +112,14 @@ fn end(folder: &Folder, registered: &[Phase<'_>], targets: &[Phase<'_>], finding
 /// An agent that starts a sub-thread shows a place for it first (the documents' 3.4.1): both phases, or neither.
 fn two_steps(tree: &Tree, at: usize, registered: &[Phase<'_>], findings: &mut Findings) {
     let folder = &tree.folders[at];
+    // A phase that only the running program knows may be the one that is meant: the library's handler in it will do.
+    let all_known = !registered.is_empty() && registered.iter().all(|phase| phase.name.is_some());
     let find = |phase: &str, handler: &str| {
         let by_name = registered.iter().find(|found| found.name == Some(phase)).map(|found| (found.file, found.line));
         let files = || folder.files.iter().filter(|file| file.kind == Some(Kind::Agent));
         let mut mentioned = files().flat_map(|file| file.source.mentioned.iter().map(move |spot| (file, spot)));
-        by_name.or_else(|| mentioned.find(|(_, spot)| spot.name == handler).map(|(file, spot)| (file, spot.line)))
+        let mut by_handler = || mentioned.find(|(_, spot)| spot.name == handler).map(|(file, spot)| (file, spot.line));
+        by_name.or_else(|| if all_known { None } else { by_handler() })
     };
     let ((file, line), absent) = match (find(PREPARE, PREPARES), find(EXECUTE, EXECUTES)) {
         (Some(present), None) => (present, EXECUTE),

@@ -14,7 +14,9 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
                 })
                 .collect();
         // A phase that only the running program knows may be the one that is meant.
-        let all_known = !registered.is_empty() && registered.iter().all(Option::is_some);
+        let all_known = !registered.is_empty()
+            && registered.iter().all(Option::is_some)
+            && tree.within(at).all(|inner| inner.is_readable());
         for path in &folder.prompts {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.eq_ignore_ascii_case("readme.md") {

@@ -78,6 +78,8 @@ pub(crate) struct Source {
     /// Types that are spoken of, apart from imports.
     pub(crate) mentioned: BTreeSet<Spot>,
     pub(crate) constants: BTreeMap<String, String>,
+    /// Modules in files of their own that are there for tests alone.
+    pub(crate) test_modules: Vec<String>,
     /// An agent here chooses by itself what comes next, or when it is done.
     pub(crate) decides: bool,
     /// Why it cannot be read, and where.
@@ -187,8 +189,12 @@ struct Reader {
 
 impl<'ast> Visit<'ast> for Reader {
     fn visit_item(&mut self, item: &'ast Item) {
-        if !is_for_tests(attributes(item)) {
-            visit::visit_item(self, item);
+        match item {
+            Item::Mod(module) if module.content.is_none() && is_for_tests(&module.attrs) => {
+                self.source.test_modules.push(module.ident.to_string());
+            }
+            _ if is_for_tests(attributes(item)) => {}
+            _ => visit::visit_item(self, item),
         }
     }
 
@@ -245,7 +251,9 @@ impl<'ast> Visit<'ast> for Reader {
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
         let place = |phase: &Expr| start(phase).unwrap_or(call.method.span());
         match (call.method.to_string().as_str(), call.args.first(), call.args.len()) {
-            ("suggest_phase", Some(phase), 1) => self.source.suggested.push((text(phase), line(place(phase)))),
+            ("suggest_phase" | "to_phase" | "or_to_phase", Some(phase), 1) => {
+                self.source.suggested.push((text(phase), line(place(phase))));
+            }
             ("then", Some(phase), 1) if text(phase) != Text::Unknown || is_of_phases(&call.receiver) => {
                 match registration(&call.receiver) {
                     Some(on) => {
@@ -315,7 +323,7 @@ fn position(span: Span) -> (usize, usize) {
     (span.start().line, span.start().column)
 }
 
-/// The text that an expression stands for: `"x"`, `"x".into()`, `Some("x")`, `Phase::from("x")`, `NAME`.
+/// The text that an expression stands for: `"x"`, `"x".into()`, `Some("x")`, `Phase::new("x")?`, `NAME`.
 fn text(expression: &Expr) -> Text {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
@@ -328,7 +336,10 @@ fn text(expression: &Expr) -> Text {
             }
             _ => Text::Unknown,
         },
-        Expr::MethodCall(call) if call.args.is_empty() => text(&call.receiver),
+        Expr::MethodCall(call) if call.args.is_empty() || ["expect", "map_err"].iter().any(|name| call.method == name) => {
+            text(&call.receiver)
+        }
+        Expr::Try(tried) => text(&tried.expr),
         Expr::Call(call) if call.args.len() == 1 => call.args.first().map_or(Text::Unknown, text),
         Expr::Reference(reference) => text(&reference.expr),
         Expr::Paren(paren) => text(&paren.expr),
@@ -343,6 +354,7 @@ fn start(expression: &Expr) -> Option<Span> {
         Expr::Lit(literal) => Some(literal.lit.span()),
         Expr::Path(path) => path.path.segments.last().map(|last| last.ident.span()),
         Expr::MethodCall(call) => start(&call.receiver),
+        Expr::Try(tried) => start(&tried.expr),
         Expr::Call(call) => call.args.first().and_then(start),
         Expr::Reference(reference) => start(&reference.expr),
         _ => None,

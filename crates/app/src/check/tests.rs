@@ -307,10 +307,74 @@ fn phases_are_named_well_and_lead_to_completed() {
         |files| files.replaced(TOP_HANDLERS, "suggest_phase(\"prepare_subthread\")", "suggest_phase(\"prepare_it\")"),
         &[(Rule::PhaseUnknown, TOP_HANDLERS, 5)],
     );
+    let suggest = "turn.suggest_phase(\"prepare_subthread\");";
+    for response in
+        ["to_phase(Phase::new(\"prepare_it\")?)", "or_to_phase(Phase::new(\"prepare_it\").map_err(told).expect(\"good\"))"]
+    {
+        check(
+            |files| files.replaced(TOP_HANDLERS, suggest, &format!("Response::new(text).{response}")),
+            &[(Rule::PhaseUnknown, TOP_HANDLERS, 5)],
+        );
+    }
+    // A handler may be the one that ends the sub-thread.
+    check(
+        |files| {
+            files.replaced(SUB_FILE, ".then(\"completed\")", "");
+            files.replaced(
+                "proof_reading/proof_reading_state_handlers.rs",
+                "SpellingCheckHandler {}",
+                "SpellingCheckHandler { fn handle() { Response::new(text).to_phase(Phase::new(\"completed\")?) } }",
+            );
+        },
+        &[],
+    );
+}
+
+#[test]
+fn modules_for_tests_are_left_alone_wherever_they_are() {
+    let fake = "use polis::*;\nstruct Fake;\nimpl Agent for Fake {}\n";
+    check(
+        |files| {
+            files.added("../lib.rs", "#[cfg(test)]\nmod acting;\n#[cfg(all(test, unix))]\nmod staging;");
+            files.added("../acting.rs", fake);
+            files.added("../acting/props_agent.rs", fake);
+            files.added("../staging/mod.rs", fake);
+            files.replaced(TOP_HANDLERS, "#[cfg(test)]", "#[cfg(test)]\nmod rehearsal;\n#[cfg(test)]");
+            files.added("book_publishing_state_handlers/rehearsal.rs", fake);
+        },
+        &[],
+    );
+    check(
+        |files| {
+            files.added("../lib.rs", "#[cfg(not(test))]\nmod acting;");
+            files.added("../acting.rs", "use polis::Agent;\nimpl Agent for StageActingAgent {}\n");
+        },
+        &[(Rule::FileOfPart, "src/acting.rs", 2)],
+    );
+}
+
+#[test]
+fn a_file_that_is_no_rust_is_named_and_nothing_is_concluded_from_what_it_lacks() {
+    check(
+        |files| {
+            files.removed(TOP_AGENT);
+            files.added(TOP_AGENT, "\u{fffd} no Rust");
+        },
+        &[(Rule::Unreadable, TOP_AGENT, 1)],
+    );
 }
 
 #[test]
 fn a_sub_thread_is_started_in_two_steps() {
+    check(
+        |files| {
+            files.replaced(TOP_AGENT, "\"prepare_subthread\", Prepare", "\"place_marking\", Prepare");
+            files.replaced(TOP_AGENT, "then(\"execute_subthread\")", "then(\"proof_reading\")");
+            files.replaced(TOP_AGENT, "on(EXECUTE, ", "on(\"proof_reading\", ");
+            files.replaced(TOP_HANDLERS, "prepare_subthread", "place_marking");
+        },
+        &[(Rule::TwoStepStart, TOP_AGENT, 8)],
+    );
     let execute = "            .on(EXECUTE, ExecuteSubThread::new(ProofReadingAgent)).then(\"order_intake\")\n";
     check(
         |files| files.replaced(TOP_AGENT, execute, ""),

@@ -63,6 +63,7 @@ impl Tree {
     pub(crate) fn read(root: &Path) -> io::Result<Self> {
         let mut walk = Walk { root: root.to_owned(), ..Walk::default() };
         walk.folder(Path::new(""))?;
+        walk.leave_tests();
         let role = |path: PathBuf| {
             let text = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
             Some((Path::new(roles::FOLDER).join(path.file_name()?), text))
@@ -77,7 +78,9 @@ impl Tree {
                 let named = is_agents && file.kind.is_some();
                 file.source.declared.retain(|found| found.certain || named);
             }
-            let files = files.into_iter().filter(|file| file.is_of_an_agent() || !file.source.declared.is_empty());
+            let broken = |file: &File| is_agents && file.kind.is_some() && file.source.unreadable.is_some();
+            let files =
+                files.into_iter().filter(|file| file.is_of_an_agent() || !file.source.declared.is_empty() || broken(file));
             if !is_agents {
                 tree.strays.extend(files);
                 continue;
@@ -135,6 +138,11 @@ impl Folder {
         }
     }
 
+    /// Whether each of its files can be read: one that cannot may hold anything.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.files.iter().all(|file| file.source.unreadable.is_none())
+    }
+
     /// Whether its agent runs in a sub-thread: it says so, or it is inside the folder of another one.
     pub(crate) fn is_sub_thread(&self) -> bool {
         self.parent.is_some() || self.declared().any(|(_, found)| found.part == Part::SubThreadAgent)
@@ -161,9 +169,20 @@ struct Walk {
     /// Markdown and the folder that it is in.
     prompts: Vec<(PathBuf, PathBuf)>,
     defined: Defined,
+    /// Modules that are there for tests alone, by their paths without `.rs`.
+    tests: Vec<PathBuf>,
 }
 
 impl Walk {
+    /// Forgets the modules that are there for tests alone.
+    fn leave_tests(&mut self) {
+        let tests = std::mem::take(&mut self.tests);
+        for files in self.files.values_mut() {
+            files.retain(|file| !tests.iter().any(|module| file.path.with_extension("").starts_with(module)));
+        }
+        self.files.retain(|_, files| !files.is_empty());
+    }
+
     fn folder(&mut self, path: &Path) -> io::Result<()> {
         let mut names = BTreeMap::new();
         for entry in fs::read_dir(self.root.join(path))? {
@@ -201,8 +220,14 @@ impl Walk {
         let Some(stem) = name.strip_suffix(".rs").filter(|stem| *stem != "tests") else { return Ok(()) };
         let kind = Kind::of(stem);
         let text = self.text(path)?;
-        if text.contains("polis") || kind.is_some() {
+        let is_read = text.contains("polis") || kind.is_some();
+        if is_read || (text.contains("cfg") && text.contains("test") && text.contains("mod ")) {
             let source = Source::read(&text);
+            let inside = if ["lib", "main", "mod"].contains(&stem) { folder.to_owned() } else { folder.join(stem) };
+            self.tests.extend(source.test_modules.iter().map(|module| inside.join(module)));
+            if !is_read {
+                return Ok(());
+            }
             let owner = kind.map_or("", |(_, owner)| owner).to_owned();
             let file = File { path: path.to_owned(), kind: kind.map(|(kind, _)| kind), owner, source };
             self.files.entry(folder.to_owned()).or_default().push(file);

@@ -1,6 +1,6 @@
 //! `polis new agent`: the folder of an agent, its sub-threads, prompts and a test that passes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Draft;
 use super::place::{Library, Place, missing};
@@ -9,6 +9,9 @@ use crate::trouble::Trouble;
 
 /// Longest name, in characters: files carry it with an ending.
 const MAX_NAME: usize = 60;
+
+/// Crates that the new code speaks of. A module of such a name would be meant instead.
+const CRATES: &[&str] = &["alloc", "polis", "polis_testkit", "tokio"];
 
 macro_rules! template {
     ($name:literal) => {
@@ -50,6 +53,13 @@ pub(crate) fn agent(
     let name = &names.agent;
     match Place::of(folder)? {
         Place::Crate { modules, manifest } => {
+            if let Some(agent) = agent_of(&modules) {
+                let message = format!(
+                    "{} is the folder of an agent; a new one goes beside it, a sub-thread of its own into it by hand",
+                    agent.display()
+                );
+                return Err(Trouble::usage("bad_folder", message));
+            }
             let parent = ["lib.rs", "main.rs", "mod.rs"].map(|file| modules.join(file)).into_iter().find(|file| file.is_file());
             let parent = parent.map_or("the module above it".to_owned(), |parent| parent.display().to_string());
             draft.advice.push(format!("write `mod {name};` into {parent}"));
@@ -75,6 +85,16 @@ pub(crate) fn agent(
         }
     }
     Ok(draft)
+}
+
+/// The folder at or above this one that is an agent's, as far as the crate goes.
+fn agent_of(modules: &Path) -> Option<PathBuf> {
+    let whole = std::path::absolute(modules).ok()?;
+    let is_agents = |folder: &&Path| {
+        let own = folder.file_name().and_then(|name| name.to_str());
+        own.is_some_and(|own| folder.join(format!("{own}_agent.rs")).is_file())
+    };
+    whole.ancestors().take_while(|folder| !folder.join("Cargo.toml").is_file()).find(is_agents).map(Path::to_owned)
 }
 
 fn modules_in(draft: &mut Draft, names: &Names, folder: &Path) {
@@ -170,6 +190,13 @@ fn name(typed: &str) -> Result<String, Trouble> {
         None => {}
     }
     let name = words::snake(bare);
+    if !name.is_ascii() {
+        let why = format!("`{typed}`: phases and files of modules have names in ASCII letters; say in English what it does");
+        return Err(refused(why));
+    }
+    if CRATES.contains(&name.as_str()) {
+        return Err(refused(format!("`{typed}` is a crate that the agent uses; name the work it does")));
+    }
     if words::is_given(&name) || name.chars().count() > MAX_NAME || syn::parse_str::<syn::Ident>(&name).is_err() {
         return Err(refused(format!(
             "`{typed}` cannot be the name of a module; name the work it does in at most {MAX_NAME} characters"
@@ -198,6 +225,11 @@ mod tests {
             ("match", "name of a module"),
             ("completed", "name of a module"),
             ("", "machinery"),
+            ("订单跟踪", "in ASCII letters"),
+            ("émission_suivi", "in ASCII letters"),
+            ("polis", "a crate that the agent uses"),
+            ("Tokio", "a crate that the agent uses"),
+            ("polis_testkit", "a crate that the agent uses"),
         ] {
             let trouble = name(typed).unwrap_err();
             assert!(trouble.message.contains(why), "{typed}: {trouble}");

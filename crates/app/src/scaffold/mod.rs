@@ -34,7 +34,7 @@ impl Draft {
         }
         for (path, text) in &self.files {
             write(path, text).map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => in_the_way(path),
+                io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => in_the_way(path),
                 _ => Trouble::new("not_written", format!("{}: {error}; nothing that was there is changed", path.display())),
             })?;
         }
@@ -63,5 +63,8 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn in_the_way(path: &Path) -> Trouble {
+    // What is in the way of a file may be another one where a folder of it should be.
+    let is_there = |path: &&Path| fs::symlink_metadata(path).is_ok();
+    let path = path.ancestors().find(is_there).unwrap_or(path);
     Trouble::new("already_there", format!("{} is there already; choose another name or folder", path.display()))
 }

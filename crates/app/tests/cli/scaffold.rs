@@ -116,3 +116,25 @@ fn nothing_that_is_there_is_touched_and_bad_names_write_nothing() {
     let manifest = fs::read_to_string(home.path().join("deep/er/book_publishing/Cargo.toml")).unwrap();
     assert!(manifest.contains("polis = { git = \"https://example.org/polis.git\" }"), "{manifest}");
 }
+
+#[test]
+fn a_new_agent_goes_beside_others_and_what_is_in_the_way_is_named() {
+    let home = Home::new();
+    home.polis(&["new", "agent", "order_tracking", "--sub", "parcel_search"]).ok();
+    let inside = |folder: &str| {
+        let folder = home.path().join("order_tracking/src").join(folder);
+        Done::from(home.command(&["new", "agent", "invoice_writing"]).current_dir(folder).output().unwrap())
+    };
+    for folder in ["order_tracking", "order_tracking/parcel_search"] {
+        let done = inside(folder);
+        assert!(done.stderr.contains("goes beside it"), "{folder}: {}", done.stderr);
+        done.fails(2, "bad_folder");
+    }
+    inside("").ok();
+    home.polis(&["check", "order_tracking"]).ok();
+
+    home.write("invoice_writing", "mine");
+    let done = home.polis(&["new", "agent", "invoice_writing"]);
+    assert!(done.stderr.contains("./invoice_writing is there already"), "{}", done.stderr);
+    done.fails(1, "already_there");
+}

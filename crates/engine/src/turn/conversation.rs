@@ -1,5 +1,7 @@
 //! What was said so far: as text for a prompt, by phase, and as a person asked it before a placeholder.
 
+use std::collections::BTreeMap;
+
 use polis_domain::{Event, Failure, Message, Messages, Sender, SubThreadRequest};
 use polis_ports::ThreadRange;
 
@@ -17,26 +19,34 @@ impl Turn {
     }
 
     /// What the bot said last in a phase of the turn's own thread: the outline for whoever drafts. Nothing when it has said
-    /// nothing there. A thread whose first handler serves `initial_phase` for want of another stands in `initial_phase`.
+    /// nothing there. A message belongs to the phase in which its text was written last: what a sub-thread came to belongs to
+    /// `execute_subthread`, though its placeholder was there before. A thread whose first handler serves `initial_phase` for
+    /// want of another stands in `initial_phase`.
     pub async fn said_in(&mut self, phase: &str) -> Result<Option<Message>, Failure> {
         let thread = self.seat.thread.clone();
         let range = ThreadRange::through(self.place().await);
         let events = self.read(&thread, range).await;
         let mut messages = Messages::default();
-        let mut turns = Vec::new();
+        let (mut now, mut written) = (None, BTreeMap::new());
         for recorded in &events {
-            if let Event::TurnStarted { phase, index, .. } = &recorded.event {
-                turns.push((*index, phase));
+            match &recorded.event {
+                Event::TurnStarted { phase, .. } => now = Some(phase),
+                Event::MessageAdded { index, .. } | Event::TurnSettled { message: Some(_), index, .. } => {
+                    written.insert(*index, (recorded.seq, now));
+                }
+                Event::MessageUpdated { index, patch, .. } if patch.text.is_some() => {
+                    written.insert(*index, (recorded.seq, now));
+                }
+                _ => {}
             }
             messages.apply(recorded);
         }
-        let is_in_phase = |place: u32| {
-            let turn = turns.iter().rev().find(|(first, _)| *first <= place);
-            turn.is_some_and(|(_, its)| its.as_str() == phase)
-        };
-        let mut said = messages.indexed().rev();
-        let found = said.find(|(place, message)| message.sender == Sender::Bot && is_in_phase(*place));
-        Ok(found.map(|(_, message)| message.clone()))
+        let spoken = messages.indexed().filter(|(_, message)| message.sender == Sender::Bot);
+        let in_phase = spoken.filter_map(|(place, message)| {
+            let (at, its) = written.get(&place)?;
+            its.filter(|its| its.as_str() == phase).map(|_| (*at, message))
+        });
+        Ok(in_phase.max_by_key(|(at, _)| *at).map(|(_, message)| message.clone()))
     }
 
     /// For the second step of a two-step start: asks this sub-thread what the person asked, in the placeholder that the first

@@ -131,13 +131,15 @@ pub(crate) async fn end(seat: Seat, news: Arc<News>) -> Command {
     let id = seat.id;
     match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
         Ok(command) => command,
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            let failure = Failure::new("panicked", format!("the agent's code panicked: {text}"));
-            Command::Crash { turn: id, failure }
-        }
+        Err(panic) => Command::Crash { turn: id, failure: panicked(&*panic) },
     }
+}
+
+/// What a panic comes to.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Failure::new("panicked", format!("the agent's code panicked: {text}"))
 }
 
 async fn work(mut seat: Seat, news: Arc<News>) -> Command {

@@ -3,17 +3,19 @@
 //! Several run independently: whichever unit ends first in the log is gone on with first. The order of the log is the same in
 //! a second run, so that the second run goes the same way.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use polis_domain::{
     Act, BriefStatus, Effect, Failure, MessageId, MessagePatch, Outcome, Phase, Response, Sender, Settings, SubThreadPath,
     SubThreadRequest, Task,
 };
 
-use super::Turn;
 use super::ask::answer;
 use super::journal::Entry;
 use super::phases::no_handler;
+use super::{Turn, panicked};
 use crate::cast::{Course, Scope};
 use crate::text::FAILED;
 use crate::{Interaction, Progress, SubThreadResult};
@@ -179,9 +181,9 @@ impl Turn {
         let next = suggested.clone().unwrap_or_else(|| thread.phase().clone());
         let is_settled = is_unit_done && suggested.is_none();
         let progress = Progress { results: std::mem::take(&mut run.results), thread, path: run.path.clone(), next };
-        let chosen = self.within(&course.scope, async |turn| course.agent.next_unit(&progress, turn).await).await?;
+        let chosen = self.as_agent(&course.scope, async |turn| course.agent.next_unit(&progress, turn).await).await?;
         if course.agent.is_terminal(&chosen) || is_settled && chosen == progress.next {
-            let text = self.within(&course.scope, async |turn| course.agent.summarize(&progress, turn).await).await?;
+            let text = self.as_agent(&course.scope, async |turn| course.agent.summarize(&progress, turn).await).await?;
             return Ok(Next::Done(text));
         }
         let limit = course.agent.max_interactions();
@@ -200,15 +202,20 @@ impl Turn {
 
     /// Writes into the message what came of its sub-thread, and that the sub-thread is done.
     async fn close(&mut self, run: &Run, told: Result<String, Failure>) -> SubThreadResult {
+        let result = self.outcome(run, told);
+        let Err(refused) = self.write_result(run, &result).await else { return result };
+        // What it comes to cannot stand there, for its length perhaps. That can.
+        let failed = self.outcome(run, Err(result.failure.unwrap_or(refused)));
+        let _ = self.write_result(run, &failed).await;
+        failed
+    }
+
+    fn outcome(&self, run: &Run, told: Result<String, Failure>) -> SubThreadResult {
         let (text, failure) = match told {
             Ok(text) => (text, None),
             Err(failure) => (format!("{}{failure}", FAILED.to(&self.task.message)), Some(failure)),
         };
-        let mut result = SubThreadResult { message: run.holder.clone(), path: run.path.clone(), text, failure };
-        if let Err(failure) = self.write_result(run, &result).await {
-            result.failure.get_or_insert(failure);
-        }
-        result
+        SubThreadResult { message: run.holder.clone(), path: run.path.clone(), text, failure }
     }
 
     async fn write_result(&mut self, run: &Run, result: &SubThreadResult) -> Result<(), Failure> {
@@ -226,12 +233,16 @@ impl Turn {
         self.act(acts).await.map(drop)
     }
 
-    /// Runs a sub-thread agent's own code as that agent.
-    async fn within<T>(&mut self, scope: &Arc<Scope>, code: impl AsyncFnOnce(&mut Self) -> T) -> T {
+    /// Runs a sub-thread agent's own code as that agent. One that panics has failed, and not whoever started it (R067).
+    async fn as_agent<T>(
+        &mut self,
+        scope: &Arc<Scope>,
+        code: impl AsyncFnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let outer = std::mem::replace(&mut self.scope, scope.clone());
-        let done = code(self).await;
+        let done = AssertUnwindSafe(code(self)).catch_unwind().await;
         self.scope = outer;
-        done
+        done.unwrap_or_else(|panic| Err(panicked(&*panic)))
     }
 }
 

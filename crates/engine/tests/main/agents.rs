@@ -109,7 +109,7 @@ struct Asks;
 
 impl StateHandler for Asks {
     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let request = ModelRequest { temperature: Some(0.25), ..turn.task().message.to_string().into() };
+        let request = ModelRequest { temperature: Some(0.25), ..turn.task().message.clone().into() };
         Ok(Response::new(turn.generate(request).await?))
     }
 }

@@ -22,6 +22,14 @@ async fn what_a_turn_keeps_is_named_in_the_log_and_its_content_is_not() {
     let named =
         |recorded: &polis_domain::Recorded| matches!(&recorded.event, Event::EffectEnded { outcome: Outcome::Kept(_), .. });
     assert_eq!(bed.events().iter().filter(|recorded| named(recorded)).count(), 1);
+    // A content that nobody has said to anybody stands in no event.
+    society.stop(Duration::ZERO).await;
+    let society = Society::open("main".into(), bed.ports(bed.log.clone()), hopeful(), bed.options.clone()).await.unwrap();
+    society.submit("go").await.unwrap();
+    open_effect(&society, is_approval).await;
+    assert!(bed.artifacts.holds(&Hasher::id_of(UNSAID)));
+    let log = serde_json::to_string(&bed.events()).unwrap();
+    assert!(log.contains(&Hasher::id_of(UNSAID).to_string()) && !log.contains("never said"), "{log}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,28 +44,41 @@ async fn a_second_run_gets_the_same_reference_also_when_it_could_not_be_kept_now
     second.resolve(id, Resolution::Outcome(Outcome::Verdict(Verdict::yes()))).await.unwrap();
     assert_eq!(answer(&second, &sent).await.unwrap(), "kept:one approved kept:two");
     assert_eq!(second.listing().list(0, 10).await.1, 2);
+
+    assert_eq!(between(1_000, 3).await, "a", "it is named in the log, so nobody keeps it again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_content_that_is_too_large_fails_alike_in_every_run() {
+    assert_eq!(between(3, 1_000).await, "artifact_too_large");
+}
+
+/// What the hopeful one says that kept its content where so many bytes are allowed, and was run again where others are.
+async fn between(limit: u64, then: u64) -> String {
     let bed = Bed::new();
     let small = |limit| Ports { artifacts: Arc::new(MemoryArtifacts::limited(limit)), ..bed.ports(bed.log.clone()) };
-    let cast = || Cast::new().with(Programmed::NAME, Hopeful);
-    let first = Society::open("main".into(), small(3), cast(), bed.options.clone()).await.unwrap();
+    let first = Society::open("main".into(), small(limit), hopeful(), bed.options.clone()).await.unwrap();
     let sent = first.submit("go").await.unwrap();
     let id = open_effect(&first, is_approval).await;
     first.stop(Duration::ZERO).await;
-    let second = Society::open("main".into(), small(1_000), cast(), bed.options.clone()).await.unwrap();
+    let second = Society::open("main".into(), small(then), hopeful(), bed.options.clone()).await.unwrap();
     second.resolve(id, Resolution::Outcome(Outcome::Verdict(Verdict::yes()))).await.unwrap();
-    assert_eq!(answer(&second, &sent).await.unwrap(), "artifact_too_large");
+    answer(&second, &sent).await.unwrap()
 }
+
+fn hopeful() -> Cast {
+    Cast::new().with(Programmed::NAME, Hopeful)
+}
+
+/// What it keeps.
+const UNSAID: &[u8] = b"never said";
 
 /// Keeps what may be too large, asks, and says how it went.
 struct Hopeful;
 
 impl Agent for Hopeful {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let kept = turn.put_artifact("a", "text/plain", b"abcd".as_slice()).await;
+        let kept = turn.put_artifact("a", "text/plain", UNSAID).await;
         turn.approve("go on?", ().into(), None).await?;
         Ok(Response::new(kept.map_or_else(|failure| failure.code.to_string(), |artifact| artifact.name.to_string())))
     }

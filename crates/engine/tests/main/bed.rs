@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use polis_domain::{
     AgentId, EffectClass, EffectId, Failure, LetterKind, OpenKind, Recorded, Seq, Spine, Stage, Timestamp, TurnId,
@@ -94,6 +95,9 @@ pub(crate) async fn spawn(society: &Society, names: &[&str]) {
     }
 }
 
+/// How long anything may take that a test waits for, in virtual time: without an end a test would hang instead of failing.
+const PATIENCE: Duration = Duration::from_secs(86_400 * 365);
+
 /// Waits until the spine shows what is looked for. It goes by events, so that time stands still only while something happens.
 pub(crate) async fn until<T: Send + 'static>(
     society: &Society,
@@ -106,7 +110,8 @@ pub(crate) async fn until<T: Send + 'static>(
         if let Some(found) = society.look(move |spine| look(spine)).await.unwrap() {
             return found;
         }
-        watch.next_event().await.unwrap();
+        let news = tokio::time::timeout(PATIENCE, watch.next_event()).await;
+        news.expect("what was looked for never came").unwrap();
     }
 }
 

@@ -141,6 +141,32 @@ async fn in_a_main_thread_it_is_the_last_time_that_counts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_sub_thread_came_to_was_said_in_the_phase_that_ran_it() {
+    struct AfterwardsHandler;
+    impl StateHandler for AfterwardsHandler {
+        async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
+            let mut found = Vec::new();
+            for phase in ["prepare_subthread", "execute_subthread"] {
+                found.push(turn.said_in(phase).await?.map_or("-".to_owned(), |message| message.text));
+            }
+            Ok(Response::new(found.join(" | ")))
+        }
+    }
+    let phases = Phases::new()
+        .on("prepare_subthread", PrepareSubThread::default())
+        .then("execute_subthread")
+        .on("execute_subthread", ExecuteSubThread::of(DrawingAgent))
+        .then("process_results")
+        .on("process_results", AfterwardsHandler)
+        .then("prepare_subthread");
+    let society = society(phases, model()).await;
+    assert_eq!(ask(&society, "fish").await.unwrap(), "<picture_drawing fish>");
+    assert_eq!(ask(&society, "and now?").await.unwrap(), "- | <picture_drawing fish>");
+    assert_eq!(ask(&society, "birds").await.unwrap(), "<picture_drawing birds>");
+    assert_eq!(ask(&society, "and now?").await.unwrap(), "- | <picture_drawing birds>");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_second_step_asks_several_sub_threads_the_same_and_puts_the_results_together() {
     let society = society(MagazineAgent, model()).await;
     let written = "<topic_outline fish> | <draft_writing fish> | -";

@@ -7,6 +7,7 @@ mod bed;
 mod calls;
 mod conversation;
 mod crashes;
+mod endings;
 mod forks;
 mod leaving;
 mod models;

@@ -28,7 +28,7 @@ impl StateHandler for Thinks {
 }
 
 /// Reports that it did what it was told.
-struct Does;
+pub(crate) struct Does;
 
 impl InteractionUnit for Does {
     async fn user_message(&self, bot: &Message, turn: &mut Turn) -> Result<String, Failure> {
@@ -73,7 +73,7 @@ impl Agent for ReportAgent {
     }
 }
 
-fn model() -> ScriptedModel {
+pub(crate) fn model() -> ScriptedModel {
     ScriptedModel::new(|request| Line::text(&format!("{}<{}>", request.system, prompt(request))))
 }
 
@@ -88,7 +88,7 @@ async fn events(society: &Society) -> Vec<Recorded> {
     society.log().read(&"main".into(), polis_domain::Seq(0), usize::MAX).await.unwrap()
 }
 
-async fn thread(society: &Society, path: &str) -> Thread {
+pub(crate) async fn thread(society: &Society, path: &str) -> Thread {
     let path = if path.is_empty() { SubThreadPath::main() } else { path.parse().unwrap() };
     society.thread(&"root".into(), &path).await.unwrap()
 }
@@ -318,7 +318,7 @@ async fn a_handler_may_answer_in_its_own_words_about_a_sub_thread() {
 }
 
 /// Runs one sub-thread, and tells whether it failed.
-async fn run(units: impl SubThreadAgent + Clone) -> (Society, String) {
+pub(crate) async fn run(units: impl SubThreadAgent + Clone) -> (Society, String) {
     let phases = Phases::new()
         .on("initial_phase", ExecuteSubThread::of(units))
         .then("process_results")
@@ -330,7 +330,7 @@ async fn run(units: impl SubThreadAgent + Clone) -> (Society, String) {
     (society, told)
 }
 
-struct Bare;
+pub(crate) struct Bare;
 
 impl InteractionUnit for Bare {}
 
@@ -456,7 +456,7 @@ async fn in_a_sub_thread_the_units_word_stands() {
 }
 
 /// Speaks without a model.
-struct Mutters;
+pub(crate) struct Mutters;
 
 impl StateHandler for Mutters {
     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {

@@ -1,4 +1,5 @@
 //! The simulator at work.
 #![cfg(test)]
 
+mod crash;
 mod sim;

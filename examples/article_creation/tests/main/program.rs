@@ -42,4 +42,20 @@ fn without_a_model_it_quotes_the_files_says_so_and_does_nothing_twice() {
         "{nothing}"
     );
     assert_eq!(run(folder.path(), &[]).status.code(), Some(2));
+    let help = run(folder.path(), &["--help"]);
+    assert!(help.status.success() && help.stdout.starts_with(b"usage: article_creation TOPIC"));
+}
+
+#[test]
+fn a_chinese_topic_is_found_in_chinese_files_and_answered_in_chinese() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("yu.md"), "鱼有鳃。\n鸟有羽毛。\n鱼用鳃呼吸，不用肺。\n").unwrap();
+    for (topic, quoted) in [
+        ("鱼", "2 行原文，没有添加，也没有解释。\n\n## yu.md\n\n- “鱼有鳃。” (yu.md:1)\n- “鱼用鳃呼吸，不用肺。” (yu.md:3)\n"),
+        ("鱼怎样呼吸？", "1 行原文，没有添加，也没有解释。\n\n## yu.md\n\n- “鱼用鳃呼吸，不用肺。” (yu.md:3)\n"),
+        ("火山", "0 行原文，没有添加，也没有解释。\n\n## 火山\n\n文件中没有关于它的内容。\n"),
+    ] {
+        let article = String::from_utf8(run(folder.path(), &[topic]).stdout).unwrap();
+        assert_eq!(article, format!("# {topic}\n\n（离线模型）没有设置模型，所以这里是文件中的 {quoted}"));
+    }
 }

@@ -121,6 +121,7 @@ async fn a_table_in_the_request_will_do_and_chinese_is_answered_in_chinese() {
         "{answer}"
     );
     assert!(answer.contains("- 数量：个数 4，总和 18，平均值 4.5，最小值 3，最大值 6\n"), "{answer}");
+    assert!(answer.contains("- 使用内置脚本，原因: 模型没有写代码\n"), "{answer}");
     let marks = [
         "我已生成数据准备代码：",
         "执行结果：",
@@ -142,12 +143,16 @@ async fn what_is_no_table_is_told_with_the_reason() {
     let Some(place) = Place::new("what_is_no_table_is_told_with_the_reason").await else { return };
     std::fs::write(place.workspace().join("open.csv"), "a,b\n1,\"x\n2,y\n").unwrap();
     std::fs::write(place.workspace().join("empty.csv"), "\n\n").unwrap();
+    std::fs::write(place.workspace().join("gbk.csv"), b"city,amount\n\xb1\xb1\xbe\xa9,3\n").unwrap();
+    std::fs::write(place.workspace().join("wide.csv"), b"\xff\xfec\0,\0a\0\n\0").unwrap();
     for (request, why) in [
         ("Analyse missing.csv", "missing.csv"),
         ("Analyse ../secret.csv", "outside of the workspace"),
         ("Hello!", "the request has no table"),
         ("Analyse open.csv", "a quoted cell that begins in line 2 is never closed"),
         ("Analyse empty.csv", "there is no line with the names of the columns"),
+        ("Analyse gbk.csv", "line 2 is no text in UTF-8; save the table in that encoding"),
+        ("Analyse wide.csv", "line 1 is no text in UTF-8; save the table in that encoding"),
     ] {
         let outcome = place.ask(request, ScriptedModel::saying("No.")).await;
         let answer = outcome.answer.unwrap();

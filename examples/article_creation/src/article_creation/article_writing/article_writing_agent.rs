@@ -52,7 +52,7 @@ impl SubThreadAgent for ArticleWritingAgent {
             last.phase.as_str() == "draft_review" && matches!(Verdict::read(&last.bot.text), Verdict::Revise(_))
         });
         if is_sent_back && drafts < MAX_DRAFTS {
-            return Phase::new("draft_writing").map_err(|error| Failure::new("bad_phase", error.to_string()));
+            return Ok(Phase::new("draft_writing")?);
         }
         Ok(progress.next.clone())
     }

@@ -19,6 +19,16 @@ const TEMPERATURE: f32 = 0.7;
 /// How much of the data is shown to a model, in bytes.
 const SAMPLE_BYTES: usize = 1_200;
 
+/// Why a built-in script is used.
+const NO_ANSWER: Said = Said { en: "the model gave no answer ({})", zh: "模型没有回答（{}）" };
+const NO_CODE: Said = Said { en: "the model wrote no code", zh: "模型没有写代码" };
+const OTHER_CODE: Said =
+    Said { en: "the model wrote `{}` instead of {wanted}", zh: "模型写的是 `{}`，而不是 {wanted}" };
+const FAILED: Said = Said {
+    en: "the model's code failed {times} times, at last with {}",
+    zh: "模型的代码失败了 {times} 次，最后一次：{}",
+};
+
 /// The bot message of a phase: code, and what to do with it.
 pub(super) async fn code_message(stage: &Stage, interpreter: &Interpreter, turn: &mut Turn) -> Result<Response, Failure> {
     let request = turn.task().message.clone();
@@ -28,7 +38,7 @@ pub(super) async fn code_message(stage: &Stage, interpreter: &Interpreter, turn:
     let written = match trials.last() {
         Some((last, ..)) if trials.len() >= MAX_TRIALS => {
             let problem = last.problem.as_deref().unwrap_or_default();
-            Err(format!("the model's code failed {MAX_TRIALS} times, at last with {}", shortened(problem)))
+            Err(tongue.say(FAILED).replace("{times}", &MAX_TRIALS.to_string()).replace("{}", &shortened(problem)))
         }
         _ => ask(stage, interpreter, &source, &trials, turn).await?,
     };
@@ -66,6 +76,7 @@ async fn ask(
     trials: &[(Trial, Message, Option<Message>)],
     turn: &mut Turn,
 ) -> Result<Result<String, String>, Failure> {
+    let tongue = Tongue::of(&turn.task().message);
     let sample = sample(stage, source, turn).await?;
     let prompt = format!(
         "The request: {}\n\nThe beginning of {}:\n{}\n\nWrite the program {} in {}. It is run in the folder of the files, without \
@@ -83,13 +94,14 @@ async fn ask(
     }
     let reply = turn.generate(ModelRequest { temperature: Some(TEMPERATURE), messages, ..ModelRequest::default() }).await;
     Ok(match reply {
-        Err(failure) => Err(format!("the model gave no answer ({failure})")),
+        Err(failure) => Err(tongue.say(NO_ANSWER).replace("{}", &failure.to_string())),
         Ok(reply) => match find_block(&reply) {
             Some((language, code)) if speaks(interpreter, language) => Ok(code),
             Some((language, _)) => {
-                Err(format!("the model wrote `{}` instead of {}", shortened(language), interpreter.language))
+                let other = tongue.say(OTHER_CODE).replace("{wanted}", interpreter.language);
+                Err(other.replace("{}", &shortened(language)))
             }
-            None => Err("the model wrote no code".to_owned()),
+            None => Err(tongue.say(NO_CODE).to_owned()),
         },
     })
 }

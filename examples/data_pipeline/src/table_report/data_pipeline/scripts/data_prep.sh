@@ -111,7 +111,21 @@ function record(    i, line, filled, value) {
     else print line
 }
 
+# Whether a line is no text in UTF-8.
+function is_foreign(line) {
+    if (line !~ /[\200-\377]/) return 0
+    gsub(/[\302-\337][\200-\277]/, "", line)
+    gsub(/[\340-\357][\200-\277][\200-\277]/, "", line)
+    gsub(/[\360-\364][\200-\277][\200-\277][\200-\277]/, "", line)
+    return line ~ /[\200-\377]/
+}
+
 NR == 1 && substr($0, 1, 3) == "\357\273\277" { $0 = substr($0, 4) }
+is_foreign($0) {
+    print "line " NR " is no text in UTF-8; save the table in that encoding" > "/dev/stderr"
+    foreign = 1
+    exit 3
+}
 {
     line = $0
     sub(/\r$/, "", line)
@@ -122,6 +136,7 @@ NR == 1 && substr($0, 1, 3) == "\357\273\277" { $0 = substr($0, 4) }
     else record()
 }
 END {
+    if (foreign) exit 3
     if (quoted) {
         print "a quoted cell that begins in line " begun " is never closed" > "/dev/stderr"
         exit 3
