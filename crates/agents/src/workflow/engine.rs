@@ -1,18 +1,21 @@
 //! The workflow: plan, do the todos, verify; again with the verifier's improvements, until it is done or at its end. Written
 //! once, over any backend.
 
+use std::sync::Arc;
+
 use polis_domain::{EffectClass, Failure, Usage, Verdict};
+use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer::{listed, partial, unverified};
 use super::backend::{AgentBackend, AiMessage, Speaker};
 use super::phrases::phrases;
-use super::work::{plus, stopped};
+use super::work::stopped;
 use super::{
-    AgentAction, AgentType, Component, Done, Evidence, Language, Order, Plan, PlannerResponse, PromptManager, PromptOptions,
-    RoleOutcome, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable, VerifierResponse, check_proof, executor_message,
-    planner_message, tool_lines, verifier_message,
+    AgentAction, AgentType, Component, Done, Evidence, Language, McpServerInfo, Order, Plan, PlannerResponse, PromptManager,
+    PromptOptions, RoleOutcome, Standing, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable, VerifierResponse,
+    WorkflowRole, check_proof, executor_message, planner_message, tool_lines, verifier_message,
 };
 
 /// How far the workflow goes.
@@ -79,6 +82,12 @@ pub struct RunOptions {
     pub context: Map<String, Value>,
     /// The model to ask (the documents' configId); the backend's own choice when empty.
     pub model: String,
+    /// The conversation that it belongs to; the backend is told.
+    pub chat_id: String,
+    /// The tools that executors may use; the backend's own where none are given.
+    pub tools: Option<Arc<[ToolSpec]>>,
+    /// Servers whose tools executors may use as well, see [`super::run_agent_workflow`].
+    pub mcp_servers: Vec<McpServerInfo>,
 }
 
 impl From<&str> for RunOptions {
@@ -113,6 +122,8 @@ pub struct AgentWorkflowEngine {
     pub limits: WorkflowLimits,
     /// When a person is asked about a plan.
     pub approval: PlanApproval,
+    /// Roles that others have added.
+    pub roles: Vec<Arc<dyn WorkflowRole>>,
 }
 
 impl AgentWorkflowEngine {
@@ -121,9 +132,17 @@ impl AgentWorkflowEngine {
         Self { prompts, ..Self::default() }
     }
 
+    /// The same engine with one role more. Its core template must be set at the prompts.
+    #[must_use]
+    pub fn with_role(mut self, role: impl WorkflowRole) -> Self {
+        self.roles.push(Arc::new(role));
+        self
+    }
+
     /// Works on a request to its end. It is an error only if nothing could be planned at all, or if it was stopped.
     pub async fn run<B: AgentBackend>(&self, backend: &mut B, options: RunOptions) -> Result<WorkflowResult, Failure> {
         let began = backend.now();
+        backend.begin_chat(&options.chat_id);
         let language = Language::of(&options.user_message);
         let mut run = Run {
             engine: self,
@@ -181,6 +200,7 @@ impl<B: AgentBackend> Run<'_, B> {
         let mut improvements = Vec::new();
         for cycle in 1..=self.engine.limits.cycles.max(1) {
             self.cycles = cycle;
+            self.log(|| format!("plan {cycle}"));
             let plan = match self.planned(&improvements).await {
                 Ok(Planned::Plan(plan)) => plan,
                 Ok(Planned::Answer(answer)) => return Ok(answer),
@@ -192,6 +212,11 @@ impl<B: AgentBackend> Run<'_, B> {
             };
             let plan = self.execute(plan).await?;
             self.plan = Some(plan.clone());
+            let wanted = self.heard_of_others(&plan).await?;
+            if !wanted.is_empty() {
+                improvements = wanted;
+                continue;
+            }
             let verified = self.verify(&plan).await?;
             match verified {
                 Verified::Answer(answer) => return Ok(answer),
@@ -220,7 +245,7 @@ impl<B: AgentBackend> Run<'_, B> {
     async fn planned(&mut self, improvements: &[String]) -> Result<Planned, Failure> {
         let words = phrases(self.language);
         let text = planner_message(self.language, &self.request, self.plan.as_ref(), improvements);
-        let tools = self.backend.tools();
+        let tools = self.tools();
         let writers = tools.iter().filter(|tool| tool.class == EffectClass::Write).map(|tool| tool.name.to_string()).collect();
         let mut order = self.order(AgentType::PLANNER, vec![AiMessage::user(text)], words.planning);
         order.rounds = self.engine.limits.planning_rounds;
@@ -292,7 +317,7 @@ impl<B: AgentBackend> Run<'_, B> {
             if self.backend.is_stopped() {
                 return Err(stopped());
             }
-            let is_shaped = self.backend.tools().is_empty();
+            let is_shaped = self.tools().is_empty();
             let orders = ready.iter().map(|todo| {
                 let mut plan = plan.clone();
                 plan.begin(&todo.id);
@@ -305,7 +330,7 @@ impl<B: AgentBackend> Run<'_, B> {
             });
             let orders: Vec<Order> = orders.collect();
             ready.iter().for_each(|todo| plan.begin(&todo.id));
-            let done = self.backend.run_orders(orders).await?;
+            let done = self.backend.run_orders(&self.engine.roles, orders).await?;
             for (todo, done) in ready.iter().zip(done) {
                 self.settle(&mut plan, &todo.id, &done);
             }
@@ -314,8 +339,11 @@ impl<B: AgentBackend> Run<'_, B> {
 
     /// Takes over what came of a todo, and what the verifier may cite.
     fn settle(&mut self, plan: &mut Plan, todo: &str, done: &Done) {
-        self.usage = plus(self.usage, done.usage);
+        self.usage = self.usage.plus(done.usage);
         self.note(todo, done);
+        if let RoleOutcome::Failed { failure } = &done.outcome {
+            self.backend.listeners().failed(failure);
+        }
         match &done.outcome {
             RoleOutcome::Executed { status, result, response } => {
                 plan.settle(todo, *status, result);
@@ -325,6 +353,8 @@ impl<B: AgentBackend> Run<'_, B> {
             }
             _ => plan.settle(todo, TodoStatus::Failed, done.text()),
         }
+        let status = plan.todo(todo).map_or("gone", |todo| todo.status.name());
+        self.log(|| format!("todo {todo}: {status}"));
     }
 
     fn note(&mut self, todo: &str, done: &Done) {
@@ -350,6 +380,33 @@ impl<B: AgentBackend> Run<'_, B> {
             let name = self.evidence.message(&at, todo, done.text());
             self.cited.push((name, at));
         }
+    }
+
+    /// Asks the roles that others have added; gives what they want better.
+    async fn heard_of_others(&mut self, plan: &Plan) -> Result<Vec<String>, Failure> {
+        let mut wanted = Vec::new();
+        for role in &self.engine.roles {
+            if self.backend.is_stopped() {
+                return Err(stopped());
+            }
+            let (language, request) = (self.language, self.request.as_str());
+            let standing = Standing { language, request, plan, evidence: &self.evidence };
+            let Some(text) = role.message(&standing) else { continue };
+            let agent = role.agent();
+            let mut order = self.order(agent.clone(), vec![AiMessage::user(text)], agent.name());
+            order.rounds = role.rounds();
+            let done = self.one(order).await?;
+            if let RoleOutcome::Said { improvements, tasks, .. } = &done.outcome {
+                let open = tasks.iter().filter(|task| !task.completed && improvements.is_empty());
+                wanted.extend(improvements.iter().cloned());
+                wanted.extend(open.map(|task| format!("{}: {}", task.id, task.feedback)));
+                self.plan.get_or_insert_default().take_judgements(tasks);
+            }
+            let at = if done.address.is_empty() { agent.name().to_owned() } else { done.address.clone() };
+            let name = self.evidence.word(&at, &agent, done.text());
+            self.cited.push((name, at));
+        }
+        Ok(wanted)
     }
 
     /// Has the results judged. What is called done without proof is refused once (D27).
@@ -402,18 +459,34 @@ impl<B: AgentBackend> Run<'_, B> {
     }
 
     async fn one(&mut self, order: Order) -> Result<Done, Failure> {
-        let done = self.backend.run_orders(vec![order]).await?.pop();
+        let agent = order.agent.clone();
+        let done = self.backend.run_orders(&self.engine.roles, vec![order]).await?.pop();
         let done = done.ok_or_else(|| Failure::new("no_reply", "the order was not carried out"))?;
-        self.usage = plus(self.usage, done.usage);
+        self.usage = self.usage.plus(done.usage);
+        self.log(|| format!("{agent}: {}", done.text()));
         match &done.outcome {
             RoleOutcome::Failed { failure } if &*failure.code == "stopped" => Err(failure.clone()),
+            RoleOutcome::Failed { failure } => {
+                self.backend.listeners().failed(failure);
+                Ok(done)
+            }
             _ => Ok(done),
         }
     }
 
+    /// The tools that executors may use.
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.options.tools.clone().unwrap_or_else(|| self.backend.tools())
+    }
+
+    /// Tells whoever hears of the run that a step was taken.
+    fn log(&mut self, line: impl FnOnce() -> String) {
+        self.backend.listeners().log(line);
+    }
+
     /// An order with the prompt as it is rendered now.
     fn order(&self, agent: AgentType, messages: Vec<AiMessage>, title: &str) -> Order {
-        let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.backend.tools()));
+        let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.tools()));
         let max_rounds = Some(self.engine.limits.executor_rounds);
         let options = PromptOptions { language: Some(self.language), tools, max_rounds, ..PromptOptions::default() };
         let prompt = self.engine.prompts.prompt(&agent, &options).map(|prompt| match self.options.system_message.trim() {
@@ -433,6 +506,7 @@ impl<B: AgentBackend> Run<'_, B> {
             model: self.options.model.clone(),
             plan: None,
             writers: Vec::new(),
+            tools: self.options.tools.clone(),
         }
     }
 
@@ -448,6 +522,7 @@ impl<B: AgentBackend> Run<'_, B> {
             component: Some(component),
             ..AiMessage::assistant(listed(plan, self.language)).of(&AgentType::PLANNER)
         };
+        self.backend.listeners().said(&message);
         self.backend.save_message(message).await
     }
 }

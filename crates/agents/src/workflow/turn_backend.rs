@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
-use super::{Done, Order, RoleOutcome};
+use super::{Done, Order, RoleOutcome, WorkflowRole};
 
 /// Where an order stands in the meta of its sub-thread.
 pub(super) const ORDER: &str = "workflow";
@@ -138,7 +138,7 @@ impl AgentBackend for TurnBackend<'_> {
         self.turn.approve(question, plan, None).await
     }
 
-    async fn run_orders(&mut self, orders: Vec<Order>) -> Result<Vec<Done>, Failure> {
+    async fn run_orders(&mut self, _roles: &[Arc<dyn WorkflowRole>], orders: Vec<Order>) -> Result<Vec<Done>, Failure> {
         self.flush().await?;
         let requests = orders.iter().map(|order| {
             SubThreadRequest::new(order.agent.name(), order.title.as_str())
