@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use polis_domain::{CallResult, Failure, Finish, Reply, Timestamp, ToolCall, Verdict};
+use polis_domain::{CallResult, Failure, Finish, Reply, Timestamp, ToolCall, Usage, Verdict};
 use polis_ports::{ChatMessage, ComponentPiece, Delta, Format, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -106,6 +106,17 @@ pub struct Activity {
     pub component: Option<Arc<str>>,
     /// What the component grows by.
     pub piece: Option<ComponentPiece>,
+    /// How long the step took, when it is over.
+    pub duration_ms: Option<u64>,
+    /// What the step used, when a model's reply is whole.
+    pub usage: Option<Usage>,
+}
+
+impl Activity {
+    /// Somebody begins to do something.
+    pub fn new(agent: &AgentType, action: AgentAction) -> Self {
+        Self { agent: agent.clone(), action, component: None, piece: None, duration_ms: None, usage: None }
+    }
 }
 
 /// What a model is asked.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use polis_domain::{EffectClass, Failure, Usage, Verdict};
 use polis_ports::ToolSpec;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::answer::{listed, partial, unverified};
@@ -19,7 +19,8 @@ use super::{
 };
 
 /// How far the workflow goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WorkflowLimits {
     /// Rounds of a planner for one plan.
     pub planning_rounds: usize,
@@ -42,7 +43,8 @@ impl Default for WorkflowLimits {
 }
 
 /// When a person is asked about a plan before it is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum PlanApproval {
     /// Never.
     #[default]
@@ -67,6 +69,15 @@ impl PlanApproval {
             Self::Always => true,
         }
     }
+}
+
+/// What a run keeps to from its first plan on, whatever is set up by the time it goes on after a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// How far it goes.
+    pub limits: WorkflowLimits,
+    /// When a person is asked.
+    pub approval: PlanApproval,
 }
 
 /// What is asked of a workflow.
@@ -132,6 +143,13 @@ impl AgentWorkflowEngine {
         Self { prompts, ..Self::default() }
     }
 
+    /// The same engine with these settings.
+    #[must_use]
+    pub fn with_settings(self, settings: RunSettings) -> Self {
+        let RunSettings { limits, approval } = settings;
+        Self { limits, approval, ..self }
+    }
+
     /// The same engine with one role more. Its core template must be set at the prompts.
     #[must_use]
     pub fn with_role(mut self, role: impl WorkflowRole) -> Self {
@@ -150,6 +168,7 @@ impl AgentWorkflowEngine {
             request: request(&options, language),
             options,
             language,
+            settings: RunSettings { limits: self.limits, approval: self.approval },
             plan: None,
             evidence: Evidence::default(),
             cited: Vec::new(),
@@ -170,6 +189,7 @@ struct Run<'a, B> {
     options: RunOptions,
     request: String,
     language: Language,
+    settings: RunSettings,
     plan: Option<Plan>,
     evidence: Evidence,
     cited: Vec<(String, String)>,
@@ -198,8 +218,9 @@ impl<B: AgentBackend> Run<'_, B> {
     async fn answer(&mut self) -> Result<SummaryResponse, Failure> {
         let words = phrases(self.language);
         let mut improvements = Vec::new();
-        for cycle in 1..=self.engine.limits.cycles.max(1) {
-            self.cycles = cycle;
+        while self.cycles < self.settings.limits.cycles.max(1) {
+            self.cycles += 1;
+            let cycle = self.cycles;
             self.log(|| format!("plan {cycle}"));
             let plan = match self.planned(&improvements).await {
                 Ok(Planned::Plan(plan)) => plan,
@@ -228,7 +249,7 @@ impl<B: AgentBackend> Run<'_, B> {
             }
         }
         let mut missing = improvements;
-        missing.insert(0, (words.out_of_cycles)(self.engine.limits.cycles.max(1)));
+        missing.insert(0, (words.out_of_cycles)(self.cycles));
         Ok(partial(self.language, self.plan.as_ref(), missing))
     }
 
@@ -248,11 +269,15 @@ impl<B: AgentBackend> Run<'_, B> {
         let tools = self.tools();
         let writers = tools.iter().filter(|tool| tool.class == EffectClass::Write).map(|tool| tool.name.to_string()).collect();
         let mut order = self.order(AgentType::PLANNER, vec![AiMessage::user(text)], words.planning);
-        order.rounds = self.engine.limits.planning_rounds;
+        order.rounds = self.settings.limits.planning_rounds;
         order.plan = self.plan.clone();
-        order.writers = if matches!(self.engine.approval, PlanApproval::Ask { .. }) { writers } else { Vec::new() };
+        order.writers = if matches!(self.settings.approval, PlanApproval::Ask { .. }) { writers } else { Vec::new() };
+        order.settings = Some(self.settings);
         let (response, writes) = match self.one(order).await?.outcome {
-            RoleOutcome::Planned { response, writes } => (response, writes),
+            RoleOutcome::Planned { response, writes, settings } => {
+                self.settings = settings.unwrap_or(self.settings);
+                (response, writes)
+            }
             RoleOutcome::Failed { failure } => return Err(failure),
             _ => return Err(Failure::new("no_plan", "the planner did not plan")),
         };
@@ -265,7 +290,7 @@ impl<B: AgentBackend> Run<'_, B> {
             return Ok(Planned::Answer(SummaryResponse { summary, verified: false, missing: vec![response.summary] }));
         }
         let plan = self.merged(response.todos.clone()).map_err(|unreadable| Failure::new("no_plan", unreadable.to_string()))?;
-        if !self.engine.approval.asks(&plan, &writes) {
+        if !self.settings.approval.asks(&plan, &writes) {
             return Ok(Planned::Plan(plan));
         }
         self.agreed(plan, &response).await
@@ -310,7 +335,7 @@ impl<B: AgentBackend> Run<'_, B> {
     async fn execute(&mut self, mut plan: Plan) -> Result<Plan, Failure> {
         loop {
             self.show(&plan).await?;
-            let ready: Vec<Todo> = plan.runnable(self.engine.limits.at_once.max(1)).into_iter().cloned().collect();
+            let ready: Vec<Todo> = plan.runnable(self.settings.limits.at_once.max(1)).into_iter().cloned().collect();
             if ready.is_empty() {
                 return Ok(plan);
             }
@@ -323,7 +348,7 @@ impl<B: AgentBackend> Run<'_, B> {
                 plan.begin(&todo.id);
                 let text = executor_message(self.language, &self.request, &plan, todo);
                 let mut order = self.order(AgentType::EXECUTOR, vec![AiMessage::user(text)], &todo.heading());
-                order.rounds = self.engine.limits.executor_rounds;
+                order.rounds = self.settings.limits.executor_rounds;
                 order.todo.clone_from(&todo.id);
                 order.is_shaped = is_shaped;
                 order
@@ -414,8 +439,11 @@ impl<B: AgentBackend> Run<'_, B> {
         let words = phrases(self.language);
         let text = verifier_message(self.language, &self.request, plan, &self.evidence);
         let mut messages = vec![AiMessage::user(text)];
+        for text in self.backend.steering().await? {
+            messages.push(AiMessage::user(format!("{}\n\n{text}", words.person_says)));
+        }
         let mut is_refused = false;
-        let mut rounds = self.engine.limits.verifier_rounds.max(1);
+        let mut rounds = self.settings.limits.verifier_rounds.max(1);
         let mut why = String::new();
         while rounds > 0 {
             if self.backend.is_stopped() {
@@ -487,7 +515,7 @@ impl<B: AgentBackend> Run<'_, B> {
     /// An order with the prompt as it is rendered now.
     fn order(&self, agent: AgentType, messages: Vec<AiMessage>, title: &str) -> Order {
         let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.tools()));
-        let max_rounds = Some(self.engine.limits.executor_rounds);
+        let max_rounds = Some(self.settings.limits.executor_rounds);
         let options = PromptOptions { language: Some(self.language), tools, max_rounds, ..PromptOptions::default() };
         let prompt = self.engine.prompts.prompt(&agent, &options).map(|prompt| match self.options.system_message.trim() {
             "" => prompt.text.to_string(),
@@ -501,10 +529,11 @@ impl<B: AgentBackend> Run<'_, B> {
             todo: String::new(),
             is_shaped: true,
             title: title.to_owned(),
-            rounds: self.engine.limits.verifier_rounds,
-            repairs: self.engine.limits.repairs,
+            rounds: self.settings.limits.verifier_rounds,
+            repairs: self.settings.limits.repairs,
             model: self.options.model.clone(),
             plan: None,
+            settings: None,
             writers: Vec::new(),
             tools: self.options.tools.clone(),
         }
@@ -513,8 +542,8 @@ impl<B: AgentBackend> Run<'_, B> {
     /// Shows the plan as it stands, always in the same message.
     async fn show(&mut self, plan: &Plan) -> Result<(), Failure> {
         if let Some(watcher) = self.backend.watcher() {
-            let (agent, component) = (AgentType::PLANNER, Some(TodoList::NAME.into()));
-            watcher(super::Activity { agent, action: AgentAction::Executing, component, piece: None });
+            let component = Some(TodoList::NAME.into());
+            watcher(super::Activity { component, ..super::Activity::new(&AgentType::PLANNER, AgentAction::Executing) });
         }
         let component = TodoList { todos: plan.todos().to_vec() }.to_component();
         let message = AiMessage {

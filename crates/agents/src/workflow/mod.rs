@@ -37,7 +37,7 @@ pub use application::{
 };
 pub use backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, StreamCallbacks, Watcher};
 pub use context::{ContextError, MOST_CONTEXT_BYTES};
-pub use engine::{AgentWorkflowEngine, PlanApproval, RunOptions, WorkflowLimits, WorkflowResult};
+pub use engine::{AgentWorkflowEngine, PlanApproval, RunOptions, RunSettings, WorkflowLimits, WorkflowResult};
 pub use fields::{Parsed, Unreadable};
 pub use format::{executor_format, planner_format, verifier_format};
 pub use json::{JsonError, JsonEvent, JsonLimits, JsonReader, Listener, Opened, Step};

@@ -8,7 +8,8 @@ use polis_ports::ToolSpec;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentType, AiMessage, ExecutorResponse, Language, Plan, PlannerResponse, TaskJudgement, TodoStatus, VerifierResponse,
+    AgentType, AiMessage, ExecutorResponse, Language, Plan, PlannerResponse, RunSettings, TaskJudgement, TodoStatus,
+    VerifierResponse,
 };
 
 /// What one role is to do.
@@ -40,6 +41,9 @@ pub struct Order {
     /// The plan that a new one takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// What the whole run keeps to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<RunSettings>,
     /// The tools that it may use, if not those of the backend. An application gives them; they are not kept.
     #[serde(skip)]
     pub tools: Option<Arc<[ToolSpec]>>,
@@ -76,6 +80,9 @@ pub enum RoleOutcome {
         /// The tools that write and are named in it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         writes: Vec<String>,
+        /// What the whole run keeps to, as the order said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settings: Option<RunSettings>,
     },
     /// An executor is done with its todo, one way or the other.
     Executed {

@@ -124,8 +124,11 @@ impl AgentBackend for TurnBackend<'_> {
     fn watcher(&self) -> Option<Watcher> {
         let teller = self.turn.teller()?;
         Some(Arc::new(move |activity: Activity| {
-            let Activity { agent, action, component, piece } = activity;
-            teller.tell(agent.name(), action.name(), component.as_deref(), piece);
+            let Activity { agent, action, component, piece, duration_ms, usage } = activity;
+            match duration_ms {
+                Some(duration_ms) => teller.tell_end(agent.name(), action.name(), component.as_deref(), duration_ms, usage),
+                None => teller.tell(agent.name(), action.name(), component.as_deref(), piece),
+            }
         }))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Failure, Finish, Reply, Usage};
+use polis_domain::{Failure, Finish, Reply, Timestamp, Usage};
 use polis_ports::{ChatMessage, Format, ToolSpec};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
@@ -103,7 +103,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
         }
         let response = last.ok_or_else(no_reply)?;
         let writes = order.writers.iter().filter(|tool| names(&response.todos, tool)).cloned().collect();
-        Ok(RoleOutcome::Planned { response, writes })
+        Ok(RoleOutcome::Planned { response, writes, settings: order.settings })
     }
 
     /// The executor's rounds with one todo. A todo that asks to begin again may do so once (D26).
@@ -232,8 +232,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let watcher = self.backend.watcher();
         let is_heard = watcher.is_some();
         if let Some(watcher) = watcher {
-            let begins = Activity { agent: order.agent.clone(), action: asking.action, component: None, piece: None };
-            watcher(begins);
+            watcher(Activity::new(&order.agent, asking.action));
             let listening = Listening::new(watcher, &order.agent, asking.component, asking.action);
             self.backend.listen_to_stream(&event_id, Box::new(listening));
         }
@@ -245,11 +244,13 @@ impl<B: AgentBackend> Rounds<'_, B> {
             tools: asking.tools.clone(),
             format: asking.format.clone(),
         };
+        let began = self.backend.now();
         let reply = self.backend.chat_completion(options).await;
         if is_heard {
             self.backend.unlisten(&event_id);
         }
         let reply = reply?;
+        self.tell_end(asking.action, None, began, Some(reply.usage));
         self.usage = self.usage.plus(reply.usage);
         Ok(reply)
     }
@@ -259,7 +260,10 @@ impl<B: AgentBackend> Rounds<'_, B> {
             return Err(stopped());
         }
         self.keep(AiMessage::said(&reply)).await?;
+        let began = self.backend.now();
         let results = self.backend.execute_tools(reply.tool_calls.clone()).await;
+        let names: Vec<&str> = reply.tool_calls.iter().map(|call| &*call.name).collect();
+        self.tell_end(AgentAction::CallingTool, Some(names.join(", ").into()), began, None);
         self.said.push(ChatMessage::said(&reply));
         for (call, result) in reply.tool_calls.iter().zip(&results) {
             self.said.push(ChatMessage::result(call, result));
@@ -287,6 +291,14 @@ impl<B: AgentBackend> Rounds<'_, B> {
             self.tell_model(told).await?;
         }
         Ok(())
+    }
+
+    /// Tells whoever watches that a step is over.
+    fn tell_end(&self, action: AgentAction, component: Option<Arc<str>>, began: Timestamp, usage: Option<Usage>) {
+        if let Some(watcher) = self.backend.watcher() {
+            let duration_ms = Some(self.backend.now().0.saturating_sub(began.0));
+            watcher(Activity { component, duration_ms, usage, ..Activity::new(&self.order.agent, action) });
+        }
     }
 
     fn tools(&self) -> Arc<[ToolSpec]> {

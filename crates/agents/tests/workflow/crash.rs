@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_agents::workflow::{AgentWorkflowEngine, Language, PromptManager};
-use polis_domain::{Event, Recorded, Seq};
+use polis_agents::workflow::{AgentWorkflowEngine, Language, PlanApproval, PromptManager, WorkflowLimits};
+use polis_domain::{Effect, Event, Outcome, Recorded, Resolution, Seq, Verdict};
 use polis_engine::{Ports, Society};
 use polis_ports::{Log, ModelRequest};
 use polis_testkit::crash::{Ends, at_every_commit};
 use polis_testkit::{Line, MemoryLog};
 use serde_json::json;
 
-use super::bed::{Asked, Team, cast, engine, executed, plan, team, tools, unsatisfied, verified};
+use super::bed::{Asked, Team, asking, cast, engine, executed, limited, plan, team, tools, unsatisfied, verified};
 
 #[tokio::test(start_paused = true)]
 async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
@@ -121,4 +121,50 @@ fn texts(log: &[Arc<Recorded>]) -> Vec<&str> {
     let mut texts: Vec<_> = said.collect();
     texts.sort_unstable();
     texts
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_keeps_to_the_limits_of_the_first() {
+    let two = Team {
+        planner: Arc::new(|heard| match heard.first.contains("- Look again") {
+            true => plan(&[("c", 1, &[])]),
+            false => plan(&[("a", 1, &[]), ("b", 1, &[])]),
+        }),
+        verifier: Arc::new(|heard| match heard.first.contains("(c)") {
+            false => unsatisfied("Look again", &[("a", true, &["c1"]), ("b", true, &["c2"])]),
+            true => verified("All.", &[("a", &["c1"]), ("b", &["c2"]), ("c", &["c3"])]),
+        }),
+        ..team()
+    };
+    let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
+    let first = society(ends.of(log.clone()), &two, engine(), &Asked::default()).await;
+    assert_eq!(polis_testkit::ask(&first, "a and b?").await.unwrap(), "All.");
+    let whole = log.events(&"main".into());
+    let planned = whole.iter().find(|recorded| prompt(&recorded.event).is_some()).unwrap().seq;
+    let strict = || limited(WorkflowLimits { at_once: 1, cycles: 1, planning_rounds: 1, ..WorkflowLimits::default() });
+    for end in ends.all().into_iter().filter(|end| *end >= planned) {
+        let (log, _) = resumed(&whole, end, &two, strict()).await;
+        assert_eq!(texts(&log.events(&"main".into())), texts(&whole), "stopped after event {end}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_was_asked_about_waits_for_a_word_whatever_is_set_up_by_then() {
+    let log = Arc::new(MemoryLog::new());
+    let first = society(log.clone(), &team(), asking(PlanApproval::Always), &Asked::default()).await;
+    let sent = first.submit("a and b?").await.unwrap();
+    let question = loop {
+        let asked = log.events(&"main".into()).iter().find_map(|recorded| match &recorded.event {
+            Event::EffectStarted { id, effect: Effect::Approval { .. }, .. } => Some(*id),
+            _ => None,
+        });
+        match asked {
+            Some(id) => break id,
+            None => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+    };
+    first.stop(Duration::ZERO).await;
+    let second = society(log.clone(), &team(), asking(PlanApproval::Never), &Asked::default()).await;
+    second.resolve(question, Resolution::Outcome(Outcome::Verdict(Verdict::yes()))).await.unwrap();
+    assert_eq!(&*second.answer(&sent).await.unwrap().payload.text, "a is 1 and b is 2.");
 }

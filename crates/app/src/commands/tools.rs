@@ -36,7 +36,7 @@ pub(super) async fn listed(config: &Config) -> Result<Value, Trouble> {
         Ok(Door::Here(_)) | Err(_) => {}
     }
     let tools = wiring::tools(config).await?;
-    let listed = polis_server::all_tools(&*tools.toolbox, &wiring::cast().tools());
+    let listed = polis_server::all_tools(&*tools.toolbox, &wiring::cast(config.workflow).tools());
     tools.close().await;
     Ok(listed)
 }
