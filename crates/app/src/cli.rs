@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::planning::AskAboutPlans;
+
 /// A durable society of AI agents.
 ///
 /// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 waiting for a person, 130 stopped.
@@ -108,6 +110,10 @@ pub(crate) struct With {
     /// The folder that file tools may touch [default: the working directory]
     #[arg(long, value_name = "DIR", env = "POLIS_WORKSPACE")]
     pub(crate) workspace: Option<PathBuf>,
+
+    /// When to ask a person about the plan of a workflow before it is carried out [default: never]
+    #[arg(long, value_name = "WHEN", value_enum, env = "POLIS_PLAN_APPROVAL")]
+    pub(crate) plan_approval: Option<AskAboutPlans>,
 
     /// Record what the model is asked and answers to this cassette
     #[arg(long, value_name = "FILE", env = "POLIS_RECORD", conflicts_with = "replay")]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use polis_agents::workflow::RunSettings;
 use polis_domain::{Budgets, SocietyId};
 use polis_engine::{NotForked, is_society_name};
 use polis_providers::Rate;
@@ -62,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) files: Vec<PathBuf>,
     /// The tools that touch the machine.
     pub(crate) tools: Tools,
+    /// How workflows run.
+    pub(crate) workflow: RunSettings,
     /// What is kept outside the log.
     pub(crate) artifacts: Kept,
     /// Who may ask over HTTP beside this machine.
@@ -152,6 +155,7 @@ impl Config {
             listen,
             emulated_tools: written.emulated_tools,
             tools: written.tools,
+            workflow: written.workflow.settings(with.and_then(|with| with.plan_approval)),
             artifacts: written.artifacts.into(),
             door: written.server,
             live_html: written.page.live_html,

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::config::Config;
+use crate::team::SeenPiece;
 use crate::trouble::Trouble;
 use crate::wiring::{Opened, Store};
 use crate::{out, token, wiring};
@@ -50,6 +51,8 @@ pub(crate) enum Told {
     Event { data: String, recorded: Box<Recorded> },
     /// A piece of text that a model is writing.
     Piece { effect: EffectId, thread: ThreadId, text: String },
+    /// What somebody in a workflow is seen doing.
+    Seen(Box<SeenPiece>),
 }
 
 /// What happens, from a place of the log on.
@@ -185,8 +188,14 @@ impl Events {
                         return Ok(Told::Piece { effect, thread, text: text.to_owned() });
                     }
                 }
-                // What is seen of a workflow stands in the log soon after; pieces of replies that were lost are told again.
-                "piece" | "resync" => {}
+                // Pieces of replies that were lost are told again.
+                "resync" => {}
+                // A newer polis may show more than we know; what counts stands in the log soon after.
+                "piece" => {
+                    if let Ok(seen) = serde_json::from_str(&event.data) {
+                        return Ok(Told::Seen(seen));
+                    }
+                }
                 _ => {
                     let recorded = serde_json::from_str(&event.data).map_err(strange)?;
                     return Ok(Told::Event { data: event.data, recorded });

@@ -14,6 +14,7 @@ use crate::lines::Lines;
 use crate::out;
 use crate::person::{self, Waiting, Word};
 use crate::progress::Progress;
+use crate::team::{Growth, SeenPiece};
 use crate::trouble::{Exit, Trouble};
 
 /// How a request ended, or why we no longer wait for it.
@@ -40,6 +41,8 @@ pub(crate) enum Show {
 pub(crate) struct Words {
     thread: ThreadId,
     effect: Option<EffectId>,
+    /// The thread of a workflow that they come from.
+    source: Option<ThreadId>,
     shown: String,
     /// Whether the line is not ended yet.
     is_open: bool,
@@ -75,6 +78,7 @@ impl Follow<'_> {
             };
             match told {
                 Told::Piece { effect, thread, text } => self.piece(effect, &thread, &text)?,
+                Told::Seen(seen) => self.seen(&seen)?,
                 Told::Event { recorded, .. } if recorded.seq < self.from => {}
                 Told::Event { data, recorded } => {
                     self.tell(&data, &recorded)?;
@@ -136,19 +140,42 @@ impl Follow<'_> {
     }
 
     fn tell(&mut self, data: &str, recorded: &Recorded) -> Result<(), Trouble> {
-        let line = self.progress.line(recorded);
-        match &mut self.show {
-            Show::Json => out::line(data),
-            Show::Progress(words) => {
-                if let Some(line) = line {
-                    if let Some(words) = words {
-                        words.break_off()?;
-                    }
-                    out::note(&format!("· {line}"));
+        let steps = self.progress.steps(recorded);
+        if let Show::Json = &self.show {
+            return out::line(data);
+        }
+        // Whoever converses hears of a plan and what becomes of it, and of nothing else beside the answer.
+        let is_chat = matches!(self.show, Show::Words(_));
+        steps.into_iter().filter(|step| step.is_of_team || !is_chat).try_for_each(|step| self.note(&step.text))
+    }
+
+    /// Tells of a step, beside the words that are shown.
+    fn note(&mut self, line: &str) -> Result<(), Trouble> {
+        if let Show::Progress(Some(words)) | Show::Words(words) = &mut self.show {
+            words.break_off()?;
+        }
+        out::note(&format!("· {line}"));
+        Ok(())
+    }
+
+    /// What somebody in a workflow is seen doing: a line, or more of the answer.
+    fn seen(&mut self, seen: &SeenPiece) -> Result<(), Trouble> {
+        if matches!(self.show, Show::Json) || !self.progress.has_member(&seen.thread) {
+            return Ok(());
+        }
+        if let Some(line) = self.progress.seen(seen) {
+            self.note(&line)?;
+        }
+        let (Show::Progress(Some(words)) | Show::Words(words)) = &mut self.show else { return Ok(()) };
+        match seen.answer() {
+            None => Ok(()),
+            Some(Growth::Again) => words.begin_again(None),
+            Some(Growth::Text(text)) => {
+                if words.source.as_ref() != Some(&seen.thread) {
+                    words.begin_again(Some(seen.thread.clone()))?;
                 }
-                Ok(())
+                words.add(text)
             }
-            Show::Words(_) => Ok(()),
         }
     }
 
@@ -157,14 +184,11 @@ impl Follow<'_> {
         if *thread != words.thread || !self.progress.has(effect.turn) {
             return Ok(());
         }
-        if words.effect != Some(effect) && !words.shown.is_empty() {
-            words.break_off()?;
-            words.shown.clear();
+        if words.effect != Some(effect) {
+            words.begin_again(None)?;
         }
         words.effect = Some(effect);
-        words.shown.push_str(text);
-        words.is_open = true;
-        out::piece(text)
+        words.add(text)
     }
 
     fn ending(&mut self, recorded: &Recorded) -> Result<Option<Ended>, Trouble> {
@@ -190,7 +214,20 @@ impl Follow<'_> {
 impl Words {
     /// Nothing was said yet in this thread.
     pub(crate) fn of(thread: ThreadId) -> Self {
-        Self { thread, effect: None, shown: String::new(), is_open: false }
+        Self { thread, effect: None, source: None, shown: String::new(), is_open: false }
+    }
+
+    /// What was shown so far is not the answer.
+    fn begin_again(&mut self, source: Option<ThreadId>) -> Result<(), Trouble> {
+        self.source = source;
+        self.shown.clear();
+        self.break_off()
+    }
+
+    fn add(&mut self, text: &str) -> Result<(), Trouble> {
+        self.shown.push_str(text);
+        self.is_open = true;
+        out::piece(text)
     }
 
     /// Shows what is still missing of the answer.

@@ -133,6 +133,11 @@ impl Waiting {
         matches!(&self.what, What::Approval { details, .. } if details.get("budget").is_some())
     }
 
+    /// Whether it asks about a plan, which can be changed.
+    fn is_plan(&self) -> bool {
+        matches!(&self.what, What::Approval { details, call: None, .. } if details.get("todos").is_some())
+    }
+
     /// What to type.
     pub(crate) fn advice(&self, config: &Config) -> String {
         let Self { id, task_id: task, .. } = self;
@@ -142,6 +147,7 @@ impl Waiting {
                 let more = match call {
                     Some(call) if matches!(call.ruling, Ruling::AskEach(_)) => " [--arguments JSON]",
                     Some(_) => " [--arguments JSON] [--always agent|task|tool]",
+                    None if self.is_plan() => " [--arguments '{\"todos\": […]}']",
                     None => "",
                 };
                 format!(
@@ -190,6 +196,9 @@ impl Waiting {
             (What::Approval { call: Some(_), .. }, Word::YesWith { arguments, always }) => {
                 json!({ "approved": true, "arguments": arguments, "always": always })
             }
+            (What::Approval { .. }, Word::YesWith { arguments: Some(arguments), always: None }) if self.is_plan() => {
+                json!({ "approved": true, "arguments": arguments })
+            }
             (What::Question { wanted: Wanted::Agreement, .. }, Word::YesWith { arguments: None, always }) => {
                 json!({ "approved": true, "always": always })
             }
@@ -207,7 +216,9 @@ impl Waiting {
             }
             (_, Word::Answer(_)) => return Err(self.unfit("it wants no words; approve or deny it")),
             (_, Word::Cancel) => return Err(self.unfit("only questions of servers can be cancelled; deny it")),
-            (_, Word::YesWith { .. }) => return Err(self.unfit("--arguments and --always are for calls of tools")),
+            (_, Word::YesWith { .. }) => {
+                return Err(self.unfit("--arguments are for calls of tools and plans, --always for calls of tools"));
+            }
             (What::Approval { .. }, Word::No(reason)) => json!({ "approved": false, "reason": reason }),
             (What::InDoubt { .. }, Word::Done(result)) => json!({ "outcome": "done", "result": result }),
             (What::InDoubt { .. }, Word::No(reason)) if reason.is_empty() => json!({ "outcome": "not_done" }),
@@ -239,6 +250,7 @@ impl Waiting {
                 continue;
             }
             out::prompt(match self.what {
+                What::Approval { .. } if self.is_plan() => "agree? [y / y {\"todos\": […]} / n reason] ",
                 What::Approval { .. } => "agree? [y / n reason] ",
                 What::Question { wanted: Wanted::Visit { .. }, .. } => "been there? [y / n reason] ",
                 What::Question { .. } => "agree? [y / n reason] ",
@@ -268,11 +280,28 @@ impl Word {
     fn read(text: &str) -> Option<Self> {
         let (first, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         match first.to_lowercase().as_str() {
+            "y" | "yes" | "是" | "好" if rest.trim_start().starts_with('{') => {
+                let arguments = serde_json::from_str(rest).ok()?;
+                Some(Self::YesWith { arguments: Some(arguments), always: None })
+            }
             "y" | "yes" | "是" | "好" => Some(Self::Yes),
             "n" | "no" | "否" | "不" => Some(Self::No(rest.trim().to_owned())),
             "done" => Some(Self::Done(rest.trim().to_owned())),
             "again" => Some(Self::Again),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_yes_may_bring_other_arguments() {
+        let with = |arguments| Some(Word::YesWith { arguments: Some(arguments), always: None });
+        assert_eq!(Word::read("y {\"todos\": []}"), with(json!({ "todos": [] })));
+        assert_eq!(Word::read("y {\"todos\": ["), None, "what cannot be read is asked for again");
+        assert_eq!((Word::read(" YES "), Word::read("no thanks")), (Some(Word::Yes), Some(Word::No("thanks".to_owned()))));
     }
 }

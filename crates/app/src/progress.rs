@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, TaskId, TurnId};
+use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, TaskId, ThreadId, Timestamp, TurnId};
 
 use crate::describe::{inquired, vain};
 use crate::out::short;
+use crate::team::{SeenPiece, Team, seconds, used};
 
 /// Longest piece of a text that is shown on a line.
 const CHARS: usize = 100;
@@ -16,11 +17,20 @@ pub(crate) struct Progress {
     task: TaskId,
     turns: HashMap<TurnId, AgentId>,
     tools: HashMap<EffectId, Arc<str>>,
+    asked: HashMap<EffectId, Timestamp>,
+    team: Team,
+}
+
+/// One line.
+pub(crate) struct Step {
+    pub(crate) text: String,
+    /// Whether it tells of planner, executor, verifier or one of their kind.
+    pub(crate) is_of_team: bool,
 }
 
 impl Progress {
     pub(crate) fn of(task: TaskId) -> Self {
-        Self { task, turns: HashMap::new(), tools: HashMap::new() }
+        Self { task, turns: HashMap::new(), tools: HashMap::new(), asked: HashMap::new(), team: Team::default() }
     }
 
     /// Counts a turn in that began before we watched.
@@ -33,8 +43,27 @@ impl Progress {
         self.turns.contains_key(&turn)
     }
 
-    /// What one more event means, if it concerns the request and is worth a line.
-    pub(crate) fn line(&mut self, recorded: &Recorded) -> Option<String> {
+    /// What one more event means, if it concerns the request and is worth a line, or several.
+    pub(crate) fn steps(&mut self, recorded: &Recorded) -> Vec<Step> {
+        let is_of_team = self.team.who(recorded.thread.as_ref()).is_some();
+        let line = self.line(recorded);
+        let is_ours = recorded.turn().is_some_and(|turn| self.has(turn));
+        let told = if is_ours { self.team.lines(recorded) } else { Vec::new() };
+        let line = line.filter(|_| told.is_empty()).map(|text| Step { text, is_of_team });
+        line.into_iter().chain(told.into_iter().map(|text| Step { text, is_of_team: true })).collect()
+    }
+
+    /// What somebody in a workflow is seen doing, if it is worth a line.
+    pub(crate) fn seen(&mut self, seen: &SeenPiece) -> Option<String> {
+        self.team.line(seen)
+    }
+
+    /// Whether a thread is one of a workflow that works on the request.
+    pub(crate) fn has_member(&self, thread: &ThreadId) -> bool {
+        self.team.who(Some(thread)).is_some()
+    }
+
+    fn line(&mut self, recorded: &Recorded) -> Option<String> {
         if let Event::TurnStarted { agent, task, origin, .. } = &recorded.event {
             if task.id != self.task {
                 return None;
@@ -48,10 +77,17 @@ impl Progress {
             };
         }
         let agent = self.turns.get(&recorded.turn()?)?.clone();
+        let agent = self.team.who(recorded.thread.as_ref()).map_or(agent, |who| who.as_str().into());
         match &recorded.event {
-            Event::EffectStarted { id, effect, .. } => self.stated(*id, &agent, effect),
+            Event::EffectStarted { id, effect, .. } => {
+                self.asked.insert(*id, recorded.at);
+                self.stated(*id, &agent, effect)
+            }
             Event::EffectRetried { attempt, .. } => Some(vain(attempt)),
-            Event::EffectEnded { id, outcome, .. } => self.ended(*id, &agent, outcome),
+            Event::EffectEnded { id, outcome, .. } => {
+                let began = self.asked.remove(id).unwrap_or(recorded.at);
+                self.ended(*id, &agent, outcome, recorded.at.0.saturating_sub(began.0))
+            }
             Event::EffectRefused { failure, .. } => Some(format!("{agent} may not: {failure}")),
             Event::CallInquired { by, inquiry, .. } => Some(format!("{by} {}", inquired(inquiry))),
             Event::EffectDoubted { id } => Some(format!("{}: nobody knows whether it was done", self.tool(*id))),
@@ -84,12 +120,9 @@ impl Progress {
         }
     }
 
-    fn ended(&mut self, id: EffectId, agent: &AgentId, outcome: &Outcome) -> Option<String> {
+    fn ended(&mut self, id: EffectId, agent: &AgentId, outcome: &Outcome, duration_ms: u64) -> Option<String> {
         match outcome {
-            Outcome::Reply(reply) => {
-                let usage = reply.usage;
-                Some(format!("{agent} has its reply: {} tokens in, {} out", usage.input_tokens, usage.output_tokens))
-            }
+            Outcome::Reply(reply) => Some(format!("{agent} has its reply: {}{}", seconds(duration_ms), used(reply.usage))),
             Outcome::Result(result) if result.is_error => {
                 Some(format!("{} failed: {}", self.tool(id), short(&result.content, CHARS)))
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use polis_agents::role::{RoleParts, Sops};
 use polis_agents::society::with_society_tools;
-use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
+use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, RunSettings, Workflow};
 use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, ServerState, ToolServer, Toolbox};
@@ -99,7 +99,7 @@ pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, 
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(store.artifacts.clone()),
     };
-    Ok((ports, cast()))
+    Ok((ports, cast(config.workflow)))
 }
 
 /// Opens the society of a store for a purpose.
@@ -129,8 +129,10 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
     let id = config.society.clone();
     let society = match purpose {
         Purpose::Look => Society::open_to_look(id, ports).await?,
-        Purpose::Tell => Society::open(id, ports, cast(), Options { max_running: 0, ..options(config)? }).await?,
-        Purpose::Work => Society::open(id, ports, cast(), options(config)?).await?,
+        Purpose::Tell => {
+            Society::open(id, ports, cast(config.workflow), Options { max_running: 0, ..options(config)? }).await?
+        }
+        Purpose::Work => Society::open(id, ports, cast(config.workflow), options(config)?).await?,
     };
     if purpose == Purpose::Work {
         roles::apply(&society, Path::new(roles::FOLDER)).await;
@@ -260,7 +262,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     let mut tools = machine::tools(config, &fence).await?;
     tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
     let own = workbench(tools)?;
-    let done_by_turns: Vec<_> = cast().tools().iter().map(|tool| tool.name.clone()).collect();
+    let done_by_turns: Vec<_> = cast(config.workflow).tools().iter().map(|tool| tool.name.clone()).collect();
     let ruled = |toolbox| {
         let ruled = Ruled::new(toolbox, config.rules.clone()).with_own(done_by_turns.clone());
         ruled.idle().iter().for_each(|what| out::note(&format!("polis: {what}")));
@@ -282,8 +284,8 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
     Ok(Arc::new(bench))
 }
 
-pub(crate) fn cast() -> Cast {
-    let engine = AgentWorkflowEngine::new(PromptManager::default().with_folder(PROMPTS));
+pub(crate) fn cast(settings: RunSettings) -> Cast {
+    let engine = AgentWorkflowEngine::new(PromptManager::default().with_folder(PROMPTS)).with_settings(settings);
     let workflow = Workflow::new(engine);
     let parts = RoleParts::new(ROLE).with_sops(Sops::folder(SOPS)).with_workflow(workflow.clone());
     let cast =

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::config::FILE;
+use crate::planning::WrittenWorkflow;
 use crate::servers::WrittenServer;
 use crate::trouble::Trouble;
 
@@ -39,6 +40,8 @@ pub(crate) struct Written {
     pub(crate) providers: BTreeMap<Spanned<String>, Provider>,
     #[serde(default)]
     pub(crate) tools: Tools,
+    #[serde(default)]
+    pub(crate) workflow: WrittenWorkflow,
     #[serde(default)]
     pub(crate) artifacts: WrittenArtifacts,
     #[serde(default)]

@@ -312,6 +312,21 @@ pub struct Usage {
     pub cost_nanos: u64,
 }
 
+impl Usage {
+    /// This and another together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
+            cost_nanos: self.cost_nanos.saturating_add(other.cost_nanos),
+        }
+    }
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

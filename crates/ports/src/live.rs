@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::Stream;
-use polis_domain::{EffectId, Recorded, SocietyId, SubThreadPath, ThreadId};
+use polis_domain::{EffectId, Recorded, SocietyId, SubThreadPath, ThreadId, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -68,6 +68,12 @@ pub struct StreamedPiece {
     /// What the component grows by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub piece: Option<ComponentPiece>,
+    /// How long the step took, when it is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// What the step used, when a model's reply is whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// What a component grows by.

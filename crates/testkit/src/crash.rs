@@ -37,13 +37,12 @@ pub async fn at_every_commit_in(
     requests: &[&str],
 ) -> Result<Survived, String> {
     let log = Arc::new(MemoryLog::new());
-    let ends = Arc::new(Mutex::new(Vec::new()));
-    let gated = GatedLog { log: log.clone(), gate: Notes { ends: ends.clone(), committed: Box::new(committed) } };
-    let ports = Ports { log: Arc::new(gated), ..world(None) };
+    let ends = Ends::default();
+    let ports = Ports { log: ends.telling(log.clone(), committed), ..world(None) };
     let society = open(cast.clone(), ports.with_model(model())).await;
     live(&society, &log, requests).await?;
     let whole = events(&log);
-    let ends = std::mem::take(&mut *ends.lock().unwrap_or_else(PoisonError::into_inner));
+    let ends = ends.all();
     for end in &ends {
         let at = |error: &dyn std::fmt::Display| format!("stopped after event {end}: {error}");
         let log = Arc::new(MemoryLog::new());
@@ -100,9 +99,29 @@ fn replies(log: &[Recorded]) -> usize {
     log.iter().filter(is_reply).count()
 }
 
+/// Where each commit of a log ended.
+#[derive(Debug, Clone, Default)]
+pub struct Ends(Arc<Mutex<Vec<Seq>>>);
+
+impl Ends {
+    /// The same log; from now on it is noted where its commits end.
+    pub fn of(&self, log: Arc<MemoryLog>) -> Arc<dyn Log> {
+        self.telling(log, |_| {})
+    }
+
+    /// Where they ended so far.
+    pub fn all(&self) -> Vec<Seq> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn telling(&self, log: Arc<MemoryLog>, committed: impl Fn(Seq) + Send + Sync + 'static) -> Arc<dyn Log> {
+        Arc::new(GatedLog { log, gate: Notes { ends: self.clone(), committed: Box::new(committed) } })
+    }
+}
+
 /// Notes where each commit ends, and tells of it.
 struct Notes {
-    ends: Arc<Mutex<Vec<Seq>>>,
+    ends: Ends,
     committed: Box<dyn Fn(Seq) + Send + Sync>,
 }
 
@@ -117,7 +136,7 @@ impl Gate for Notes {
     ) -> Result<(), LogError> {
         log.append(society, expected, events).await?;
         if let Some(last) = events.last().map(|last| last.seq) {
-            self.ends.lock().unwrap_or_else(PoisonError::into_inner).push(last);
+            self.ends.0.lock().unwrap_or_else(PoisonError::into_inner).push(last);
             (self.committed)(last);
         }
         Ok(())

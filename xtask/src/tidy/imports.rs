@@ -35,9 +35,10 @@ const ROWS: &[Row] = &[
     Row { package: "polis", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine", "polis-agents"]) },
     Row { package: TESTKIT, may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
     Row { package: "data_pipeline", may_use: Ours::Only(&["polis", "polis-providers", "polis-store-local", "polis-tools"]) },
-    Row { package: "polis-app", may_use: Ours::AllBut(&[TESTKIT, "data_pipeline", "polis-bench", "xtask"]) },
+    Row { package: "polis-app", may_use: Ours::AllBut(&[TESTKIT, "data_pipeline", "house_style", "polis-bench", "xtask"]) },
     Row { package: "polis-bench", may_use: Ours::AllBut(&["polis-app", "xtask"]) },
     Row { package: "xtask", may_use: Ours::Only(&[]) },
+    Row { package: "house_style", may_use: Ours::Only(&["polis"]) },
     Row { package: "article_creation", may_use: Ours::AllBut(&[TESTKIT, "polis-app", "polis-bench", "xtask"]) },
 ];
 

@@ -43,8 +43,10 @@ struct WorkflowUnit(Workflow);
 
 impl InteractionUnit for WorkflowUnit {
     fn sub_threads(&self) -> SubThreads {
-        let roles = [AgentType::PLANNER, AgentType::EXECUTOR, AgentType::VERIFIER];
-        roles.iter().fold(SubThreads::new(), |all, role| all.with(role.name(), RoleAgent))
+        let own = [AgentType::PLANNER, AgentType::EXECUTOR, AgentType::VERIFIER];
+        let engine = &self.0.engine;
+        let roles = own.into_iter().chain(engine.roles.iter().map(|role| role.agent()));
+        roles.fold(SubThreads::new(), |all, role| all.with(role.name(), RoleAgent(engine.clone())))
     }
 
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
@@ -82,15 +84,15 @@ fn shown(result: &WorkflowResult) -> Map<String, Value> {
 }
 
 /// Carries out one order in its sub-thread.
-struct RoleAgent;
+struct RoleAgent(Arc<AgentWorkflowEngine>);
 
 impl SubThreadAgent for RoleAgent {
     fn units(&self) -> Units {
-        Units::new().on("initial_phase", RoleUnit)
+        Units::new().on("initial_phase", RoleUnit(self.0.clone()))
     }
 }
 
-struct RoleUnit;
+struct RoleUnit(Arc<AgentWorkflowEngine>);
 
 impl InteractionUnit for RoleUnit {
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
@@ -99,7 +101,7 @@ impl InteractionUnit for RoleUnit {
         let order = meta.get(ORDER).map(Order::deserialize).transpose();
         let order = order.ok().flatten().ok_or_else(|| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
         let mut backend = TurnBackend::new(turn);
-        let done = work(&mut backend, &order).await;
+        let done = work(&mut backend, &self.0.roles, &order).await;
         let bot = backend.conclude(done.text().to_owned(), report(&done)).await?;
         if let RoleOutcome::Failed { failure } = done.outcome {
             return Err(failure);

@@ -18,9 +18,14 @@ pub(super) fn partial(language: Language, plan: Option<&Plan>, mut missing: Vec<
         let _ = writeln!(summary, "{}", words.nothing_done);
     }
     let open = todos.iter().filter(|todo| !matches!(todo.status, TodoStatus::Completed | TodoStatus::Skipped));
-    missing.extend(open.map(|todo| match todo.result.trim() {
-        "" => todo.heading(),
-        result => format!("{}: {result}", todo.heading()),
+    missing.extend(open.map(|todo| {
+        let why = [todo.result.trim(), todo.last_result.trim()].into_iter().filter(|text| !text.is_empty());
+        let why: Vec<&str> = why.collect();
+        match why.as_slice() {
+            [] => todo.heading(),
+            [why] => format!("{}: {why}", todo.heading()),
+            [why, last, ..] => format!("{}: {why}\n  {} {last}", todo.heading(), words.not_accepted),
+        }
     }));
     let _ = write!(summary, "\n{}", words.missing);
     for what in &missing {

@@ -4,13 +4,13 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use polis_domain::{CallResult, Failure, Finish, Reply, Timestamp, ToolCall, Verdict};
+use polis_domain::{CallResult, Failure, Finish, Reply, Timestamp, ToolCall, Usage, Verdict};
 use polis_ports::{ChatMessage, ComponentPiece, Delta, Format, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::work::work;
-use super::{AgentAction, AgentType, Done, Order};
+use super::{AgentAction, AgentType, Done, Order, WorkflowCallbacks, WorkflowRole};
 
 /// Runs models and tools for a workflow, and keeps what is said.
 pub trait AgentBackend: Send {
@@ -27,6 +27,9 @@ pub trait AgentBackend: Send {
             result.unwrap_or_else(|| CallResult::failed("the call was not made"))
         }
     }
+
+    /// A run begins, for the conversation of this name (the documents' chatId): what is said from now on belongs to it.
+    fn begin_chat(&mut self, _chat_id: &str) {}
 
     /// Keeps a message. One whose `id` was saved before takes the place of that one.
     fn save_message(&mut self, message: AiMessage) -> impl Future<Output = Result<(), Failure>> + Send;
@@ -70,15 +73,19 @@ pub trait AgentBackend: Send {
         async { Ok(Verdict::yes()) }
     }
 
-    /// Carries out orders that do not depend on each other; what came of each, in order.
-    fn run_orders(&mut self, orders: Vec<Order>) -> impl Future<Output = Result<Vec<Done>, Failure>> + Send
+    /// Carries out orders that do not depend on each other; what came of each, in order. Some may be for these roles.
+    fn run_orders(
+        &mut self,
+        roles: &[Arc<dyn WorkflowRole>],
+        orders: Vec<Order>,
+    ) -> impl Future<Output = Result<Vec<Done>, Failure>> + Send
     where
         Self: Sized,
     {
         async move {
             let mut done = Vec::with_capacity(orders.len());
             for order in &orders {
-                done.push(work(self, order).await);
+                done.push(work(self, roles, order).await);
             }
             Ok(done)
         }
@@ -99,6 +106,17 @@ pub struct Activity {
     pub component: Option<Arc<str>>,
     /// What the component grows by.
     pub piece: Option<ComponentPiece>,
+    /// How long the step took, when it is over.
+    pub duration_ms: Option<u64>,
+    /// What the step used, when a model's reply is whole.
+    pub usage: Option<Usage>,
+}
+
+impl Activity {
+    /// Somebody begins to do something.
+    pub fn new(agent: &AgentType, action: AgentAction) -> Self {
+        Self { agent: agent.clone(), action, component: None, piece: None, duration_ms: None, usage: None }
+    }
 }
 
 /// What a model is asked.
@@ -152,7 +170,7 @@ pub struct AiMessage {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
     /// The calls that it asks for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "super::call_shape")]
     pub tool_calls: Vec<ToolCall>,
     /// The call that this is the result of.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -237,10 +255,17 @@ pub trait StreamCallbacks: Send {
     fn on_stopped(&mut self) {}
 }
 
-/// Whoever listens, by the name of the stream.
+/// Whoever listens: to streams, by their names; and to the whole run.
 #[derive(Default)]
 pub struct Listeners {
     listening: Vec<(String, Box<dyn StreamCallbacks>)>,
+    following: Option<Following>,
+}
+
+/// Whoever hears of the whole run, and the messages so far.
+struct Following {
+    callbacks: Box<dyn WorkflowCallbacks>,
+    messages: Vec<AiMessage>,
 }
 
 impl Listeners {
@@ -252,6 +277,40 @@ impl Listeners {
     /// Those who listened to this listen no more.
     pub fn unlisten(&mut self, event_id: &str) {
         self.listening.retain(|(id, _)| id != event_id);
+    }
+
+    /// Somebody hears of the whole run from now on, in place of whoever did.
+    pub fn follow(&mut self, callbacks: Box<dyn WorkflowCallbacks>) {
+        self.following = Some(Following { callbacks, messages: Vec::new() });
+    }
+
+    /// Nobody hears of the run any more.
+    pub fn unfollow(&mut self) {
+        self.following = None;
+    }
+
+    /// Tells of a message. One with the name of another takes its place.
+    pub(super) fn said(&mut self, message: &AiMessage) {
+        let Some(Following { callbacks, messages }) = &mut self.following else { return };
+        match messages.iter_mut().find(|known| !known.id.is_empty() && known.id == message.id) {
+            Some(known) => known.clone_from(message),
+            None => messages.push(message.clone()),
+        }
+        callbacks.on_message_update(messages);
+    }
+
+    /// Tells of a step.
+    pub(super) fn log(&mut self, line: impl FnOnce() -> String) {
+        if let Some(following) = &mut self.following {
+            following.callbacks.on_log(&line());
+        }
+    }
+
+    /// Tells of a failure.
+    pub(super) fn failed(&mut self, failure: &Failure) {
+        if let Some(following) = &mut self.following {
+            following.callbacks.on_error(failure);
+        }
     }
 
     /// Tells those who listen to this of one more piece.

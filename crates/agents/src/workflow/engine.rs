@@ -1,22 +1,26 @@
 //! The workflow: plan, do the todos, verify; again with the verifier's improvements, until it is done or at its end. Written
 //! once, over any backend.
 
+use std::sync::Arc;
+
 use polis_domain::{EffectClass, Failure, Usage, Verdict};
-use serde::Deserialize;
+use polis_ports::ToolSpec;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::answer::{listed, partial, unverified};
 use super::backend::{AgentBackend, AiMessage, Speaker};
 use super::phrases::phrases;
-use super::work::{plus, stopped};
+use super::work::stopped;
 use super::{
-    AgentAction, AgentType, Component, Done, Evidence, Language, Order, Plan, PlannerResponse, PromptManager, PromptOptions,
-    RoleOutcome, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable, VerifierResponse, check_proof, executor_message,
-    planner_message, tool_lines, verifier_message,
+    AgentAction, AgentType, Component, Done, Evidence, Language, McpServerInfo, Order, Plan, PlannerResponse, PromptManager,
+    PromptOptions, RoleOutcome, Standing, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable, VerifierResponse,
+    WorkflowRole, check_proof, executor_message, planner_message, tool_lines, verifier_message,
 };
 
 /// How far the workflow goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WorkflowLimits {
     /// Rounds of a planner for one plan.
     pub planning_rounds: usize,
@@ -39,7 +43,8 @@ impl Default for WorkflowLimits {
 }
 
 /// When a person is asked about a plan before it is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum PlanApproval {
     /// Never.
     #[default]
@@ -66,6 +71,15 @@ impl PlanApproval {
     }
 }
 
+/// What a run keeps to from its first plan on, whatever is set up by the time it goes on after a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// How far it goes.
+    pub limits: WorkflowLimits,
+    /// When a person is asked.
+    pub approval: PlanApproval,
+}
+
 /// What is asked of a workflow.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
@@ -79,6 +93,12 @@ pub struct RunOptions {
     pub context: Map<String, Value>,
     /// The model to ask (the documents' configId); the backend's own choice when empty.
     pub model: String,
+    /// The conversation that it belongs to; the backend is told.
+    pub chat_id: String,
+    /// The tools that executors may use; the backend's own where none are given.
+    pub tools: Option<Arc<[ToolSpec]>>,
+    /// Servers whose tools executors may use as well, see [`super::run_agent_workflow`].
+    pub mcp_servers: Vec<McpServerInfo>,
 }
 
 impl From<&str> for RunOptions {
@@ -113,6 +133,8 @@ pub struct AgentWorkflowEngine {
     pub limits: WorkflowLimits,
     /// When a person is asked about a plan.
     pub approval: PlanApproval,
+    /// Roles that others have added.
+    pub roles: Vec<Arc<dyn WorkflowRole>>,
 }
 
 impl AgentWorkflowEngine {
@@ -121,9 +143,24 @@ impl AgentWorkflowEngine {
         Self { prompts, ..Self::default() }
     }
 
+    /// The same engine with these settings.
+    #[must_use]
+    pub fn with_settings(self, settings: RunSettings) -> Self {
+        let RunSettings { limits, approval } = settings;
+        Self { limits, approval, ..self }
+    }
+
+    /// The same engine with one role more. Its core template must be set at the prompts.
+    #[must_use]
+    pub fn with_role(mut self, role: impl WorkflowRole) -> Self {
+        self.roles.push(Arc::new(role));
+        self
+    }
+
     /// Works on a request to its end. It is an error only if nothing could be planned at all, or if it was stopped.
     pub async fn run<B: AgentBackend>(&self, backend: &mut B, options: RunOptions) -> Result<WorkflowResult, Failure> {
         let began = backend.now();
+        backend.begin_chat(&options.chat_id);
         let language = Language::of(&options.user_message);
         let mut run = Run {
             engine: self,
@@ -131,6 +168,7 @@ impl AgentWorkflowEngine {
             request: request(&options, language),
             options,
             language,
+            settings: RunSettings { limits: self.limits, approval: self.approval },
             plan: None,
             evidence: Evidence::default(),
             cited: Vec::new(),
@@ -151,6 +189,7 @@ struct Run<'a, B> {
     options: RunOptions,
     request: String,
     language: Language,
+    settings: RunSettings,
     plan: Option<Plan>,
     evidence: Evidence,
     cited: Vec<(String, String)>,
@@ -179,8 +218,10 @@ impl<B: AgentBackend> Run<'_, B> {
     async fn answer(&mut self) -> Result<SummaryResponse, Failure> {
         let words = phrases(self.language);
         let mut improvements = Vec::new();
-        for cycle in 1..=self.engine.limits.cycles.max(1) {
-            self.cycles = cycle;
+        while self.cycles < self.settings.limits.cycles.max(1) {
+            self.cycles += 1;
+            let cycle = self.cycles;
+            self.log(|| format!("plan {cycle}"));
             let plan = match self.planned(&improvements).await {
                 Ok(Planned::Plan(plan)) => plan,
                 Ok(Planned::Answer(answer)) => return Ok(answer),
@@ -192,6 +233,11 @@ impl<B: AgentBackend> Run<'_, B> {
             };
             let plan = self.execute(plan).await?;
             self.plan = Some(plan.clone());
+            let wanted = self.heard_of_others(&plan).await?;
+            if !wanted.is_empty() {
+                improvements = wanted;
+                continue;
+            }
             let verified = self.verify(&plan).await?;
             match verified {
                 Verified::Answer(answer) => return Ok(answer),
@@ -203,7 +249,7 @@ impl<B: AgentBackend> Run<'_, B> {
             }
         }
         let mut missing = improvements;
-        missing.insert(0, (words.out_of_cycles)(self.engine.limits.cycles.max(1)));
+        missing.insert(0, (words.out_of_cycles)(self.cycles));
         Ok(partial(self.language, self.plan.as_ref(), missing))
     }
 
@@ -220,14 +266,18 @@ impl<B: AgentBackend> Run<'_, B> {
     async fn planned(&mut self, improvements: &[String]) -> Result<Planned, Failure> {
         let words = phrases(self.language);
         let text = planner_message(self.language, &self.request, self.plan.as_ref(), improvements);
-        let tools = self.backend.tools();
+        let tools = self.tools();
         let writers = tools.iter().filter(|tool| tool.class == EffectClass::Write).map(|tool| tool.name.to_string()).collect();
         let mut order = self.order(AgentType::PLANNER, vec![AiMessage::user(text)], words.planning);
-        order.rounds = self.engine.limits.planning_rounds;
+        order.rounds = self.settings.limits.planning_rounds;
         order.plan = self.plan.clone();
-        order.writers = if matches!(self.engine.approval, PlanApproval::Ask { .. }) { writers } else { Vec::new() };
+        order.writers = if matches!(self.settings.approval, PlanApproval::Ask { .. }) { writers } else { Vec::new() };
+        order.settings = Some(self.settings);
         let (response, writes) = match self.one(order).await?.outcome {
-            RoleOutcome::Planned { response, writes } => (response, writes),
+            RoleOutcome::Planned { response, writes, settings } => {
+                self.settings = settings.unwrap_or(self.settings);
+                (response, writes)
+            }
             RoleOutcome::Failed { failure } => return Err(failure),
             _ => return Err(Failure::new("no_plan", "the planner did not plan")),
         };
@@ -240,7 +290,7 @@ impl<B: AgentBackend> Run<'_, B> {
             return Ok(Planned::Answer(SummaryResponse { summary, verified: false, missing: vec![response.summary] }));
         }
         let plan = self.merged(response.todos.clone()).map_err(|unreadable| Failure::new("no_plan", unreadable.to_string()))?;
-        if !self.engine.approval.asks(&plan, &writes) {
+        if !self.settings.approval.asks(&plan, &writes) {
             return Ok(Planned::Plan(plan));
         }
         self.agreed(plan, &response).await
@@ -285,27 +335,27 @@ impl<B: AgentBackend> Run<'_, B> {
     async fn execute(&mut self, mut plan: Plan) -> Result<Plan, Failure> {
         loop {
             self.show(&plan).await?;
-            let ready: Vec<Todo> = plan.runnable(self.engine.limits.at_once.max(1)).into_iter().cloned().collect();
+            let ready: Vec<Todo> = plan.runnable(self.settings.limits.at_once.max(1)).into_iter().cloned().collect();
             if ready.is_empty() {
                 return Ok(plan);
             }
             if self.backend.is_stopped() {
                 return Err(stopped());
             }
-            let is_shaped = self.backend.tools().is_empty();
+            let is_shaped = self.tools().is_empty();
             let orders = ready.iter().map(|todo| {
                 let mut plan = plan.clone();
                 plan.begin(&todo.id);
                 let text = executor_message(self.language, &self.request, &plan, todo);
                 let mut order = self.order(AgentType::EXECUTOR, vec![AiMessage::user(text)], &todo.heading());
-                order.rounds = self.engine.limits.executor_rounds;
+                order.rounds = self.settings.limits.executor_rounds;
                 order.todo.clone_from(&todo.id);
                 order.is_shaped = is_shaped;
                 order
             });
             let orders: Vec<Order> = orders.collect();
             ready.iter().for_each(|todo| plan.begin(&todo.id));
-            let done = self.backend.run_orders(orders).await?;
+            let done = self.backend.run_orders(&self.engine.roles, orders).await?;
             for (todo, done) in ready.iter().zip(done) {
                 self.settle(&mut plan, &todo.id, &done);
             }
@@ -314,8 +364,11 @@ impl<B: AgentBackend> Run<'_, B> {
 
     /// Takes over what came of a todo, and what the verifier may cite.
     fn settle(&mut self, plan: &mut Plan, todo: &str, done: &Done) {
-        self.usage = plus(self.usage, done.usage);
+        self.usage = self.usage.plus(done.usage);
         self.note(todo, done);
+        if let RoleOutcome::Failed { failure } = &done.outcome {
+            self.backend.listeners().failed(failure);
+        }
         match &done.outcome {
             RoleOutcome::Executed { status, result, response } => {
                 plan.settle(todo, *status, result);
@@ -325,6 +378,8 @@ impl<B: AgentBackend> Run<'_, B> {
             }
             _ => plan.settle(todo, TodoStatus::Failed, done.text()),
         }
+        let status = plan.todo(todo).map_or("gone", |todo| todo.status.name());
+        self.log(|| format!("todo {todo}: {status}"));
     }
 
     fn note(&mut self, todo: &str, done: &Done) {
@@ -352,13 +407,43 @@ impl<B: AgentBackend> Run<'_, B> {
         }
     }
 
+    /// Asks the roles that others have added; gives what they want better.
+    async fn heard_of_others(&mut self, plan: &Plan) -> Result<Vec<String>, Failure> {
+        let mut wanted = Vec::new();
+        for role in &self.engine.roles {
+            if self.backend.is_stopped() {
+                return Err(stopped());
+            }
+            let (language, request) = (self.language, self.request.as_str());
+            let standing = Standing { language, request, plan, evidence: &self.evidence };
+            let Some(text) = role.message(&standing) else { continue };
+            let agent = role.agent();
+            let mut order = self.order(agent.clone(), vec![AiMessage::user(text)], agent.name());
+            order.rounds = role.rounds();
+            let done = self.one(order).await?;
+            if let RoleOutcome::Said { improvements, tasks, .. } = &done.outcome {
+                let open = tasks.iter().filter(|task| !task.completed && improvements.is_empty());
+                wanted.extend(improvements.iter().cloned());
+                wanted.extend(open.map(|task| format!("{}: {}", task.id, task.feedback)));
+                self.plan.get_or_insert_default().take_judgements(tasks);
+            }
+            let at = if done.address.is_empty() { agent.name().to_owned() } else { done.address.clone() };
+            let name = self.evidence.word(&at, &agent, done.text());
+            self.cited.push((name, at));
+        }
+        Ok(wanted)
+    }
+
     /// Has the results judged. What is called done without proof is refused once (D27).
     async fn verify(&mut self, plan: &Plan) -> Result<Verified, Failure> {
         let words = phrases(self.language);
         let text = verifier_message(self.language, &self.request, plan, &self.evidence);
         let mut messages = vec![AiMessage::user(text)];
+        for text in self.backend.steering().await? {
+            messages.push(AiMessage::user(format!("{}\n\n{text}", words.person_says)));
+        }
         let mut is_refused = false;
-        let mut rounds = self.engine.limits.verifier_rounds.max(1);
+        let mut rounds = self.settings.limits.verifier_rounds.max(1);
         let mut why = String::new();
         while rounds > 0 {
             if self.backend.is_stopped() {
@@ -402,19 +487,35 @@ impl<B: AgentBackend> Run<'_, B> {
     }
 
     async fn one(&mut self, order: Order) -> Result<Done, Failure> {
-        let done = self.backend.run_orders(vec![order]).await?.pop();
+        let agent = order.agent.clone();
+        let done = self.backend.run_orders(&self.engine.roles, vec![order]).await?.pop();
         let done = done.ok_or_else(|| Failure::new("no_reply", "the order was not carried out"))?;
-        self.usage = plus(self.usage, done.usage);
+        self.usage = self.usage.plus(done.usage);
+        self.log(|| format!("{agent}: {}", done.text()));
         match &done.outcome {
             RoleOutcome::Failed { failure } if &*failure.code == "stopped" => Err(failure.clone()),
+            RoleOutcome::Failed { failure } => {
+                self.backend.listeners().failed(failure);
+                Ok(done)
+            }
             _ => Ok(done),
         }
     }
 
+    /// The tools that executors may use.
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.options.tools.clone().unwrap_or_else(|| self.backend.tools())
+    }
+
+    /// Tells whoever hears of the run that a step was taken.
+    fn log(&mut self, line: impl FnOnce() -> String) {
+        self.backend.listeners().log(line);
+    }
+
     /// An order with the prompt as it is rendered now.
     fn order(&self, agent: AgentType, messages: Vec<AiMessage>, title: &str) -> Order {
-        let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.backend.tools()));
-        let max_rounds = Some(self.engine.limits.executor_rounds);
+        let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.tools()));
+        let max_rounds = Some(self.settings.limits.executor_rounds);
         let options = PromptOptions { language: Some(self.language), tools, max_rounds, ..PromptOptions::default() };
         let prompt = self.engine.prompts.prompt(&agent, &options).map(|prompt| match self.options.system_message.trim() {
             "" => prompt.text.to_string(),
@@ -428,19 +529,21 @@ impl<B: AgentBackend> Run<'_, B> {
             todo: String::new(),
             is_shaped: true,
             title: title.to_owned(),
-            rounds: self.engine.limits.verifier_rounds,
-            repairs: self.engine.limits.repairs,
+            rounds: self.settings.limits.verifier_rounds,
+            repairs: self.settings.limits.repairs,
             model: self.options.model.clone(),
             plan: None,
+            settings: None,
             writers: Vec::new(),
+            tools: self.options.tools.clone(),
         }
     }
 
     /// Shows the plan as it stands, always in the same message.
     async fn show(&mut self, plan: &Plan) -> Result<(), Failure> {
         if let Some(watcher) = self.backend.watcher() {
-            let (agent, component) = (AgentType::PLANNER, Some(TodoList::NAME.into()));
-            watcher(super::Activity { agent, action: AgentAction::Executing, component, piece: None });
+            let component = Some(TodoList::NAME.into());
+            watcher(super::Activity { component, ..super::Activity::new(&AgentType::PLANNER, AgentAction::Executing) });
         }
         let component = TodoList { todos: plan.todos().to_vec() }.to_component();
         let message = AiMessage {
@@ -448,6 +551,7 @@ impl<B: AgentBackend> Run<'_, B> {
             component: Some(component),
             ..AiMessage::assistant(listed(plan, self.language)).of(&AgentType::PLANNER)
         };
+        self.backend.listeners().said(&message);
         self.backend.save_message(message).await
     }
 }

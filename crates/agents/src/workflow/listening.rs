@@ -25,7 +25,7 @@ impl Listening {
     }
 
     fn tell(&self, action: AgentAction, component: Option<Arc<str>>, piece: Option<ComponentPiece>) {
-        (self.watcher)(Activity { agent: self.agent.clone(), action, component, piece });
+        (self.watcher)(Activity { component, piece, ..Activity::new(&self.agent, action) });
     }
 }
 
@@ -44,7 +44,7 @@ impl StreamCallbacks for Listening {
                 }
                 Piece::Field { field, value } => ComponentPiece::Field { field: field.to_owned(), value: value.clone() },
             };
-            watcher(Activity { agent: agent.clone(), action, component: Some(component.clone()), piece: Some(piece) });
+            watcher(Activity { component: Some(component.clone()), piece: Some(piece), ..Activity::new(agent, action) });
         });
     }
 

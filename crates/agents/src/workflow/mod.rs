@@ -4,7 +4,9 @@
 mod agent;
 mod agent_type;
 mod answer;
+mod application;
 mod backend;
+mod call_shape;
 mod context;
 mod engine;
 mod fields;
@@ -22,6 +24,7 @@ mod proof;
 mod repair;
 mod reply;
 mod response;
+mod role;
 mod template;
 mod todo;
 mod turn_backend;
@@ -29,9 +32,12 @@ mod work;
 
 pub use agent::Workflow;
 pub use agent_type::{AgentAction, AgentType, BadAgentType};
+pub use application::{
+    McpServerConfig, McpServerInfo, McpTool, WorkflowCallbacks, available_tools, find_tool_server, run_agent_workflow,
+};
 pub use backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, StreamCallbacks, Watcher};
 pub use context::{ContextError, MOST_CONTEXT_BYTES};
-pub use engine::{AgentWorkflowEngine, PlanApproval, RunOptions, WorkflowLimits, WorkflowResult};
+pub use engine::{AgentWorkflowEngine, PlanApproval, RunOptions, RunSettings, WorkflowLimits, WorkflowResult};
 pub use fields::{Parsed, Unreadable};
 pub use format::{executor_format, planner_format, verifier_format};
 pub use json::{JsonError, JsonEvent, JsonLimits, JsonReader, Listener, Opened, Step};
@@ -50,6 +56,7 @@ pub use response::{
     Component, ExecutorResponse, NextAction, PlannerResponse, SummaryResponse, TaskJudgement, TodoList, TodoState, Verdict,
     VerifierResponse, parse_executor_response, parse_planner_response, parse_verifier_response,
 };
+pub use role::{RoleWord, Standing, WorkflowRole};
 pub use template::{BUSINESS_CONTEXT, Template, TemplateError};
 pub use todo::{Todo, TodoStatus};
 pub use work::work;

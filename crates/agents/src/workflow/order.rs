@@ -1,10 +1,16 @@
 //! An order to one role, with everything that it depends on; and what came of it. Both stand in the log, so that whoever
 //! carries an order out again is told the same, whatever files and tools are there by then.
 
+use std::sync::Arc;
+
 use polis_domain::{Failure, Usage};
+use polis_ports::ToolSpec;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentType, AiMessage, ExecutorResponse, Language, Plan, PlannerResponse, TodoStatus, VerifierResponse};
+use super::{
+    AgentType, AiMessage, ExecutorResponse, Language, Plan, PlannerResponse, RunSettings, TaskJudgement, TodoStatus,
+    VerifierResponse,
+};
 
 /// What one role is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +41,12 @@ pub struct Order {
     /// The plan that a new one takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// What the whole run keeps to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<RunSettings>,
+    /// The tools that it may use, if not those of the backend. An application gives them; they are not kept.
+    #[serde(skip)]
+    pub tools: Option<Arc<[ToolSpec]>>,
     /// Tools that write, which a plan may name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<String>,
@@ -68,6 +80,9 @@ pub enum RoleOutcome {
         /// The tools that write and are named in it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         writes: Vec<String>,
+        /// What the whole run keeps to, as the order said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settings: Option<RunSettings>,
     },
     /// An executor is done with its todo, one way or the other.
     Executed {
@@ -83,6 +98,17 @@ pub enum RoleOutcome {
     Verified {
         /// Its judgement.
         response: VerifierResponse,
+    },
+    /// A role that others have added has said its word.
+    Said {
+        /// What it says.
+        text: String,
+        /// What it wants better.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        improvements: Vec<String>,
+        /// What it thinks of todos.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tasks: Vec<TaskJudgement>,
     },
     /// It came to nothing.
     Failed {
@@ -111,6 +137,7 @@ impl Done {
             RoleOutcome::Executed { result, .. } => result,
             RoleOutcome::Verified { response } if response.is_final() => &response.summary,
             RoleOutcome::Verified { response } => &response.overall_feedback,
+            RoleOutcome::Said { text, .. } => text,
             RoleOutcome::Failed { failure } => &failure.message,
         }
     }

@@ -52,6 +52,7 @@ impl Plan {
         let todos = todos.into_iter().map(|todo| Todo {
             status: TodoStatus::Pending,
             result: String::new(),
+            last_result: String::new(),
             is_current: false,
             ..todo
         });
@@ -152,7 +153,7 @@ impl Plan {
     pub fn reopen(&mut self, id: &str, why: &str) {
         self.change(id, |todo| {
             todo.status = TodoStatus::Pending;
-            todo.result = why.to_owned();
+            todo.last_result = std::mem::replace(&mut todo.result, why.to_owned());
             todo.is_current = false;
         });
     }
@@ -213,7 +214,8 @@ impl Plan {
                     dependency.clone_from(id);
                 }
             }
-            merged.push(Todo { status: TodoStatus::Pending, result: String::new(), is_current: false, ..todo });
+            let (result, last_result) = (String::new(), String::new());
+            merged.push(Todo { status: TodoStatus::Pending, result, last_result, is_current: false, ..todo });
         }
         Self::checked(merged)
     }

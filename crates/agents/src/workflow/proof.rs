@@ -1,7 +1,7 @@
 //! Proof of done: what the verifier may cite, and whether what it says is done is shown by something that happened.
 
 use super::response::says_nothing;
-use super::{Component, TaskJudgement};
+use super::{AgentType, Component, TaskJudgement};
 use super::{Plan, TodoStatus, Unreadable, VerifierResponse};
 
 /// What happened while the todos were worked on, each with a short name that the verifier cites.
@@ -43,6 +43,15 @@ impl Evidence {
         self.messages += 1;
         let name = format!("m{}", self.messages);
         let line = format!("[{name}] ({todo}) the executor said: {}", excerpt(text));
+        self.items.push(Item { name: name.clone(), source: source.to_owned(), line, is_failure: false });
+        name
+    }
+
+    /// Notes what somebody else said about the whole. Returns its name, as [`Evidence::message`] does.
+    pub fn word(&mut self, source: &str, agent: &AgentType, text: &str) -> String {
+        self.messages += 1;
+        let name = format!("m{}", self.messages);
+        let line = format!("[{name}] the {agent} said: {}", excerpt(text));
         self.items.push(Item { name: name.clone(), source: source.to_owned(), line, is_failure: false });
         name
     }

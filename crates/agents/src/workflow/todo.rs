@@ -66,6 +66,9 @@ pub struct Todo {
     /// It is the one that is being worked on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_current: bool,
+    /// What came of it before, where that was not accepted.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_result: String,
     /// What came of it, or why nothing did.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub result: String,

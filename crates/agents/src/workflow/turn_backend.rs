@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
-use super::{Done, Order, RoleOutcome};
+use super::{Done, Order, RoleOutcome, WorkflowRole};
 
 /// Where an order stands in the meta of its sub-thread.
 pub(super) const ORDER: &str = "workflow";
@@ -124,8 +124,11 @@ impl AgentBackend for TurnBackend<'_> {
     fn watcher(&self) -> Option<Watcher> {
         let teller = self.turn.teller()?;
         Some(Arc::new(move |activity: Activity| {
-            let Activity { agent, action, component, piece } = activity;
-            teller.tell(agent.name(), action.name(), component.as_deref(), piece);
+            let Activity { agent, action, component, piece, duration_ms, usage } = activity;
+            match duration_ms {
+                Some(duration_ms) => teller.tell_end(agent.name(), action.name(), component.as_deref(), duration_ms, usage),
+                None => teller.tell(agent.name(), action.name(), component.as_deref(), piece),
+            }
         }))
     }
 
@@ -138,7 +141,7 @@ impl AgentBackend for TurnBackend<'_> {
         self.turn.approve(question, plan, None).await
     }
 
-    async fn run_orders(&mut self, orders: Vec<Order>) -> Result<Vec<Done>, Failure> {
+    async fn run_orders(&mut self, _roles: &[Arc<dyn WorkflowRole>], orders: Vec<Order>) -> Result<Vec<Done>, Failure> {
         self.flush().await?;
         let requests = orders.iter().map(|order| {
             SubThreadRequest::new(order.agent.name(), order.title.as_str())

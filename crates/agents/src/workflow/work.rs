@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Failure, Finish, Reply, Usage};
+use polis_domain::{Failure, Finish, Reply, Timestamp, Usage};
 use polis_ports::{ChatMessage, Format, ToolSpec};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
+use super::fields::Reading;
 use super::listening::Listening;
 use super::phrases::phrases;
 use super::{
-    AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, Todo, TodoStatus,
-    Unreadable, Verdict, VerifierResponse, executor_format, parse_executor_response, parse_planner_response,
-    parse_verifier_response, planner_format, verifier_format,
+    AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, RoleWord, Todo,
+    TodoStatus, Unreadable, Verdict, VerifierResponse, WorkflowRole, executor_format, parse_executor_response,
+    parse_planner_response, parse_verifier_response, planner_format, role, verifier_format,
 };
 
-/// Carries out an order. What goes wrong is told in what comes of it.
-pub async fn work<B: AgentBackend>(backend: &mut B, order: &Order) -> Done {
+/// Carries out an order, which may be for one of these roles. What goes wrong is told in what comes of it.
+pub async fn work<B: AgentBackend>(backend: &mut B, roles: &[Arc<dyn WorkflowRole>], order: &Order) -> Done {
     let began = backend.now();
-    let mut round = Rounds { backend, order, said: Vec::new(), transcript: Vec::new(), usage: Usage::default(), rounds: 0 };
+    let mut round =
+        Rounds { backend, roles, order, said: Vec::new(), transcript: Vec::new(), usage: Usage::default(), rounds: 0 };
     let outcome = round.carry_out().await.unwrap_or_else(|failure| RoleOutcome::Failed { failure });
     let Rounds { transcript, usage, rounds, .. } = round;
     let duration_ms = backend.now().0.saturating_sub(began.0);
@@ -27,6 +29,7 @@ pub async fn work<B: AgentBackend>(backend: &mut B, order: &Order) -> Done {
 /// One order while it is carried out.
 struct Rounds<'a, B> {
     backend: &'a mut B,
+    roles: &'a [Arc<dyn WorkflowRole>],
     order: &'a Order,
     /// The conversation with the model.
     said: Vec<ChatMessage>,
@@ -59,7 +62,10 @@ impl<B: AgentBackend> Rounds<'_, B> {
             "planner" => self.plan(system).await,
             "executor" => self.execute(system).await,
             "verifier" => self.verify(system).await,
-            other => Err(Failure::new("no_such_role", format!("nobody knows how a `{other}` works"))),
+            other => match role::find(self.roles, &order.agent) {
+                Some(role) => self.word(role, system).await,
+                None => Err(Failure::new("no_such_role", format!("nobody knows how a `{other}` works"))),
+            },
         }
     }
 
@@ -97,13 +103,13 @@ impl<B: AgentBackend> Rounds<'_, B> {
         }
         let response = last.ok_or_else(no_reply)?;
         let writes = order.writers.iter().filter(|tool| names(&response.todos, tool)).cloned().collect();
-        Ok(RoleOutcome::Planned { response, writes })
+        Ok(RoleOutcome::Planned { response, writes, settings: order.settings })
     }
 
     /// The executor's rounds with one todo. A todo that asks to begin again may do so once (D26).
     async fn execute(&mut self, system: &str) -> Result<RoleOutcome, Failure> {
         let (order, words) = (self.order, phrases(self.order.language));
-        let tools = self.backend.tools();
+        let tools = self.tools();
         let format = order.is_shaped.then(executor_format);
         let asking = Asking { component: ExecutorResponse::NAME, action: AgentAction::Executing, tools, format, system };
         let mut is_second = false;
@@ -166,6 +172,22 @@ impl<B: AgentBackend> Rounds<'_, B> {
         }
     }
 
+    /// The rounds of a role that others have added.
+    async fn word(&mut self, role: &dyn WorkflowRole, system: &str) -> Result<RoleOutcome, Failure> {
+        let tools = if role.has_tools() { self.tools() } else { Arc::default() };
+        let format = role.format().filter(|_| tools.is_empty());
+        let asking = Asking { component: role.component(), action: role.action(), tools, format, system };
+        for _ in 0..self.order.rounds.max(1) {
+            match self.ask(&asking, |text| read_word(role, text)).await? {
+                Said::Calls(reply) => self.call(reply).await?,
+                Said::Response(RoleWord { text, improvements, tasks }, _) => {
+                    return Ok(RoleOutcome::Said { text, improvements, tasks });
+                }
+            }
+        }
+        Err(Failure::new("no_reply", (phrases(self.order.language).out_of_rounds)(self.order.rounds.max(1))))
+    }
+
     /// One round: a reply that asks for tools, or one that can be read. One that cannot be is asked for again, with the
     /// reason, but not for ever.
     async fn ask<T>(
@@ -210,8 +232,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let watcher = self.backend.watcher();
         let is_heard = watcher.is_some();
         if let Some(watcher) = watcher {
-            let begins = Activity { agent: order.agent.clone(), action: asking.action, component: None, piece: None };
-            watcher(begins);
+            watcher(Activity::new(&order.agent, asking.action));
             let listening = Listening::new(watcher, &order.agent, asking.component, asking.action);
             self.backend.listen_to_stream(&event_id, Box::new(listening));
         }
@@ -223,12 +244,14 @@ impl<B: AgentBackend> Rounds<'_, B> {
             tools: asking.tools.clone(),
             format: asking.format.clone(),
         };
+        let began = self.backend.now();
         let reply = self.backend.chat_completion(options).await;
         if is_heard {
             self.backend.unlisten(&event_id);
         }
         let reply = reply?;
-        self.usage = plus(self.usage, reply.usage);
+        self.tell_end(asking.action, None, began, Some(reply.usage));
+        self.usage = self.usage.plus(reply.usage);
         Ok(reply)
     }
 
@@ -237,7 +260,10 @@ impl<B: AgentBackend> Rounds<'_, B> {
             return Err(stopped());
         }
         self.keep(AiMessage::said(&reply)).await?;
+        let began = self.backend.now();
         let results = self.backend.execute_tools(reply.tool_calls.clone()).await;
+        let names: Vec<&str> = reply.tool_calls.iter().map(|call| &*call.name).collect();
+        self.tell_end(AgentAction::CallingTool, Some(names.join(", ").into()), began, None);
         self.said.push(ChatMessage::said(&reply));
         for (call, result) in reply.tool_calls.iter().zip(&results) {
             self.said.push(ChatMessage::result(call, result));
@@ -267,8 +293,21 @@ impl<B: AgentBackend> Rounds<'_, B> {
         Ok(())
     }
 
+    /// Tells whoever watches that a step is over.
+    fn tell_end(&self, action: AgentAction, component: Option<Arc<str>>, began: Timestamp, usage: Option<Usage>) {
+        if let Some(watcher) = self.backend.watcher() {
+            let duration_ms = Some(self.backend.now().0.saturating_sub(began.0));
+            watcher(Activity { component, duration_ms, usage, ..Activity::new(&self.order.agent, action) });
+        }
+    }
+
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.order.tools.clone().unwrap_or_else(|| self.backend.tools())
+    }
+
     async fn keep(&mut self, message: AiMessage) -> Result<(), Failure> {
         let message = message.of(&self.order.agent);
+        self.backend.listeners().said(&message);
         self.transcript.push(message.clone());
         self.backend.save_message(message).await
     }
@@ -283,6 +322,15 @@ fn planned(text: &str, before: Option<&Plan>) -> Result<Parsed<PlannerResponse>,
     Ok(parsed)
 }
 
+fn read_word(role: &dyn WorkflowRole, text: &str) -> Result<Parsed<RoleWord>, Unreadable> {
+    let component = role.component();
+    let (reading, object) = Reading::begin(text, component, role.fields())?;
+    match role.read(&object) {
+        Ok(word) => reading.end(Some(word)),
+        Err(problems) => Err(Unreadable { component, problems }),
+    }
+}
+
 /// Whether todos name a tool.
 fn names(todos: &[Todo], tool: &str) -> bool {
     todos.iter().any(|todo| todo.title.contains(tool) || todo.description.contains(tool))
@@ -294,15 +342,4 @@ fn no_reply() -> Failure {
 
 pub(super) fn stopped() -> Failure {
     Failure::new("stopped", "the work was stopped")
-}
-
-pub(super) fn plus(a: Usage, b: Usage) -> Usage {
-    Usage {
-        input_tokens: a.input_tokens.saturating_add(b.input_tokens),
-        output_tokens: a.output_tokens.saturating_add(b.output_tokens),
-        cached_tokens: a.cached_tokens.saturating_add(b.cached_tokens),
-        reasoning_tokens: a.reasoning_tokens.saturating_add(b.reasoning_tokens),
-        cache_write_tokens: a.cache_write_tokens.saturating_add(b.cache_write_tokens),
-        cost_nanos: a.cost_nanos.saturating_add(b.cost_nanos),
-    }
 }

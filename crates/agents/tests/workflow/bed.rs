@@ -32,7 +32,7 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    fn new(request: &ModelRequest) -> Self {
+    pub(super) fn new(request: &ModelRequest) -> Self {
         let text = |message: &ChatMessage| match message {
             ChatMessage::User { text, .. } | ChatMessage::Assistant { text, .. } => text.to_string(),
             ChatMessage::Tool { content, .. } => content.to_string(),

@@ -1,18 +1,17 @@
 //! Stopped after every commit: the same story, and no reply paid twice.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use polis_agents::workflow::{AgentWorkflowEngine, Language, PromptManager};
-use polis_domain::{Event, Recorded, Seq, SocietyId};
+use polis_agents::workflow::{AgentWorkflowEngine, Language, PlanApproval, PromptManager, WorkflowLimits};
+use polis_domain::{Effect, Event, Outcome, Recorded, Resolution, Seq, Verdict};
 use polis_engine::{Ports, Society};
-use polis_ports::{Log, LogError, ModelRequest};
-use polis_testkit::crash::at_every_commit;
-use polis_testkit::{Gate, GatedLog, Line, MemoryLog};
+use polis_ports::{Log, ModelRequest};
+use polis_testkit::crash::{Ends, at_every_commit};
+use polis_testkit::{Line, MemoryLog};
 use serde_json::json;
 
-use super::bed::{Asked, Team, cast, engine, executed, plan, team, tools, unsatisfied, verified};
+use super::bed::{Asked, Team, asking, cast, engine, executed, limited, plan, team, tools, unsatisfied, verified};
 
 #[tokio::test(start_paused = true)]
 async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
@@ -31,24 +30,6 @@ async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
     };
     let survived = at_every_commit(&cast(engine()), || team.model(&Asked::default()), &["a and b?"]).await.unwrap();
     assert!(survived.commits > 40, "{}", survived.commits);
-}
-
-/// Notes where each commit ends.
-struct Ends(Arc<Mutex<Vec<Seq>>>);
-
-#[async_trait]
-impl Gate for Ends {
-    async fn append(
-        &self,
-        log: &dyn Log,
-        society: &SocietyId,
-        expected: Seq,
-        events: &[Arc<Recorded>],
-    ) -> Result<(), LogError> {
-        log.append(society, expected, events).await?;
-        self.0.lock().unwrap().extend(events.last().map(|last| last.seq));
-        Ok(())
-    }
 }
 
 /// A society with its tools over a log.
@@ -78,14 +59,12 @@ async fn a_second_run_is_told_what_the_first_was_told_whatever_the_files_say_by_
     let write = |text: &str| std::fs::write(folder.path().join("default.md"), text).unwrap();
     let engine = || AgentWorkflowEngine::new(PromptManager::new(Language::En).with_folder(folder.path()));
     write("We sell tea.");
-    let (log, ends) = (Arc::new(MemoryLog::new()), Arc::<Mutex<Vec<Seq>>>::default());
-    let gated = Arc::new(GatedLog { log: log.clone(), gate: Ends(ends.clone()) });
-    let first = society(gated, &team(), engine(), &Asked::default()).await;
+    let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
+    let first = society(ends.of(log.clone()), &team(), engine(), &Asked::default()).await;
     polis_testkit::ask(&first, "a and b?").await.unwrap();
     let whole = log.events(&"main".into());
-    let ends = ends.lock().unwrap().clone();
     write("We sell coffee.");
-    for end in ends {
+    for end in ends.all() {
         let (log, asked) = resumed(&whole, end, &team(), engine()).await;
         // Whoever was told about tea stays with it.
         let events = log.events(&"main".into());
@@ -112,9 +91,8 @@ async fn what_the_person_said_is_heard_at_the_same_place_by_a_second_run() {
         planner: Arc::new(move |_| slow(plan(&[("a", 1, &[]), ("b", 2, &["a"])]))),
         ..team()
     };
-    let (log, ends) = (Arc::new(MemoryLog::new()), Arc::<Mutex<Vec<Seq>>>::default());
-    let gated = Arc::new(GatedLog { log: log.clone(), gate: Ends(ends.clone()) });
-    let first = society(gated, &slow, engine(), &Asked::default()).await;
+    let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
+    let first = society(ends.of(log.clone()), &slow, engine(), &Asked::default()).await;
     let sent = first.submit("a and b?").await.unwrap();
     tokio::time::sleep(Duration::from_secs(7)).await;
     first.send("root".into(), "in French please", Some(sent.task_id.clone())).await.unwrap();
@@ -125,8 +103,7 @@ async fn what_the_person_said_is_heard_at_the_same_place_by_a_second_run() {
         |recorded| matches!(&recorded.event, Event::LetterSent { letter, .. } if &*letter.payload.text == "in French please"),
     );
     let said = said.unwrap() as u64;
-    let ends = ends.lock().unwrap().clone();
-    for end in ends.into_iter().filter(|end| end.0 > said) {
+    for end in ends.all().into_iter().filter(|end| end.0 > said) {
         let (log, _) = resumed(&whole, end, &slow, engine()).await;
         let after = log.events(&"main".into());
         let taken = after.iter().filter(|recorded| matches!(recorded.event, Event::LettersTaken { .. })).count();
@@ -144,4 +121,50 @@ fn texts(log: &[Arc<Recorded>]) -> Vec<&str> {
     let mut texts: Vec<_> = said.collect();
     texts.sort_unstable();
     texts
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_keeps_to_the_limits_of_the_first() {
+    let two = Team {
+        planner: Arc::new(|heard| match heard.first.contains("- Look again") {
+            true => plan(&[("c", 1, &[])]),
+            false => plan(&[("a", 1, &[]), ("b", 1, &[])]),
+        }),
+        verifier: Arc::new(|heard| match heard.first.contains("(c)") {
+            false => unsatisfied("Look again", &[("a", true, &["c1"]), ("b", true, &["c2"])]),
+            true => verified("All.", &[("a", &["c1"]), ("b", &["c2"]), ("c", &["c3"])]),
+        }),
+        ..team()
+    };
+    let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
+    let first = society(ends.of(log.clone()), &two, engine(), &Asked::default()).await;
+    assert_eq!(polis_testkit::ask(&first, "a and b?").await.unwrap(), "All.");
+    let whole = log.events(&"main".into());
+    let planned = whole.iter().find(|recorded| prompt(&recorded.event).is_some()).unwrap().seq;
+    let strict = || limited(WorkflowLimits { at_once: 1, cycles: 1, planning_rounds: 1, ..WorkflowLimits::default() });
+    for end in ends.all().into_iter().filter(|end| *end >= planned) {
+        let (log, _) = resumed(&whole, end, &two, strict()).await;
+        assert_eq!(texts(&log.events(&"main".into())), texts(&whole), "stopped after event {end}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_was_asked_about_waits_for_a_word_whatever_is_set_up_by_then() {
+    let log = Arc::new(MemoryLog::new());
+    let first = society(log.clone(), &team(), asking(PlanApproval::Always), &Asked::default()).await;
+    let sent = first.submit("a and b?").await.unwrap();
+    let question = loop {
+        let asked = log.events(&"main".into()).iter().find_map(|recorded| match &recorded.event {
+            Event::EffectStarted { id, effect: Effect::Approval { .. }, .. } => Some(*id),
+            _ => None,
+        });
+        match asked {
+            Some(id) => break id,
+            None => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+    };
+    first.stop(Duration::ZERO).await;
+    let second = society(log.clone(), &team(), asking(PlanApproval::Never), &Asked::default()).await;
+    second.resolve(question, Resolution::Outcome(Outcome::Verdict(Verdict::yes()))).await.unwrap();
+    assert_eq!(&*second.answer(&sent).await.unwrap().payload.text, "a is 1 and b is 2.");
 }

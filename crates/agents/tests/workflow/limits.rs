@@ -73,6 +73,18 @@ async fn a_verifier_that_is_never_satisfied_ends_after_three_plans_with_what_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_there_is_and_was_not_accepted_is_told_as_well() {
+    let harsh = Team {
+        planner: Arc::new(|_| plan(&[("a", 1, &[])])),
+        verifier: Arc::new(|_| unsatisfied("Add the year", &[("a", false, &[])])),
+        ..team()
+    };
+    let bed = open(&harsh, limited(WorkflowLimits { cycles: 1, ..WorkflowLimits::default() })).await;
+    let answer = bed.ask("a?").await;
+    assert!(answer.ends_with("- Do a: look again\n  What there was, and was not accepted: a is 1"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn done_without_proof_is_refused_once_and_then_reported_as_unverified() {
     let repenting = Team {
         verifier: Arc::new(|heard| match heard.replies {

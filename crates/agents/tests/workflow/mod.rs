@@ -1,5 +1,6 @@
 //! The workflow agent in a society with a scripted team: limits, actions, malformed replies, proof, crashes.
 
+mod application;
 mod bed;
 mod broken;
 mod crash;

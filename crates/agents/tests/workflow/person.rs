@@ -131,6 +131,26 @@ async fn what_the_person_says_meanwhile_reaches_the_next_round_once_and_the_answ
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_word_in_the_last_round_of_the_last_executor_is_heard_by_the_verifier() {
+    let slow = Team {
+        executor: Arc::new(|todo, heard| match (todo, heard.replies) {
+            ("b", 1) => executed(todo, "b is 2").after(Duration::from_secs(5)),
+            (_, 0) => Line::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string()),
+            _ => executed(todo, &format!("{todo} is {}", heard.last)),
+        }),
+        ..team()
+    };
+    let bed = open(&slow, engine()).await;
+    let sent = bed.society.submit("a and b?").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let more = bed.society.send("root".into(), "in French please", Some(sent.task_id.clone())).await.unwrap();
+    assert_eq!(&*bed.society.answer(&more).await.unwrap().payload.text, "a is 1 and b is 2.");
+    let verifier = &bed.heard("verifier")[0];
+    assert!(verifier.last.starts_with("The user says meanwhile") && verifier.last.ends_with("in French please"));
+    assert_eq!(bed.count(|event| matches!(event, Event::LetterSent { letter, .. } if letter.to.is_user())), 1, "one answer");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_word_about_another_request_or_after_the_last_round_is_a_turn_of_its_own() {
     let slow = Team { planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 1, &[])]).after(Duration::from_secs(5))), ..team() };
     let bed = open(&slow, engine()).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_agents::workflow::WorkflowLimits;
-use polis_domain::Sender;
+use polis_domain::{Effect, Event, Sender};
 use polis_testkit::Line;
 use serde_json::json;
 
@@ -200,4 +200,27 @@ async fn what_the_verifier_does_not_accept_is_done_again() {
     assert!(
         bed.heard("planner")[1].first.contains("- a [pending] (priority 1) Do a. Done when: it is seen.\n  result: look again")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_executor_knows_the_results_that_its_todo_depends_on_and_no_call_is_made_twice() {
+    let same = Team {
+        executor: Arc::new(|todo, heard| match heard.replies {
+            0 => Line::call(&format!("call_{todo}"), "look", "{ \"at\": \"a\" }"),
+            _ => executed(todo, &format!("{todo}: {}", heard.last)),
+        }),
+        ..team()
+    };
+    let bed = open(&same, super::bed::engine()).await;
+    bed.ask("a, twice?").await;
+    let heard = bed.heard("executor");
+    assert!(heard[2].first.contains("## Results of the tasks that it depends on\n\n### a\n\na: 1"), "{}", heard[2].first);
+    assert_eq!(heard[1].last, "1");
+    assert!(heard[3].last.starts_with("1\n\n[Not called again: the same call gave this before"), "{}", heard[3].last);
+    let calls = |known: bool| {
+        bed.count(
+            |event| matches!(event, Event::EffectStarted { effect: Effect::Tool(call), .. } if call.from.is_some() == known),
+        )
+    };
+    assert_eq!((calls(false), calls(true)), (1, 1));
 }

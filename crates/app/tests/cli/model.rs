@@ -16,6 +16,8 @@ pub(crate) enum Reply {
     Call(&'static str, Value),
     /// Says the last tool result back.
     Repeat,
+    /// Streams these pieces of text and breaks off.
+    Half(&'static [&'static str]),
     /// Refuses.
     Refuse(u16, &'static str),
     /// Never answers.
@@ -74,6 +76,8 @@ fn serve(listener: &TcpListener, replies: Vec<Reply>, heard: &Mutex<Vec<(String,
             Reply::Say(pieces) => say(&mut stream, pieces),
             Reply::Repeat => say(&mut stream, &[&format!("it says: {}", repeated.unwrap_or_default())]),
             Reply::Call(tool, arguments) => call(&mut stream, tool, &arguments),
+            Reply::Half(pieces) => begin(&mut stream)
+                .and_then(|()| pieces.iter().try_for_each(|piece| chunk(&mut stream, json!({ "content": piece }), None))),
             Reply::Refuse(status, message) => refuse(&mut stream, status, message),
             Reply::Hang => {
                 silent.push(stream);

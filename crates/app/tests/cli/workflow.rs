@@ -1,7 +1,10 @@
 //! `polis run --strategy workflow`: the offline model plans, does and verifies with the real tools.
 
+use std::io::{BufRead, BufReader};
+
 use polis_domain::{Effect, Event};
 
+use super::model::{ModelServer, Reply};
 use super::support::Home;
 
 const TAPE: &str = "tape.jsonl";
@@ -73,4 +76,100 @@ fn business_contexts_come_from_the_prompts_folder() {
     home.polis(&["run", "--strategy", "workflow", "read NOTES.md"]).ok();
     let prompt = home.polis(&["show", "root.messages[1].meta._thread.messages[0].meta._thread", "--prompt"]).ok();
     has(&prompt, &["We sell tea."]);
+}
+
+#[test]
+fn whoever_waits_sees_who_works_on_what_where_and_what_it_took() {
+    let home = folder();
+    let done = home.polis(&["run", "--strategy", "workflow", "read NOTES.md; what is 15% of 240"]);
+    has(
+        &done.stderr,
+        &[
+            "· planner begins: Planning … (root.messages[1].meta._thread.messages[0].meta._thread)\n",
+            "· planner asks the model\n",
+            "· planner plans task-1: read NOTES.md (priority 1)\n",
+            "· planner ends: the plan stands (1 round, 0.",
+            "· executor task-1 begins: read NOTES.md (root.messages[1].meta._thread.messages[2].meta._thread)\n",
+            "· executor task-1 calls read_file {\"path\":\"NOTES.md\"}\n",
+            "· executor task-1 ends: read NOTES.md: completed (2 rounds, 0.",
+            " tokens in, ",
+            "· verifier writes the answer\n",
+        ],
+    );
+    done.ok();
+}
+
+#[test]
+fn todos_appear_while_the_planner_still_writes() {
+    let server = ModelServer::start(vec![Reply::Half(&[
+        "{\"type\":\"component\",\"component\":\"planner-response\",\"summary\":\"p\",\"needsMorePlanning\":false,\"todos\":[",
+        "{\"id\":\"a\",\"title\":\"Do a\",\"description\":\"Do a now.\",\"priority\":1}",
+        ",{\"id\":\"b\"",
+    ])]);
+    let home = folder();
+    let mut command = home.command(&["run", "--strategy", "workflow", "two things"]);
+    server.set(&mut command);
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let seen: Vec<String> =
+        lines.map(Result::unwrap).take_while(|line| line != "· planner plans a: Do a (priority 1)").collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = seen.last().map(String::as_str).unwrap_or_default();
+    assert_eq!(before, "· planner asks the model", "the reply never came to its end: {seen:#?}");
+}
+
+#[test]
+fn a_plan_is_asked_about_as_flag_variable_and_file_say_in_this_order() {
+    let asks = |file: Option<&str>, variable: Option<&str>, flag: Option<&str>| {
+        let home = folder();
+        if let Some(when) = file {
+            home.write("polis.toml", &format!("[workflow]\nplan_approval = \"{when}\"\n"));
+        }
+        let mut args = vec!["run", "--strategy", "workflow", "read NOTES.md"];
+        args.extend(flag.iter().flat_map(|when| ["--plan-approval", *when]));
+        let mut command = home.command(&args);
+        if let Some(when) = variable {
+            command.env("POLIS_PLAN_APPROVAL", when);
+        }
+        let done = super::support::Done::from(command.output().unwrap());
+        if done.code == 3 {
+            has(&done.stderr, &["May the plan be carried out?", "polis approve "]);
+        } else {
+            has(&done.ok(), &["buy milk"]);
+        }
+        times_asked(&home)
+    };
+    for (file, variable, flag, wanted) in [
+        (None, None, None, 0),
+        (Some("always"), None, None, 1),
+        (Some("always"), Some("never"), None, 0),
+        (Some("never"), Some("never"), Some("always"), 1),
+        (Some("ask"), None, None, 0),
+    ] {
+        assert_eq!(asks(file, variable, flag), wanted, "{file:?} {variable:?} {flag:?}");
+    }
+}
+
+/// How often a person was asked.
+fn times_asked(home: &Home) -> usize {
+    count(home, |event| matches!(event, Event::EffectStarted { effect: Effect::Approval { .. }, .. }))
+}
+
+#[test]
+fn an_edited_plan_is_what_is_done_and_one_that_is_denied_is_not() {
+    let home = folder();
+    home.polis(&["run", "--strategy", "workflow", "--plan-approval", "always", "read NOTES.md; read sales.csv"]);
+    let waiting: serde_json::Value = serde_json::from_str(&home.polis(&["approvals", "--json"]).ok()).unwrap();
+    let id = waiting["approvals"][0]["id"].as_str().unwrap().to_owned();
+    let todos = r#"{"todos":[{"id":"only","description":"read NOTES.md","priority":1}]}"#;
+    let done = home.polis(&["approve", &id, "--arguments", todos]);
+    has(&done.stderr, &["executor only begins: read NOTES.md"]);
+    let answer = done.ok();
+    assert!(answer.contains("buy milk") && !answer.contains("Oslo"), "{answer}");
+
+    home.polis(&["run", "--strategy", "workflow", "--plan-approval", "always", "read NOTES.md"]);
+    let waiting: serde_json::Value = serde_json::from_str(&home.polis(&["approvals", "--json"]).ok()).unwrap();
+    let id = waiting["approvals"][0]["id"].as_str().unwrap().to_owned();
+    has(&home.polis(&["deny", &id]).ok(), &["The plan was not agreed to, so nothing was done."]);
 }

@@ -60,7 +60,7 @@ impl Turn {
             };
             return match result {
                 Ok(Outcome::Reply(reply)) => {
-                    self.used = sum(self.used, reply.usage);
+                    self.used = self.used.plus(reply.usage);
                     Ok(reply)
                 }
                 Ok(_) => self.park_diverged(self.n - 1, "model").await,
@@ -232,17 +232,6 @@ fn told(system: &Arc<str>, leave: Option<&Leave>, seen_percent: Option<u64>) -> 
         return system.clone();
     }
     format!("{system}\n\n{}", notes.join("\n")).trim_start().into()
-}
-
-fn sum(a: Usage, b: Usage) -> Usage {
-    Usage {
-        input_tokens: a.input_tokens.saturating_add(b.input_tokens),
-        output_tokens: a.output_tokens.saturating_add(b.output_tokens),
-        cached_tokens: a.cached_tokens.saturating_add(b.cached_tokens),
-        reasoning_tokens: a.reasoning_tokens.saturating_add(b.reasoning_tokens),
-        cache_write_tokens: a.cache_write_tokens.saturating_add(b.cache_write_tokens),
-        cost_nanos: a.cost_nanos.saturating_add(b.cost_nanos),
-    }
 }
 
 /// Collects a reply and tells whoever watches of each piece; and that it stopped, when nobody waits for it any more.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{SubThreadPath, ThreadId};
+use polis_domain::{SubThreadPath, ThreadId, Usage};
 use polis_ports::{ComponentPiece, Frame, StreamedPiece};
 
 use super::Turn;
@@ -19,17 +19,30 @@ pub struct Teller {
 impl Teller {
     /// Tells who is seen doing what, and what the component that is being written grows by.
     pub fn tell(&self, agent_type: &str, action: &str, component: Option<&str>, piece: Option<ComponentPiece>) {
+        self.publish(|seen| StreamedPiece { component: component.map(Into::into), piece, ..seen(agent_type, action) });
+    }
+
+    /// Tells that a step is over, how long it took, and what it used if a model was asked.
+    pub fn tell_end(&self, agent_type: &str, action: &str, component: Option<&str>, duration_ms: u64, usage: Option<Usage>) {
+        let component = component.map(Into::into);
+        let duration_ms = Some(duration_ms);
+        self.publish(|seen| StreamedPiece { component, duration_ms, usage, ..seen(agent_type, action) });
+    }
+
+    fn publish(&self, told: impl FnOnce(&dyn Fn(&str, &str) -> StreamedPiece) -> StreamedPiece) {
         let Shared { ports, society, .. } = &*self.shared;
         if ports.live.is_watched(society) {
-            let told = StreamedPiece {
+            let seen = |agent_type: &str, action: &str| StreamedPiece {
                 thread: self.thread.clone(),
                 path: self.path.clone(),
                 agent_type: agent_type.into(),
                 action: action.into(),
-                component: component.map(Into::into),
-                piece,
+                component: None,
+                piece: None,
+                duration_ms: None,
+                usage: None,
             };
-            ports.live.publish(society, Frame::Piece(Arc::new(told)));
+            ports.live.publish(society, Frame::Piece(Arc::new(told(&seen))));
         }
     }
 }

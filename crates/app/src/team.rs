@@ -1,0 +1,236 @@
+//! Planner, executors and verifier of a request as lines for whoever waits: who works on what and where, todos while they are
+//! still written, and what each step took. What the log says counts; live pieces only say it earlier.
+
+use std::collections::{HashMap, HashSet};
+
+use polis_domain::{Event, Message, Recorded, ThreadId, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::out::short;
+
+/// Longest piece of a text that is shown on a line.
+const CHARS: usize = 100;
+
+/// Those who work on a request in a workflow.
+#[derive(Default)]
+pub(crate) struct Team {
+    members: HashMap<ThreadId, Member>,
+    places: HashMap<ThreadId, String>,
+    /// Todos that were told of.
+    told: HashSet<String>,
+    /// What was told of those who think or write.
+    doing: HashMap<ThreadId, String>,
+}
+
+/// One of them.
+#[derive(Deserialize)]
+struct Member {
+    agent: String,
+    /// The todo that it works on, if it is one.
+    #[serde(default)]
+    todo: String,
+    #[serde(default)]
+    title: String,
+}
+
+impl Member {
+    fn name(&self) -> String {
+        format!("{} {}", self.agent, short(&self.todo, CHARS)).trim_end().to_owned()
+    }
+}
+
+/// What somebody is seen doing, live.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SeenPiece {
+    pub(crate) thread: ThreadId,
+    action: String,
+    component: Option<String>,
+    piece: Option<Piece>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Piece {
+    Again,
+    Text { field: String, text: String },
+    Item { field: String, value: Value },
+    Field {},
+}
+
+/// What the answer grows by.
+pub(crate) enum Growth<'a> {
+    /// It begins again.
+    Again,
+    Text(&'a str),
+}
+
+#[derive(Deserialize)]
+struct Todo {
+    id: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    priority: u32,
+    #[serde(default)]
+    dependencies: Vec<String>,
+}
+
+impl Team {
+    /// Who works in a thread, if it is one of them.
+    pub(crate) fn who(&self, thread: Option<&ThreadId>) -> Option<String> {
+        self.members.get(thread?).map(Member::name)
+    }
+
+    /// What one more event of the request means for them: lines, none or several.
+    pub(crate) fn lines(&mut self, recorded: &Recorded) -> Vec<String> {
+        let Some(thread) = &recorded.thread else { return Vec::new() };
+        match &recorded.event {
+            Event::ThreadOpened { meta, .. } => {
+                if let Some(Ok(member)) = meta.get("workflow").map(Member::deserialize) {
+                    self.members.insert(thread.clone(), member);
+                }
+                Vec::new()
+            }
+            Event::ThreadLinked { index, slot, child, .. } => {
+                let above = self.places.get(thread).map_or(thread.as_str(), |place| place);
+                self.places.insert(child.clone(), format!("{above}.messages[{index}].{slot}"));
+                Vec::new()
+            }
+            Event::TurnStarted { .. } => match (self.members.get(thread), self.places.get(thread)) {
+                (Some(member), Some(place)) => {
+                    vec![format!("{} begins: {} ({place})", member.name(), short(&member.title, CHARS))]
+                }
+                _ => Vec::new(),
+            },
+            Event::MessageAdded { message, .. } => match self.members.get(thread) {
+                Some(member) => ended(member, message).into_iter().collect(),
+                None => self.planned(message.meta.get("component")),
+            },
+            Event::MessageUpdated { patch, .. } => self.planned(patch.meta.get("component")),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is seen live, if it is news.
+    pub(crate) fn line(&mut self, seen: &SeenPiece) -> Option<String> {
+        let who = self.members.get(&seen.thread)?.name();
+        if let (Some("planner-response"), Some(Piece::Item { field, value })) = (seen.component.as_deref(), &seen.piece) {
+            return (field == "todos").then(|| self.todo(value)).flatten().map(|todo| format!("{who} plans {todo}"));
+        }
+        let does = match &*seen.action {
+            "thinking" => "thinks",
+            "summarizing" => "writes the answer",
+            _ => "",
+        };
+        let before = self.doing.insert(seen.thread.clone(), does.to_owned()).unwrap_or_default();
+        (!does.is_empty() && before != does).then(|| format!("{who} {does}"))
+    }
+
+    /// The todos of a plan that nobody was told of.
+    fn planned(&mut self, component: Option<&Value>) -> Vec<String> {
+        let Some(component) = component.filter(|component| component["component"] == "todo-list") else { return Vec::new() };
+        let todos = component["props"]["todos"].as_array().cloned().unwrap_or_default();
+        todos.iter().filter_map(|todo| self.todo(todo)).map(|todo| format!("the plan has {todo}")).collect()
+    }
+
+    fn todo(&mut self, todo: &Value) -> Option<String> {
+        let Todo { id, title, description, priority, dependencies } = Todo::deserialize(todo).ok()?;
+        if !self.told.insert(format!("{id} {description}")) {
+            return None;
+        }
+        let what = short(if title.is_empty() { &description } else { &title }, CHARS);
+        let after = if dependencies.is_empty() { String::new() } else { format!(", after {}", dependencies.join(", ")) };
+        Some(format!("{}: {what} (priority {priority}{after})", short(&id, CHARS)))
+    }
+}
+
+impl SeenPiece {
+    /// What the answer grows by, if this is it.
+    pub(crate) fn answer(&self) -> Option<Growth<'_>> {
+        match (&*self.action, &self.piece) {
+            ("summarizing", Some(Piece::Text { field, text })) if field == "summary" => Some(Growth::Text(text)),
+            (_, Some(Piece::Again)) if self.component.as_deref() == Some("verifier-response") => Some(Growth::Again),
+            _ => None,
+        }
+    }
+}
+
+/// What came of somebody's work, when this message says so.
+fn ended(member: &Member, message: &Message) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Report {
+        outcome: Value,
+        #[serde(default)]
+        duration_ms: u64,
+        #[serde(default)]
+        rounds: u64,
+    }
+    let Report { outcome, duration_ms, rounds } = Report::deserialize(message.meta.get("workflow")?).ok()?;
+    let usage: Usage = message.meta.get("usage").and_then(|usage| Usage::deserialize(usage).ok()).unwrap_or_default();
+    let (kind, fields) = outcome.as_object()?.iter().next()?;
+    let came_to = match (&**kind, &fields["status"]) {
+        ("executed", Value::String(status)) => format!("{}: {status}", short(&member.title, CHARS)),
+        ("planned", _) => "the plan stands".to_owned(),
+        ("failed", _) => format!("failed: {}", short(&message.text, CHARS)),
+        _ => short(&message.text, CHARS),
+    };
+    let rounds = if rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds") };
+    Some(format!("{} ends: {came_to} ({rounds}, {}{})", member.name(), seconds(duration_ms), used(usage)))
+}
+
+/// A duration, in seconds.
+pub(crate) fn seconds(duration_ms: u64) -> String {
+    format!("{:.1} s", duration_ms as f64 / 1e3)
+}
+
+/// Tokens and money, after a comma.
+pub(crate) fn used(usage: Usage) -> String {
+    let Usage { input_tokens, output_tokens, cost_nanos, .. } = usage;
+    let cost = if cost_nanos == 0 { String::new() } else { format!(", ${:.6}", cost_nanos as f64 / 1e9) };
+    format!(", {input_tokens} tokens in, {output_tokens} out{cost}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn seen(team: &mut Team, action: &str, piece: Value) -> Option<String> {
+        let piece = json!({ "thread": "sub_1", "path": "messages[1].meta._thread", "agentType": "planner", "action": action,
+                            "component": "planner-response", "piece": piece });
+        team.line(&serde_json::from_value(piece).unwrap())
+    }
+
+    fn recorded(thread: &str, event: Value) -> Recorded {
+        serde_json::from_value(json!({ "seq": 5, "at": 1_000, "thread": thread, "event": event })).unwrap()
+    }
+
+    #[test]
+    fn a_todo_is_told_once_whether_it_was_seen_live_or_only_in_the_log() {
+        let mut team = Team::default();
+        let todo = |id: &str| json!({ "id": id, "title": format!("Do {id}"), "description": "…", "priority": 2, "dependencies": ["z"] });
+        let item = |id: &str| json!({ "item": { "field": "todos", "index": 0, "value": todo(id) } });
+        assert_eq!(seen(&mut team, "planning", item("a")), None, "nobody of this request");
+        team.members.insert("sub_1".into(), Member { agent: "planner".to_owned(), todo: String::new(), title: String::new() });
+        assert_eq!(seen(&mut team, "planning", item("a")).as_deref(), Some("planner plans a: Do a (priority 2, after z)"));
+        let list = json!({ "type": "component", "component": "todo-list", "props": { "todos": [todo("a"), todo("b")] } });
+        let update = json!({ "messageUpdated": { "by": "3.1", "index": 1, "patch": { "meta": { "component": list } } } });
+        let lines = team.lines(&recorded("sub_0", update));
+        assert_eq!(lines, ["the plan has b: Do b (priority 2, after z)"]);
+    }
+
+    #[test]
+    fn thinking_and_writing_are_told_when_they_begin() {
+        let mut team = Team::default();
+        team.members.insert("sub_1".into(), Member { agent: "planner".to_owned(), todo: String::new(), title: String::new() });
+        let said =
+            ["planning", "thinking", "thinking", "planning", "thinking"].map(|action| seen(&mut team, action, Value::Null));
+        assert_eq!(said.iter().flatten().count(), 2);
+    }
+}

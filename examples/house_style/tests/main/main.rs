@@ -1,0 +1,5 @@
+//! The reviewer in a society with a scripted team: what it changes, what it is told, what it survives.
+#![cfg(test)]
+
+mod bed;
+mod review;
