@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
+use crate::caller::Caller;
 use crate::routes;
 
 /// Most event streams that are open at once.
@@ -93,6 +94,7 @@ impl Desk {
             .method(method)
             .uri(target)
             .header(CONTENT_TYPE, "application/json")
+            .extension(Caller::owner())
             .body(body.map_or_else(Body::empty, Body::from))
             .map_err(io::Error::other)?;
         let answered: Result<_, Infallible> = self.router().call(request).await;

@@ -12,7 +12,9 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod body;
+mod caller;
 mod desk;
+mod doc;
 mod events;
 mod health;
 mod history;
@@ -31,6 +33,7 @@ mod town;
 mod wanted;
 
 pub use access::Token;
+pub use caller::{BadScope, Scope, Scopes};
 pub use desk::{About, Answer, Desk, Vendor};
 pub use listener::{Access, BindError, Listener};
 pub use routes::{Listed, listed};
