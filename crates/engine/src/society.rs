@@ -302,6 +302,11 @@ impl Society {
         self.handle.shared.cast.tools()
     }
 
+    /// A name for a new request that nobody has used.
+    pub fn new_task(&self) -> TaskId {
+        self.draw(unique).into()
+    }
+
     /// Gives root a new request.
     pub async fn submit(&self, text: &str) -> Result<Sent, Rejected> {
         self.send(AgentId::root(), text, None).await

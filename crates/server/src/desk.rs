@@ -32,6 +32,8 @@ pub struct Desk {
     pub(crate) closing: CancellationToken,
     /// Why they end.
     pub(crate) reason: Arc<OnceLock<&'static str>>,
+    /// Held while a conversation is looked for and begun, so that two do not become one.
+    pub(crate) conversing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What the desk says about the program that it runs in.
@@ -66,7 +68,7 @@ impl Desk {
     /// A desk for a society.
     pub fn new(society: Society, about: About) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        Self { society, about: Arc::new(about), streams, closing: CancellationToken::new(), reason: Arc::default() }
+        Self { society, about: Arc::new(about), streams, closing: CancellationToken::new(), reason: Arc::default(), conversing: Arc::default() }
     }
 
     /// The society behind it.

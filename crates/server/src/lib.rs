@@ -9,6 +9,7 @@
 
 mod access;
 mod agents;
+mod agui;
 mod approvals;
 mod artifacts;
 mod body;
@@ -21,10 +22,12 @@ mod history;
 mod listener;
 mod messages;
 mod models;
+mod openai;
 mod org;
 mod problem;
 mod routes;
 mod societies;
+mod spoken;
 mod submit;
 mod tasks;
 mod threads;

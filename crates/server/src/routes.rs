@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 
@@ -12,7 +12,7 @@ use crate::desk::Desk;
 use crate::doc::Doc;
 use crate::problem::Problem;
 use crate::{
-    agents, approvals, artifacts, events, health, history, messages, models, org, societies, submit, tasks, threads, tools,
+    agents, agui, approvals, artifacts, events, health, history, messages, models, openai, org, societies, submit, tasks, threads, tools,
 };
 
 /// Who may come in.
@@ -101,6 +101,24 @@ const ROUTES: &[Route] = &[
             doc: Doc::new("Everything that happens, as server-sent events: the log after a place, then live.") },
     Route { method: Method::GET, path: "/api/log", gate: READ, handler: || get(history::log),
             doc: Doc::new("The log in pages.") },
+    Route { method: Method::POST, path: "/agui/{agent}", gate: SEND, handler: || post(agui::run),
+            doc: Doc::new("A run of an agent, as server-sent events.").speaks("AG-UI 1.0") },
+    Route { method: Method::GET, path: "/agui/{agent}", gate: READ, handler: || get(agui::capabilities),
+            doc: Doc::new("What an agent can do.").speaks("AG-UI 1.0") },
+    Route { method: Method::POST, path: "/agui/{agent}/connect", gate: READ, handler: || post(agui::connect),
+            doc: Doc::new("What there is on a thread, and what comes, as server-sent events.").speaks("AG-UI 1.0") },
+    Route { method: Method::GET, path: "/v1/models", gate: READ, handler: || get(openai::models),
+            doc: Doc::new("The society, its agents and its roles, as models.").speaks("OpenAI") },
+    Route { method: Method::GET, path: "/v1/models/{*model}", gate: READ, handler: || get(openai::model),
+            doc: Doc::new("One of them.").speaks("OpenAI") },
+    Route { method: Method::POST, path: "/v1/chat/completions", gate: SEND, handler: || post(openai::chat),
+            doc: Doc::new("Says something to a model that is an agent.").speaks("OpenAI") },
+    Route { method: Method::POST, path: "/v1/responses", gate: SEND, handler: || post(openai::create),
+            doc: Doc::new("The same, as a response that can be gone on with by its id.").speaks("OpenAI") },
+    Route { method: Method::GET, path: "/v1/responses/{id}", gate: READ, handler: || get(openai::retrieve),
+            doc: Doc::new("A response as it stands.").speaks("OpenAI") },
+    Route { method: Method::POST, path: "/v1/responses/{id}/cancel", gate: SEND, handler: || post(openai::cancel),
+            doc: Doc::new("Calls off what a response is about.").speaks("OpenAI") },
 ];
 
 /// A route, for whoever wants to go through all of them.
@@ -137,7 +155,8 @@ pub(crate) fn router() -> Router<Desk> {
         let handler = (route.handler)().route_layer(from_fn_with_state(route.gate, pass));
         router.route(route.path, handler)
     };
-    ROUTES.iter().fold(Router::new(), routed).fallback(not_found).method_not_allowed_fallback(method_not_allowed)
+    let router = ROUTES.iter().fold(Router::new(), routed).fallback(not_found);
+    router.method_not_allowed_fallback(method_not_allowed).layer(from_fn(openai::shaped))
 }
 
 /// Lets a request through the gate of its route.

@@ -134,7 +134,7 @@ impl Standing {
 }
 
 /// Where a request stands that is not done: also one that waits in an inbox behind others.
-fn of_task(spine: &Spine, task: &TaskId) -> Option<&'static str> {
+pub(crate) fn of_task(spine: &Spine, task: &TaskId) -> Option<&'static str> {
     let tasks = with_those_before(spine, task);
     let queued =
         spine.agents.values().any(|agent| agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|due| due.task() == task)));
@@ -159,7 +159,7 @@ fn of_task(spine: &Spine, task: &TaskId) -> Option<&'static str> {
 }
 
 /// The request, and those whose turns must end before it gets its own.
-fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
+pub(crate) fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
     let mut tasks = BTreeSet::from([task.clone()]);
     loop {
         let waits_behind = |agent: &&polis_domain::Agent| {

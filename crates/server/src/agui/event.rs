@@ -273,11 +273,6 @@ impl Event {
     pub(crate) fn at(self, at: Timestamp) -> Self {
         Self { timestamp: Some(at.0), ..self }
     }
-
-    /// Whether nothing comes after it.
-    pub(crate) fn is_last(&self) -> bool {
-        matches!(self.body, Body::RunFinished { .. } | Body::RunError { .. })
-    }
 }
 
 impl TokenUsage {

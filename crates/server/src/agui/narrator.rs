@@ -286,8 +286,11 @@ impl Narrator {
                 self.start(TurnId(recorded.seq), &who, task, *origin, *reply_to);
             }
             Happened::TurnSettled { turn, settlement, message, index, .. } => {
-                if let (Some(message), Some(thread)) = (message, &recorded.thread) {
-                    self.show(*turn, thread, *index, message);
+                let component = message.as_ref().and_then(|message| message.meta.get("component"));
+                if let (Some(message), Some(component), Some(thread)) = (message, component, &recorded.thread)
+                    && self.turns.contains_key(turn)
+                {
+                    self.show_component(*turn, (thread.clone(), *index), Some(&message.id), component);
                 }
                 self.settle(*turn, settlement);
             }
@@ -616,13 +619,8 @@ impl Narrator {
                     content: json!({ "text": message.text }),
                     owner: None,
                 };
-                // The answer itself is told as text.
-                let is_answer = matches!(self.turns.get(&turn), Some(turn) if turn.thread == *thread)
-                    && self.last_text.trim() == message.text.trim();
-                if !is_answer {
-                    self.activities.insert(place.clone(), activity);
-                    self.tell_activity(&place);
-                }
+                self.activities.insert(place.clone(), activity);
+                self.tell_activity(&place);
             }
             None => {}
         }
