@@ -68,7 +68,14 @@ impl Desk {
     /// A desk for a society.
     pub fn new(society: Society, about: About) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        Self { society, about: Arc::new(about), streams, closing: CancellationToken::new(), reason: Arc::default(), conversing: Arc::default() }
+        Self {
+            society,
+            about: Arc::new(about),
+            streams,
+            closing: CancellationToken::new(),
+            reason: Arc::default(),
+            conversing: Arc::default(),
+        }
     }
 
     /// The society behind it.

@@ -12,7 +12,8 @@ use crate::desk::Desk;
 use crate::doc::Doc;
 use crate::problem::Problem;
 use crate::{
-    agents, agui, approvals, artifacts, events, health, history, messages, models, openai, org, societies, submit, tasks, threads, tools,
+    agents, agui, approvals, artifacts, events, health, history, messages, models, openai, org, societies, submit, tasks,
+    threads, tools,
 };
 
 /// Who may come in.

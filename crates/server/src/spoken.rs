@@ -46,7 +46,8 @@ fn find(spine: &Spine, name: &str) -> Option<Addressee> {
     };
     let with_role = |name: &str| {
         let role = RoleId::from(name);
-        let mut agents: Vec<_> = spine.agents.iter().filter(|(_, agent)| agent.role == role && agent.leaving.is_none()).collect();
+        let mut agents: Vec<_> =
+            spine.agents.iter().filter(|(_, agent)| agent.role == role && agent.leaving.is_none()).collect();
         // The one that waits least, and of those the oldest.
         agents.sort_by_key(|(id, agent)| {
             let waiting = agent.inbox.as_ref().map_or(0, |inbox| inbox.entries.len()) + usize::from(agent.turn.is_some());
@@ -99,7 +100,8 @@ mod tests {
     #[test]
     fn a_letter_is_the_request_alone_unless_something_goes_along() {
         assert_eq!(letter_text(&[], &[], "hi"), "hi");
-        let before = [Before { by_assistant: false, text: "a".to_owned() }, Before { by_assistant: true, text: "b".to_owned() }];
+        let before =
+            [Before { by_assistant: false, text: "a".to_owned() }, Before { by_assistant: true, text: "b".to_owned() }];
         let text = letter_text(&["be brief".to_owned()], &before, "hi");
         assert_eq!(
             text,

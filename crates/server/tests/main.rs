@@ -2,10 +2,12 @@
 #![cfg(test)]
 
 mod access;
+mod agui;
 mod api;
 mod artifacts;
 mod bad_input;
 mod events;
+mod openai;
 mod org;
 mod person;
 mod support;

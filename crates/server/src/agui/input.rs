@@ -80,7 +80,8 @@ impl Input {
         let mut meta = Map::new();
         if !self.tools.is_empty() {
             let tool = |tool: &Tool| {
-                let parameters = if tool.parameters.is_object() { tool.parameters.clone() } else { json!({ "type": "object" }) };
+                let parameters =
+                    if tool.parameters.is_object() { tool.parameters.clone() } else { json!({ "type": "object" }) };
                 json!({ "name": tool.name, "description": tool.description, "parameters": parameters })
             };
             meta.insert(Task::LENT_TOOLS.to_owned(), self.tools.iter().map(tool).collect());
@@ -107,7 +108,10 @@ impl Input {
         }
         let words = words.iter().map(|message| text_of(&message.content)).collect::<Result<Vec<_>, _>>()?.join("\n\n");
         if words.trim().is_empty() {
-            return Err(("no_message", "the thread has no new message of the user; say something, or connect to it".to_owned()));
+            return Err((
+                "no_message",
+                "the thread has no new message of the user; say something, or connect to it".to_owned(),
+            ));
         }
         let mut instructions = Vec::new();
         for message in self.messages.iter().filter(|message| !is_known && matches!(&*message.role, "system" | "developer")) {
@@ -134,11 +138,13 @@ fn text_of(content: &Value) -> Result<String, (&'static str, String)> {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => {
-            let text = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text").and_then(Value::as_str)) {
+            let text = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text").and_then(Value::as_str))
+            {
                 (Some("text"), Some(text)) => Ok(text.to_owned()),
                 (kind, _) => {
                     let kind = kind.unwrap_or("unknown");
-                    let message = format!("a part of the kind `{kind}` cannot be taken here; send text, or put it in as an artifact");
+                    let message =
+                        format!("a part of the kind `{kind}` cannot be taken here; send text, or put it in as an artifact");
                     Err(("unsupported_content", message))
                 }
             };

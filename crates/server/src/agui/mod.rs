@@ -145,7 +145,7 @@ async fn act(
             if !was_heard && waiting.is_empty() {
                 return refused(run, "unknown_tool_call", "no tool call of these waits on this thread any more");
             }
-            Ok(run)
+            Ok(run.or_idle())
         }
         Saying::Words(text) => {
             if !waiting.is_empty() {
@@ -176,7 +176,8 @@ async fn resume(desk: &Desk, task: &TaskId, run: Run, input: &Input) -> Result<R
     let covered = |id: &str| input.resume.iter().any(|resume| resume.interrupt_id == id);
     let missing: Vec<_> = waiting.iter().filter(|open| !covered(&open.id)).map(|open| open.id.clone()).collect();
     if !missing.is_empty() {
-        let message = format!("{} must be answered as well: all that waits on a thread is answered at once", missing.join(", "));
+        let message =
+            format!("{} must be answered as well: all that waits on a thread is answered at once", missing.join(", "));
         return refused(run, "interrupts_pending", &message);
     }
     let mut decided = Vec::new();
@@ -204,7 +205,7 @@ async fn resume(desk: &Desk, task: &TaskId, run: Run, input: &Input) -> Result<R
             return refused(run, problem.code(), problem.detail());
         }
     }
-    Ok(run)
+    Ok(run.or_idle())
 }
 
 /// Whether something of this name was asked on the thread, so that an answer to it is merely late.
@@ -213,7 +214,8 @@ async fn is_of(desk: &Desk, id: &str, task: &TaskId) -> Result<bool, Problem> {
         return Ok(false);
     };
     let found = desk.society.log().read(desk.society.id(), Seq(turn - 1), 1).await?;
-    let is_ours = |recorded: &Recorded| matches!(&recorded.event, polis_domain::Event::TurnStarted { task: of, .. } if of.id == *task);
+    let is_ours =
+        |recorded: &Recorded| matches!(&recorded.event, polis_domain::Event::TurnStarted { task: of, .. } if of.id == *task);
     Ok(found.first().is_some_and(is_ours))
 }
 

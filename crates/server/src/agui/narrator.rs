@@ -153,7 +153,8 @@ impl Narrator {
         self.tell(None, Body::RunStarted { thread_id, run_id, protocol_version: VERSION.to_owned(), parent_run_id: None });
         before.into_iter().for_each(|body| self.tell(None, body));
         self.tell(None, Body::StateSnapshot { snapshot: Value::Object(self.state.clone()) });
-        let open: Vec<_> = self.turns.values().map(|turn| (turn.owner.clone(), turn.started.clone(), turn.step.clone())).collect();
+        let open: Vec<_> =
+            self.turns.values().map(|turn| (turn.owner.clone(), turn.started.clone(), turn.step.clone())).collect();
         for (owner, started, step) in open {
             started.into_iter().for_each(|started| self.tell(owner.clone(), started));
             step.into_iter().for_each(|step_name| self.tell(None, Body::StepStarted { step_name }));
@@ -184,8 +185,7 @@ impl Narrator {
     /// Calls of tools of whoever asks that wait for them: what they were told as, and what is called.
     pub(crate) fn lent_calls(&self) -> Vec<(EffectId, Arc<str>, Call)> {
         let waits = self.calls.iter().filter(|(_, named)| named.lent && named.asks.is_some());
-        let mut waits: Vec<_> =
-            waits.filter_map(|(id, named)| Some((*id, named.id.clone(), named.call.clone()?))).collect();
+        let mut waits: Vec<_> = waits.filter_map(|(id, named)| Some((*id, named.id.clone(), named.call.clone()?))).collect();
         waits.sort_by_key(|(id, ..)| *id);
         waits
     }
@@ -582,7 +582,14 @@ impl Narrator {
         self.tell(None, Body::TextMessageEnd { message_id });
     }
 
-    fn tell_call(&mut self, owner: Option<Arc<str>>, id: Arc<str>, name: Arc<str>, parent: Option<Arc<str>>, arguments: String) {
+    fn tell_call(
+        &mut self,
+        owner: Option<Arc<str>>,
+        id: Arc<str>,
+        name: Arc<str>,
+        parent: Option<Arc<str>>,
+        arguments: String,
+    ) {
         let start = Body::ToolCallStart { tool_call_id: id.clone(), tool_call_name: name, parent_message_id: parent };
         self.tell(owner.clone(), start);
         if !arguments.is_empty() {
@@ -659,7 +666,8 @@ impl Narrator {
     }
 
     fn hear_piece(&mut self, piece: &StreamedPiece) {
-        let Some((turn, owner)) = self.turns.iter().find(|(_, turn)| turn.thread == piece.thread).map(|(id, turn)| (*id, turn.owner.clone()))
+        let Some((turn, owner)) =
+            self.turns.iter().find(|(_, turn)| turn.thread == piece.thread).map(|(id, turn)| (*id, turn.owner.clone()))
         else {
             return;
         };
@@ -709,7 +717,10 @@ impl Narrator {
                 let message_id = known.clone().unwrap_or_else(|| format!("answer_{thread}_{attempt}").into());
                 draft.message = Some(message_id.clone());
                 if known.is_none() {
-                    self.tell(None, Body::TextMessageStart { message_id: message_id.clone(), role: Role::Assistant, name: None });
+                    self.tell(
+                        None,
+                        Body::TextMessageStart { message_id: message_id.clone(), role: Role::Assistant, name: None },
+                    );
                 }
                 self.tell(None, Body::TextMessageContent { message_id, delta: text.clone() });
             }

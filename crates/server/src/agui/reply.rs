@@ -95,11 +95,7 @@ impl Replying {
         let message_id = self.name("msg");
         if !self.text.is_open {
             self.text.is_open = true;
-            told.push(Told::Body(Body::TextMessageStart {
-                message_id: message_id.clone(),
-                role: Role::Assistant,
-                name: None,
-            }));
+            told.push(Told::Body(Body::TextMessageStart { message_id: message_id.clone(), role: Role::Assistant, name: None }));
         }
         self.text.told.push_str(more);
         told.push(Told::Body(Body::TextMessageContent { message_id, delta: more.to_owned() }));
@@ -135,8 +131,7 @@ impl Replying {
             Some(place) => place,
             None => {
                 let id = format!("{}_{index}", self.name("call")).into();
-                let call =
-                    GrowingCall { index, id, name: None, told: String::new(), held: String::new(), is_open: false };
+                let call = GrowingCall { index, id, name: None, told: String::new(), held: String::new(), is_open: false };
                 self.calls.push(call);
                 self.calls.len() - 1
             }

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use polis_domain::{Effect, EffectId, Event as Happened, MessageId, Seq, Spine, TaskId};
-use polis_engine::{Seen, Watch};
+use polis_engine::{Rejected, Seen, Society, Watch};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::event::{Body, Event};
@@ -14,7 +15,10 @@ use super::narrator::Narrator;
 use crate::approvals::{self, Approval};
 use crate::desk::Desk;
 use crate::problem::Problem;
-use crate::tasks::{of_task, with_those_before};
+use crate::tasks::{needs_person_at_rest, of_task, with_those_before};
+
+/// How long a turn that was told something may take to act on it before it counts as waiting.
+const AT_REST: Duration = Duration::from_millis(100);
 
 /// One client's view of a request.
 pub(crate) struct Run {
@@ -58,7 +62,13 @@ impl Run {
     }
 
     /// Tells a request again from an event on, and goes on with what comes.
-    pub(crate) async fn replay(desk: &Desk, task: &TaskId, names: &Names, from: Seq, prelude: Vec<Body>) -> Result<Self, Problem> {
+    pub(crate) async fn replay(
+        desk: &Desk,
+        task: &TaskId,
+        names: &Names,
+        from: Seq,
+        prelude: Vec<Body>,
+    ) -> Result<Self, Problem> {
         let asked = task.clone();
         let first = desk.society.look(move |spine| first_open(spine, &asked)).await?;
         let head = desk.society.log().head(desk.society.id()).await?;
@@ -96,6 +106,11 @@ impl Run {
     /// The same run, ended by the answer to this letter.
     pub(crate) fn answering(self, letter: MessageId) -> Self {
         Self { narrator: self.narrator.answering(letter), ..self }
+    }
+
+    /// The same run, which also ends when nothing is under way: what it was to hear may have been heard before.
+    pub(crate) fn or_idle(self) -> Self {
+        Self { may_be_idle: true, ..self }
     }
 
     /// The text that ended it.
@@ -188,10 +203,13 @@ impl Run {
     /// Whether the request moves by itself.
     async fn look(&mut self) {
         self.asked = false;
-        let task = self.task.clone();
-        let looked = self.desk.society.look(move |spine| (spine.seq, of_task(spine, &task))).await;
+        let mut looked = stands(self.desk.society.clone(), self.task.clone()).await;
+        if matches!(looked, Ok((_, Some("at_rest")))) {
+            tokio::time::sleep(AT_REST).await;
+            looked = stands(self.desk.society.clone(), self.task.clone()).await;
+        }
         match looked {
-            Ok((seq, Some("needs_person"))) => self.blocked = Some(seq),
+            Ok((seq, Some("needs_person" | "at_rest"))) => self.blocked = Some(seq),
             Ok((seq, None)) if self.may_be_idle => {
                 if self.seen >= seq {
                     self.narrator.succeed();
@@ -225,6 +243,15 @@ impl Run {
         let interrupts = waiting.iter().map(|approval| interrupt(approval, call(approval))).collect();
         self.narrator.interrupt(interrupts);
     }
+}
+
+/// Where a request stands, as of which event.
+async fn stands(society: Society, task: TaskId) -> Result<(Seq, Option<&'static str>), Rejected> {
+    let look = move |spine: &Spine| match of_task(spine, &task) {
+        Some("running") if needs_person_at_rest(spine, &task) => (spine.seq, Some("at_rest")),
+        status => (spine.seq, status),
+    };
+    society.look(look).await
 }
 
 /// What waits for a person before this request can go on.

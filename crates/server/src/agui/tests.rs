@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use polis_domain::{CallResult, EffectClass, Failure, Finish, Response, Ruling, Seq};
 use polis_engine::{Agent, Cast, LocalLive, Options, Ports, Society, SystemClock, Turn};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
@@ -43,6 +44,7 @@ struct Piecemeal;
 #[async_trait::async_trait]
 impl Model for Piecemeal {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
+        let is_talk = matches!(request.messages.first(), Some(ChatMessage::User { text, .. }) if &**text == "talk");
         let is_first = !request.messages.iter().any(|message| matches!(message, ChatMessage::Tool { .. }));
         let mut deltas = vec![Delta::Reasoning("let ".to_owned()), Delta::Reasoning("me see".to_owned())];
         deltas.extend(["a ", "thought", "!"].map(|piece| Delta::Content(piece.to_owned())));
@@ -56,7 +58,12 @@ impl Model for Piecemeal {
         } else {
             deltas.push(Delta::Done(Finish::Stop));
         }
-        Ok(Box::pin(futures_util::stream::iter(deltas.into_iter().map(Ok))))
+        // Whoever watches is to hear each piece before the whole is in the log.
+        let pause = if is_talk { 20 } else { 0 };
+        Ok(Box::pin(futures_util::stream::iter(deltas).then(move |delta| async move {
+            tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+            Ok(delta)
+        })))
     }
 }
 
@@ -162,8 +169,10 @@ fn calls(events: &[Event]) -> BTreeSet<Arc<str>> {
 async fn whole(desk: &Desk, text: &str, dice: &mut Dice, about: &str) -> (polis_domain::TaskId, Seq, Vec<Vec<Event>>) {
     let task = desk.society.new_task();
     let run = Run::listen(desk, &task, &names("r0")).await.unwrap();
-    let sent = desk.society.send("root".into(), text, Some(task.clone())).await.unwrap();
-    let mut runs = vec![heard(run.answering(sent.message_id), about).await];
+    // It listens before anything is said, so that it hears every piece.
+    let (first, sent) = tokio::join!(heard(run, about), desk.society.send("root".into(), text, Some(task.clone())));
+    let sent = sent.unwrap();
+    let mut runs = vec![first];
     while matches!(&runs.last().unwrap().last().unwrap().body, Body::RunFinished { outcome: Outcome::Interrupt { .. }, .. }) {
         let mut run = Run::listen(desk, &task, &names(&format!("r{}", runs.len()))).await.unwrap();
         run.catch_up().await.unwrap();

@@ -117,7 +117,7 @@ pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> R
             for (id, word) in decided {
                 approvals::settle(desk, &id, word).await?;
             }
-            return Ok(Begun { task, seq, run });
+            return Ok(Begun { task, seq, run: run.or_idle() });
         }
     }
     let text = text(&asking, place.is_known, &words);
@@ -185,7 +185,8 @@ fn text(asking: &Asking, is_known: bool, words: &str) -> String {
 /// Hands in what came of the client's own tools; the request that waits for it is found by the names of the calls.
 async fn hand_back(desk: &Desk, asking: &Asking, results: &[(String, String)], words: &str) -> Result<Begun, ApiError> {
     let turns: Vec<_> = results.iter().filter_map(|(call, _)| turn_of(call)).collect();
-    let task = desk.society.look(move |spine| turns.iter().find_map(|turn| spine.turns.get(turn).map(|turn| turn.task.clone())));
+    let task =
+        desk.society.look(move |spine| turns.iter().find_map(|turn| spine.turns.get(turn).map(|turn| turn.task.clone())));
     let unknown = || {
         let message = "no call of these waits any more; each call is answered once";
         ApiError::new(StatusCode::CONFLICT, "unknown_tool_call", message)
@@ -205,7 +206,7 @@ async fn hand_back(desk: &Desk, asking: &Asking, results: &[(String, String)], w
     if !words.trim().is_empty() {
         desk.society.send(asking.to.agent.clone(), words, Some(task.clone())).await?;
     }
-    Ok(Begun { task, seq, run })
+    Ok(Begun { task, seq, run: run.or_idle() })
 }
 
 fn names(task: &TaskId) -> Names {

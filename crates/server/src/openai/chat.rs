@@ -86,7 +86,11 @@ pub(crate) async fn chat(
         && let Some(answer) = side::answer(text)
     {
         let said = Said { id: "chatcmpl-side".to_owned(), ..said };
-        return Ok(if is_streamed { said.streamed_at_once(answer) } else { said.whole(answer, "", Vec::new(), &[]).into_response() });
+        return Ok(if is_streamed {
+            said.streamed_at_once(answer)
+        } else {
+            said.whole(answer, "", Vec::new(), &[]).into_response()
+        });
     }
     let to = chosen(&desk, &request.model).await?;
     let asking = Asking {
@@ -141,7 +145,8 @@ pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> 
         match (kind, text) {
             ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text.to_owned()),
             _ => {
-                let message = format!("a part of the kind `{kind}` cannot be taken here; send text, or put it in as an artifact");
+                let message =
+                    format!("a part of the kind `{kind}` cannot be taken here; send text, or put it in as an artifact");
                 Err(ApiError::invalid("unsupported_content", format!("{param}[{place}]"), message))
             }
         }
@@ -165,7 +170,8 @@ pub(super) fn format_instruction(format: &Value) -> Result<Vec<String>, ApiError
             Ok(vec![format!("Answer with JSON that fits this schema, and nothing else: {schema}")])
         }
         Some(kind) => {
-            let message = format!("an answer cannot have the format `{kind}`; text, json_object and json_schema can be asked for");
+            let message =
+                format!("an answer cannot have the format `{kind}`; text, json_object and json_schema can be asked for");
             Err(ApiError::invalid("unsupported_value", "response_format", message))
         }
     }
@@ -291,7 +297,8 @@ mod tests {
 
     fn read(messages: Value) -> Result<Vec<Item>, (String, String)> {
         let messages: Vec<Message> = serde_json::from_value(messages).unwrap();
-        items(&messages).map_err(|error| (error.code().to_owned(), error.to_json()["error"]["param"].as_str().unwrap().to_owned()))
+        items(&messages)
+            .map_err(|error| (error.code().to_owned(), error.to_json()["error"]["param"].as_str().unwrap().to_owned()))
     }
 
     #[test]

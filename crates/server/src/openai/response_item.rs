@@ -59,7 +59,9 @@ impl Output {
             told.push(json!({ "type": "response.output_item.added", "output_index": index, "item": open.item(false) }));
             let part = json!({ "item_id": open.id, "output_index": index });
             told.push(match kind {
-                Kind::Message => with(&part, "response.content_part.added", json!({ "content_index": 0, "part": text_part("") })),
+                Kind::Message => {
+                    with(&part, "response.content_part.added", json!({ "content_index": 0, "part": text_part("") }))
+                }
                 Kind::Reasoning => {
                     let more = json!({ "summary_index": 0, "part": summary_part("") });
                     with(&part, "response.reasoning_summary_part.added", more)
@@ -88,11 +90,7 @@ impl Output {
         let part = json!({ "item_id": open.id, "output_index": index });
         let mut told = match open.kind {
             Kind::Message => vec![
-                with(
-                    &part,
-                    "response.output_text.done",
-                    json!({ "content_index": 0, "text": open.text, "logprobs": [] }),
-                ),
+                with(&part, "response.output_text.done", json!({ "content_index": 0, "text": open.text, "logprobs": [] })),
                 with(&part, "response.content_part.done", json!({ "content_index": 0, "part": text_part(&open.text) })),
             ],
             Kind::Reasoning => vec![

@@ -126,7 +126,9 @@ pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result
     let mut output = Output::new(&seq.to_string());
     let (status, failure) = match ended.map(|(_, letter)| (&letter.kind, &letter.payload.text)) {
         Some((LetterKind::Failure(failure), _)) if &*failure.code == "cancelled" => ("cancelled", None),
-        Some((LetterKind::Failure(failure), _)) => ("failed", Some(json!({ "code": failure.code, "message": failure.message }))),
+        Some((LetterKind::Failure(failure), _)) => {
+            ("failed", Some(json!({ "code": failure.code, "message": failure.message })))
+        }
         Some((_, text)) => {
             output.content(text);
             output.close();

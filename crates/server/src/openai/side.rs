@@ -64,7 +64,8 @@ fn kind(text: &str) -> Option<Side> {
         return Some(Side::Emoji);
     }
     // LibreChat.
-    if has("5-word-or-less title for the conversation") || has("Please generate a concise title (max 40 characters) for a conversation")
+    if has("5-word-or-less title for the conversation")
+        || has("Please generate a concise title (max 40 characters) for a conversation")
     {
         return Some(Side::Title);
     }
@@ -72,13 +73,15 @@ fn kind(text: &str) -> Option<Side> {
         return Some(Side::TitleAndLanguage);
     }
     // NextChat and its descendants, in both of its languages.
-    let next_chat = ["Please generate a four to five word title summarizing our conversation", "使用四到五个字直接返回这句话的简要主题"];
+    let next_chat =
+        ["Please generate a four to five word title summarizing our conversation", "使用四到五个字直接返回这句话的简要主题"];
     next_chat.iter().any(|words| text.starts_with(words)).then_some(Side::Title)
 }
 
 /// What the conversation is about: the first thing that the user said in it.
 fn about(text: &str) -> &str {
-    let inside = text.split_once("<chat_history>").map_or(text, |(_, rest)| rest.split("</chat_history>").next().unwrap_or(rest));
+    let inside =
+        text.split_once("<chat_history>").map_or(text, |(_, rest)| rest.split("</chat_history>").next().unwrap_or(rest));
     let inside = inside.split_once("Conversation:").map_or(inside, |(_, rest)| rest);
     let line = inside.lines().find_map(|line| {
         let line = line.trim();

@@ -72,7 +72,10 @@ mod tests {
     }
 
     fn ask(id: &str) -> Approval {
-        approval(id, What::Approval { question: "May root use it?".to_owned(), details: Value::Null, call: None, deadline: None })
+        approval(
+            id,
+            What::Approval { question: "May root use it?".to_owned(), details: Value::Null, call: None, deadline: None },
+        )
     }
 
     fn said(text: &str, waiting: &[Approval]) -> Vec<(String, Option<Verdict>)> {
