@@ -2,13 +2,13 @@
 
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use polis_engine::Rejected;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::body::Json;
 use crate::desk::Desk;
@@ -106,7 +106,8 @@ impl<T: DeserializeOwned> FromRequest<Desk> for Body<T> {
     }
 }
 
-/// Puts problems that come from in front of these routes, such as a missing token, into OpenAI's shape.
+/// Gives problems that come from in front of these routes, such as a missing token, what OpenAI's clients read beside what ours
+/// do.
 pub(crate) async fn shaped(request: Request, next: Next) -> Response {
     let is_ours = request.uri().path().starts_with("/v1/");
     let response = next.run(request).await;
@@ -114,12 +115,13 @@ pub(crate) async fn shaped(request: Request, next: Next) -> Response {
     if !is_ours || !is_problem {
         return response;
     }
-    let (parts, body) = response.into_parts();
+    let (mut parts, body) = response.into_parts();
     let problem = to_bytes(body, MAX_PROBLEM_BYTES).await.unwrap_or_default();
-    let problem: Value = serde_json::from_slice(&problem).unwrap_or_default();
+    let mut problem: Map<String, Value> = serde_json::from_slice(&problem).unwrap_or_default();
     let text = |name: &str| problem.get(name).and_then(Value::as_str).unwrap_or_default();
-    let mut shaped = ApiError::new(parts.status, text("code"), text("detail")).into_response();
-    let others = parts.headers.iter().filter(|(name, _)| **name != CONTENT_TYPE && **name != "content-length");
-    shaped.headers_mut().extend(others.map(|(name, value)| (name.clone(), value.clone())));
-    shaped
+    if let Value::Object(error) = ApiError::new(parts.status, text("code"), text("detail")).to_json() {
+        problem.extend(error);
+    }
+    parts.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(parts, axum::body::Body::from(Value::Object(problem).to_string()))
 }
