@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
@@ -78,7 +77,7 @@ pub(crate) async fn chat(
     let said = Said {
         model: request.model.clone(),
         include_usage: request.stream_options.is_some_and(|options| options.include_usage),
-        created: now(),
+        created: now(&desk),
         id: String::new(),
     };
     let is_streamed = request.stream.unwrap_or(false);
@@ -177,8 +176,9 @@ pub(super) fn format_instruction(format: &Value) -> Result<Vec<String>, ApiError
     }
 }
 
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// The time in seconds since 1970.
+pub(super) fn now(desk: &Desk) -> u64 {
+    desk.society.now().0 / 1_000
 }
 
 /// How an answer is said.

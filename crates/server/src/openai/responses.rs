@@ -91,7 +91,7 @@ pub(crate) async fn create(
     let said = Said {
         id: id_of(seq, &task),
         model: request.model,
-        created: now(),
+        created: now(&desk),
         previous: request.previous_response_id,
         instructions,
         store: request.store.unwrap_or(true),
