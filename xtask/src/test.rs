@@ -1,6 +1,7 @@
 //! The chore `test`: everything that must hold before a change goes in, step by step, up to the first that does not.
 //! The steps live in the files below this one or are chores of their own; here is their order.
 
+mod clients;
 mod local_model;
 mod mcp_conformance;
 mod mcp_servers;
@@ -42,6 +43,7 @@ const STEPS: &[Step] = &[
     Step { name: "the official suite for MCP clients", run: mcp_conformance::run },
     Step { name: "the page in a browser", run: page::run },
     Step { name: "a client that knows only the contract", run: schemathesis::run },
+    Step { name: "clients of others", run: clients::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },

@@ -57,6 +57,9 @@ impl Task {
     /// The key of the meta that names what the request is about.
     pub const RESOURCE: &str = "currentResourceId";
 
+    /// The key of the meta that lists tools of whoever asks, each with `name`, `description` and `parameters`.
+    pub const LENT_TOOLS: &str = "lentTools";
+
     /// A task that somebody states in words.
     pub fn message(id: TaskId, text: impl Into<Arc<str>>) -> Self {
         Self {

@@ -302,6 +302,16 @@ impl Society {
         self.handle.shared.cast.tools()
     }
 
+    /// The time, as its clock tells it.
+    pub fn now(&self) -> Timestamp {
+        self.ports().clock.now()
+    }
+
+    /// A name for a new request that nobody has used.
+    pub fn new_task(&self) -> TaskId {
+        self.draw(unique).into()
+    }
+
     /// Gives root a new request.
     pub async fn submit(&self, text: &str) -> Result<Sent, Rejected> {
         self.send(AgentId::root(), text, None).await

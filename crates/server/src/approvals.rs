@@ -35,21 +35,21 @@ pub(crate) struct Approvals {
 /// One thing that waits.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Approval {
-    id: String,
-    agent_id: AgentId,
-    task_id: TaskId,
+pub(crate) struct Approval {
+    pub(crate) id: String,
+    pub(crate) agent_id: AgentId,
+    pub(crate) task_id: TaskId,
     /// The main thread, and the path from there.
     thread: ThreadId,
     path: String,
     #[serde(flatten)]
-    what: What,
+    pub(crate) what: What,
 }
 
 /// What it is that waits.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "camelCase")]
-enum What {
+pub(crate) enum What {
     Approval {
         question: String,
         details: Value,
@@ -148,12 +148,21 @@ pub(crate) async fn approvals(
     let mut open = desk.society.look(open).await?;
     open.sort_by_cached_key(|found| found.id.cursor());
     let (open, next) = paging.cut(open, |found| found.id.cursor());
+    Ok(axum::Json(Approvals { approvals: shown(&desk, open).await?, next }))
+}
+
+/// Everything that waits for a person.
+pub(crate) async fn waiting(desk: &Desk) -> Result<Vec<Approval>, Problem> {
+    shown(desk, desk.society.look(open).await?).await
+}
+
+async fn shown(desk: &Desk, open: Vec<Found>) -> Result<Vec<Approval>, Problem> {
     let mut approvals = Vec::new();
     for found in open {
         let what = match (found.id, found.parked) {
             (_, Some(failure)) => Some(What::Parked { failure }),
-            (Target::Effect(id), None) => details(&desk, id, &found.own).await?,
-            (Target::Inquiry(id), None) => asked(&desk, id, &found.own).await?,
+            (Target::Effect(id), None) => details(desk, id, &found.own).await?,
+            (Target::Inquiry(id), None) => asked(desk, id, &found.own).await?,
             (Target::Turn(_), None) => None,
         };
         let (thread, path) = found.address;
@@ -161,7 +170,7 @@ pub(crate) async fn approvals(
             |what| Approval { id: found.id.to_string(), agent_id: found.agent, task_id: found.task, thread, path, what };
         approvals.extend(what.map(approval));
     }
-    Ok(axum::Json(Approvals { approvals, next }))
+    Ok(approvals)
 }
 
 pub(crate) async fn resolve(
@@ -169,7 +178,13 @@ pub(crate) async fn resolve(
     Name(id): Name,
     Json(word): Json<Word>,
 ) -> Result<axum::Json<Resolved>, Problem> {
-    let resolution = match (Target::read(&id)?, word) {
+    settle(&desk, &id, word).await?;
+    Ok(axum::Json(Resolved { id }))
+}
+
+/// Says a word on what waits under this name.
+pub(crate) async fn settle(desk: &Desk, id: &str, word: Word) -> Result<(), Problem> {
+    let resolution = match (Target::read(id)?, word) {
         (Target::Inquiry(id), Word::Verdict(verdict)) => desk.society.reply(id, Some(verdict)).await,
         (Target::Inquiry(id), Word::Cancelled) => desk.society.reply(id, None).await,
         (Target::Inquiry(_), _) => {
@@ -198,8 +213,7 @@ pub(crate) async fn resolve(
             return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
         }
     };
-    resolution?;
-    Ok(axum::Json(Resolved { id }))
+    Ok(resolution?)
 }
 
 /// Answers what waits, for the person.
@@ -355,6 +369,15 @@ impl TryFrom<Spoken> for Word {
             (None, Some("cancelled")) => Ok(Self::Cancelled),
             _ => Err("say either `approved` (true or false), `answer`, or `outcome` (done, not_done, again or cancelled)"),
         }
+    }
+}
+
+#[cfg(test)]
+impl Approval {
+    /// Something that waits, for tests of whoever shows it.
+    pub(crate) fn for_test(id: &str, what: What) -> Self {
+        let path = String::new();
+        Self { id: id.to_owned(), agent_id: "root".into(), task_id: "t".into(), thread: "root".into(), path, what }
     }
 }
 

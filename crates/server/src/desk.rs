@@ -34,6 +34,8 @@ pub struct Desk {
     pub(crate) closing: CancellationToken,
     /// Why they end.
     pub(crate) reason: Arc<OnceLock<&'static str>>,
+    /// Held while a conversation is looked for and begun, so that two do not become one.
+    pub(crate) conversing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What the desk says about the program that it runs in.
@@ -69,7 +71,15 @@ impl Desk {
     pub fn new(society: Society, about: About) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         let page = Arc::default();
-        Self { society, about: Arc::new(about), page, streams, closing: CancellationToken::new(), reason: Arc::default() }
+        Self {
+            society,
+            about: Arc::new(about),
+            page,
+            streams,
+            closing: CancellationToken::new(),
+            reason: Arc::default(),
+            conversing: Arc::default(),
+        }
     }
 
     /// The same with what the operator adds to the page.

@@ -43,7 +43,6 @@ impl Doc {
     }
 
     /// It speaks a protocol of others, such as `AG-UI 1.0`; errors of the request itself have that protocol's shape.
-    #[allow(dead_code, reason = "for the doors that speak other protocols")]
     pub(crate) const fn speaks(self, protocol: &'static str) -> Self {
         Self { protocol: Some(protocol), ..self }
     }

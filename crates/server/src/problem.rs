@@ -30,6 +30,21 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
+    /// Its stable name.
+    pub(crate) fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// What went wrong and what to do.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The HTTP status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// The body of the answer.
     pub(crate) fn to_json(&self) -> Value {
         json!({

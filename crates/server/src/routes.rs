@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use polis_domain::{Artifact, Org, Thread};
@@ -15,8 +15,8 @@ use crate::once::answer_once;
 use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::{
-    actions, agents, approvals, artifacts, components, events, health, history, messages, metrics, models, openapi, org, page,
-    plans, sandbox, societies, submit, tasks, threads, tools,
+    actions, agents, agui, approvals, artifacts, components, events, health, history, messages, metrics, models, openai,
+    openapi, org, page, plans, sandbox, societies, submit, tasks, threads, tools,
 };
 
 /// Who may come in.
@@ -214,6 +214,24 @@ const ROUTES: &[Route] = &[
             doc: Doc::new("This contract, to read.").media("text/html") },
     Route { method: Method::GET, path: "/api/log", gate: READ, handler: || get(history::log),
             doc: Doc::new("The log in pages.").asks::<history::Which>().gives::<history::Page>() },
+    Route { method: Method::POST, path: "/agui/{agent}", gate: SEND, handler: || post(agui::run),
+            doc: Doc::new("A run of an agent, as server-sent events.").speaks("AG-UI 1.0") },
+    Route { method: Method::GET, path: "/agui/{agent}", gate: READ, handler: || get(agui::capabilities),
+            doc: Doc::new("What an agent can do.").speaks("AG-UI 1.0") },
+    Route { method: Method::POST, path: "/agui/{agent}/connect", gate: READ, handler: || post(agui::connect),
+            doc: Doc::new("What there is on a thread, and what comes, as server-sent events.").speaks("AG-UI 1.0") },
+    Route { method: Method::GET, path: "/v1/models", gate: READ, handler: || get(openai::models),
+            doc: Doc::new("The society, its agents and its roles, as models.").speaks("OpenAI") },
+    Route { method: Method::GET, path: "/v1/models/{*model}", gate: READ, handler: || get(openai::model),
+            doc: Doc::new("One of them.").speaks("OpenAI") },
+    Route { method: Method::POST, path: "/v1/chat/completions", gate: SEND, handler: || post(openai::chat),
+            doc: Doc::new("Says something to a model that is an agent.").speaks("OpenAI") },
+    Route { method: Method::POST, path: "/v1/responses", gate: SEND, handler: || post(openai::create),
+            doc: Doc::new("The same, as a response that can be gone on with by its id.").speaks("OpenAI") },
+    Route { method: Method::GET, path: "/v1/responses/{id}", gate: READ, handler: || get(openai::retrieve),
+            doc: Doc::new("A response as it stands.").speaks("OpenAI") },
+    Route { method: Method::POST, path: "/v1/responses/{id}/cancel", gate: SEND, handler: || post(openai::cancel),
+            doc: Doc::new("Calls off what a response is about.").speaks("OpenAI") },
 ];
 
 /// Every row, for the contract.
@@ -255,7 +273,8 @@ pub(crate) fn router() -> Router<Desk> {
         let handler = (route.handler)().route_layer(from_fn_with_state(route, pass));
         router.route(route.path, handler)
     };
-    ROUTES.iter().fold(page::routes(), routed).fallback(not_found).method_not_allowed_fallback(method_not_allowed)
+    let router = ROUTES.iter().fold(page::routes(), routed).fallback(not_found);
+    router.method_not_allowed_fallback(method_not_allowed).layer(from_fn(openai::shaped))
 }
 
 /// Lets a request through the gate of its route.

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod access;
+mod agui;
 mod api;
 mod artifacts;
 mod bad_input;
@@ -9,6 +10,7 @@ mod contract;
 mod events;
 mod lists;
 mod once;
+mod openai;
 mod org;
 mod page;
 mod person;

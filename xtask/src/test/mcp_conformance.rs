@@ -26,7 +26,7 @@ const TEST: &str = "mcp::conformance::the_official_suite_for_clients_passes";
 
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let folder = workspace.temp_dir().join("mcp-conformance");
-    let done = match install(&folder) {
+    let done = match install(&folder, &[SUITE], OLDEST_NODE) {
         Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
         Err(why) => Ok(Done::Skipped(why)),
     };
@@ -34,15 +34,13 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     done
 }
 
-/// Leaves the suite and a link `node` in the folder.
-fn install(folder: &Path) -> Result<(), String> {
+/// Leaves these packages and a link `node` in the folder.
+pub(super) fn install(folder: &Path, packages: &[&str], oldest_node: u32) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-    let there = node_of_this_machine();
+    let there = node_of_this_machine(oldest_node);
     let name = package();
-    let packages = match there {
-        Some(_) => vec![SUITE.to_owned()],
-        None => vec![SUITE.to_owned(), format!("{name}@{NODE}")],
-    };
+    let own = there.is_none().then(|| format!("{name}@{NODE}"));
+    let packages: Vec<String> = packages.iter().map(|package| (*package).to_owned()).chain(own).collect();
     println!("installing {} into a temporary folder", packages.join(", "));
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]).arg(folder).args(packages);
@@ -53,16 +51,16 @@ fn install(folder: &Path) -> Result<(), String> {
 }
 
 /// The `node` of this machine, if it is new enough.
-fn node_of_this_machine() -> Option<PathBuf> {
+fn node_of_this_machine(oldest: u32) -> Option<PathBuf> {
     let asked = Command::new("node").args(["-p", "process.version + ' ' + process.execPath"]).stdin(Stdio::null()).output();
     let told = String::from_utf8(asked.ok()?.stdout).ok()?;
     let (version, path) = told.trim().split_once(' ')?;
-    is_new_enough(version).then(|| path.into())
+    is_new_enough(version, oldest).then(|| path.into())
 }
 
-fn is_new_enough(version: &str) -> bool {
+fn is_new_enough(version: &str, oldest: u32) -> bool {
     let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse().ok());
-    major.is_some_and(|major: u32| major >= OLDEST_NODE)
+    major.is_some_and(|major: u32| major >= oldest)
 }
 
 /// The package that holds a `node` for this machine.
@@ -78,7 +76,7 @@ mod tests {
 
     #[test]
     fn versions_are_compared_by_their_first_number() {
-        assert!(is_new_enough("v22.0.0") && is_new_enough("v100.1.2"));
-        assert!(!is_new_enough("v20.20.2") && !is_new_enough("") && !is_new_enough("v9.99.0"));
+        assert!(is_new_enough("v22.0.0", 22) && is_new_enough("v100.1.2", 22));
+        assert!(!is_new_enough("v20.20.2", 22) && !is_new_enough("", 20) && !is_new_enough("v9.99.0", 20));
     }
 }

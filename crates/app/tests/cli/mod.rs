@@ -4,6 +4,7 @@ mod artifacts;
 mod bad_input;
 mod calls;
 mod chat;
+mod clients;
 mod emulated;
 mod example_rules;
 mod login;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::host::{Asker, CallHost};
 use super::journal::Entry;
 use super::reuse::take_fresh;
-use super::{Turn, send};
+use super::{Turn, lent, send};
 use crate::actor::Shared;
 use crate::offer::is_recallable;
 use crate::plant::{Plant, is_planted};
@@ -46,9 +46,10 @@ impl Turn {
     /// What a call comes to before it is made.
     fn call_of(&self, call: &ToolCall, tools: &[ToolSpec]) -> Call {
         let Shared { ports, cast, .. } = &*self.seat.shared;
-        let own = cast.find_tool(&call.name).is_some();
+        let is_lent = self.lent().iter().any(|lent| lent.name == call.name);
+        let own = !is_lent && cast.find_tool(&call.name).is_some();
         // What is judged is what is stated and called: the name is looked up once.
-        let listed = if own { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
+        let listed = if own || is_lent { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
         let tool = listed.clone().unwrap_or_else(|_| call.name.clone());
         let spec = tools.iter().find(|spec| spec.name == tool);
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
@@ -56,6 +57,7 @@ impl Turn {
         let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
         let lacking = self.seat.fences.iter().find(|role| !role.has_tool(&tool));
         let ruling = match (lacking, listed) {
+            _ if is_lent => lent::ruling(&tool),
             (Some(role), _) => Ruling::Deny(format!("role `{}` does not have it", role.id)),
             (None, Err(absent)) => Ruling::Refuse(Failure::new("unknown_tool", absent.to_string())),
             (None, Ok(_)) => ports.toolbox.ruling(&tool, &arguments, &who),

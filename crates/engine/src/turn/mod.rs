@@ -11,6 +11,7 @@ mod context;
 mod conversation;
 mod host;
 mod journal;
+mod lent;
 mod model;
 mod own;
 mod phases;
@@ -214,9 +215,10 @@ impl Turn {
         self.seat.role.as_ref()
     }
 
-    /// The tools that can be called: what the agent's role has, and the roles of everybody above it.
+    /// The tools that can be called: what the agent's role has, and the roles of everybody above it; and what the task brings
+    /// along.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
-        self.offer().tools
+        self.with_lent(self.offer().tools)
     }
 
     fn offer(&self) -> Offer {

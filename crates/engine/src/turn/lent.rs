@@ -1,0 +1,68 @@
+//! Tools that whoever asks has brought along. A call of one is a question: what the asker says came of it is its result.
+
+use std::sync::Arc;
+
+use polis_domain::{EffectClass, Question, Ruling, Task};
+use polis_ports::ToolSpec;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Turn;
+
+/// A tool as the meta of a task has it.
+#[derive(Deserialize)]
+struct Lent {
+    name: Arc<str>,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    parameters: Value,
+}
+
+impl Turn {
+    /// The tools that the task brings along. They stand before any of ours that have the same names.
+    pub(super) fn lent(&self) -> Vec<ToolSpec> {
+        lent(&self.task)
+    }
+
+    /// A list of tools with those of the task; the same list where there are none.
+    pub(super) fn with_lent(&self, tools: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
+        let lent = self.lent();
+        if lent.is_empty() {
+            return tools;
+        }
+        let others = tools.iter().filter(|tool| lent.iter().all(|lent| lent.name != tool.name));
+        others.cloned().chain(lent.iter().cloned()).collect()
+    }
+}
+
+/// What becomes of a call of such a tool.
+pub(super) fn ruling(tool: &str) -> Ruling {
+    Ruling::Person(Question::words(format!("`{tool}` is a tool of whoever asks: call it, and say what came of it"), Vec::new()))
+}
+
+fn lent(task: &Task) -> Vec<ToolSpec> {
+    let listed = task.meta.get(Task::LENT_TOOLS).and_then(Value::as_array);
+    let spec = |value: &Value| {
+        let Lent { name, description, parameters } = Lent::deserialize(value).ok()?;
+        // Nobody here knows what it does, so no earlier result answers a call.
+        Some(ToolSpec { name, description, parameters, class: EffectClass::Read, volatile: true })
+    };
+    listed.into_iter().flatten().filter_map(spec).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_tool_is_left_out() {
+        let task = Task::message("t".into(), "x");
+        assert!(lent(&task).is_empty());
+        let tools = json!([{ "name": "weather", "parameters": { "type": "object" } }, { "description": "nameless" }, 7]);
+        let lent = lent(&task.with_meta(Task::LENT_TOOLS, tools));
+        assert_eq!(lent.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["weather"]);
+    }
+}

@@ -1,0 +1,43 @@
+//! What an agent can do, as AG-UI says it.
+
+use axum::extract::State;
+use polis_domain::EffectClass;
+use serde_json::{Value, json};
+
+use super::known;
+use crate::desk::Desk;
+use crate::problem::Problem;
+use crate::spoken::addressees;
+use crate::wanted::Name;
+
+pub(crate) async fn capabilities(State(desk): State<Desk>, Name(agent): Name) -> Result<axum::Json<Value>, Problem> {
+    let addressee = known(&desk, &agent).await?;
+    let others = addressees(&desk).await?.into_iter().filter(|other| other.name.starts_with("agent/"));
+    let others: Vec<_> = others
+        .filter(|other| other.agent != addressee.agent)
+        .map(|other| json!({ "name": other.agent, "description": other.about }))
+        .collect();
+    let (toolbox, own) = (desk.society.toolbox().tools(), desk.society.own_tools());
+    let tools = toolbox.iter().chain(&own).map(|tool| {
+        let writes = tool.class == EffectClass::Write;
+        json!({
+            "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+            "metadata": { "polis": { "writes": writes } }
+        })
+    });
+    Ok(axum::Json(json!({
+        "identity": {
+            "name": addressee.agent, "type": "polis", "description": addressee.about, "version": env!("CARGO_PKG_VERSION")
+        },
+        "transport": { "streaming": true, "websocket": false, "httpBinary": false, "resumable": true },
+        "tools": { "supported": true, "items": tools.collect::<Vec<_>>(), "parallelCalls": true, "clientProvided": true },
+        "state": { "snapshots": true, "deltas": true, "memory": true, "persistentState": true },
+        "multiAgent": { "supported": true, "delegation": true, "handoffs": false, "subagents": others },
+        "reasoning": { "supported": true, "streaming": true, "encrypted": false },
+        "multimodal": { "input": { "image": false, "audio": false, "video": false, "pdf": false, "file": false } },
+        "humanInTheLoop": {
+            "supported": true, "approvals": true, "interventions": true, "interrupts": true, "approveWithEdits": true
+        },
+        "custom": { "polis": { "connect": "POST /agui/{agent}/connect", "cancel": "POST /api/tasks/{threadId}/cancel" } },
+    })))
+}

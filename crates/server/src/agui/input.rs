@@ -1,0 +1,198 @@
+//! What a client of AG-UI asks for. Fields that we do not know are passed over, as the protocol wants it.
+
+use polis_domain::{Digest, Task, TaskId};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::Names;
+use super::interrupt::Resume;
+use crate::spoken::{Before, letter_text};
+
+/// `RunAgentInput`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Input {
+    pub(crate) thread_id: String,
+    pub(crate) run_id: String,
+    #[serde(default)]
+    messages: Vec<Message>,
+    #[serde(default)]
+    tools: Vec<Tool>,
+    #[serde(default)]
+    context: Vec<Context>,
+    #[serde(default)]
+    forwarded_props: Value,
+    #[serde(default)]
+    pub(crate) resume: Vec<Resume>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
+    role: String,
+    #[serde(default)]
+    content: Value,
+    tool_call_id: Option<String>,
+    error: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Tool {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    parameters: Value,
+}
+
+#[derive(Debug, Deserialize)]
+struct Context {
+    description: String,
+    value: String,
+}
+
+/// What is new on a thread.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Saying {
+    Words(String),
+    /// What came of calls of the client's own tools.
+    Results(Vec<(String, String)>),
+}
+
+impl Input {
+    /// The request that a thread is. A thread whose name cannot be a request's has one that is made of it.
+    pub(crate) fn task(&self) -> TaskId {
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let fits = !self.thread_id.is_empty() && self.thread_id.len() <= 128 && self.thread_id.chars().all(plain);
+        if fits {
+            return self.thread_id.as_str().into();
+        }
+        let digest = serde_json::to_value(Digest::of([self.thread_id.as_str()])).unwrap_or_default();
+        format!("agui-{}", digest.as_str().unwrap_or_default()).into()
+    }
+
+    pub(crate) fn names(&self) -> Names {
+        Names { thread: self.thread_id.as_str().into(), run: self.run_id.as_str().into() }
+    }
+
+    /// What goes with the letter for the agent's code.
+    pub(crate) fn meta(&self) -> Map<String, Value> {
+        let mut meta = Map::new();
+        if !self.tools.is_empty() {
+            let tool = |tool: &Tool| {
+                let parameters =
+                    if tool.parameters.is_object() { tool.parameters.clone() } else { json!({ "type": "object" }) };
+                json!({ "name": tool.name, "description": tool.description, "parameters": parameters })
+            };
+            meta.insert(Task::LENT_TOOLS.to_owned(), self.tools.iter().map(tool).collect());
+        }
+        if let Some(strategy) = self.forwarded_props.get("strategy").filter(|strategy| strategy.is_string()) {
+            meta.insert("strategy".to_owned(), strategy.clone());
+        }
+        meta
+    }
+
+    /// What the client says that the thread does not know yet; else a code and what to do.
+    pub(crate) fn saying(&self, is_known: bool) -> Result<Saying, (&'static str, String)> {
+        let answered = self.messages.iter().rposition(|message| message.role == "assistant");
+        let new = &self.messages[answered.map_or(0, |place| place + 1)..];
+        let results: Vec<_> = new.iter().filter(|message| message.role == "tool").collect();
+        let words: Vec<_> = new.iter().filter(|message| message.role == "user").collect();
+        if words.is_empty() && !results.is_empty() {
+            let result = |message: &&Message| {
+                let content = text_of(&message.content)?;
+                let content = message.error.as_ref().map_or(content, |error| format!("it failed: {error}"));
+                Ok((message.tool_call_id.clone().unwrap_or_default(), content))
+            };
+            return Ok(Saying::Results(results.iter().map(result).collect::<Result<_, _>>()?));
+        }
+        let words = words.iter().map(|message| text_of(&message.content)).collect::<Result<Vec<_>, _>>()?.join("\n\n");
+        if words.trim().is_empty() {
+            return Err((
+                "no_message",
+                "the thread has no new message of the user; say something, or connect to it".to_owned(),
+            ));
+        }
+        let mut instructions = Vec::new();
+        for message in self.messages.iter().filter(|message| !is_known && matches!(&*message.role, "system" | "developer")) {
+            instructions.push(text_of(&message.content)?);
+        }
+        instructions.extend(self.context.iter().map(|context| format!("{}: {}", context.description, context.value)));
+        let mut before = Vec::new();
+        if let (false, Some(place)) = (is_known, answered) {
+            for message in &self.messages[..=place] {
+                let by_assistant = message.role == "assistant";
+                let text = text_of(&message.content)?;
+                if (by_assistant || message.role == "user") && !text.trim().is_empty() {
+                    before.push(Before { by_assistant, text });
+                }
+            }
+        }
+        Ok(Saying::Words(letter_text(&instructions, &before, &words)))
+    }
+}
+
+/// The text of a content, which may come in parts.
+fn text_of(content: &Value) -> Result<String, (&'static str, String)> {
+    match content {
+        Value::Null => Ok(String::new()),
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => {
+            let text = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text").and_then(Value::as_str))
+            {
+                (Some("text"), Some(text)) => Ok(text.to_owned()),
+                (kind, _) => {
+                    let kind = kind.unwrap_or("unknown");
+                    let message =
+                        format!("a part of the kind `{kind}` cannot be taken here; send text, or put it in as an artifact");
+                    Err(("unsupported_content", message))
+                }
+            };
+            Ok(parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
+        }
+        _ => Err(("unsupported_content", "a message's content is a text or a list of parts".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(more: Value) -> Input {
+        let mut whole = json!({ "threadId": "t1", "runId": "r1" });
+        whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn only_what_the_thread_does_not_know_is_said() {
+        let messages = json!([
+            { "id": "1", "role": "system", "content": "be brief" },
+            { "id": "2", "role": "user", "content": "one" },
+            { "id": "3", "role": "assistant", "content": "1" },
+            { "id": "4", "role": "user", "content": [{ "type": "text", "text": "two" }] },
+        ]);
+        let input = input(json!({ "messages": messages, "unknown": 7 }));
+        assert_eq!(input.saying(true), Ok(Saying::Words("two".to_owned())));
+        let Ok(Saying::Words(text)) = input.saying(false) else { panic!("no words") };
+        assert!(text.contains("be brief") && text.contains("user: one\nassistant: 1") && text.ends_with("[The request]\ntwo"));
+    }
+
+    #[test]
+    fn what_came_of_a_call_answers_it_and_pictures_are_refused() {
+        let with = |role: &str, content: Value| {
+            input(json!({ "messages": [{ "id": "1", "role": role, "content": content, "toolCallId": "c" }] })).saying(true)
+        };
+        assert_eq!(with("tool", json!("21")), Ok(Saying::Results(vec![("c".to_owned(), "21".to_owned())])));
+        assert_eq!(with("user", json!([{ "type": "image" }])).unwrap_err().0, "unsupported_content");
+        assert_eq!(with("user", json!(" ")).unwrap_err().0, "no_message");
+    }
+
+    #[test]
+    fn a_thread_is_a_request_of_its_name_or_of_one_made_of_it() {
+        assert_eq!(input(json!({})).task().as_str(), "t1");
+        let odd = input(json!({ "threadId": "a/b c" })).task();
+        assert!(odd.as_str().starts_with("agui-"), "{odd}");
+        assert_eq!(odd, input(json!({ "threadId": "a/b c" })).task());
+    }
+}

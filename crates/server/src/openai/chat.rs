@@ -1,0 +1,315 @@
+//! Chat completions, streamed and whole.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::asking::{Asking, Begun, Item, begin, is_retry};
+use super::completion::{Completion, Ending, Piece};
+use super::conversation::named;
+use super::error::{ApiError, Body};
+use super::models::chosen;
+use super::side;
+use super::tools::{LentCall, Tool, lent};
+use crate::agui::{KEEP_ALIVE, TokenUsage};
+use crate::caller::Caller;
+use crate::desk::Desk;
+
+/// What is asked. How freely a model speaks and the like is the society's own affair: such fields are passed over.
+#[derive(Deserialize)]
+pub(crate) struct Request {
+    model: String,
+    messages: Vec<Message>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    stream_options: Option<StreamOptions>,
+    #[serde(default)]
+    tools: Option<Vec<Tool>>,
+    #[serde(default)]
+    tool_choice: Value,
+    #[serde(default)]
+    response_format: Value,
+    #[serde(default)]
+    n: Option<u32>,
+    #[serde(default)]
+    user: Option<String>,
+    #[serde(default)]
+    metadata: Value,
+    #[serde(default)]
+    functions: Value,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: bool,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    #[serde(default)]
+    content: Value,
+    tool_call_id: Option<String>,
+}
+
+pub(crate) async fn chat(
+    State(desk): State<Desk>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(request): Body<Request>,
+) -> Result<Response, ApiError> {
+    if request.n.is_some_and(|n| n != 1) {
+        return Err(ApiError::invalid("unsupported_value", "n", "there is one answer; leave n out"));
+    }
+    if !request.functions.is_null() {
+        return Err(ApiError::invalid("unsupported_parameter", "functions", "describe functions in `tools`"));
+    }
+    let items = items(&request.messages)?;
+    let said = Said {
+        model: request.model.clone(),
+        include_usage: request.stream_options.is_some_and(|options| options.include_usage),
+        created: now(&desk),
+        id: String::new(),
+    };
+    let is_streamed = request.stream.unwrap_or(false);
+    if let Some(Item::User(text)) = items.iter().rev().find(|item| matches!(item, Item::User(_)))
+        && let Some(answer) = side::answer(text)
+    {
+        let said = Said { id: "chatcmpl-side".to_owned(), ..said };
+        return Ok(if is_streamed {
+            said.streamed_at_once(answer)
+        } else {
+            said.whole(answer, "", Vec::new(), &[]).into_response()
+        });
+    }
+    let to = chosen(&desk, &request.model).await?;
+    let asking = Asking {
+        to,
+        items,
+        instructions: format_instruction(&request.response_format)?,
+        lent: lent(request.tools.unwrap_or_default(), &request.tool_choice)?,
+        user: request.user.unwrap_or_default(),
+        name: named(&headers, &request.metadata),
+        task: None,
+        is_retry: is_retry(&headers),
+    };
+    let Begun { task, seq, run } = begin(&desk, &caller, asking).await?;
+    let said = Said { id: format!("chatcmpl-{seq}-{task}"), ..said };
+    let mut completion = Completion::new(&desk, &task, run);
+    if is_streamed {
+        return Ok(said.streamed(completion));
+    }
+    let (content, reasoning, ending) = completion.whole().await;
+    let calls = match ending {
+        Ending::Stop => Vec::new(),
+        Ending::ToolCalls(calls) => calls,
+        Ending::Failed(error) => return Err(error),
+    };
+    Ok(said.whole(content, &reasoning, calls, &completion.usage).into_response())
+}
+
+/// What was said, without what we cannot take.
+fn items(messages: &[Message]) -> Result<Vec<Item>, ApiError> {
+    let item = |(place, message): (usize, &Message)| {
+        let param = format!("messages[{place}]");
+        let text = text_of(&message.content, &format!("{param}.content"))?;
+        Ok(match &*message.role {
+            "system" | "developer" => Item::Instruction(text),
+            "user" => Item::User(text),
+            "assistant" => Item::Assistant(text),
+            "tool" => match &message.tool_call_id {
+                Some(call) => Item::Result { call: call.clone(), output: text },
+                None => return Err(ApiError::invalid("bad_message", param, "a tool's message needs its tool_call_id")),
+            },
+            role => return Err(ApiError::invalid("bad_message", param, format!("nobody has the role `{role}` here"))),
+        })
+    };
+    messages.iter().enumerate().map(item).collect()
+}
+
+/// The text of a content, which may come in parts.
+pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> {
+    let part = |(place, part): (usize, &Value)| {
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or("unknown");
+        let text = part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str);
+        match (kind, text) {
+            ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text.to_owned()),
+            _ => {
+                let message =
+                    format!("a part of the kind `{kind}` cannot be taken here; send text, or put it in as an artifact");
+                Err(ApiError::invalid("unsupported_content", format!("{param}[{place}]"), message))
+            }
+        }
+    };
+    match content {
+        Value::Null => Ok(String::new()),
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => Ok(parts.iter().enumerate().map(part).collect::<Result<Vec<_>, _>>()?.join("\n")),
+        _ => Err(ApiError::invalid("unsupported_content", param, "a content is a text or a list of parts")),
+    }
+}
+
+/// What an agent is told about the form of its answer.
+pub(super) fn format_instruction(format: &Value) -> Result<Vec<String>, ApiError> {
+    let schema = format.pointer("/json_schema/schema").or_else(|| format.get("schema"));
+    match format.get("type").and_then(Value::as_str) {
+        None | Some("text") => Ok(Vec::new()),
+        Some("json_object") => Ok(vec!["Answer with one JSON object and nothing else.".to_owned()]),
+        Some("json_schema") => {
+            let schema = schema.map(Value::to_string).unwrap_or_default();
+            Ok(vec![format!("Answer with JSON that fits this schema, and nothing else: {schema}")])
+        }
+        Some(kind) => {
+            let message =
+                format!("an answer cannot have the format `{kind}`; text, json_object and json_schema can be asked for");
+            Err(ApiError::invalid("unsupported_value", "response_format", message))
+        }
+    }
+}
+
+/// The time in seconds since 1970.
+pub(super) fn now(desk: &Desk) -> u64 {
+    desk.society.now().0 / 1_000
+}
+
+/// How an answer is said.
+struct Said {
+    id: String,
+    model: String,
+    created: u64,
+    include_usage: bool,
+}
+
+impl Said {
+    fn whole(&self, content: String, reasoning: &str, calls: Vec<LentCall>, usage: &[TokenUsage]) -> axum::Json<Value> {
+        let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+        let mut message = Map::from_iter([("role".to_owned(), json!("assistant")), ("refusal".to_owned(), Value::Null)]);
+        let is_silent = content.is_empty() && !calls.is_empty();
+        message.insert("content".to_owned(), if is_silent { Value::Null } else { content.into() });
+        if !reasoning.is_empty() {
+            message.insert("reasoning_content".to_owned(), reasoning.into());
+        }
+        if !calls.is_empty() {
+            message.insert("tool_calls".to_owned(), calls.iter().map(tool_call).collect());
+        }
+        axum::Json(json!({
+            "id": self.id, "object": "chat.completion", "created": self.created, "model": self.model,
+            "choices": [{ "index": 0, "message": message, "finish_reason": finish, "logprobs": null }],
+            "usage": used(usage),
+        }))
+    }
+
+    fn chunk(&self, delta: &Value, finish: Option<&str>) -> String {
+        json!({
+            "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model,
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": finish, "logprobs": null }],
+        })
+        .to_string()
+    }
+
+    /// The last chunks of a stream.
+    fn end(&self, ending: Ending, usage: &[TokenUsage]) -> Vec<String> {
+        let mut chunks = Vec::new();
+        match ending {
+            Ending::Stop => chunks.push(self.chunk(&json!({}), Some("stop"))),
+            Ending::ToolCalls(calls) => {
+                for (index, call) in calls.iter().enumerate() {
+                    let mut call = tool_call(call);
+                    if let Some(call) = call.as_object_mut() {
+                        call.insert("index".to_owned(), index.into());
+                    }
+                    chunks.push(self.chunk(&json!({ "tool_calls": [call] }), None));
+                }
+                chunks.push(self.chunk(&json!({}), Some("tool_calls")));
+            }
+            Ending::Failed(error) => return vec![error.to_json().to_string()],
+        }
+        if self.include_usage {
+            let last = json!({
+                "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model,
+                "choices": [], "usage": used(usage),
+            });
+            chunks.push(last.to_string());
+        }
+        chunks.push("[DONE]".to_owned());
+        chunks
+    }
+
+    fn streamed_at_once(self, answer: String) -> Response {
+        let mut chunks = vec![self.chunk(&json!({ "role": "assistant", "content": answer }), None)];
+        chunks.extend(self.end(Ending::Stop, &[]));
+        let chunks = chunks.into_iter().map(|data| Ok::<_, Infallible>(sse::Event::default().data(data)));
+        unbuffered(Sse::new(stream::iter(chunks)).into_response())
+    }
+
+    fn streamed(self, completion: Completion) -> Response {
+        let first = self.chunk(&json!({ "role": "assistant", "content": "" }), None);
+        let state = (self, completion, VecDeque::from([first]));
+        let chunks = stream::unfold(state, |(said, mut completion, mut ready)| async move {
+            loop {
+                if let Some(data) = ready.pop_front() {
+                    return Some((Ok::<_, Infallible>(sse::Event::default().data(data)), (said, completion, ready)));
+                }
+                match completion.next().await? {
+                    Piece::Content(text) => ready.push_back(said.chunk(&json!({ "content": text }), None)),
+                    Piece::Reasoning(text) => ready.push_back(said.chunk(&json!({ "reasoning_content": text }), None)),
+                    Piece::End(ending) => ready.extend(said.end(ending, &completion.usage)),
+                }
+            }
+        });
+        unbuffered(Sse::new(chunks).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    }
+}
+
+/// Nobody in between is to wait for more before it passes something on.
+pub(super) fn unbuffered(mut response: Response) -> Response {
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn tool_call(call: &LentCall) -> Value {
+    json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } })
+}
+
+fn used(usage: &[TokenUsage]) -> Value {
+    let sum = |count: fn(&TokenUsage) -> u64| usage.iter().map(count).sum::<u64>();
+    json!({
+        "prompt_tokens": sum(|usage| usage.input_tokens),
+        "completion_tokens": sum(|usage| usage.output_tokens),
+        "total_tokens": sum(|usage| usage.total_tokens),
+        "prompt_tokens_details": { "cached_tokens": sum(|usage| usage.cached_input_tokens) },
+        "completion_tokens_details": { "reasoning_tokens": sum(|usage| usage.reasoning_tokens) },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(messages: Value) -> Result<Vec<Item>, (String, String)> {
+        let messages: Vec<Message> = serde_json::from_value(messages).unwrap();
+        items(&messages)
+            .map_err(|error| (error.code().to_owned(), error.to_json()["error"]["param"].as_str().unwrap().to_owned()))
+    }
+
+    #[test]
+    fn texts_are_taken_and_what_is_not_text_is_named() {
+        let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
+        let said = read(json!([{ "role": "developer", "content": "be brief" }, { "role": "user", "content": parts }]));
+        assert_eq!(said, Ok(vec![Item::Instruction("be brief".to_owned()), Item::User("a\nb".to_owned())]));
+        let picture = json!([{ "type": "text", "text": "see" }, { "type": "image_url", "image_url": { "url": "data:" } }]);
+        let wrong = read(json!([{ "role": "user", "content": picture }]));
+        assert_eq!(wrong, Err(("unsupported_content".to_owned(), "messages[0].content[1]".to_owned())));
+        assert_eq!(read(json!([{ "role": "ghost", "content": "" }])).unwrap_err().0, "bad_message");
+        assert_eq!(read(json!([{ "role": "tool", "content": "" }])).unwrap_err().0, "bad_message");
+    }
+}

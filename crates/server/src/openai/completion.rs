@@ -1,0 +1,151 @@
+//! A run as clients of OpenAI see it: text, reasoning beside it, and one ending.
+
+use std::collections::VecDeque;
+
+use super::error::ApiError;
+use super::tools::LentCall;
+use crate::agui::{Body, Event, Outcome, Run, TokenUsage, waiting};
+use crate::desk::Desk;
+use crate::openai::words::notice;
+use polis_domain::TaskId;
+
+/// What comes next.
+pub(super) enum Piece {
+    Content(String),
+    Reasoning(String),
+    End(Ending),
+}
+
+/// How it ended.
+pub(super) enum Ending {
+    /// It is answered, or waits for a person and says so.
+    Stop,
+    /// The client's own tools are to be called.
+    ToolCalls(Vec<LentCall>),
+    Failed(ApiError),
+}
+
+/// A run that is followed to its end.
+pub(super) struct Completion {
+    desk: Desk,
+    task: TaskId,
+    run: Run,
+    ready: VecDeque<Piece>,
+    has_content: bool,
+    /// Whether the next text is apart from the one before.
+    is_new: bool,
+    ends_line: bool,
+    pub(super) usage: Vec<TokenUsage>,
+    ended: bool,
+}
+
+impl Completion {
+    pub(super) fn new(desk: &Desk, task: &TaskId, run: Run) -> Self {
+        Self {
+            desk: desk.clone(),
+            task: task.clone(),
+            run,
+            ready: VecDeque::new(),
+            has_content: false,
+            is_new: false,
+            ends_line: true,
+            usage: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// The next piece; none after the end.
+    pub(super) async fn next(&mut self) -> Option<Piece> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Some(piece);
+            }
+            if self.ended {
+                return None;
+            }
+            match self.run.next().await {
+                Some(event) => self.hear(event).await,
+                None => self.end(Ending::Stop),
+            }
+        }
+    }
+
+    /// Everything to the end: the answer alone, what was thought on the way, and how it ended.
+    pub(super) async fn whole(&mut self) -> (String, String, Ending) {
+        let (mut content, mut reasoning) = (String::new(), String::new());
+        while let Some(piece) = self.next().await {
+            match piece {
+                Piece::Content(text) => content.push_str(&text),
+                Piece::Reasoning(text) => reasoning.push_str(&text),
+                Piece::End(ending) => {
+                    let content = self.run.answer().map_or(content, |answer| answer.to_string());
+                    return (content, reasoning, ending);
+                }
+            }
+        }
+        (content, reasoning, Ending::Stop)
+    }
+
+    fn end(&mut self, ending: Ending) {
+        self.ended = true;
+        self.ready.push_back(Piece::End(ending));
+    }
+
+    fn say(&mut self, text: String) {
+        let apart = self.has_content && std::mem::take(&mut self.is_new);
+        self.has_content = true;
+        self.ready.push_back(Piece::Content(if apart { format!("\n\n{text}") } else { text }));
+    }
+
+    fn think(&mut self, text: String) {
+        self.ends_line = text.ends_with('\n');
+        self.ready.push_back(Piece::Reasoning(text));
+    }
+
+    /// A line about what is done.
+    fn note(&mut self, text: &str) {
+        let start = if self.ends_line { "" } else { "\n" };
+        self.think(format!("{start}{text}\n"));
+    }
+
+    async fn hear(&mut self, event: Event) {
+        let is_main = event.subagent_run_id.is_none();
+        match event.body {
+            Body::TextMessageStart { .. } if is_main => self.is_new = true,
+            Body::TextMessageContent { delta, .. } if is_main => self.say(delta),
+            Body::ReasoningMessageContent { delta, .. } => self.think(delta),
+            Body::SubagentStarted { name, description, .. } => {
+                self.note(&format!("▸ {name}: {}", description.unwrap_or_default()));
+            }
+            Body::ToolCallStart { tool_call_name, .. } => self.note(&format!("▸ {tool_call_name}")),
+            Body::RunError { message, code, usage } => {
+                self.usage = usage;
+                self.end(Ending::Failed(ApiError::failed(code.as_deref().unwrap_or("failed"), &message)));
+            }
+            Body::RunFinished { outcome, usage, .. } => {
+                self.usage = usage;
+                self.finish(outcome).await;
+            }
+            _ => {}
+        }
+    }
+
+    async fn finish(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Success { pending_tool_call_ids } if pending_tool_call_ids.is_empty() => self.end(Ending::Stop),
+            Outcome::Success { .. } => {
+                let calls = self.run.lent_calls().into_iter().map(LentCall::new).collect();
+                self.end(Ending::ToolCalls(calls));
+            }
+            Outcome::Cancelled => self.end(Ending::Failed(ApiError::failed("cancelled", "somebody called the request off"))),
+            Outcome::Interrupt { .. } => match waiting(&self.desk, &self.task).await {
+                Ok(waiting) => {
+                    self.is_new = true;
+                    self.say(notice(&waiting));
+                    self.end(Ending::Stop);
+                }
+                Err(problem) => self.end(Ending::Failed(problem.into())),
+            },
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The society for clients that speak OpenAI's API: `polis`, each agent and each role is a model.
+//!
+//! Clients of chat completions send the whole conversation each time. Which request of ours it continues is found by what the
+//! user has said so far (`conversation.rs`). What a model would call a tool call is one here only for tools that the client
+//! itself brings along; ours are used on this side. A client that leaves cancels nothing.
+
+mod asking;
+mod chat;
+mod completion;
+mod conversation;
+mod error;
+mod models;
+mod response_item;
+mod responses;
+mod side;
+mod tools;
+mod words;
+
+pub(crate) use chat::chat;
+pub(crate) use error::shaped;
+pub(crate) use models::{model, models};
+pub(crate) use responses::{cancel, create, retrieve};

@@ -1,0 +1,325 @@
+//! Responses: a request by its id, streamed or whole; `previous_response_id` goes on with it.
+//!
+//! A response's id names its letter in the log, so that it can be gone on with and fetched after a restart. Everything is kept,
+//! because the log keeps everything; `store: false` only says that the client will not ask for it.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use polis_domain::{Letter, LetterKind, Recorded, Seq, Target, TaskId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::asking::{Asking, Begun, Item, Known, begin, is_retry};
+use super::chat::{format_instruction, now, text_of, unbuffered};
+use super::completion::{Completion, Ending, Piece};
+use super::conversation::named;
+use super::error::{ApiError, Body};
+use super::models::chosen;
+use super::response_item::Output;
+use super::tools::{LentCall, Tool, lent};
+use crate::agui::{KEEP_ALIVE, Names, Run, TokenUsage};
+use crate::caller::Caller;
+use crate::desk::Desk;
+use crate::wanted::Name;
+
+#[derive(Deserialize)]
+pub(crate) struct Request {
+    model: String,
+    #[serde(default)]
+    input: Value,
+    #[serde(default)]
+    instructions: Option<String>,
+    #[serde(default)]
+    previous_response_id: Option<String>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    store: Option<bool>,
+    #[serde(default)]
+    background: Option<bool>,
+    #[serde(default)]
+    tools: Option<Vec<Tool>>,
+    #[serde(default)]
+    tool_choice: Value,
+    #[serde(default)]
+    text: Value,
+    #[serde(default)]
+    user: Option<String>,
+    #[serde(default)]
+    metadata: Value,
+    #[serde(default)]
+    conversation: Value,
+}
+
+pub(crate) async fn create(
+    State(desk): State<Desk>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(request): Body<Request>,
+) -> Result<Response, ApiError> {
+    if !request.conversation.is_null() {
+        let message = "conversations are not kept apart from requests; go on with previous_response_id";
+        return Err(ApiError::invalid("unsupported_parameter", "conversation", message));
+    }
+    let task = match &request.previous_response_id {
+        Some(id) => Some(known(&desk, id).await?),
+        None => None,
+    };
+    let mut items = items(&request.input)?;
+    let instructions = request.instructions.clone().filter(|text| !text.trim().is_empty());
+    if task.is_none() {
+        items.splice(0..0, instructions.clone().map(Item::Instruction));
+    }
+    let asking = Asking {
+        to: chosen(&desk, &request.model).await?,
+        items,
+        instructions: format_instruction(request.text.get("format").unwrap_or(&Value::Null))?,
+        lent: lent(request.tools.unwrap_or_default(), &request.tool_choice)?,
+        user: request.user.unwrap_or_default(),
+        name: named(&headers, &request.metadata),
+        task,
+        is_retry: is_retry(&headers),
+    };
+    let Begun { task, seq, run } = begin(&desk, &caller, asking).await?;
+    let said = Said {
+        id: id_of(seq, &task),
+        model: request.model,
+        created: now(&desk),
+        previous: request.previous_response_id,
+        instructions,
+        store: request.store.unwrap_or(true),
+        metadata: if request.metadata.is_object() { request.metadata } else { json!({}) },
+    };
+    let completion = Completion::new(&desk, &task, run);
+    let output = Output::new(&seq.to_string());
+    if request.background.unwrap_or(false) {
+        return Ok(axum::Json(said.object("in_progress", Vec::new(), None, None)).into_response());
+    }
+    if request.stream.unwrap_or(false) {
+        return Ok(said.streamed(completion, output));
+    }
+    said.whole(completion, output).await.map(IntoResponse::into_response)
+}
+
+/// A response as it stands.
+pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
+    let (seq, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
+    let letters = desk.society.letters(&task).await?;
+    let (recorded, _) = letters.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
+    let ended = letters.iter().filter(|(recorded, _)| recorded.seq > seq).find(|(_, letter)| ends(letter));
+    let said = Said {
+        id: id.clone(),
+        model: "polis".to_owned(),
+        created: recorded.at.0 / 1_000,
+        previous: None,
+        instructions: None,
+        store: true,
+        metadata: json!({}),
+    };
+    let mut output = Output::new(&seq.to_string());
+    let (status, failure) = match ended.map(|(_, letter)| (&letter.kind, &letter.payload.text)) {
+        Some((LetterKind::Failure(failure), _)) if &*failure.code == "cancelled" => ("cancelled", None),
+        Some((LetterKind::Failure(failure), _)) => {
+            ("failed", Some(json!({ "code": failure.code, "message": failure.message })))
+        }
+        Some((_, text)) => {
+            output.content(text);
+            output.close();
+            ("completed", None)
+        }
+        None => {
+            // It is under way, or the client's own tools are to be called.
+            let names = Names { thread: task.as_str().into(), run: task.as_str().into() };
+            let mut run = Run::listen(&desk, &task, &names).await?;
+            run.catch_up().await?;
+            let calls = run.lent_calls();
+            calls.into_iter().map(LentCall::new).for_each(|call| drop(output.call(&call)));
+            (if output.items().is_empty() { "in_progress" } else { "completed" }, None)
+        }
+    };
+    Ok(axum::Json(said.object(status, output.items(), None, failure)))
+}
+
+/// Calls off what a response is about.
+pub(crate) async fn cancel(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
+    let (_, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
+    desk.society.cancel(Target::Task(task), "called off by the client").await?;
+    retrieve(State(desk), Name(id)).await
+}
+
+fn ends(letter: &Letter) -> bool {
+    letter.to.is_user() && letter.kind != LetterKind::Message
+}
+
+fn not_found(id: &str) -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "response_not_found", format!("there is no response `{id}`"))
+}
+
+fn id_of(seq: Seq, task: &TaskId) -> String {
+    format!("resp_{seq}_{task}")
+}
+
+fn read_id(id: &str) -> Option<(Seq, TaskId)> {
+    let (seq, task) = id.strip_prefix("resp_")?.split_once('_')?;
+    Some((Seq(seq.parse().ok()?), task.into()))
+}
+
+/// The request behind a response, and what was said in it up to there.
+async fn known(desk: &Desk, id: &str) -> Result<Known, ApiError> {
+    let missing = || {
+        let message = format!("there is no response `{id}` to go on with");
+        ApiError::invalid("previous_response_not_found", "previous_response_id", message)
+    };
+    let (seq, task) = read_id(id).ok_or_else(missing)?;
+    let letters = desk.society.letters(&task).await?;
+    if letters.is_empty() {
+        return Err(missing());
+    }
+    let is_said = |(recorded, letter): &&(Recorded, Arc<Letter>)| recorded.seq > seq && letter.from.is_user();
+    let is_past = letters.iter().any(|said| is_said(&said));
+    let answer = letters.iter().position(|(recorded, letter)| recorded.seq > seq && ends(letter));
+    let until = answer.map_or(letters.len(), |place| place + 1);
+    let before = letters[..until].iter().map(|(_, letter)| match letter.from.is_user() {
+        true => Item::User(letter.payload.text.to_string()),
+        false => Item::Assistant(letter.payload.text.to_string()),
+    });
+    Ok(Known { task, is_past, before: before.collect() })
+}
+
+/// What was said, without what we cannot take.
+fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
+    let list = match input {
+        Value::String(text) => return Ok(vec![Item::User(text.clone())]),
+        Value::Array(list) => list,
+        _ => return Err(ApiError::invalid("no_message", "input", "the input is a text or a list of items")),
+    };
+    let mut items = Vec::new();
+    for (place, item) in list.iter().enumerate() {
+        let param = format!("input[{place}]");
+        let field = |name: &str| item.get(name).and_then(Value::as_str);
+        match (field("type"), field("role")) {
+            (None | Some("message"), Some(role)) => {
+                let text = text_of(item.get("content").unwrap_or(&Value::Null), &format!("{param}.content"))?;
+                items.push(match role {
+                    "system" | "developer" => Item::Instruction(text),
+                    "assistant" => Item::Assistant(text),
+                    "user" => Item::User(text),
+                    role => return Err(ApiError::invalid("bad_message", param, format!("nobody has the role `{role}` here"))),
+                });
+            }
+            (Some("function_call_output"), _) => {
+                let call = field("call_id").unwrap_or_default().to_owned();
+                let output = match item.get("output") {
+                    Some(output @ (Value::String(_) | Value::Array(_))) => text_of(output, &format!("{param}.output"))?,
+                    other => other.map(Value::to_string).unwrap_or_default(),
+                };
+                items.push(Item::Result { call, output });
+            }
+            // The client repeats what was said to it; what comes of it counts.
+            (Some("function_call" | "reasoning"), _) => {}
+            (kind, _) => {
+                let message = format!("an item of the kind `{}` cannot be taken here", kind.unwrap_or("unknown"));
+                return Err(ApiError::invalid("unsupported_content", param, message));
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// How a response is said.
+struct Said {
+    id: String,
+    model: String,
+    created: u64,
+    previous: Option<String>,
+    instructions: Option<String>,
+    store: bool,
+    metadata: Value,
+}
+
+impl Said {
+    fn object(&self, status: &str, output: Vec<Value>, usage: Option<&[TokenUsage]>, error: Option<Value>) -> Value {
+        json!({
+            "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.model,
+            "output": output, "error": error, "incomplete_details": null, "instructions": self.instructions,
+            "previous_response_id": self.previous, "store": self.store, "metadata": self.metadata,
+            "parallel_tool_calls": true, "tool_choice": "auto", "tools": [], "temperature": null, "top_p": null,
+            "usage": usage.map(used),
+        })
+    }
+
+    async fn whole(&self, mut completion: Completion, mut output: Output) -> Result<axum::Json<Value>, ApiError> {
+        let (content, reasoning, ending) = completion.whole().await;
+        if !reasoning.is_empty() {
+            output.reasoning(&reasoning);
+        }
+        if !content.is_empty() {
+            output.content(&content);
+        }
+        output.close();
+        match ending {
+            Ending::Stop => {}
+            Ending::ToolCalls(calls) => calls.iter().for_each(|call| drop(output.call(call))),
+            Ending::Failed(error) => return Err(error),
+        }
+        Ok(axum::Json(self.object("completed", output.items(), Some(&completion.usage), None)))
+    }
+
+    fn streamed(self, completion: Completion, output: Output) -> Response {
+        let started = ["response.created", "response.in_progress"]
+            .map(|kind| json!({ "type": kind, "response": self.object("in_progress", Vec::new(), None, None) }));
+        let state = (self, completion, output, VecDeque::from(started), 0_u64);
+        let events = stream::unfold(state, |(said, mut completion, mut output, mut ready, mut number)| async move {
+            loop {
+                if let Some(mut event) = ready.pop_front() {
+                    let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+                    if let Some(event) = event.as_object_mut() {
+                        event.insert("sequence_number".to_owned(), number.into());
+                    }
+                    number += 1;
+                    let told = sse::Event::default().event(kind).data(event.to_string());
+                    return Some((Ok::<_, Infallible>(told), (said, completion, output, ready, number)));
+                }
+                match completion.next().await? {
+                    Piece::Content(text) => ready.extend(output.content(&text)),
+                    Piece::Reasoning(text) => ready.extend(output.reasoning(&text)),
+                    Piece::End(ending) => {
+                        ready.extend(output.close());
+                        let (kind, status, error) = match ending {
+                            Ending::Stop => ("response.completed", "completed", None),
+                            Ending::ToolCalls(calls) => {
+                                calls.iter().for_each(|call| ready.extend(output.call(call)));
+                                ("response.completed", "completed", None)
+                            }
+                            Ending::Failed(error) => {
+                                let error = json!({ "code": error.code(), "message": error.message() });
+                                ("response.failed", "failed", Some(error))
+                            }
+                        };
+                        let response = said.object(status, output.items(), Some(&completion.usage), error);
+                        ready.push_back(json!({ "type": kind, "response": response }));
+                    }
+                }
+            }
+        });
+        unbuffered(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    }
+}
+
+fn used(usage: &[TokenUsage]) -> Value {
+    let sum = |count: fn(&TokenUsage) -> u64| usage.iter().map(count).sum::<u64>();
+    json!({
+        "input_tokens": sum(|usage| usage.input_tokens),
+        "input_tokens_details": { "cached_tokens": sum(|usage| usage.cached_input_tokens) },
+        "output_tokens": sum(|usage| usage.output_tokens),
+        "output_tokens_details": { "reasoning_tokens": sum(|usage| usage.reasoning_tokens) },
+        "total_tokens": sum(|usage| usage.total_tokens),
+    })
+}

@@ -1,0 +1,117 @@
+//! Approvals in a chat: what waits is said in words, and a person's words on it are understood.
+
+use serde_json::json;
+
+use crate::approvals::{Approval, What, Word};
+
+/// What a person reads when the society waits for them.
+pub(super) fn notice(waiting: &[Approval]) -> String {
+    let mut lines = vec!["Polis waits for your word before it goes on:".to_owned()];
+    for approval in waiting {
+        let id = &approval.id;
+        let (what, how) = match &approval.what {
+            What::Approval { question, call, .. } => {
+                let arguments = call.as_ref().map(|call| format!("\n  `{} {}`", call.tool, call.arguments)).unwrap_or_default();
+                (format!("{question}{arguments}"), format!("`approve {id}` or `deny {id} why`"))
+            }
+            What::Question { question, .. } => (question.clone(), format!("`answer {id} your words`, or `deny {id}`")),
+            What::InDoubt { call } => {
+                let what = format!("`{} {}` was begun, and nobody knows whether it was done", call.tool, call.arguments);
+                (what, format!("look, then `done {id}`, `not_done {id}` or `again {id}`"))
+            }
+            What::Parked { failure } => (format!("it stands still: {failure}"), format!("`again {id}`")),
+        };
+        lines.push(format!("- {what}\n  Say {how}."));
+    }
+    lines.join("\n")
+}
+
+/// What a person's message says about what waits; nothing where it is an ordinary message.
+pub(super) fn decided(text: &str, waiting: &[Approval]) -> Vec<(String, Word)> {
+    let text = text.trim();
+    let (verb, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    let (named, words) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let one = waiting.iter().find(|approval| approval.id == named);
+    // Without a name it is about everything that waits.
+    let (about, words): (Vec<&Approval>, &str) = match one {
+        Some(one) => (vec![one], words.trim()),
+        None => (waiting.iter().collect(), rest),
+    };
+    let verb = verb.trim_end_matches(['.', '!', '。', '！', ',', '，']).to_lowercase();
+    let spoken = |approval: &Approval| {
+        let said = match (&*verb, &approval.what) {
+            ("approve" | "approved" | "yes" | "ok" | "同意" | "批准" | "是", What::Approval { .. }) if words.is_empty() => {
+                json!({ "approved": true })
+            }
+            ("deny" | "denied" | "no" | "拒绝" | "不同意" | "否", What::Approval { .. } | What::Question { .. }) => {
+                json!({ "approved": false, "reason": words })
+            }
+            ("answer" | "回答", What::Question { .. }) if !words.is_empty() => json!({ "answer": words }),
+            ("done" | "not_done" | "again", What::InDoubt { .. }) if words.is_empty() => json!({ "outcome": verb }),
+            ("done" | "not_done", What::InDoubt { .. }) => json!({ "outcome": verb, "result": words }),
+            ("again", What::Parked { .. }) => json!({ "outcome": verb }),
+            // One question that words answer: whatever is said is the answer.
+            (_, What::Question { .. }) if waiting.len() == 1 && one.is_none() && !text.is_empty() => json!({ "answer": text }),
+            _ => return None,
+        };
+        Some((approval.id.clone(), serde_json::from_value(said).ok()?))
+    };
+    about.into_iter().filter_map(spoken).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use polis_domain::{Verdict, Wanted};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn approval(id: &str, what: What) -> Approval {
+        Approval::for_test(id, what)
+    }
+
+    fn ask(id: &str) -> Approval {
+        approval(
+            id,
+            What::Approval { question: "May root use it?".to_owned(), details: Value::Null, call: None, deadline: None },
+        )
+    }
+
+    fn said(text: &str, waiting: &[Approval]) -> Vec<(String, Option<Verdict>)> {
+        let verdict = |(id, word)| match word {
+            Word::Verdict(verdict) => (id, Some(verdict)),
+            _ => (id, None),
+        };
+        decided(text, waiting).into_iter().map(verdict).collect()
+    }
+
+    #[test]
+    fn words_on_what_waits_are_understood_and_others_are_not() {
+        let waiting = [ask("1.0"), ask("2.0")];
+        let yes = |id: &str| (id.to_owned(), Some(Verdict::yes()));
+        assert_eq!(said("approve 2.0", &waiting), [yes("2.0")]);
+        assert_eq!(said("Yes!", &waiting), [yes("1.0"), yes("2.0")]);
+        assert_eq!(said("同意", &waiting[..1]), [yes("1.0")]);
+        assert_eq!(said("deny 1.0 not today", &waiting), [("1.0".to_owned(), Some(Verdict::no("not today")))]);
+        for text in ["yes, but first read the file", "approve of what?", "what is this?", ""] {
+            assert_eq!(said(text, &waiting), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn the_one_question_is_answered_by_whatever_is_said() {
+        let wanted = Wanted::Text { options: Vec::new() };
+        let what = What::Question {
+            question: "which?".to_owned(),
+            details: Value::Null,
+            wanted,
+            server: None,
+            call: None,
+            deadline: None,
+        };
+        let waiting = [approval("3.1", what)];
+        assert_eq!(said("the blue one", &waiting), [("3.1".to_owned(), Some(Verdict::words("the blue one")))]);
+        assert!(notice(&waiting).contains("answer 3.1"));
+    }
+}

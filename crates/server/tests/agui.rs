@@ -1,0 +1,220 @@
+//! AG-UI over the wire: runs, interrupts and their answers, the client's own tools, connecting again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::{CallResult, EffectClass, Event, Question, Ruling};
+use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
+use serde_json::{Value, json};
+
+use crate::support::{Reply, Rig};
+
+fn input(run: &str, more: Value) -> Value {
+    let mut input = json!({ "threadId": "t1", "runId": run, "messages": [], "tools": [], "context": [], "state": {} });
+    input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    input
+}
+
+fn saying(run: &str, ops: Vec<Op>) -> Value {
+    input(run, json!({ "messages": [{ "id": "u1", "role": "user", "content": Program(ops).text() }] }))
+}
+
+/// The events of a run.
+fn events(reply: &Reply) -> Vec<Value> {
+    assert_eq!((reply.status, &*reply.content_type), (200, "text/event-stream"), "{}", String::from_utf8_lossy(&reply.body));
+    let text = String::from_utf8(reply.body.clone()).unwrap();
+    text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+async fn run(rig: &Rig, body: Value) -> Vec<Value> {
+    let posted = tokio::time::timeout(Duration::from_secs(60), rig.post("/agui/polis", body));
+    events(&posted.await.expect("the run never ends"))
+}
+
+fn said(events: &[Value]) -> String {
+    let is_text = |event: &&Value| event["type"] == json!("TEXT_MESSAGE_CONTENT") && event.get("subagentRunId").is_none();
+    events.iter().filter(is_text).map(|event| event["delta"].as_str().unwrap()).collect()
+}
+
+fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["type"] == json!(kind)).collect()
+}
+
+fn resume(run: &str, id: &Value, payload: Value) -> Value {
+    input(run, json!({ "resume": [{ "interruptId": id, "status": "resolved", "payload": payload }] }))
+}
+
+async fn with_tools(tools: ScriptedTools) -> Rig {
+    Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("a thought")), tools).await
+}
+
+#[tokio::test]
+async fn a_run_tells_its_answer_and_a_delegation_is_a_call_with_a_sub_agent() {
+    let rig = Rig::start().await;
+    rig.run(vec![Op::Spawn("bob".into())]).await;
+    let below = Program(vec![Op::Think("y".into())]);
+    let asks = Op::Ask { agent: "bob".into(), program: below, patience_ms: 60_000 };
+    let told = run(&rig, saying("r1", vec![asks, Op::Units(vec![Program(vec![Op::Say("z".into())])])])).await;
+    assert_eq!((&told[0]["type"], &told[0]["protocolVersion"]), (&json!("RUN_STARTED"), &json!("1.0")));
+    let last = told.last().unwrap();
+    assert_eq!((&last["type"], &last["outcome"]), (&json!("RUN_FINISHED"), &json!({ "type": "success" })));
+    assert_eq!(said(&told), "[a thought] {said:z}");
+    assert_eq!(last["result"]["answer"], json!("[a thought] {said:z}"));
+    assert_eq!(last["usage"][0]["outputTokens"], json!(1));
+    let calls: Vec<_> = of(&told, "TOOL_CALL_START").iter().map(|call| call["toolCallId"].clone()).collect();
+    let started = of(&told, "SUBAGENT_STARTED");
+    assert_eq!(started.iter().map(|sub| sub["parentToolCallId"].clone()).collect::<Vec<_>>(), calls);
+    assert_eq!(started[0]["name"], json!("bob"));
+    assert_eq!(of(&told, "SUBAGENT_FINISHED").len(), 2);
+    assert!(told.iter().all(|event| event["timestamp"].is_u64()
+        || event["type"] == json!("RUN_STARTED")
+        || event["type"] == json!("STATE_SNAPSHOT")));
+    // The same thread goes on with the same request.
+    let more = json!({ "messages": [
+        { "id": "u1", "role": "user", "content": "x" }, { "id": "a1", "role": "assistant", "content": "y" },
+        { "id": "u2", "role": "user", "content": Program(vec![Op::Say("more".into())]).text() },
+    ] });
+    assert_eq!(said(&run(&rig, input("r2", more)).await), "said:more");
+    assert_eq!(rig.get("/api/messages/t1?direction=all").await.ok()["messages"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn an_interrupt_is_answered_by_another_run_with_a_yes_a_no_or_other_arguments() {
+    for (payload, want) in [
+        (json!({ "approved": true }), "paid {\"n\":1}"),
+        (json!({ "approved": true, "editedArgs": { "n": 2 } }), "paid {\"n\":2}"),
+        (json!({ "approved": false, "reason": "too dear" }), "a person did not agree to this call: too dear"),
+    ] {
+        let tools = ScriptedTools::new().with("pay", EffectClass::Write, |n, _| CallResult::good(format!("paid {n}")));
+        let rig = with_tools(tools.ruled(|_, _| Ruling::Ask("it costs".to_owned()))).await;
+        let units = Op::Units(vec![Program(vec![Op::Call(vec![("pay".into(), "{\"n\":1}".into())])])]);
+        let first = run(&rig, saying("r1", vec![units])).await;
+        let outcome = first.last().unwrap()["outcome"].clone();
+        let interrupt = &outcome["interrupts"][0];
+        assert_eq!((&outcome["type"], &interrupt["reason"]), (&json!("interrupt"), &json!("tool_call")));
+        assert_eq!(interrupt["responseSchema"]["properties"]["editedArgs"]["type"], json!("object"));
+        let call = of(&first, "TOOL_CALL_START").into_iter().find(|call| call["toolCallName"] == json!("pay")).unwrap();
+        assert_eq!(interrupt["toolCallId"], call["toolCallId"]);
+        assert_eq!(interrupt["subagentRunId"], call["subagentRunId"]);
+        let suspended = of(&first, "SUBAGENT_FINISHED");
+        assert_eq!(suspended[0]["outcome"], json!({ "type": "suspended", "interruptIds": [interrupt["id"]] }));
+        // Nothing else may be said meanwhile, and all must be answered.
+        let blocked = run(&rig, saying("r2", vec![Op::Say("x".into())])).await;
+        assert_eq!(blocked.last().unwrap()["code"], json!("interrupts_pending"));
+        let unknown = run(&rig, resume("r3", &json!("999.0"), json!({ "approved": true }))).await;
+        assert_eq!(unknown.last().unwrap()["code"], json!("interrupts_pending"));
+        let unfit = run(&rig, resume("r4", &interrupt["id"], json!({ "yes": 1 }))).await;
+        assert_eq!(unfit.last().unwrap()["code"], json!("bad_answer"));
+        let second = run(&rig, resume("r5", &interrupt["id"], payload.clone())).await;
+        assert_eq!(second.last().unwrap()["outcome"]["type"], json!("success"), "{second:#?}");
+        let results = of(&second, "TOOL_CALL_RESULT");
+        assert_eq!(results[0]["toolCallId"], call["toolCallId"]);
+        assert!(of(&second, "TOOL_CALL_START").is_empty(), "the call is not told again");
+        assert!(said(&second).contains(want), "{}", said(&second));
+        // An answer that comes twice changes nothing.
+        let last = rig.last();
+        let late = run(&rig, resume("r6", &interrupt["id"], payload)).await;
+        assert_eq!((late.last().unwrap()["type"].clone(), rig.last()), (json!("RUN_FINISHED"), last));
+    }
+}
+
+#[tokio::test]
+async fn questions_and_writes_in_doubt_are_interrupts_as_well() {
+    let ask = |_: &str, _: &polis_ports::CallContext| CallResult::failed("it is never run");
+    let tools = ScriptedTools::new().with("ask_person", EffectClass::Read, ask);
+    let options = || vec!["red".to_owned(), "blue".to_owned()];
+    let rig = with_tools(tools.ruled(move |_, question| Ruling::Person(Question::words(question, options())))).await;
+    let first = run(&rig, saying("r1", vec![Op::Call(vec![("ask_person".into(), "which?".into())])])).await;
+    let interrupt = &first.last().unwrap()["outcome"]["interrupts"][0];
+    assert_eq!((&interrupt["reason"], &interrupt["message"]), (&json!("input_required"), &json!("which?")));
+    assert_eq!(interrupt["responseSchema"]["properties"]["answer"]["enum"], json!(["red", "blue"]));
+    let wrong = run(&rig, resume("r2", &interrupt["id"], json!({ "answer": "green" }))).await;
+    assert_eq!(wrong.last().unwrap()["code"], json!("bad_answer"));
+    assert_eq!(said(&run(&rig, resume("r3", &interrupt["id"], json!({ "answer": "blue" }))).await), "blue");
+
+    let log = Arc::new(MemoryLog::new());
+    let write = |hours: u64| {
+        let tools = ScriptedTools::new().with("write", EffectClass::Write, |_, _| CallResult::good("written"));
+        tools.delayed(move |_| Duration::from_secs(3_600 * hours))
+    };
+    let silent = || ScriptedModel::new(|_| Line::text(""));
+    let first = Rig::on(log.clone(), silent(), write(1)).await;
+    let text = Program(vec![Op::Call(vec![("write".into(), "{}".into())])]).text();
+    first.society.send("root".into(), &text, Some("t1".into())).await.unwrap();
+    first.until(|recorded| matches!(recorded.event, Event::EffectStarted { .. })).await;
+    first.society.stop(Duration::ZERO).await;
+    let second = Rig::on(log, silent(), write(0)).await;
+    second.until(|recorded| matches!(recorded.event, Event::EffectDoubted { .. })).await;
+    let connected = events(&second.post("/agui/polis/connect", input("c1", json!({}))).await);
+    let interrupt = &connected.last().unwrap()["outcome"]["interrupts"][0];
+    assert_eq!(interrupt["reason"], json!("polis:in_doubt"), "{connected:#?}");
+    let settled = run(&second, resume("r9", &interrupt["id"], json!({ "outcome": "again" }))).await;
+    assert_eq!(said(&settled), "written");
+}
+
+#[tokio::test]
+async fn the_clients_own_tools_are_left_to_the_client() {
+    let rig = Rig::start().await;
+    let tools = json!([{ "name": "pick_colour", "description": "asks", "parameters": { "type": "object" } }]);
+    let mut body = saying("r1", vec![Op::Call(vec![("pick_colour".into(), "{}".into())])]);
+    body["tools"] = tools;
+    let first = run(&rig, body).await;
+    let call = of(&first, "TOOL_CALL_START")[0]["toolCallId"].clone();
+    assert_eq!(first.last().unwrap()["outcome"], json!({ "type": "success", "pendingToolCallIds": [call] }));
+    let messages = json!([
+        { "id": "a1", "role": "assistant", "toolCalls": [{ "id": call, "type": "function", "function": { "name": "pick_colour", "arguments": "{}" } }] },
+        { "id": "t1", "role": "tool", "toolCallId": call, "content": "blue" },
+    ]);
+    let second = run(&rig, input("r2", json!({ "messages": messages }))).await;
+    assert_eq!(said(&second), "blue");
+    let late = run(&rig, input("r3", json!({ "messages": messages }))).await;
+    assert_eq!(late.last().unwrap()["code"], json!("unknown_tool_call"));
+}
+
+#[tokio::test]
+async fn whoever_connects_is_told_what_is_there_and_a_repeated_run_is_one_run() {
+    let rig = Rig::start().await;
+    let nothing = events(&rig.post("/agui/polis/connect", input("c0", json!({}))).await);
+    assert_eq!(nothing[1], json!({ "type": "MESSAGES_SNAPSHOT", "messages": [] }));
+    assert_eq!(nothing.last().unwrap()["outcome"]["type"], json!("success"));
+    let body = saying("r1", vec![Op::Think("x".into()), Op::Call(vec![("note".into(), "{}".into())])]);
+    let first = run(&rig, body.clone()).await;
+    let last = rig.last();
+    let again = run(&rig, body).await;
+    assert_eq!((said(&again), rig.last()), (said(&first), last), "nothing is said twice");
+    let connected = events(&rig.post("/agui/polis/connect", input("c1", json!({}))).await);
+    assert_eq!(connected[1]["messages"].as_array().unwrap().len(), 1, "what was said before the last answer");
+    assert_eq!(said(&connected), said(&first));
+    let ids =
+        |events: &[Value]| of(events, "TOOL_CALL_START").iter().map(|call| call["toolCallId"].clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&connected), ids(&first));
+    assert_eq!(rig.last(), last);
+}
+
+#[tokio::test]
+async fn a_run_that_was_called_off_or_failed_says_so() {
+    let rig = Rig::start().await;
+    let failed = run(&rig, saying("r1", vec![Op::Fail("odd".into())])).await;
+    let last = failed.last().unwrap();
+    assert_eq!((&last["type"], &last["code"]), (&json!("RUN_ERROR"), &json!("odd")));
+    let waits = saying("r2", vec![Op::Sleep(3_600_000)]);
+    let (cancelled, _) = tokio::join!(run(&rig, waits), async {
+        rig.until(|recorded| matches!(&recorded.event, Event::EffectStarted { .. })).await;
+        rig.post("/api/tasks/t1/cancel", json!({})).await.ok();
+    });
+    assert_eq!(cancelled.last().unwrap()["outcome"], json!({ "type": "cancelled" }));
+    let empty = run(&rig, input("r3", json!({}))).await;
+    assert_eq!(empty.last().unwrap()["code"], json!("no_message"));
+    assert_eq!(rig.post("/agui/nobody", input("r4", json!({}))).await.problem(), (404, "unknown_agent".to_owned()));
+    assert_eq!(rig.post("/agui/polis", json!({ "runId": "r" })).await.problem(), (400, "bad_json".to_owned()));
+}
+
+#[tokio::test]
+async fn an_agent_says_what_it_can_do() {
+    let rig = Rig::start().await;
+    rig.run(vec![Op::Spawn("bob".into())]).await;
+    let able = rig.get("/agui/polis").await.ok();
+    assert_eq!(able["multiAgent"]["subagents"], json!([{ "name": "bob", "description": "Worker" }]));
+    assert_eq!((&able["humanInTheLoop"]["approveWithEdits"], &able["tools"]["clientProvided"]), (&json!(true), &json!(true)));
+    assert!(!able.to_string().contains("null"));
+}
