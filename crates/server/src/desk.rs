@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
+use crate::mcp::Flights;
 use crate::routes;
 
 /// Most event streams that are open at once.
@@ -31,6 +32,8 @@ pub struct Desk {
     pub(crate) closing: CancellationToken,
     /// Why they end.
     pub(crate) reason: Arc<OnceLock<&'static str>>,
+    /// The requests of MCP clients that are under way.
+    pub(crate) flights: Arc<Flights>,
 }
 
 /// What the desk says about the program that it runs in.
@@ -65,7 +68,14 @@ impl Desk {
     /// A desk for a society.
     pub fn new(society: Society, about: About) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        Self { society, about: Arc::new(about), streams, closing: CancellationToken::new(), reason: Arc::default() }
+        Self {
+            society,
+            about: Arc::new(about),
+            streams,
+            closing: CancellationToken::new(),
+            reason: Arc::default(),
+            flights: Arc::default(),
+        }
     }
 
     /// The society behind it.

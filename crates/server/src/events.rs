@@ -22,7 +22,7 @@ use crate::problem::Problem;
 use crate::wanted::Wanted;
 
 /// Sent when nothing happens, so that whoever listens knows that the line is not dead.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,7 +7,7 @@ use axum::routing::{MethodRouter, get, post};
 use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::{
-    agents, approvals, artifacts, events, health, history, messages, models, org, societies, submit, tasks, threads, tools,
+    agents, approvals, artifacts, events, health, history, mcp, messages, models, org, societies, submit, tasks, threads, tools,
 };
 
 /// Who may come in.
@@ -57,6 +57,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: "/api/fork",               gate: Gate::Token, handler: || post(societies::fork) },
     Route { method: Method::POST, path: "/api/rewind",             gate: Gate::Token, handler: || post(societies::rewind) },
     Route { method: Method::GET,  path: "/api/events",             gate: Gate::Token, handler: || get(events::events) },
+    Route { method: Method::POST, path: "/mcp",                    gate: Gate::Token, handler: || post(mcp::post) },
     Route { method: Method::GET,  path: "/api/log",                gate: Gate::Token, handler: || get(history::log) },
 ];
 

@@ -6,6 +6,7 @@ mod api;
 mod artifacts;
 mod bad_input;
 mod events;
+mod mcp;
 mod org;
 mod person;
 mod support;

@@ -1,0 +1,213 @@
+//! A request as a peer sees it: where it stands, what is done for it, what it waits for. It is begun, looked at and settled
+//! through the same routes as everybody's.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use futures_util::TryStreamExt;
+use polis_domain::{AgentId, Effect, Event, Recorded, Seq, TaskId, TurnId};
+use polis_engine::{Seen, Watch};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::desk::Desk;
+use crate::problem::Problem;
+
+/// How soon a standing is looked at again after something was done for the request, and after something else happened.
+const SOON: Duration = Duration::from_millis(20);
+const LATER: Duration = Duration::from_millis(500);
+
+/// Where a request stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Standing {
+    /// `running`, `waiting`, `needs_person`, `done`, `failed` or `cancelled`.
+    pub(crate) status: String,
+    pub(crate) answer: Option<String>,
+    /// With `code` and `message`.
+    pub(crate) failure: Option<Value>,
+    /// What of it waits for a person, as `/api/approvals` lists it.
+    pub(crate) approvals: Vec<Value>,
+}
+
+impl Standing {
+    /// Whether nothing more will be done for it.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(&*self.status, "done" | "failed" | "cancelled")
+    }
+
+    /// Whether a person must act.
+    pub(crate) fn needs_person(&self) -> bool {
+        self.status == "needs_person"
+    }
+
+    pub(crate) async fn of(desk: &Desk, task: &TaskId) -> Result<Self, Problem> {
+        let told = ask(desk, &format!("/api/tasks/{}", segment(task.as_str())), None).await?;
+        let text = |name: &str| told.get(name).and_then(Value::as_str).map(str::to_owned);
+        let mut standing = Self {
+            status: text("status").unwrap_or_default(),
+            answer: text("answer"),
+            failure: told.get("failure").cloned(),
+            approvals: Vec::new(),
+        };
+        if standing.needs_person() {
+            standing.approvals = approvals(desk, Some(task)).await?;
+            // Whoever is before it waits for a person; nobody can do anything about that here.
+            if standing.approvals.is_empty() {
+                "waiting".clone_into(&mut standing.status);
+            }
+        }
+        Ok(standing)
+    }
+}
+
+/// What waits for a person, of one request or of all.
+pub(crate) async fn approvals(desk: &Desk, task: Option<&TaskId>) -> Result<Vec<Value>, Problem> {
+    let mut told = ask(desk, "/api/approvals", None).await?;
+    let Some(Value::Array(all)) = told.get_mut("approvals").map(Value::take) else { return Ok(Vec::new()) };
+    let is_meant = |approval: &Value| task.is_none_or(|task| approval["taskId"] == task.as_str());
+    Ok(all.into_iter().filter(is_meant).collect())
+}
+
+/// Asks a route of our own; a body makes it a `POST`.
+pub(crate) async fn ask(desk: &Desk, target: &str, body: Option<&Value>) -> Result<Value, Problem> {
+    let strange =
+        |what: String| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "strange_answer", format!("{target} answered {what}"));
+    let answer = desk.ask(target, body.map(Value::to_string)).await.map_err(|error| strange(error.to_string()))?;
+    let whole = answer.body.try_fold(Vec::new(), |mut whole, piece| async move {
+        whole.extend_from_slice(&piece);
+        Ok(whole)
+    });
+    let whole = whole.await.map_err(|error| strange(error.to_string()))?;
+    let told: Value = serde_json::from_slice(&whole).map_err(|error| strange(error.to_string()))?;
+    if answer.status < 400 {
+        return Ok(told);
+    }
+    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    Err(Problem::new(status, text("code"), text("detail")))
+}
+
+/// A name as a path takes it.
+pub(crate) fn segment(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+/// Follows what is done for a request.
+pub(crate) struct Follow {
+    desk: Desk,
+    task: TaskId,
+    watch: Watch,
+    /// The turns that work on it, and whose they are.
+    turns: HashMap<TurnId, AgentId>,
+    /// When its standing is looked at again.
+    due: Option<Instant>,
+}
+
+/// What a follower hears.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Heard {
+    /// Somebody began to do something for it, in words.
+    Step(String),
+    /// It may stand elsewhere now.
+    Changed,
+    /// The society has ended; what was asked goes on when it runs again.
+    Ended,
+}
+
+impl Follow {
+    /// From a place of the log on.
+    pub(crate) async fn new(desk: &Desk, task: &TaskId, after: Seq) -> Result<Self, Problem> {
+        let watch = desk.society.watch(after);
+        let wanted = task.clone();
+        let turns = desk.society.look(move |spine| {
+            let own = spine.turns.iter().filter(|(_, turn)| turn.task == wanted);
+            own.map(|(id, turn)| (*id, turn.agent.clone())).collect()
+        });
+        Ok(Self { turns: turns.await?, desk: desk.clone(), task: task.clone(), watch, due: None })
+    }
+
+    /// The request that is followed.
+    pub(crate) fn task(&self) -> &TaskId {
+        &self.task
+    }
+
+    /// Where it stands now.
+    pub(crate) async fn standing(&mut self) -> Result<Standing, Problem> {
+        Standing::of(&self.desk, &self.task).await
+    }
+
+    /// The next thing to know. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Heard, Problem> {
+        loop {
+            let seen = tokio::select! {
+                biased;
+                () = self.desk.closing.cancelled() => return Ok(Heard::Ended),
+                () = until(self.due) => {
+                    self.due = None;
+                    return Ok(Heard::Changed);
+                }
+                seen = self.watch.next() => seen?,
+            };
+            let recorded = match seen {
+                Some(Seen::Event(recorded)) => recorded,
+                Some(Seen::Delta(_) | Seen::Piece(_)) => continue,
+                None => return Ok(Heard::Ended),
+            };
+            let (patience, step) = self.hear(&recorded);
+            let due = Instant::now() + patience;
+            self.due = Some(self.due.map_or(due, |before| before.min(due)));
+            if let Some(step) = step {
+                return Ok(Heard::Step(step));
+            }
+        }
+    }
+
+    /// How soon its standing should be looked at, and what is being done for it.
+    fn hear(&mut self, recorded: &Recorded) -> (Duration, Option<String>) {
+        if let Event::TurnStarted { agent, task, .. } = &recorded.event
+            && task.id == self.task
+        {
+            self.turns.insert(TurnId(recorded.seq), agent.clone());
+            return (SOON, None);
+        }
+        if let Event::LetterSent { letter, .. } = &recorded.event
+            && letter.task_id == self.task
+        {
+            let said = letter.to.is_user() && letter.kind == polis_domain::LetterKind::Message;
+            return (SOON, said.then(|| format!("{}: {}", letter.from, letter.payload.text)));
+        }
+        let turn = match &recorded.event {
+            Event::TurnParked { turn, .. } | Event::TurnResumed { turn } | Event::TurnSettled { turn, .. } => Some(*turn),
+            event => event.effect().map(|effect| effect.turn),
+        };
+        let Some(agent) = turn.and_then(|turn| self.turns.get(&turn)) else { return (LATER, None) };
+        let step = match &recorded.event {
+            Event::EffectStarted { effect, .. } => step(effect).map(|step| format!("{agent} {step}")),
+            _ => None,
+        };
+        (SOON, step)
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is begun, in words. What waits for a person is told by the standing.
+fn step(effect: &Effect) -> Option<String> {
+    match effect {
+        Effect::Model { model, .. } if model.is_empty() => Some("asks its model".to_owned()),
+        Effect::Model { model, .. } => Some(format!("asks {model}")),
+        Effect::Tool(call) => Some(format!("calls {}", call.tool)),
+        Effect::Ask { letter, .. } => Some(format!("asks {}", letter.to)),
+        Effect::Terminate { agent, .. } => Some(format!("sends {agent} away")),
+        Effect::Unit { behaviour, .. } => Some(format!("begins a part of the work ({behaviour})")),
+        Effect::Keep(artifact) => Some(format!("keeps {}", artifact.name)),
+        Effect::Sleep { .. } | Effect::Approval { .. } | Effect::Grant { .. } => None,
+    }
+}
