@@ -12,8 +12,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
 
+use crate::caller::Caller;
 use crate::problem::Problem;
-use crate::routes::{Gate, gate};
 
 /// A secret that opens the door. It is never printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,10 +53,13 @@ pub(crate) struct Guard {
     pub(crate) listen: IpAddr,
 }
 
-/// Lets a request pass, or says why not.
-pub(crate) async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+/// Lets a request pass with the name of who sent it, or says why not.
+pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let mut response = match guard.admit(&request) {
-        Ok(()) => next.run(request).await,
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
         Err(problem) => problem.into_response(),
     };
     let headers = response.headers_mut();
@@ -66,14 +69,11 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, request: Request, nex
 }
 
 impl Guard {
-    fn admit(&self, request: &Request) -> Result<(), Problem> {
+    fn admit(&self, request: &Request) -> Result<Caller, Problem> {
         let headers = request.headers();
         let host = self.check_host(request.uri().authority(), headers)?;
         check_origin(&host, headers)?;
-        match gate(request.uri().path()) {
-            Gate::Open => Ok(()),
-            Gate::Token => self.check_token(headers),
-        }
+        Ok(self.caller(headers))
     }
 
     /// A page of somebody else's, whose name was made to point here, still says its own name.
@@ -105,15 +105,11 @@ impl Guard {
         address.is_ok_and(|address| address.is_loopback() || address == self.listen || !self.listen.is_loopback())
     }
 
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let Some(token) = &self.token else { return Ok(()) };
+    fn caller(&self, headers: &HeaderMap) -> Caller {
+        let Some(token) = &self.token else { return Caller::owner() };
         let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let given = given.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        if given.is_some_and(|(_, given)| token.is(given.trim())) {
-            return Ok(());
-        }
-        let detail = "send the token of the data directory (its file `token`) as `Authorization: Bearer …`";
-        Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail))
+        if given.is_some_and(|(_, given)| token.is(given.trim())) { Caller::owner() } else { Caller::unknown() }
     }
 }
 

@@ -7,12 +7,15 @@
 //! To add a route: one file, or a function in the file of its group, and one line in the table (`routes.rs`). The shapes on
 //! the wire are private to this crate, and it holds no rule of the domain: it asks the society and says what came of it.
 
+mod a2a;
 mod access;
 mod agents;
 mod approvals;
 mod artifacts;
 mod body;
+mod caller;
 mod desk;
+mod doc;
 mod events;
 mod health;
 mod history;
@@ -34,6 +37,7 @@ mod wanted;
 mod work;
 
 pub use access::Token;
+pub use caller::{BadScope, Scope, Scopes};
 pub use desk::{About, Answer, Desk, Vendor};
 pub use listener::{Access, BindError, Listener};
 pub use routes::{Listed, listed};

@@ -24,10 +24,12 @@ use tokio::sync::mpsc;
 pub(crate) use flights::Flights;
 
 use crate::body::Json;
+use crate::caller::Caller;
 use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
 use crate::wanted::Wanted;
+use crate::work::Peer;
 use era::{Era, NEWEST_WITH_SESSIONS, VERSIONS};
 use flights::Flight;
 
@@ -53,6 +55,7 @@ pub(crate) struct Via {
 
 pub(crate) async fn post(
     State(desk): State<Desk>,
+    caller: Caller,
     Wanted(via): Wanted<Via>,
     headers: HeaderMap,
     body: Result<Json<Value>, Problem>,
@@ -80,9 +83,9 @@ pub(crate) async fn post(
         Err(fault) => return Ok(answered(StatusCode::BAD_REQUEST, &fault.answer(Some(&id)))),
     };
     let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
-    let call = Call { desk, era, method, params };
+    let call = Call { peer: Peer { desk, caller }, era, method, params };
     if call.is_long() && (is_stdio || headers.get_all(ACCEPT).iter().any(accepts)) {
-        let flight = call.desk.flights.begin(session, &id);
+        let flight = call.peer.desk.flights.begin(session, &id);
         return Ok(streamed(call, id, flight));
     }
     let starts_session = call.method == "initialize";
@@ -107,7 +110,7 @@ fn answered(status: StatusCode, body: &Value) -> Response {
 
 /// A request that is understood as far as its generation goes.
 struct Call {
-    desk: Desk,
+    peer: Peer,
     era: Era,
     method: String,
     params: Map<String, Value>,
@@ -136,9 +139,9 @@ impl Call {
             })),
             ("tools/list", _) => cached(json!({ "tools": tools::list() })),
             ("tools/call", _) => tools::call(self, progress, flight).await?,
-            ("resources/list", _) => cached(resources::list(&self.desk, &self.params).await?),
+            ("resources/list", _) => cached(resources::list(&self.peer, &self.params).await?),
             ("resources/templates/list", _) => cached(json!({ "resourceTemplates": resources::templates() })),
-            ("resources/read", _) => cached(resources::read(&self.desk, &self.params, &self.era).await?),
+            ("resources/read", _) => cached(resources::read(&self.peer, &self.params, &self.era).await?),
             (method, _) => return Err(Fault::new(METHOD_NOT_FOUND, format!("there is no method `{method}`"))),
         };
         Ok(self.era.finish(result))

@@ -1,13 +1,19 @@
-//! The table of routes. A route that is not here does not exist.
+//! The table of routes. A route that is not here does not exist: it is reached, guarded, tested and described by its row alone.
 
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 
+use crate::caller::{Caller, Scope};
 use crate::desk::Desk;
+use crate::doc::Doc;
 use crate::problem::Problem;
 use crate::{
-    agents, approvals, artifacts, events, health, history, mcp, messages, models, org, societies, submit, tasks, threads, tools,
+    a2a, agents, approvals, artifacts, events, health, history, mcp, messages, models, org, societies, submit, tasks, threads,
+    tools,
 };
 
 /// Who may come in.
@@ -15,86 +21,151 @@ use crate::{
 pub(crate) enum Gate {
     /// Everybody whose `Host` and `Origin` are right.
     Open,
-    /// Only who has the token as well.
-    Token,
+    /// Only who has a token with this scope as well.
+    Needs(Scope),
 }
 
+const OPEN: Gate = Gate::Open;
+const READ: Gate = Gate::Needs(Scope::Read);
+const SEND: Gate = Gate::Needs(Scope::Send);
+const APPROVE: Gate = Gate::Needs(Scope::Approve);
+const ADMIN: Gate = Gate::Needs(Scope::Admin);
+
+/// One way in. `gate` is checked before `handler` is reached; who it was is in the request as a [`Caller`].
 struct Route {
     method: Method,
     path: &'static str,
     gate: Gate,
     handler: fn() -> MethodRouter<Desk>,
+    doc: Doc,
 }
 
 #[rustfmt::skip]
 const ROUTES: &[Route] = &[
-    Route { method: Method::GET,  path: "/",                       gate: Gate::Open,  handler: || get(health::welcome) },
-    Route { method: Method::GET,  path: "/api/health",             gate: Gate::Open,  handler: || get(health::health) },
-    Route { method: Method::GET,  path: "/api/version",            gate: Gate::Token, handler: || get(health::version) },
-    Route { method: Method::POST, path: "/api/submit",             gate: Gate::Token, handler: || post(submit::submit) },
-    Route { method: Method::POST, path: "/api/send",               gate: Gate::Token, handler: || post(submit::send) },
-    Route { method: Method::GET,  path: "/api/messages/{taskId}",  gate: Gate::Token, handler: || get(messages::messages) },
-    Route { method: Method::GET,  path: "/api/agents",             gate: Gate::Token, handler: || get(agents::agents) },
-    Route { method: Method::POST, path: "/api/agents/{id}/terminate", gate: Gate::Token, handler: || post(org::terminate) },
-    Route { method: Method::POST, path: "/api/agents/{id}/compress", gate: Gate::Token, handler: || post(agents::compress) },
-    Route { method: Method::GET,  path: "/api/org",                gate: Gate::Token, handler: || get(org::org) },
-    Route { method: Method::POST, path: "/api/org",                gate: Gate::Token, handler: || post(org::import) },
-    Route { method: Method::GET,  path: "/api/roles",              gate: Gate::Token, handler: || get(org::roles) },
-    Route { method: Method::GET,  path: "/api/threads",            gate: Gate::Token, handler: || get(threads::threads) },
-    Route { method: Method::GET,  path: "/api/threads/{id}",       gate: Gate::Token, handler: || get(threads::thread) },
-    Route { method: Method::GET,  path: "/api/tasks",              gate: Gate::Token, handler: || get(tasks::tasks) },
-    Route { method: Method::GET,  path: "/api/tasks/{id}",         gate: Gate::Token, handler: || get(tasks::task) },
-    Route { method: Method::POST, path: "/api/tasks/{id}/cancel",  gate: Gate::Token, handler: || post(tasks::cancel) },
-    Route { method: Method::GET,  path: "/api/approvals",          gate: Gate::Token, handler: || get(approvals::approvals) },
-    Route { method: Method::POST, path: "/api/approvals/{id}",     gate: Gate::Token, handler: || post(approvals::resolve) },
-    Route { method: Method::GET,  path: "/api/artifacts",          gate: Gate::Token, handler: || get(artifacts::list) },
-    Route { method: Method::POST, path: "/api/artifacts",          gate: Gate::Token, handler: || post(artifacts::put) },
-    Route { method: Method::GET,  path: "/api/artifacts/{id}",     gate: Gate::Token, handler: || get(artifacts::get) },
-    Route { method: Method::GET,  path: "/api/models",             gate: Gate::Token, handler: || get(models::models) },
-    Route { method: Method::GET,  path: "/api/tools",              gate: Gate::Token, handler: || get(tools::tools) },
-    Route { method: Method::GET,  path: "/api/usage",              gate: Gate::Token, handler: || get(models::usage) },
-    Route { method: Method::GET,  path: "/api/societies",          gate: Gate::Token, handler: || get(societies::list) },
-    Route { method: Method::POST, path: "/api/fork",               gate: Gate::Token, handler: || post(societies::fork) },
-    Route { method: Method::POST, path: "/api/rewind",             gate: Gate::Token, handler: || post(societies::rewind) },
-    Route { method: Method::GET,  path: "/api/events",             gate: Gate::Token, handler: || get(events::events) },
-    Route { method: Method::POST, path: "/mcp",                    gate: Gate::Token, handler: || post(mcp::post) },
-    Route { method: Method::GET,  path: "/api/log",                gate: Gate::Token, handler: || get(history::log) },
+    Route { method: Method::GET, path: "/", gate: OPEN, handler: || get(health::welcome),
+            doc: Doc::new("The page, or a word on how to ask.") },
+    Route { method: Method::GET, path: "/api/health", gate: OPEN, handler: || get(health::health),
+            doc: Doc::new("Whether the society is well.") },
+    Route { method: Method::GET, path: "/api/version", gate: READ, handler: || get(health::version),
+            doc: Doc::new("What runs here.") },
+    Route { method: Method::POST, path: "/api/submit", gate: SEND, handler: || post(submit::submit),
+            doc: Doc::new("Gives root a new request.") },
+    Route { method: Method::POST, path: "/api/send", gate: SEND, handler: || post(submit::send),
+            doc: Doc::new("Says something to an agent, within a request or as a new one.") },
+    Route { method: Method::GET, path: "/api/messages/{taskId}", gate: READ, handler: || get(messages::messages),
+            doc: Doc::new("What passed between the person and the society about a request.") },
+    Route { method: Method::GET, path: "/api/agents", gate: READ, handler: || get(agents::agents),
+            doc: Doc::new("Who is there, and what each is at.") },
+    Route { method: Method::POST, path: "/api/agents/{id}/terminate", gate: ADMIN, handler: || post(org::terminate),
+            doc: Doc::new("Sends an agent away.") },
+    Route { method: Method::POST, path: "/api/agents/{id}/compress", gate: SEND, handler: || post(agents::compress),
+            doc: Doc::new("Has an agent compress its conversation, or undoes that.") },
+    Route { method: Method::GET, path: "/api/org", gate: READ, handler: || get(org::org),
+            doc: Doc::new("The organisation as one document.") },
+    Route { method: Method::POST, path: "/api/org", gate: ADMIN, handler: || post(org::import),
+            doc: Doc::new("Makes the roles and agents of a document that are not there yet.") },
+    Route { method: Method::GET, path: "/api/roles", gate: READ, handler: || get(org::roles),
+            doc: Doc::new("The roles.") },
+    Route { method: Method::GET, path: "/api/threads", gate: READ, handler: || get(threads::threads),
+            doc: Doc::new("Which conversations there are.") },
+    Route { method: Method::GET, path: "/api/threads/{id}", gate: READ, handler: || get(threads::thread),
+            doc: Doc::new("A conversation, or a part of it by its address.") },
+    Route { method: Method::GET, path: "/api/tasks", gate: READ, handler: || get(tasks::tasks),
+            doc: Doc::new("The requests that are under way.") },
+    Route { method: Method::GET, path: "/api/tasks/{id}", gate: READ, handler: || get(tasks::task),
+            doc: Doc::new("Where a request stands.") },
+    Route { method: Method::POST, path: "/api/tasks/{id}/cancel", gate: SEND, handler: || post(tasks::cancel),
+            doc: Doc::new("Calls a request off.") },
+    Route { method: Method::GET, path: "/api/approvals", gate: READ, handler: || get(approvals::approvals),
+            doc: Doc::new("What waits for a person.") },
+    Route { method: Method::POST, path: "/api/approvals/{id}", gate: APPROVE, handler: || post(approvals::resolve),
+            doc: Doc::new("Says a word on what waits.") },
+    Route { method: Method::GET, path: "/api/artifacts", gate: READ, handler: || get(artifacts::list),
+            doc: Doc::new("What is kept outside the log.") },
+    Route { method: Method::POST, path: "/api/artifacts", gate: SEND, handler: || post(artifacts::put),
+            doc: Doc::new("Keeps a content.").takes_anything() },
+    Route { method: Method::GET, path: "/api/artifacts/{id}", gate: READ, handler: || get(artifacts::get),
+            doc: Doc::new("A content.") },
+    Route { method: Method::GET, path: "/api/models", gate: READ, handler: || get(models::models),
+            doc: Doc::new("Which models can be asked.") },
+    Route { method: Method::GET, path: "/api/tools", gate: READ, handler: || get(tools::tools),
+            doc: Doc::new("Which tools can be called, and how their servers stand.") },
+    Route { method: Method::GET, path: "/api/usage", gate: READ, handler: || get(models::usage),
+            doc: Doc::new("What was spent.") },
+    Route { method: Method::GET, path: "/api/societies", gate: READ, handler: || get(societies::list),
+            doc: Doc::new("The societies of the store.") },
+    Route { method: Method::POST, path: "/api/fork", gate: ADMIN, handler: || post(societies::fork),
+            doc: Doc::new("Begins a society with the past of this one.") },
+    Route { method: Method::POST, path: "/api/rewind", gate: ADMIN, handler: || post(societies::rewind),
+            doc: Doc::new("Has the society go on from an event, and keeps what it was under another name.") },
+    Route { method: Method::GET, path: "/api/events", gate: READ, handler: || get(events::events),
+            doc: Doc::new("Everything that happens, as server-sent events: the log after a place, then live.") },
+    Route { method: Method::GET, path: "/api/log", gate: READ, handler: || get(history::log),
+            doc: Doc::new("The log in pages.") },
+    Route { method: Method::POST, path: "/mcp", gate: READ, handler: || post(mcp::post),
+            doc: Doc::new("The society as an MCP server; what a tool does needs the scope of the route that does it.").speaks("MCP") },
+    Route { method: Method::GET, path: "/.well-known/agent-card.json", gate: OPEN, handler: || get(a2a::card),
+            doc: Doc::new("The society's card, for agents of others.").speaks("A2A 1.0") },
+    Route { method: Method::POST, path: "/a2a", gate: READ, handler: || post(a2a::post),
+            doc: Doc::new("The society as an A2A agent; what a method does needs the scope of the route that does it.").speaks("A2A 1.0") },
 ];
 
 /// A route, for whoever wants to go through all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
-    /// `GET` or `POST`.
+    /// `GET`, `POST` or another.
     pub method: &'static str,
     /// Its path, with `{name}` where a name belongs.
     pub path: &'static str,
-    /// Whether it answers without a token.
-    pub is_open: bool,
+    /// The scope that a token must have; none where the route answers without one.
+    pub scope: Option<Scope>,
+    /// What it does.
+    pub summary: &'static str,
+    /// Whether its body must be JSON, and its errors are ours.
+    pub is_plain: bool,
 }
 
 /// All routes, in the order of the table.
 pub fn listed() -> impl Iterator<Item = Listed> {
     ROUTES.iter().map(|route| Listed {
-        method: if route.method == Method::POST { "POST" } else { "GET" },
+        method: route.method.as_str(),
         path: route.path,
-        is_open: route.gate == Gate::Open,
+        scope: match route.gate {
+            Gate::Open => None,
+            Gate::Needs(scope) => Some(scope),
+        },
+        summary: route.doc.summary,
+        is_plain: !route.doc.any_body && route.doc.protocol.is_none(),
     })
 }
 
-/// Who may ask for this path. What is not in the table needs the token too, so that nobody can find out what is.
-pub(crate) fn gate(path: &str) -> Gate {
-    ROUTES.iter().find(|route| route.path == path).map_or(Gate::Token, |route| route.gate)
-}
-
 pub(crate) fn router() -> Router<Desk> {
-    let routed = |router: Router<Desk>, route: &Route| router.route(route.path, (route.handler)());
+    let routed = |router: Router<Desk>, route: &Route| {
+        let handler = (route.handler)().route_layer(from_fn_with_state(route.gate, pass));
+        router.route(route.path, handler)
+    };
     ROUTES.iter().fold(Router::new(), routed).fallback(not_found).method_not_allowed_fallback(method_not_allowed)
 }
 
-async fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
+/// Lets a request through the gate of its route.
+async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    let admitted = match gate {
+        Gate::Open => Ok(()),
+        Gate::Needs(scope) => Caller::of(request.extensions()).needs(scope),
+    };
+    match admitted {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
-async fn method_not_allowed() -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address does not know that method")
+/// Who has no token is not told what exists.
+async fn not_found(caller: Caller) -> Problem {
+    let missing = || Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address");
+    caller.is_known().map_or_else(|problem| problem, |()| missing())
+}
+
+async fn method_not_allowed(caller: Caller) -> Problem {
+    let wrong = || Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address does not know that method");
+    caller.is_known().map_or_else(|problem| problem, |()| wrong())
 }

@@ -19,6 +19,7 @@ use polis_engine::{Branch, Forked, NotForked, Rejected, SystemClock, fork, free_
 use polis_ports::Log;
 use tower_service::Service;
 
+use crate::caller::{Caller, Scope};
 use crate::desk::Desk;
 use crate::problem::Problem;
 
@@ -260,14 +261,20 @@ async fn dispatch(State(town): State<Town>, mut request: Request) -> Response {
         Some((name, rest)) => (SocietyId::from(name), Some(format!("/{rest}"))),
         None => (town.first().clone(), None),
     };
+    let caller = Caller::of(request.extensions());
     if let Some(path) = &path {
+        // Nobody without a token has a society opened.
+        if let Err(problem) = caller.is_known() {
+            return problem.into_response();
+        }
         match at(request.uri(), path) {
             Some(uri) => *request.uri_mut() = uri,
             None => return Problem::bad_request("bad_url", "the address cannot be read").into_response(),
         }
     }
     // Who makes another of it does not need it at work.
-    let works = request.method() == Method::POST && !matches!(request.uri().path(), "/api/fork" | "/api/rewind");
+    let may = Scope::ALL[1..].iter().any(|scope| caller.may(*scope));
+    let works = may && request.method() == Method::POST && !matches!(request.uri().path(), "/api/fork" | "/api/rewind");
     let mut router = match town.house(&society, works).await {
         Ok(house) => house.router,
         Err(problem) => return problem.into_response(),

@@ -11,12 +11,20 @@ use polis_engine::{Seen, Watch};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::caller::Caller;
 use crate::desk::Desk;
 use crate::problem::Problem;
 
 /// How soon a standing is looked at again after something was done for the request, and after something else happened.
 const SOON: Duration = Duration::from_millis(20);
 const LATER: Duration = Duration::from_millis(500);
+
+/// Somebody who asks through a protocol of others, and may do what its token says.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub(crate) desk: Desk,
+    pub(crate) caller: Caller,
+}
 
 /// Where a request stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +36,8 @@ pub(crate) struct Standing {
     pub(crate) failure: Option<Value>,
     /// What of it waits for a person, as `/api/approvals` lists it.
     pub(crate) approvals: Vec<Value>,
+    /// Whether a turn of it is open: it does not just lie in an inbox.
+    pub(crate) has_begun: bool,
 }
 
 impl Standing {
@@ -40,18 +50,27 @@ impl Standing {
     pub(crate) fn needs_person(&self) -> bool {
         self.status == "needs_person"
     }
+}
 
-    pub(crate) async fn of(desk: &Desk, task: &TaskId) -> Result<Self, Problem> {
-        let told = ask(desk, &format!("/api/tasks/{}", segment(task.as_str())), None).await?;
+impl Peer {
+    /// Where a request stands.
+    pub(crate) async fn standing(&self, task: &TaskId) -> Result<Standing, Problem> {
+        let told = self.ask(&format!("/api/tasks/{}", segment(task.as_str())), None).await?;
         let text = |name: &str| told.get(name).and_then(Value::as_str).map(str::to_owned);
-        let mut standing = Self {
+        let mut standing = Standing {
             status: text("status").unwrap_or_default(),
             answer: text("answer"),
             failure: told.get("failure").cloned(),
             approvals: Vec::new(),
+            has_begun: false,
         };
+        if standing.status == "waiting" {
+            let wanted = task.clone();
+            let look = self.desk.society.look(move |spine| spine.turns.values().any(|turn| turn.task == wanted));
+            standing.has_begun = look.await?;
+        }
         if standing.needs_person() {
-            standing.approvals = approvals(desk, Some(task)).await?;
+            standing.approvals = self.approvals(Some(task)).await?;
             // Whoever is before it waits for a person; nobody can do anything about that here.
             if standing.approvals.is_empty() {
                 "waiting".clone_into(&mut standing.status);
@@ -59,33 +78,35 @@ impl Standing {
         }
         Ok(standing)
     }
-}
 
-/// What waits for a person, of one request or of all.
-pub(crate) async fn approvals(desk: &Desk, task: Option<&TaskId>) -> Result<Vec<Value>, Problem> {
-    let mut told = ask(desk, "/api/approvals", None).await?;
-    let Some(Value::Array(all)) = told.get_mut("approvals").map(Value::take) else { return Ok(Vec::new()) };
-    let is_meant = |approval: &Value| task.is_none_or(|task| approval["taskId"] == task.as_str());
-    Ok(all.into_iter().filter(is_meant).collect())
-}
-
-/// Asks a route of our own; a body makes it a `POST`.
-pub(crate) async fn ask(desk: &Desk, target: &str, body: Option<&Value>) -> Result<Value, Problem> {
-    let strange =
-        |what: String| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "strange_answer", format!("{target} answered {what}"));
-    let answer = desk.ask(target, body.map(Value::to_string)).await.map_err(|error| strange(error.to_string()))?;
-    let whole = answer.body.try_fold(Vec::new(), |mut whole, piece| async move {
-        whole.extend_from_slice(&piece);
-        Ok(whole)
-    });
-    let whole = whole.await.map_err(|error| strange(error.to_string()))?;
-    let told: Value = serde_json::from_slice(&whole).map_err(|error| strange(error.to_string()))?;
-    if answer.status < 400 {
-        return Ok(told);
+    /// What waits for a person, of one request or of all.
+    pub(crate) async fn approvals(&self, task: Option<&TaskId>) -> Result<Vec<Value>, Problem> {
+        let mut told = self.ask("/api/approvals", None).await?;
+        let Some(Value::Array(all)) = told.get_mut("approvals").map(Value::take) else { return Ok(Vec::new()) };
+        let is_meant = |approval: &Value| task.is_none_or(|task| approval["taskId"] == task.as_str());
+        Ok(all.into_iter().filter(is_meant).collect())
     }
-    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    Err(Problem::new(status, text("code"), text("detail")))
+
+    /// Asks a route of our own; a body makes it a `POST`.
+    pub(crate) async fn ask(&self, target: &str, body: Option<&Value>) -> Result<Value, Problem> {
+        let strange = |what: String| {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "strange_answer", format!("{target} answered {what}"))
+        };
+        let answer = self.desk.ask_for(self.caller.clone(), target, body.map(Value::to_string)).await;
+        let answer = answer.map_err(|error| strange(error.to_string()))?;
+        let whole = answer.body.try_fold(Vec::new(), |mut whole, piece| async move {
+            whole.extend_from_slice(&piece);
+            Ok(whole)
+        });
+        let whole = whole.await.map_err(|error| strange(error.to_string()))?;
+        let told: Value = serde_json::from_slice(&whole).map_err(|error| strange(error.to_string()))?;
+        if answer.status < 400 {
+            return Ok(told);
+        }
+        let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Err(Problem::new(status, text("code"), text("detail")))
+    }
 }
 
 /// A name as a path takes it.
@@ -96,7 +117,7 @@ pub(crate) fn segment(name: &str) -> String {
 
 /// Follows what is done for a request.
 pub(crate) struct Follow {
-    desk: Desk,
+    peer: Peer,
     task: TaskId,
     watch: Watch,
     /// The turns that work on it, and whose they are.
@@ -118,24 +139,19 @@ pub(crate) enum Heard {
 
 impl Follow {
     /// From a place of the log on.
-    pub(crate) async fn new(desk: &Desk, task: &TaskId, after: Seq) -> Result<Self, Problem> {
-        let watch = desk.society.watch(after);
+    pub(crate) async fn new(peer: &Peer, task: &TaskId, after: Seq) -> Result<Self, Problem> {
+        let watch = peer.desk.society.watch(after);
         let wanted = task.clone();
-        let turns = desk.society.look(move |spine| {
+        let turns = peer.desk.society.look(move |spine| {
             let own = spine.turns.iter().filter(|(_, turn)| turn.task == wanted);
             own.map(|(id, turn)| (*id, turn.agent.clone())).collect()
         });
-        Ok(Self { turns: turns.await?, desk: desk.clone(), task: task.clone(), watch, due: None })
-    }
-
-    /// The request that is followed.
-    pub(crate) fn task(&self) -> &TaskId {
-        &self.task
+        Ok(Self { turns: turns.await?, peer: peer.clone(), task: task.clone(), watch, due: None })
     }
 
     /// Where it stands now.
     pub(crate) async fn standing(&mut self) -> Result<Standing, Problem> {
-        Standing::of(&self.desk, &self.task).await
+        self.peer.standing(&self.task).await
     }
 
     /// The next thing to know. Dropping the future loses nothing.
@@ -143,7 +159,7 @@ impl Follow {
         loop {
             let seen = tokio::select! {
                 biased;
-                () = self.desk.closing.cancelled() => return Ok(Heard::Ended),
+                () = self.peer.desk.closing.cancelled() => return Ok(Heard::Ended),
                 () = until(self.due) => {
                     self.due = None;
                     return Ok(Heard::Changed);
@@ -210,4 +226,22 @@ fn step(effect: &Effect) -> Option<String> {
         Effect::Keep(artifact) => Some(format!("keeps {}", artifact.name)),
         Effect::Sleep { .. } | Effect::Approval { .. } | Effect::Grant { .. } => None,
     }
+}
+
+/// What the person is shown: all of it.
+pub(crate) fn asking(approval: &Value) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut message = match approval["kind"].as_str() {
+        Some("in_doubt") => "A write was begun and its result is not known. Look at the world: was it done?".to_owned(),
+        Some("parked") => format!("The work stands still: {}. Should it go on?", text(&approval["failure"]["message"])),
+        _ => text(&approval["question"]),
+    };
+    message.push_str(&format!("\n\nAgent: {}", text(&approval["agentId"])));
+    if let Some(url) = approval["wanted"]["visit"]["url"].as_str() {
+        message.push_str(&format!("\nAddress to visit: {url}"));
+    }
+    if let Some(call) = approval.get("call").filter(|call| call.is_object()) {
+        message.push_str(&format!("\nTool: {}\nArguments: {}", text(&call["tool"]), text(&call["arguments"])));
+    }
+    message
 }

@@ -1,6 +1,7 @@
 //! The server as its clients see it: real TCP on loopback, the real engine, a log in memory.
 #![cfg(test)]
 
+mod a2a;
 mod access;
 mod api;
 mod artifacts;

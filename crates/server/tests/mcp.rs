@@ -221,10 +221,8 @@ async fn threads_tasks_and_artifacts_are_resources() {
     let read = async |uri: &str| old(&rig, "resources/read", json!({ "uri": uri })).await;
     let thread = read("polis://threads/root").await["result"]["contents"][0].take();
     assert_eq!((&thread["uri"], &thread["mimeType"]), (&json!("polis://threads/root"), &json!("application/json")));
-    assert_eq!(
-        serde_json::from_str::<Value>(thread["text"].as_str().unwrap()).unwrap()["messages"][1]["content"],
-        json!("hello")
-    );
+    let told: Value = serde_json::from_str(thread["text"].as_str().unwrap()).unwrap();
+    assert!(told["messages"][1].to_string().contains("hello"), "{told}");
     let below = read("polis://threads/root?path=messages%5B2%5D.meta._thread").await;
     assert!(below["result"]["contents"][0]["text"].is_string(), "{below}");
     let about = read(&format!("polis://tasks/{task}")).await["result"]["contents"][0].take();

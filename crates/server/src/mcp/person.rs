@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::work::asking;
+
 /// A form for each thing that waits; none where nothing can be shown as one.
 pub(super) fn forms(approvals: &[Value]) -> Option<Map<String, Value>> {
     let forms: Map<String, Value> =
@@ -67,26 +69,8 @@ fn form(approval: &Value) -> Option<Value> {
         }
         Kind::Parked => object(json!({ "again": { "type": "boolean", "title": "Try again?" } }), json!(["again"])),
     };
-    let params = json!({ "mode": "form", "message": message(approval), "requestedSchema": schema });
+    let params = json!({ "mode": "form", "message": asking(approval), "requestedSchema": schema });
     Some(json!({ "method": "elicitation/create", "params": params }))
-}
-
-/// What the person is shown: all of it.
-pub(crate) fn message(approval: &Value) -> String {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let mut message = match approval["kind"].as_str() {
-        Some("in_doubt") => "A write was begun and its result is not known. Look at the world: was it done?".to_owned(),
-        Some("parked") => format!("The work stands still: {}. Should it go on?", text(&approval["failure"]["message"])),
-        _ => text(&approval["question"]),
-    };
-    message.push_str(&format!("\n\nAgent: {}", text(&approval["agentId"])));
-    if let Some(url) = approval["wanted"]["visit"]["url"].as_str() {
-        message.push_str(&format!("\nAddress to visit: {url}"));
-    }
-    if let Some(call) = approval.get("call").filter(|call| call.is_object()) {
-        message.push_str(&format!("\nTool: {}\nArguments: {}", text(&call["tool"]), text(&call["arguments"])));
-    }
-    message
 }
 
 fn word(approval: &Value, response: &Value) -> Option<Value> {

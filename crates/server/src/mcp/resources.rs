@@ -8,10 +8,9 @@ use polis_domain::{AgentId, ArtifactId, Spine, ThreadId};
 use serde_json::{Map, Value, json};
 
 use super::era::Era;
-use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::rpc::{Fault, INVALID_PARAMS};
-use crate::work::{ask, segment};
+use crate::work::{Peer, segment};
 
 /// How many are listed at once.
 const PAGE: usize = 200;
@@ -47,13 +46,13 @@ pub(super) fn templates() -> Value {
     ])
 }
 
-pub(super) async fn list(desk: &Desk, params: &Map<String, Value>) -> Result<Value, Fault> {
+pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Value, Fault> {
     let after = match params.get("cursor") {
         None | Some(Value::Null) => None,
         Some(Value::String(cursor)) => Some(ThreadId::from(cursor.as_str())),
         Some(_) => return Err(Fault::invalid("`cursor` must be what `nextCursor` was")),
     };
-    let page = desk.society.look(move |spine| page(spine, after.as_ref())).await.map_err(Problem::from);
+    let page = peer.desk.society.look(move |spine| page(spine, after.as_ref())).await.map_err(Problem::from);
     let (listed, next) = page.map_err(|problem| Fault::from(&problem))?;
     let resource = |(id, agent, messages): (ThreadId, AgentId, u32)| {
         json!({
@@ -88,7 +87,7 @@ fn page(spine: &Spine, after: Option<&ThreadId>) -> (Vec<Listed>, Option<ThreadI
     (listed, next)
 }
 
-pub(super) async fn read(desk: &Desk, params: &Map<String, Value>, era: &Era) -> Result<Value, Fault> {
+pub(super) async fn read(peer: &Peer, params: &Map<String, Value>, era: &Era) -> Result<Value, Fault> {
     let uri = params.get("uri").and_then(Value::as_str).ok_or_else(|| Fault::invalid("`uri` is missing"))?;
     let unknown = |why: &str| {
         let code = if era.is_modern() { INVALID_PARAMS } else { NOT_FOUND };
@@ -101,12 +100,12 @@ pub(super) async fn read(desk: &Desk, params: &Map<String, Value>, era: &Era) ->
         (Some(("threads", thread)), Some(query)) => format!("/api/threads/{thread}?{query}"),
         (Some(("tasks", task)), None) => format!("/api/messages/{task}?direction=all"),
         (Some(("artifacts", id)), None) => {
-            let content = artifact(desk, id).await.map_err(|problem| unknown(problem.detail()))?;
+            let content = artifact(peer, id).await.map_err(|problem| unknown(problem.detail()))?;
             return Ok(json!({ "contents": [with_uri(content, uri)] }));
         }
         _ => return Err(unknown("polis://threads/…, polis://tasks/… and polis://artifacts/… are known")),
     };
-    match ask(desk, &target, None).await {
+    match peer.ask(&target, None).await {
         Ok(told) => {
             let content = json!({ "mimeType": "application/json", "text": told.to_string() });
             Ok(json!({ "contents": [with_uri(content, uri)] }))
@@ -121,10 +120,10 @@ fn with_uri(mut content: Value, uri: &str) -> Value {
     content
 }
 
-async fn artifact(desk: &Desk, id: &str) -> Result<Value, Problem> {
+async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
     let bad = |error: polis_domain::BadArtifactId| Problem::bad_request("bad_artifact_id", error.to_string());
     let id: ArtifactId = id.parse().map_err(bad)?;
-    let artifacts = desk.society.artifacts();
+    let artifacts = peer.desk.society.artifacts();
     let total = artifacts.read(&id, 0, 0).await?.total;
     if total > MAX_ARTIFACT_BYTES {
         let detail = format!("it has {total} bytes, too many to be told; get it at /api/artifacts/{id}");
@@ -138,7 +137,7 @@ async fn artifact(desk: &Desk, id: &str) -> Result<Value, Problem> {
         }
         bytes.extend_from_slice(&piece);
     }
-    let known = desk.society.listing().find(&id).await;
+    let known = peer.desk.society.listing().find(&id).await;
     let kind = known.map_or_else(|| "application/octet-stream".into(), |known| known.media_type);
     Ok(match String::from_utf8(bytes) {
         Ok(text) => json!({ "mimeType": &*kind, "text": text }),

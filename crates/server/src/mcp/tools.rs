@@ -9,10 +9,9 @@ use tokio::time::Instant;
 
 use super::flights::Flight;
 use super::{Call, Progress, person};
-use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::rpc::Fault;
-use crate::work::{Follow, Heard, Standing, approvals, ask, segment};
+use crate::work::{Follow, Heard, Peer, Standing, segment};
 
 /// How long a call waits for an answer where it does not say, and at most.
 const USUAL_WAIT: f64 = 50.0;
@@ -155,17 +154,17 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
             None => return Ok(unusable(&format!("`{WAIT}` must be a number from 0 to {LONGEST_WAIT} (bad_arguments)"))),
         },
     };
-    let mut waiting = Waiting { desk: &call.desk, patience: Duration::from_secs_f64(wait), progress, flight };
+    let mut waiting = Waiting { peer: &call.peer, patience: Duration::from_secs_f64(wait), progress, flight };
     let done = match name {
         "submit" | "send" | "status" if call.params.contains_key("requestState") => again(call, name, waiting).await,
         "submit" => waiting.begin("/api/submit", arguments).await,
         "send" => waiting.begin("/api/send", arguments).await,
         "status" => match arguments.get("taskId").and_then(Value::as_str) {
             Some(task) => waiting.end(&task.into(), None).await,
-            None => return Ok(result(overview(&call.desk).await)),
+            None => return Ok(result(overview(&call.peer).await)),
         },
-        "approve" => return Ok(result(approve(&call.desk, arguments).await)),
-        "cancel" => cancel(&call.desk, arguments).await,
+        "approve" => return Ok(result(approve(&call.peer, arguments).await)),
+        "cancel" => cancel(&call.peer, arguments).await,
         _ => return Err(Fault::invalid(format!("there is no tool `{name}`"))),
     };
     let (task, standing) = match done {
@@ -193,9 +192,9 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
 async fn again(call: &Call, name: &str, mut waiting: Waiting<'_>) -> Result<(TaskId, Standing), Problem> {
     let task = call.params.get("requestState").and_then(Value::as_str).unwrap_or_default().into();
     // It must be there, whatever the client made of it.
-    let standing = Standing::of(&call.desk, &task).await?;
+    let standing = call.peer.standing(&task).await?;
     for (id, word) in person::words(&standing.approvals, &call.params) {
-        match ask(&call.desk, &format!("/api/approvals/{}", segment(&id)), Some(&word)).await {
+        match call.peer.ask(&format!("/api/approvals/{}", segment(&id)), Some(&word)).await {
             Err(problem) if problem.code() != "not_open" => return Err(problem),
             // Somebody else has answered it meanwhile, which is as good.
             Ok(_) | Err(_) => {}
@@ -207,7 +206,7 @@ async fn again(call: &Call, name: &str, mut waiting: Waiting<'_>) -> Result<(Tas
 
 /// A call that waits.
 struct Waiting<'a> {
-    desk: &'a Desk,
+    peer: &'a Peer,
     patience: Duration,
     progress: Option<Progress>,
     flight: &'a Flight,
@@ -216,7 +215,7 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// Begins something by a route, and waits for what comes of it.
     async fn begin(&mut self, route: &str, arguments: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
-        let accepted = ask(self.desk, route, Some(&Value::Object(arguments))).await?;
+        let accepted = self.peer.ask(route, Some(&Value::Object(arguments))).await?;
         let task: TaskId = accepted["taskId"].as_str().unwrap_or_default().into();
         let seq = accepted["seq"].as_u64().unwrap_or_default();
         self.end(&task, Some(Seq(seq))).await
@@ -227,9 +226,9 @@ impl Waiting<'_> {
     async fn end(&mut self, task: &TaskId, begun: Option<Seq>) -> Result<(TaskId, Standing), Problem> {
         let head = match begun {
             Some(seq) if seq > Seq(0) => seq,
-            _ => self.desk.society.log().head(self.desk.society.id()).await?,
+            _ => self.peer.desk.society.log().head(self.peer.desk.society.id()).await?,
         };
-        let mut follow = Follow::new(self.desk, task, head).await?;
+        let mut follow = Follow::new(self.peer, task, head).await?;
         let mut standing = follow.standing().await?;
         let deadline = Instant::now() + self.patience;
         while !standing.is_over() && !standing.needs_person() {
@@ -238,7 +237,7 @@ impl Waiting<'_> {
                 () = self.flight.cancelled() => {
                     if begun.is_some() {
                         let why = json!({ "reason": "the MCP client cancelled its request" });
-                        ask(self.desk, &format!("/api/tasks/{}/cancel", segment(task.as_str())), Some(&why)).await?;
+                        self.peer.ask(&format!("/api/tasks/{}/cancel", segment(task.as_str())), Some(&why)).await?;
                     }
                     break;
                 }
@@ -259,27 +258,27 @@ impl Waiting<'_> {
     }
 }
 
-async fn overview(desk: &Desk) -> Done {
-    let told = ask(desk, "/api/tasks", None).await?;
+async fn overview(peer: &Peer) -> Done {
+    let told = peer.ask("/api/tasks", None).await?;
     let tasks: Vec<Value> = told["tasks"]
         .as_array()
         .into_iter()
         .flatten()
         .map(|task| json!({ "taskId": task["id"], "status": task["status"] }))
         .collect();
-    let agents = ask(desk, "/api/agents", None).await?["agents"].take();
-    Ok(json!({ "tasks": tasks, "approvals": approvals(desk, None).await?, "agents": agents }))
+    let agents = peer.ask("/api/agents", None).await?["agents"].take();
+    Ok(json!({ "tasks": tasks, "approvals": peer.approvals(None).await?, "agents": agents }))
 }
 
-async fn approve(desk: &Desk, mut word: Map<String, Value>) -> Done {
+async fn approve(peer: &Peer, mut word: Map<String, Value>) -> Done {
     let id = named(&mut word, "id")?;
-    ask(desk, &format!("/api/approvals/{}", segment(&id)), Some(&Value::Object(word))).await
+    peer.ask(&format!("/api/approvals/{}", segment(&id)), Some(&Value::Object(word))).await
 }
 
-async fn cancel(desk: &Desk, mut wish: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
+async fn cancel(peer: &Peer, mut wish: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
     let task = TaskId::from(named(&mut wish, "taskId")?);
-    ask(desk, &format!("/api/tasks/{}/cancel", segment(task.as_str())), Some(&Value::Object(wish))).await?;
-    let standing = Standing::of(desk, &task).await?;
+    peer.ask(&format!("/api/tasks/{}/cancel", segment(task.as_str())), Some(&Value::Object(wish))).await?;
+    let standing = peer.standing(&task).await?;
     Ok((task, standing))
 }
 
