@@ -4,6 +4,7 @@
 mod local_model;
 mod mcp_conformance;
 mod mcp_servers;
+mod peers;
 mod plants;
 mod style;
 mod suite;
@@ -38,6 +39,7 @@ const STEPS: &[Step] = &[
     Step { name: "a small model on this machine", run: local_model::run },
     Step { name: "MCP servers", run: mcp_servers::run },
     Step { name: "the official suite for MCP clients", run: mcp_conformance::run },
+    Step { name: "clients of others: MCP and A2A", run: peers::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },

@@ -11,6 +11,7 @@ use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
 
 use crate::cli::{Command, Typed, With};
+use crate::remotes::Remote;
 use crate::servers;
 use crate::trouble::Trouble;
 use crate::written::{self, Kept, Tools, Written, WrittenSociety};
@@ -56,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) servers: Vec<ServerSettings>,
     /// The names of those that stand in `.mcp.json` alone.
     pub(crate) foreign_servers: Vec<String>,
+    /// The agents of others that are members here.
+    pub(crate) remotes: Vec<Remote>,
     /// The cassette, if there is one.
     pub(crate) tape: Option<Tape>,
     /// The files that a later start may read its configuration from.
@@ -151,6 +154,7 @@ impl Config {
             artifacts: written.artifacts.into(),
             servers,
             foreign_servers,
+            remotes: written.remotes,
             base_urls: written
                 .providers
                 .into_iter()

@@ -16,6 +16,7 @@ mod machine;
 mod out;
 mod person;
 mod progress;
+mod remotes;
 mod roles;
 mod scaffold;
 mod servers;

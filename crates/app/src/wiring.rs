@@ -22,7 +22,7 @@ use crate::fence::Fence;
 use crate::machine;
 use crate::strategy::Chosen;
 use crate::trouble::Trouble;
-use crate::{out, roles, servers};
+use crate::{out, remotes, roles, servers};
 
 /// The code that runs plain conversations.
 pub(crate) const CONVERSE: &str = "converse";
@@ -126,6 +126,7 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
     };
     if purpose == Purpose::Work {
         roles::apply(&society, Path::new(roles::FOLDER)).await;
+        remotes::apply(&society, &config.remotes).await;
     }
     Ok(Opened { desk: Desk::new(society, thinking.about), artifacts, replayer: thinking.replayer, servers })
 }
@@ -240,6 +241,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     let fence = fence.with_roles(Path::new(roles::FOLDER));
     let mut tools = machine::tools(config, &fence).await?;
     tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
+    tools.extend(remotes::tools(&config.remotes)?);
     let own = workbench(tools)?;
     let done_by_turns: Vec<_> = cast().tools().iter().map(|tool| tool.name.clone()).collect();
     let ruled = |toolbox| {
@@ -267,6 +269,7 @@ pub(crate) fn cast() -> Cast {
     let engine = AgentWorkflowEngine::new(PromptManager::default().with_folder(PROMPTS));
     let workflow = Workflow::new(engine);
     let cast = Cast::new().with(CONVERSE, Chosen::new(workflow.clone())).with(WORKFLOW, workflow.telling_role());
+    let cast = cast.with(remotes::BEHAVIOUR, polis_agents::Remote);
     with_society_tools(cast.with_tool(PlanTool), CONVERSE)
 }
 

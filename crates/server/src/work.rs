@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use futures_util::TryStreamExt;
-use polis_domain::{AgentId, Effect, Event, Recorded, Seq, TaskId, TurnId};
+use polis_domain::{AgentId, Effect, Event, LetterKind, Recorded, Seq, TaskId, TurnId};
 use polis_engine::{Seen, Watch};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -41,6 +41,11 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
+    /// Of what was begun just now.
+    pub(crate) fn begun() -> Self {
+        Self { status: "running".to_owned(), answer: None, failure: None, approvals: Vec::new(), has_begun: true }
+    }
+
     /// Whether nothing more will be done for it.
     pub(crate) fn is_over(&self) -> bool {
         matches!(&*self.status, "done" | "failed" | "cancelled")
@@ -157,20 +162,26 @@ impl Follow {
     /// The next thing to know. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Heard, Problem> {
         loop {
+            // What has happened is heard first, but nobody is kept waiting by a society that never rests.
+            let is_overdue = self.due.is_some_and(|due| Instant::now() > due + LATER);
             let seen = tokio::select! {
                 biased;
                 () = self.peer.desk.closing.cancelled() => return Ok(Heard::Ended),
+                seen = self.watch.next(), if !is_overdue => seen?,
                 () = until(self.due) => {
                     self.due = None;
                     return Ok(Heard::Changed);
                 }
-                seen = self.watch.next() => seen?,
             };
             let recorded = match seen {
                 Some(Seen::Event(recorded)) => recorded,
                 Some(Seen::Delta(_) | Seen::Piece(_)) => continue,
                 None => return Ok(Heard::Ended),
             };
+            if self.is_end(&recorded) {
+                self.due = None;
+                return Ok(Heard::Changed);
+            }
             let (patience, step) = self.hear(&recorded);
             let due = Instant::now() + patience;
             self.due = Some(self.due.map_or(due, |before| before.min(due)));
@@ -178,6 +189,12 @@ impl Follow {
                 return Ok(Heard::Step(step));
             }
         }
+    }
+
+    /// Whether this is the letter that ends it.
+    fn is_end(&self, recorded: &Recorded) -> bool {
+        let letter = recorded.event.letter();
+        letter.is_some_and(|letter| letter.task_id == self.task && letter.to.is_user() && letter.kind != LetterKind::Message)
     }
 
     /// How soon its standing should be looked at, and what is being done for it.
@@ -191,7 +208,7 @@ impl Follow {
         if let Event::LetterSent { letter, .. } = &recorded.event
             && letter.task_id == self.task
         {
-            let said = letter.to.is_user() && letter.kind == polis_domain::LetterKind::Message;
+            let said = letter.to.is_user() && letter.kind == LetterKind::Message;
             return (SOON, said.then(|| format!("{}: {}", letter.from, letter.payload.text)));
         }
         let turn = match &recorded.event {
@@ -244,4 +261,32 @@ pub(crate) fn asking(approval: &Value) -> String {
         message.push_str(&format!("\nTool: {}\nArguments: {}", text(&call["tool"]), text(&call["arguments"])));
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use polis_engine::{Cast, Options, Ports, Society};
+    use polis_testkit::{MemoryLog, Programmed, worker_role};
+    use serde_json::json;
+
+    use super::*;
+    use crate::About;
+
+    #[tokio::test]
+    async fn a_peer_may_do_what_its_token_may() {
+        let cast = Cast::new().with(Programmed::NAME, Programmed);
+        let ports = Ports::new(MemoryLog::new());
+        let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();
+        let desk = Desk::new(society, About { model: String::new(), is_offline: false, vendors: Vec::new() });
+        let peer = |scopes: &str| Peer { desk: desk.clone(), caller: Caller::new("some".into(), scopes.parse().unwrap()) };
+        let wish = json!({ "text": "[]" });
+        let code = |result: Result<Value, Problem>| result.map(drop).map_err(|problem| problem.code().to_owned());
+        assert_eq!(code(peer("read").ask("/api/agents", None).await), Ok(()));
+        assert_eq!(code(peer("read").ask("/api/submit", Some(&wish)).await), Err("missing_scope".to_owned()));
+        assert_eq!(code(peer("send").ask("/api/submit", Some(&wish)).await), Ok(()));
+        let word = json!({ "approved": true });
+        assert_eq!(code(peer("read,send").ask("/api/approvals/1.0", Some(&word)).await), Err("missing_scope".to_owned()));
+        assert_eq!(code(peer("approve").ask("/api/approvals/1.0", Some(&word)).await), Err("not_open".to_owned()));
+        assert_eq!(code(peer("read").ask("/api/threads/no one?path=", None).await), Err("strange_answer".to_owned()));
+    }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn mcp(config: &Config) -> Result<Exit, Trouble> {
     door.announce(config);
     let session = format!("{:016x}{:016x}", wiring::entropy()?, wiring::entropy()?);
     let target = format!("/mcp?via=stdio&session={session}");
-    let (say, mut said) = mpsc::channel(QUEUED);
+    let (say, mut said) = mpsc::channel::<Value>(QUEUED);
     let mut lines = Lines::start();
     let mut running = FuturesUnordered::new();
     let mut ending = None;
@@ -44,7 +44,7 @@ pub(crate) async fn mcp(config: &Config) -> Result<Exit, Trouble> {
         tokio::select! {
             biased;
             () = stop.cancelled() => break Exit::Stopped,
-            Some(message) = said.recv() => out::line(&Value::to_string(&message))?,
+            Some(message) = said.recv() => out::line(&message.to_string())?,
             Some(()) = running.next() => {}
             line = lines.next(), if ending.is_none() => match line {
                 None => ending = Some(tokio::time::Instant::now() + LAST_ANSWERS),

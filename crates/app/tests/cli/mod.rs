@@ -13,6 +13,7 @@ mod mcp;
 mod model;
 mod models;
 mod offline;
+mod peers;
 mod person;
 mod policy;
 mod questions;

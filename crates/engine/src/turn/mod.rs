@@ -205,7 +205,7 @@ impl Turn {
         self.seat.role.as_ref()
     }
 
-    /// The tools that can be called: what the agent's role has, and the roles of everybody above it.
+    /// The tools that a model can be shown: what the agent's role has, and the roles of everybody above it.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
         self.offer().tools
     }

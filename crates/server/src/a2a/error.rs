@@ -53,7 +53,7 @@ pub(super) fn not_found(task: &str) -> Fault {
 /// What a route of our own said, with its code.
 pub(super) fn fault(problem: &Problem) -> Fault {
     if problem.code() == "unknown_task" {
-        return told(Reason::TaskNotFound, problem.detail(), &[]);
+        return told(Reason::TaskNotFound, "there is no such task", &[]);
     }
     let metadata = Map::from_iter([("status".to_owned(), json!(problem.status().as_u16().to_string()))]);
     Fault::from(problem).with_data(json!([info(&problem.code().to_uppercase(), "polis", metadata)]))

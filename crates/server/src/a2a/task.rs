@@ -27,8 +27,9 @@ pub(super) fn context_of(letters: &Letters, task: &TaskId) -> String {
 
 /// A task as it is now, with at most so much of what passed.
 pub(super) async fn told(call: &Call, task: &TaskId, length: Option<usize>) -> Result<Value, Fault> {
-    let letters = letters(call, task).await?;
+    // What passed is read after: of a task that is over all of it is there.
     let standing = call.peer.standing(task).await.map_err(|problem| fault(&problem))?;
+    let letters = letters(call, task).await?;
     let context = context_of(&letters, task);
     let mut told = json!({ "id": task.as_str(), "contextId": context, "status": status(&standing, &letters, task) });
     let artifacts = artifacts(call, &standing, &letters);

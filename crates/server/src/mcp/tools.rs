@@ -224,12 +224,14 @@ impl Waiting<'_> {
     /// Waits until the request is over or a person must act, or until patience is. What was begun by this call, at a place
     /// of the log, is called off with it; a mere look is not.
     async fn end(&mut self, task: &TaskId, begun: Option<Seq>) -> Result<(TaskId, Standing), Problem> {
+        let is_new = begun.is_some_and(|seq| seq > Seq(0));
         let head = match begun {
-            Some(seq) if seq > Seq(0) => seq,
+            Some(seq) if is_new => seq,
             _ => self.peer.desk.society.log().head(self.peer.desk.society.id()).await?,
         };
         let mut follow = Follow::new(self.peer, task, head).await?;
-        let mut standing = follow.standing().await?;
+        // What is done for a new one is told from its first step on, also where it is over already.
+        let mut standing = if is_new && !self.patience.is_zero() { Standing::begun() } else { follow.standing().await? };
         let deadline = Instant::now() + self.patience;
         while !standing.is_over() && !standing.needs_person() {
             let heard = tokio::select! {
