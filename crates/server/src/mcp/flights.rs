@@ -8,17 +8,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+/// A session and the id of a request in it.
 type Key = (String, String);
+
+type Listed = Arc<Mutex<HashMap<Key, CancellationToken>>>;
 
 /// The requests under way of all clients.
 #[derive(Default)]
-pub(crate) struct Flights(Arc<Mutex<HashMap<Key, CancellationToken>>>);
+pub(crate) struct Flights(Listed);
 
 /// A request under way. It is forgotten with this.
 #[derive(Default)]
 pub(super) struct Flight {
     cancelled: CancellationToken,
-    listed: Option<(Key, Arc<Mutex<HashMap<Key, CancellationToken>>>)>,
+    listed: Option<(Key, Listed)>,
 }
 
 impl Flights {

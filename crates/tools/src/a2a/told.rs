@@ -37,8 +37,8 @@ pub(super) fn rests(task: &Value) -> Option<Value> {
         answer = words(&said["parts"]);
     }
     if answer.trim().is_empty() {
-        let history = task["history"].as_array().into_iter().flatten();
-        answer = history.filter(|it| it["role"] == "ROLE_AGENT").next_back().map(|it| words(&it["parts"])).unwrap_or_default();
+        let mut history = task["history"].as_array().into_iter().flatten();
+        answer = history.rfind(|it| it["role"] == "ROLE_AGENT").map(|it| words(&it["parts"])).unwrap_or_default();
     }
     let approval = text(&said["metadata"], "approvalId").map(str::to_owned);
     let context = text(task, "contextId").map(str::to_owned);
