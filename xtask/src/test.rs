@@ -6,6 +6,7 @@ mod local_model;
 mod mcp_conformance;
 mod mcp_servers;
 mod page;
+mod peers;
 mod plants;
 mod schemathesis;
 mod style;
@@ -44,6 +45,7 @@ const STEPS: &[Step] = &[
     Step { name: "the page in a browser", run: page::run },
     Step { name: "a client that knows only the contract", run: schemathesis::run },
     Step { name: "clients of others", run: clients::run },
+    Step { name: "clients of others: MCP and A2A", run: peers::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },

@@ -3,6 +3,7 @@
 mod conversation;
 mod converse;
 mod plan;
+mod remote;
 pub mod role;
 mod role_file;
 mod root;
@@ -12,6 +13,7 @@ pub mod workflow;
 pub use conversation::{ContextLimits, Fullness};
 pub use converse::Converse;
 pub use plan::PlanTool;
+pub use remote::Remote;
 pub use role::RoleAgent;
 pub use role_file::{BadRoleFile, read_role, role_file};
 pub use root::{ROOT_PROMPT, root_role};

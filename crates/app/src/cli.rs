@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Talk to root or, with @name, to any agent
     Chat(Chat),
+    /// Be an MCP server on stdio, for programs that start one
+    Mcp(Mcp),
     /// Show what happened
     Log(Log),
     /// Show a conversation: root, or root.messages[3].meta._thread
@@ -196,6 +198,12 @@ pub(crate) enum Agree {
 
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
+    #[command(flatten)]
+    pub(crate) with: With,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
     #[command(flatten)]
     pub(crate) with: With,
 }
@@ -607,6 +615,7 @@ impl Command {
             Self::Serve(Serve { with, .. })
             | Self::Run(Run { with, .. })
             | Self::Chat(Chat { with })
+            | Self::Mcp(Mcp { with })
             | Self::Models(Models { with, .. })
             | Self::Tools(Tools { with, .. })
             | Self::Doctor(Doctor { with, .. })

@@ -12,6 +12,7 @@ use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
 
 use crate::cli::{Command, Typed, With};
+use crate::remotes::Remote;
 use crate::servers;
 use crate::trouble::Trouble;
 use crate::written::{self, Kept, Tools, Written, WrittenDoor, WrittenSociety};
@@ -57,6 +58,8 @@ pub(crate) struct Config {
     pub(crate) servers: Vec<ServerSettings>,
     /// The names of those that stand in `.mcp.json` alone.
     pub(crate) foreign_servers: Vec<String>,
+    /// The agents of others that are members here.
+    pub(crate) remotes: Vec<Remote>,
     /// The cassette, if there is one.
     pub(crate) tape: Option<Tape>,
     /// The files that a later start may read its configuration from.
@@ -161,6 +164,7 @@ impl Config {
             live_html: written.page.live_html,
             servers,
             foreign_servers,
+            remotes: written.remotes,
             base_urls: written
                 .providers
                 .into_iter()

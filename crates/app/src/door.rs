@@ -129,6 +129,11 @@ impl Door {
         understood(self.ask(target, Some(body.to_string())).await?).await
     }
 
+    /// Posts a body that is JSON already; the answer as it comes, good or bad.
+    pub(crate) async fn post_raw(&self, target: &str, body: String) -> Result<Answer, Trouble> {
+        self.ask(target, Some(body)).await
+    }
+
     /// The log's last place.
     pub(crate) async fn last(&self) -> Result<Seq, Trouble> {
         #[derive(Deserialize)]

@@ -16,6 +16,7 @@ mod out;
 mod person;
 mod planning;
 mod progress;
+mod remotes;
 mod roles;
 mod scaffold;
 mod servers;
@@ -32,7 +33,7 @@ use clap::Parser;
 
 use crate::cli::{Command, Typed};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, models, org, replay, run, serve, show,
+    act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, mcp, models, org, replay, run, serve, show,
     societies, tasks, token as tokens, tools, usage,
 };
 use crate::config::Config;
@@ -66,6 +67,7 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Serve(wish) => serve::serve(&config, &wish).await,
         Command::Run(wish) => run::run(&config, &wish.into()).await,
         Command::Chat(_) => chat::chat(&config).await,
+        Command::Mcp(_) => mcp::mcp(&config).await,
         Command::Log(wish) => log::log(&config, &wish).await,
         Command::Show(wish) => show::show(&config, &wish).await,
         Command::Threads(wish) => lists::threads(&config, wish.json).await,

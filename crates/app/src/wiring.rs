@@ -22,7 +22,7 @@ use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::machine;
 use crate::trouble::Trouble;
-use crate::{out, roles, servers};
+use crate::{out, remotes, roles, servers};
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
@@ -136,6 +136,7 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
     };
     if purpose == Purpose::Work {
         roles::apply(&society, Path::new(roles::FOLDER)).await;
+        remotes::apply(&society, &config.remotes).await;
     }
     let page = PageOptions { components: Some(COMPONENTS.into()), live_html: config.live_html };
     Ok(Opened { desk: Desk::new(society, thinking.about).with_page(page), artifacts, replayer: thinking.replayer, servers })
@@ -261,6 +262,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     let fence = fence.with_roles(Path::new(roles::FOLDER));
     let mut tools = machine::tools(config, &fence).await?;
     tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
+    tools.extend(remotes::tools(&config.remotes)?);
     let own = workbench(tools)?;
     let done_by_turns: Vec<_> = cast(config.workflow).tools().iter().map(|tool| tool.name.clone()).collect();
     let ruled = |toolbox| {
@@ -290,6 +292,7 @@ pub(crate) fn cast(settings: RunSettings) -> Cast {
     let parts = RoleParts::new(ROLE).with_sops(Sops::folder(SOPS)).with_workflow(workflow.clone());
     let cast =
         Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
+    let cast = cast.with(remotes::BEHAVIOUR, polis_agents::Remote);
     with_society_tools(cast.with_tool(PlanTool), ROLE)
 }
 

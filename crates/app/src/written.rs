@@ -18,6 +18,7 @@ use toml::Spanned;
 
 use crate::config::FILE;
 use crate::planning::WrittenWorkflow;
+use crate::remotes::{Remote, WrittenRemote};
 use crate::servers::WrittenServer;
 use crate::trouble::Trouble;
 
@@ -55,6 +56,11 @@ pub(crate) struct Written {
     /// The MCP servers, in the order of the file.
     #[serde(skip)]
     pub(crate) servers: Vec<ServerSettings>,
+    #[serde(default)]
+    a2a: BTreeMap<Spanned<String>, WrittenRemote>,
+    /// The agents of others that are members here.
+    #[serde(skip)]
+    pub(crate) remotes: Vec<Remote>,
 }
 
 /// What the page may do.
@@ -253,6 +259,11 @@ fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
         let (at, name) = (name.span().start, name.into_inner());
         let settings = server.settings(&name).map_err(|what| bad(at, format!("the MCP server `{name}` {what}")))?;
         written.servers.push(settings);
+    }
+    for (name, remote) in std::mem::take(&mut written.a2a) {
+        let (at, name) = (name.span().start, name.into_inner());
+        let remote = remote.meant(&name).map_err(|what| bad(at, format!("the A2A agent `{name}` {what}")))?;
+        written.remotes.extend(remote);
     }
     Ok(written)
 }

@@ -31,6 +31,8 @@ const NARROW: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Offer {
     toolbox: Arc<[ToolSpec]>,
+    /// What code may call, those that no model is shown included.
+    pub(crate) all: Arc<[ToolSpec]>,
     /// What agents are shown.
     pub(crate) tools: Arc<[ToolSpec]>,
     /// What the log says of it.
@@ -67,17 +69,23 @@ impl Offers {
 impl Offer {
     fn within(&self, fences: &[Arc<Role>]) -> Self {
         let has = |tool: &&ToolSpec| fences.iter().all(|role| role.has_tool(&tool.name));
-        let tools: Arc<[ToolSpec]> = self.tools.iter().filter(has).cloned().collect();
-        let list = list(&tools);
-        Self { toolbox: self.toolbox.clone(), tools, list }
+        Self::new(self.toolbox.clone(), self.all.iter().filter(has).cloned().collect())
     }
 
     fn of(toolbox: Arc<[ToolSpec]>, cast: &Cast) -> Self {
         let own = cast.tools();
         let others = toolbox.iter().filter(|tool| own.iter().all(|own| own.name != tool.name)).map(with_fresh);
-        let tools: Arc<[ToolSpec]> = others.chain(own.iter().cloned()).collect();
+        let all = others.chain(own.iter().cloned()).collect();
+        Self::new(toolbox, all)
+    }
+
+    fn new(toolbox: Arc<[ToolSpec]>, all: Arc<[ToolSpec]>) -> Self {
+        let tools = match all.iter().any(ToolSpec::is_for_code) {
+            true => all.iter().filter(|tool| !tool.is_for_code()).cloned().collect(),
+            false => all.clone(),
+        };
         let list = list(&tools);
-        Self { toolbox, tools, list }
+        Self { toolbox, all, tools, list }
     }
 }
 

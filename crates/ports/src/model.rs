@@ -210,6 +210,13 @@ pub struct ToolSpec {
     pub volatile: bool,
 }
 
+impl ToolSpec {
+    /// Whether only code calls it: its name begins with `_`, and no model is shown it.
+    pub fn is_for_code(&self) -> bool {
+        self.name.starts_with('_')
+    }
+}
+
 /// One piece of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

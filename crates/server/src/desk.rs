@@ -15,8 +15,10 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
+use crate::a2a::History;
 use crate::caller::Caller;
 use crate::components::PageOptions;
+use crate::mcp::Flights;
 use crate::routes;
 
 /// Most event streams that are open at once.
@@ -36,6 +38,10 @@ pub struct Desk {
     pub(crate) reason: Arc<OnceLock<&'static str>>,
     /// Held while a conversation is looked for and begun, so that two do not become one.
     pub(crate) conversing: Arc<tokio::sync::Mutex<()>>,
+    /// The requests of MCP clients that are under way.
+    pub(crate) flights: Arc<Flights>,
+    /// What A2A clients have asked.
+    pub(crate) history: Arc<History>,
 }
 
 /// What the desk says about the program that it runs in.
@@ -79,6 +85,8 @@ impl Desk {
             closing: CancellationToken::new(),
             reason: Arc::default(),
             conversing: Arc::default(),
+            flights: Arc::default(),
+            history: Arc::default(),
         }
     }
 
@@ -107,12 +115,17 @@ impl Desk {
     /// Asks without a network: no token, no `Host`, the same routes. `target` is a path with its query; a body makes it a
     /// `POST`.
     pub async fn ask(&self, target: &str, body: Option<String>) -> io::Result<Answer> {
+        self.ask_for(Caller::owner(), target, body).await
+    }
+
+    /// The same on behalf of somebody who may do less.
+    pub(crate) async fn ask_for(&self, caller: Caller, target: &str, body: Option<String>) -> io::Result<Answer> {
         let method = if body.is_some() { Method::POST } else { Method::GET };
         let request = Request::builder()
             .method(method)
             .uri(target)
             .header(CONTENT_TYPE, "application/json")
-            .extension(Caller::owner())
+            .extension(caller)
             .body(body.map_or_else(Body::empty, Body::from))
             .map_err(io::Error::other)?;
         let answered: Result<_, Infallible> = self.router().call(request).await;

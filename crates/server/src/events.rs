@@ -29,7 +29,7 @@ use crate::problem::Problem;
 use crate::wanted::Wanted;
 
 /// Sent when nothing happens, so that whoever listens knows that the line is not dead.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Proxies must pass on each event as it comes.
 const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");

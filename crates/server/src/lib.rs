@@ -7,6 +7,7 @@
 //! To add a route: one file, or a function in the file of its group, and one line in the table (`routes.rs`). The shapes on
 //! the wire are private to this crate, and it holds no rule of the domain: it asks the society and says what came of it.
 
+mod a2a;
 mod access;
 mod actions;
 mod agents;
@@ -23,6 +24,7 @@ mod events;
 mod health;
 mod history;
 mod listener;
+mod mcp;
 mod messages;
 mod metrics;
 mod models;
@@ -36,6 +38,7 @@ mod plans;
 mod problem;
 mod rate;
 mod routes;
+mod rpc;
 mod sandbox;
 mod session;
 mod societies;
@@ -49,6 +52,7 @@ mod tools;
 mod town;
 mod typescript;
 mod wanted;
+mod work;
 
 pub use access::Rates;
 pub use caller::{BadScope, Scope, Scopes};

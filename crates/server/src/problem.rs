@@ -45,6 +45,19 @@ impl Problem {
         self.status
     }
 
+    /// Whether a body is to blame that is no JSON.
+    pub(crate) fn is_bad_json(&self) -> bool {
+        matches!(&*self.code, "bad_json" | "invalid_utf8")
+    }
+
+    /// Whether the same may go well later.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(
+            self.status,
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS | StatusCode::INSUFFICIENT_STORAGE
+        )
+    }
+
     /// The body of the answer.
     pub(crate) fn to_json(&self) -> Value {
         json!({

@@ -15,8 +15,8 @@ use crate::once::answer_once;
 use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::{
-    actions, agents, agui, approvals, artifacts, components, events, health, history, messages, metrics, models, openai,
-    openapi, org, page, plans, sandbox, societies, submit, tasks, threads, tools,
+    a2a, actions, agents, agui, approvals, artifacts, components, events, health, history, mcp, messages, metrics, models,
+    openai, openapi, org, page, plans, sandbox, societies, submit, tasks, threads, tools,
 };
 
 /// Who may come in.
@@ -232,6 +232,12 @@ const ROUTES: &[Route] = &[
             doc: Doc::new("A response as it stands.").speaks("OpenAI") },
     Route { method: Method::POST, path: "/v1/responses/{id}/cancel", gate: SEND, handler: || post(openai::cancel),
             doc: Doc::new("Calls off what a response is about.").speaks("OpenAI") },
+    Route { method: Method::POST, path: "/mcp", gate: READ, handler: || post(mcp::post),
+            doc: Doc::new("The society as an MCP server; what a tool does needs the scope of the route that does it.").speaks("MCP") },
+    Route { method: Method::GET, path: "/.well-known/agent-card.json", gate: OPEN, handler: || get(a2a::card),
+            doc: Doc::new("The society's card, for agents of others.").speaks("A2A 1.0") },
+    Route { method: Method::POST, path: "/a2a", gate: READ, handler: || post(a2a::post),
+            doc: Doc::new("The society as an A2A agent; what a method does needs the scope of the route that does it.").speaks("A2A 1.0") },
 ];
 
 /// Every row, for the contract.

@@ -1,6 +1,7 @@
 //! The server as its clients see it: real TCP on loopback, the real engine, a log in memory.
 #![cfg(test)]
 
+mod a2a;
 mod access;
 mod agui;
 mod api;
@@ -9,6 +10,7 @@ mod bad_input;
 mod contract;
 mod events;
 mod lists;
+mod mcp;
 mod once;
 mod openai;
 mod org;

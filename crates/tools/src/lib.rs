@@ -4,6 +4,7 @@
 //! To add one: one file, one line in [`built_ins`]. Tools of MCP servers come through [`mcp`]. A tool knows nothing of who may
 //! use it: [`Ruled`] says so, from rules.
 
+pub mod a2a;
 mod artifacts;
 mod ask_person;
 mod edit_file;

@@ -1,5 +1,5 @@
 //! The step that lets the official conformance suite judge our MCP client. The suite, and a `node` that is new enough for it, go
-//! into a temporary folder and away again; where they cannot be had, the step says so.
+//! into a temporary folder; where they cannot be had, the step says so.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,13 +25,20 @@ const FOLDER: &str = "POLIS_TEST_MCP_CONFORMANCE";
 const TEST: &str = "mcp::conformance::the_official_suite_for_clients_passes";
 
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
-    let folder = workspace.temp_dir().join("mcp-conformance");
-    let done = match install(&folder, &[SUITE], OLDEST_NODE) {
-        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
+    // The next step uses it too; it goes with everything temporary.
+    match installed(workspace) {
+        Ok(folder) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
         Err(why) => Ok(Done::Skipped(why)),
-    };
-    super::remove(&folder);
-    done
+    }
+}
+
+/// The folder with the suite and a link `node`, which are put there once.
+pub(super) fn installed(workspace: &Workspace) -> Result<PathBuf, String> {
+    let folder = workspace.temp_dir().join("mcp-conformance");
+    if !folder.join("node").exists() {
+        install(&folder, &[SUITE], OLDEST_NODE)?;
+    }
+    Ok(folder)
 }
 
 /// Leaves these packages and a link `node` in the folder.

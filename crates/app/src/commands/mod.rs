@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod lists;
 pub(crate) mod log;
 pub(crate) mod login;
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod org;

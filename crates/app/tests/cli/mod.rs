@@ -15,6 +15,7 @@ mod model;
 mod models;
 mod offline;
 mod page;
+mod peers;
 mod person;
 mod policy;
 mod questions;

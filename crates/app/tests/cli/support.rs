@@ -81,7 +81,12 @@ impl Home {
 
     /// Starts a server on a free port and waits until it is ready.
     pub(crate) fn serve_with(&self, args: &[&str], set: impl FnOnce(&mut Command)) -> Served {
-        let mut command = self.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
+        self.serve_at("127.0.0.1:0", args, set)
+    }
+
+    /// The same where a client expects it.
+    pub(crate) fn serve_at(&self, listen: &str, args: &[&str], set: impl FnOnce(&mut Command)) -> Served {
+        let mut command = self.command(&[&["serve", "--listen", listen], args].concat());
         set(&mut command);
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());

@@ -27,7 +27,7 @@ impl Turn {
     /// Calls tools; exactly one result for each, in order (D22). What only reads or may be repeated runs at once; each write
     /// waits for those before it, so that after a crash no write is in doubt that was never begun.
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
-        let tools = self.tools();
+        let tools = self.offer().all;
         let calls: Vec<_> = calls.iter().map(|call| self.call_of(call, &tools)).collect();
         let mut results = Vec::new();
         let mut together = Vec::new();

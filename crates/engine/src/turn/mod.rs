@@ -215,7 +215,7 @@ impl Turn {
         self.seat.role.as_ref()
     }
 
-    /// The tools that can be called: what the agent's role has, and the roles of everybody above it; and what the task brings
+    /// The tools that a model can be shown: what the agent's role has, and the roles of everybody above it; and what the task brings
     /// along.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
         self.with_lent(self.offer().tools)

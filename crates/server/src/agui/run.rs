@@ -15,7 +15,7 @@ use super::narrator::Narrator;
 use crate::approvals::{self, Approval};
 use crate::desk::Desk;
 use crate::problem::Problem;
-use crate::tasks::{needs_person_at_rest, of_task, with_those_before};
+use crate::tasks::{TaskStatus, needs_person_at_rest, of_task, with_those_before};
 
 /// How long a turn that was told something may take to act on it before it counts as waiting.
 const AT_REST: Duration = Duration::from_millis(100);
@@ -204,12 +204,12 @@ impl Run {
     async fn look(&mut self) {
         self.asked = false;
         let mut looked = stands(self.desk.society.clone(), self.task.clone()).await;
-        if matches!(looked, Ok((_, Some("at_rest")))) {
+        if matches!(looked, Ok((_, Some(Stand::AtRest)))) {
             tokio::time::sleep(AT_REST).await;
             looked = stands(self.desk.society.clone(), self.task.clone()).await;
         }
         match looked {
-            Ok((seq, Some("needs_person" | "at_rest"))) => self.blocked = Some(seq),
+            Ok((seq, Some(Stand::NeedsPerson | Stand::AtRest))) => self.blocked = Some(seq),
             Ok((seq, None)) if self.may_be_idle => {
                 if self.seen >= seq {
                     self.narrator.succeed();
@@ -246,12 +246,27 @@ impl Run {
 }
 
 /// Where a request stands, as of which event.
-async fn stands(society: Society, task: TaskId) -> Result<(Seq, Option<&'static str>), Rejected> {
-    let look = move |spine: &Spine| match of_task(spine, &task) {
-        Some("running") if needs_person_at_rest(spine, &task) => (spine.seq, Some("at_rest")),
-        status => (spine.seq, status),
+async fn stands(society: Society, task: TaskId) -> Result<(Seq, Option<Stand>), Rejected> {
+    let look = move |spine: &Spine| {
+        let stand = of_task(spine, &task).map(|status| match status {
+            TaskStatus::NeedsPerson => Stand::NeedsPerson,
+            TaskStatus::Running if needs_person_at_rest(spine, &task) => Stand::AtRest,
+            _ => Stand::Moves,
+        });
+        (spine.seq, stand)
     };
     society.look(look).await
+}
+
+/// How a request that is under way stands, for a run that tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    /// It moves by itself.
+    Moves,
+    /// It waits for a person.
+    NeedsPerson,
+    /// It seems to, if nothing comes in a moment.
+    AtRest,
 }
 
 /// What waits for a person before this request can go on.

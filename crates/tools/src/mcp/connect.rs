@@ -157,7 +157,7 @@ fn named(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, Heade
 }
 
 /// Follows no redirects: what is sent along is meant for one address.
-pub(super) fn http_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
+pub(crate) fn http_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     let provider = rustls::crypto::ring::default_provider();

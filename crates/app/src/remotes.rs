@@ -1,0 +1,101 @@
+//! Agents of others as members of the society: `[a2a.NAME]` in `polis.toml`. Each has a role and an agent of its name below root.
+
+use std::time::Duration;
+
+use polis_domain::{AgentId, Role, RoleId};
+use polis_engine::Society;
+use polis_ports::Tool;
+use polis_tools::a2a::RemoteAgent;
+use serde::Deserialize;
+
+use crate::out;
+use crate::trouble::Trouble;
+
+/// The code that sends letters on to them.
+pub(crate) const BEHAVIOUR: &str = "a2a";
+
+/// How long one may be out of reach where nobody says, and at most, in seconds.
+const PATIENCE: f64 = 600.0;
+const MOST_PATIENCE: f64 = 86_400.0;
+
+/// One `[a2a.NAME]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenRemote {
+    url: String,
+    token_env: Option<String>,
+    description: Option<String>,
+    timeout_seconds: Option<f64>,
+    enabled: Option<bool>,
+}
+
+/// Its address may hold a secret.
+impl std::fmt::Debug for WrittenRemote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WrittenRemote").finish_non_exhaustive()
+    }
+}
+
+/// A member that lives elsewhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Remote {
+    agent: RemoteAgent,
+    /// What others here are told about it.
+    description: Option<String>,
+}
+
+impl WrittenRemote {
+    /// What it means, or what is wrong with it; nothing when it is not enabled.
+    pub(crate) fn meant(self, name: &str) -> Result<Option<Remote>, String> {
+        let Self { url, token_env, description, timeout_seconds, enabled } = self;
+        let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '_' | '-');
+        if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) || matches!(name, "root" | "user") {
+            return Err("needs a name of a-z, 0-9, _ and -, at most 64 of them, other than `root` and `user`".to_owned());
+        }
+        let seconds = timeout_seconds.unwrap_or(PATIENCE);
+        if seconds.is_nan() || seconds <= 0.0 || seconds > MOST_PATIENCE {
+            return Err("has a `timeout_seconds` that is not above 0 and at most 86400".to_owned());
+        }
+        let agent = RemoteAgent { name: name.to_owned(), url, token_env, patience: Duration::from_secs_f64(seconds) };
+        // What is wrong with the address is said now, not when the agent is first asked.
+        polis_tools::a2a::tools(std::slice::from_ref(&agent))
+            .map_err(|_| "needs a `url` that begins with http:// or https://")?;
+        Ok(enabled.unwrap_or(true).then_some(Remote { agent, description }))
+    }
+}
+
+/// The tools by which they are spoken with.
+pub(crate) fn tools(remotes: &[Remote]) -> Result<Vec<Box<dyn Tool>>, Trouble> {
+    let agents: Vec<RemoteAgent> = remotes.iter().map(|remote| remote.agent.clone()).collect();
+    polis_tools::a2a::tools(&agents).map_err(|what| Trouble::usage("bad_config", what))
+}
+
+/// Makes those members that are not there yet. What cannot be made is told, and the society goes on without it.
+pub(crate) async fn apply(society: &Society, remotes: &[Remote]) {
+    for remote in remotes {
+        if let Err(what) = join(society, remote).await {
+            out::note(&format!("polis: the A2A agent {} is no member: {what} (bad_remote)", remote.agent.name));
+        }
+    }
+}
+
+async fn join(society: &Society, Remote { agent, description }: &Remote) -> Result<(), String> {
+    let about = description.clone().unwrap_or_else(|| "An agent of others that is reached over A2A.".to_owned());
+    let role = Role::new(agent.name.as_str(), BEHAVIOUR).with_prompt(about).with_tools([format!("_a2a_*__{}", agent.name)]);
+    let (role_id, agent_id) = (RoleId::from(agent.name.as_str()), AgentId::from(agent.name.as_str()));
+    let (id, who) = (role_id.clone(), agent_id.clone());
+    let known =
+        society.look(move |spine| (spine.roles.get(&id).cloned(), spine.agents.get(&who).map(|agent| agent.role.clone())));
+    let (known, holds) = known.await.map_err(|error| error.to_string())?;
+    match known {
+        None => society.create_role(role).await.map_err(|error| error.to_string())?,
+        Some(known) if known.behaviour.as_str() != BEHAVIOUR => return Err(format!("there is another role `{}`", known.id)),
+        Some(known) if *known == role => {}
+        Some(_) => society.change_role(role).await.map_err(|error| error.to_string())?,
+    }
+    match holds {
+        None => society.spawn(agent_id, role_id, AgentId::root()).await.map_err(|error| error.to_string()),
+        Some(held) if held == role_id => Ok(()),
+        Some(_) => Err(format!("there is another agent `{agent_id}`")),
+    }
+}

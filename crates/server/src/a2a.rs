@@ -1,0 +1,141 @@
+//! The society as an A2A agent: its card, and JSON-RPC at `/a2a`, version 1.0 of the protocol. A task of the protocol is a
+//! request of a person; who asks is treated as that person. Push notifications are not there, and the card says so.
+
+mod card;
+mod error;
+mod history;
+mod message;
+mod send;
+mod stream;
+mod task;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use polis_domain::TaskId;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+pub(crate) use card::card;
+pub(crate) use history::History;
+
+use crate::body::Json;
+use crate::caller::Caller;
+use crate::desk::Desk;
+use crate::problem::Problem;
+use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
+use crate::wanted::Wanted;
+use crate::work::{Peer, segment};
+use card::Base;
+use error::{Reason, fault, told};
+
+/// The version that is spoken.
+const VERSION: &str = "1.0";
+
+/// What is understood where nobody says a version.
+const UNSAID_VERSION: &str = "0.3";
+
+#[derive(Deserialize)]
+pub(crate) struct Asked {
+    #[serde(rename = "A2A-Version", alias = "a2a-version")]
+    version: Option<String>,
+}
+
+pub(crate) async fn post(
+    State(desk): State<Desk>,
+    caller: Caller,
+    base: Base,
+    Wanted(asked): Wanted<Asked>,
+    headers: HeaderMap,
+    body: Result<Json<Value>, Problem>,
+) -> Result<Response, Problem> {
+    let (id, method, params) = match rpc::read(body)? {
+        Ok(Incoming::Request { id, method, params }) => (id, method, params),
+        // Nothing of the protocol is told without a question.
+        Ok(Incoming::Notification { .. } | Incoming::Answer) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(fault) => return Ok(axum::Json(fault.answer(None)).into_response()),
+    };
+    let version = headers.get("a2a-version").and_then(|value| value.to_str().ok()).map(str::to_owned).or(asked.version);
+    let call = Call { peer: Peer { desk, caller }, base, params };
+    let answered = match check_version(version.as_deref()) {
+        Ok(()) => call.answer(&id, &method).await,
+        Err(fault) => Err(fault),
+    };
+    Ok(answered.unwrap_or_else(|fault| axum::Json(fault.answer(Some(&id))).into_response()))
+}
+
+fn check_version(version: Option<&str>) -> Result<(), Fault> {
+    let version = version.map(str::trim).filter(|version| !version.is_empty()).unwrap_or(UNSAID_VERSION);
+    // Patches make no difference.
+    if version == VERSION || version.strip_prefix(VERSION).is_some_and(|rest| rest.starts_with('.')) {
+        return Ok(());
+    }
+    let message = format!("version {version} of A2A is not spoken here; send the header A2A-Version: {VERSION}");
+    Err(told(Reason::VersionNotSupported, message, &[("supportedVersions", VERSION)]))
+}
+
+/// A request of the protocol.
+struct Call {
+    peer: Peer,
+    base: Base,
+    params: Map<String, Value>,
+}
+
+impl Call {
+    async fn answer(&self, id: &Value, method: &str) -> Result<Response, Fault> {
+        let result = match method {
+            "SendMessage" => self.send().await?,
+            "SendStreamingMessage" => return self.send_streaming(id).await,
+            "GetTask" => {
+                let length = self.history_length(&self.params)?;
+                task::told(self, &self.task_id()?, length).await?
+            }
+            "ListTasks" => self.list().await?,
+            "CancelTask" => self.cancel().await?,
+            "SubscribeToTask" => return self.subscribe(id).await,
+            "CreateTaskPushNotificationConfig"
+            | "GetTaskPushNotificationConfig"
+            | "ListTaskPushNotificationConfigs"
+            | "DeleteTaskPushNotificationConfig" => return Err(no_push()),
+            "GetExtendedAgentCard" => {
+                return Err(told(Reason::UnsupportedOperation, "there is no card but the open one", &[]));
+            }
+            _ => return Err(Fault::new(METHOD_NOT_FOUND, format!("there is no method `{method}` in A2A {VERSION}"))),
+        };
+        Ok(axum::Json(rpc::done(id, &result)).into_response())
+    }
+
+    /// The task that is meant, which need not be there.
+    fn task_id(&self) -> Result<TaskId, Fault> {
+        let id = self.params.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+        id.map(TaskId::from).ok_or_else(|| Fault::invalid("`id` must name a task"))
+    }
+
+    fn history_length(&self, from: &Map<String, Value>) -> Result<Option<usize>, Fault> {
+        match from.get("historyLength") {
+            None | Some(Value::Null) => Ok(None),
+            Some(length) => match length.as_u64() {
+                Some(length) => Ok(Some(usize::try_from(length).unwrap_or(usize::MAX))),
+                None => Err(Fault::invalid("`historyLength` must be 0 or more")),
+            },
+        }
+    }
+
+    async fn cancel(&self) -> Result<Value, Fault> {
+        let id = self.task_id()?;
+        task::letters(self, &id).await?;
+        let standing = self.peer.standing(&id).await.map_err(|problem| fault(&problem))?;
+        if standing.is_over() {
+            let message = format!("the task is {} and cannot be cancelled any more", standing.status);
+            return Err(told(Reason::TaskNotCancelable, message, &[("taskId", id.as_str())]));
+        }
+        let target = format!("/api/tasks/{}/cancel", segment(id.as_str()));
+        let why = json!({ "reason": "an A2A client cancelled it" });
+        self.peer.ask(&target, Some(&why)).await.map_err(|problem| fault(&problem))?;
+        task::told(self, &id, None).await
+    }
+}
+
+fn no_push() -> Fault {
+    told(Reason::PushNotificationNotSupported, "push notifications are not supported; use SubscribeToTask or GetTask", &[])
+}

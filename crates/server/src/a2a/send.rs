@@ -1,0 +1,151 @@
+//! Sending: a message begins a task, or goes to one that is under way: as an answer where it waits for a person, else as one
+//! more letter. The same message twice is done once.
+
+use polis_domain::{AgentId, Seq, TaskId};
+use serde_json::{Map, Value, json};
+
+use super::error::{Reason, fault, told};
+use super::message::{Message, message_id};
+use super::task::{self, Letters, context_of};
+use super::{Call, no_push};
+use crate::caller::Scope;
+use crate::problem::Problem;
+use crate::rpc::Fault;
+use crate::work::{Follow, Heard, segment};
+
+/// Words for yes and for no.
+const YES: &[&str] = &["yes", "y", "ok", "okay", "approve", "approved", "true", "是", "好", "同意", "可以"];
+const NO: &[&str] = &["no", "n", "deny", "denied", "reject", "false", "否", "不", "不同意", "不可以"];
+
+impl Call {
+    /// Sends, and waits for what comes of it unless the client does not want to.
+    pub(super) async fn send(&self) -> Result<Value, Fault> {
+        let configuration = self.params.get("configuration").and_then(Value::as_object).cloned().unwrap_or_default();
+        let length = self.history_length(&configuration)?;
+        let (task, after) = self.accept().await?;
+        if configuration.get("returnImmediately").and_then(Value::as_bool) != Some(true) {
+            let rests = async {
+                let mut follow = Follow::new(&self.peer, &task, after).await?;
+                let mut standing = follow.standing().await?;
+                while !standing.is_over() && !standing.needs_person() {
+                    match follow.next().await? {
+                        Heard::Step(_) => {}
+                        Heard::Changed => standing = follow.standing().await?,
+                        Heard::Ended => break,
+                    }
+                }
+                Ok(())
+            };
+            rests.await.map_err(|problem: Problem| fault(&problem))?;
+        }
+        Ok(json!({ "task": task::told(self, &task, length).await? }))
+    }
+
+    /// Takes a message in: the task that it belongs to, and the place of the log from which on to follow it.
+    pub(super) async fn accept(&self) -> Result<(TaskId, Seq), Fault> {
+        let refused = |problem: Problem| fault(&problem);
+        self.peer.caller.needs(Scope::Send).map_err(refused)?;
+        let wanted = self.params.get("configuration").and_then(|it| it.get("taskPushNotificationConfig"));
+        if wanted.is_some_and(Value::is_object) {
+            return Err(no_push());
+        }
+        let mut message = Message::read(&self.params)?;
+        let society = &self.peer.desk.society;
+        let head = society.log().head(society.id()).await.map_err(|error| refused(error.into()))?;
+        // Whether a message is known and that it is taken in is one thing.
+        let _one_at_a_time = self.peer.desk.history.accepting().await;
+        let Some(task) = message.task.clone() else {
+            let task = message.new_task();
+            let known = society.letters(&task).await.map_err(|rejected| refused(rejected.into()))?;
+            if known.is_empty() {
+                let context = message.context.clone().unwrap_or_else(|| task.to_string());
+                let to = self.receiver(&message).unwrap_or_else(AgentId::root);
+                self.post(&mut message, to, &task, &context).await.map_err(refused)?;
+            }
+            return Ok((task, head));
+        };
+        let letters = task::letters(self, &task).await?;
+        let context = context_of(&letters, &task);
+        if message.context.as_ref().is_some_and(|said| *said != context) {
+            return Err(Fault::invalid("`contextId` is not the one of the task"));
+        }
+        if letters.iter().any(|(_, letter)| message_id(letter) == Some(&message.id)) {
+            return Ok((task, head));
+        }
+        self.go_on(message, &task, &context, &letters).await?;
+        Ok((task, head))
+    }
+
+    /// Takes a message in about a task that is there.
+    async fn go_on(&self, mut message: Message, task: &TaskId, context: &str, letters: &Letters) -> Result<(), Fault> {
+        let refused = |problem: Problem| fault(&problem);
+        let standing = self.peer.standing(task).await.map_err(refused)?;
+        let named = message.metadata.get("approvalId").and_then(Value::as_str).map(str::to_owned);
+        let open = match &named {
+            Some(id) => standing.approvals.iter().find(|approval| approval["id"] == **id),
+            None => standing.approvals.first(),
+        };
+        if let Some(approval) = open {
+            let id = approval["id"].as_str().unwrap_or_default();
+            let word = word(approval, &message)?;
+            self.peer.ask(&format!("/api/approvals/{}", segment(id)), Some(&word)).await.map_err(refused)?;
+            return Ok(());
+        }
+        // It was answered already, perhaps by this same message.
+        if named.is_some() {
+            return Ok(());
+        }
+        if standing.is_over() {
+            let what =
+                format!("the task is {}; begin another, with the same contextId if it belongs to this one", standing.status);
+            return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
+        }
+        let first = letters.first().map(|(_, letter)| letter.to.clone());
+        let to = self.receiver(&message).or(first).unwrap_or_else(AgentId::root);
+        self.post(&mut message, to, task, context).await.map_err(refused)
+    }
+
+    async fn post(&self, message: &mut Message, to: AgentId, task: &TaskId, context: &str) -> Result<(), Problem> {
+        let meta = message.meta(self, context).await?;
+        let society = &self.peer.desk.society;
+        society.send_with_meta(to, &message.text, Some(task.clone()), meta).await?;
+        Ok(())
+    }
+
+    /// The agent that a message is for, if it says so.
+    fn receiver(&self, message: &Message) -> Option<AgentId> {
+        let metadata = self.params.get("metadata").and_then(Value::as_object);
+        let named = message.metadata.get("agentId").or_else(|| metadata?.get("agentId"))?;
+        named.as_str().filter(|name| !name.is_empty()).map(AgentId::from)
+    }
+}
+
+/// What a message says to what waits, as the route wants it.
+fn word(approval: &Value, message: &Message) -> Result<Value, Fault> {
+    let known = ["approved", "answer", "outcome", "reason", "arguments", "always", "result"];
+    let data = message.data.as_ref().map(|data| {
+        let said = data.iter().filter(|(name, _)| known.contains(&name.as_str()));
+        said.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()
+    });
+    if let Some(data) = data.filter(|data| !data.is_empty()) {
+        return Ok(Value::Object(data));
+    }
+    let said = message.text.trim();
+    let low = said.to_lowercase();
+    let unclear = |what: &str| Fault::invalid(format!("this does not answer what the task waits for: {what}"));
+    let wanted = &approval["wanted"];
+    match approval["kind"].as_str() {
+        Some("question") if wanted.get("text").is_some() => Ok(json!({ "answer": said })),
+        Some("question") if wanted.get("form").is_some() => match serde_json::from_str::<Map<String, Value>>(said) {
+            Ok(filled) => Ok(json!({ "answer": filled })),
+            Err(_) => Err(unclear("send a data part {\"answer\": {…}} that fits its form")),
+        },
+        Some("in_doubt") if matches!(&*low, "done" | "not_done" | "again") => Ok(json!({ "outcome": low })),
+        Some("in_doubt") => Err(unclear("say `done`, `not_done` or `again`")),
+        Some("parked") if low == "again" => Ok(json!({ "outcome": "again" })),
+        Some("parked") => Err(unclear("say `again`, or cancel the task")),
+        _ if YES.contains(&&*low) => Ok(json!({ "approved": true })),
+        _ if NO.contains(&&*low) => Ok(json!({ "approved": false })),
+        _ => Err(unclear("say `yes` or `no`, or send a data part {\"approved\": …, \"reason\": …}")),
+    }
+}

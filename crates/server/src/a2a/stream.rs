@@ -1,0 +1,165 @@
+//! What happens to a task, as it happens: first the task, then what changes. It ends when the task is over; and for whoever has
+//! sent a message also when a person must act, because then it is the client's turn.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use axum::http::HeaderValue;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use polis_domain::{Seq, TaskId};
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Call;
+use super::error::{Reason, fault, told};
+use super::task::{self, artifacts, state, status};
+use crate::problem::Problem;
+use crate::rpc::{self, Fault};
+use crate::work::{Follow, Heard, Standing};
+
+impl Call {
+    pub(super) async fn send_streaming(&self, id: &Value) -> Result<Response, Fault> {
+        let permit = self.permit()?;
+        let (task, after) = self.accept().await?;
+        self.stream(id, (task, after), true, permit).await
+    }
+
+    pub(super) async fn subscribe(&self, id: &Value) -> Result<Response, Fault> {
+        let permit = self.permit()?;
+        let task = self.task_id()?;
+        task::letters(self, &task).await?;
+        let society = &self.peer.desk.society;
+        let head = society.log().head(society.id()).await.map_err(|error| fault(&error.into()))?;
+        if self.peer.standing(&task).await.map_err(|problem| fault(&problem))?.is_over() {
+            let what = "the task is over, nothing more will happen to it; GetTask tells what came of it";
+            return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
+        }
+        self.stream(id, (task, head), false, permit).await
+    }
+
+    fn permit(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        let permit = self.peer.desk.streams.clone().try_acquire_owned();
+        permit.map_err(|_| Fault::new(rpc::INTERNAL_ERROR, "too many streams are open; close one or try again later"))
+    }
+
+    async fn stream(
+        &self,
+        id: &Value,
+        (task, after): (TaskId, Seq),
+        is_turn_based: bool,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Response, Fault> {
+        let follow = Follow::new(&self.peer, &task, after).await.map_err(|problem| fault(&problem))?;
+        let first = task::told(self, &task, None).await?;
+        let standing = self.peer.standing(&task).await.map_err(|problem| fault(&problem))?;
+        let call =
+            Self { peer: self.peer.clone(), base: super::card::Base(self.base.0.clone()), params: serde_json::Map::new() };
+        let mut telling = Telling {
+            call,
+            id: id.clone(),
+            task,
+            follow,
+            context: first["contextId"].as_str().unwrap_or_default().to_owned(),
+            last: first["status"].clone(),
+            ready: VecDeque::from([json!({ "task": first })]),
+            is_turn_based,
+            ended: false,
+            _permit: permit,
+        };
+        // What has changed between the two looks is told as a change.
+        telling.change(standing).await.map_err(|problem| fault(&problem))?;
+        let events = stream::unfold(telling, |mut telling| async move {
+            let message = telling.next().await?;
+            Some((Ok::<_, Infallible>(Event::default().data(message.to_string())), telling))
+        });
+        let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(crate::events::KEEP_ALIVE)).into_response();
+        response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+        Ok(response)
+    }
+}
+
+/// One client's stream.
+struct Telling {
+    call: Call,
+    id: Value,
+    task: TaskId,
+    context: String,
+    follow: Follow,
+    /// The status that was told last.
+    last: Value,
+    ready: VecDeque<Value>,
+    is_turn_based: bool,
+    ended: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Telling {
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(result) = self.ready.pop_front() {
+                return Some(rpc::done(&self.id, &result));
+            }
+            if self.ended {
+                return None;
+            }
+            let heard = match self.follow.next().await {
+                Ok(Heard::Step(words)) => {
+                    self.step(&words);
+                    Ok(())
+                }
+                Ok(Heard::Changed) => match self.follow.standing().await {
+                    Ok(standing) => self.change(standing).await,
+                    Err(problem) => Err(problem),
+                },
+                Ok(Heard::Ended) => {
+                    self.ended = true;
+                    Ok(())
+                }
+                Err(problem) => Err(problem),
+            };
+            if let Err(problem) = heard {
+                self.ended = true;
+                return Some(fault(&problem).answer(Some(&self.id)));
+            }
+        }
+    }
+
+    fn update(&self, status: &Value) -> Value {
+        json!({ "statusUpdate": { "taskId": self.task.as_str(), "contextId": self.context, "status": status } })
+    }
+
+    /// Something is done for it.
+    fn step(&mut self, words: &str) {
+        let message = json!({
+            "messageId": format!("{}-step", self.task), "contextId": self.context, "taskId": self.task.as_str(),
+            "role": "ROLE_AGENT", "parts": [{ "text": words }],
+        });
+        let at = polis_domain::iso::write(polis_ports::Clock::now(&polis_engine::SystemClock));
+        let status = json!({ "state": "TASK_STATE_WORKING", "message": message, "timestamp": at });
+        self.ready.push_back(self.update(&status));
+        self.last = status;
+    }
+
+    /// It may stand elsewhere now.
+    async fn change(&mut self, standing: Standing) -> Result<(), Problem> {
+        let letters = self.call.peer.desk.society.letters(&self.task).await?;
+        let now = state(&standing, &letters);
+        let asked = |status: &Value| status["message"]["metadata"]["approvalId"].clone();
+        let status = status(&standing, &letters, &self.task);
+        let is_same = self.last["state"] == now && asked(&self.last) == asked(&status);
+        if !is_same {
+            if standing.is_over() {
+                for artifact in artifacts(&self.call, &standing, &letters) {
+                    let update = json!({ "taskId": self.task.as_str(), "contextId": self.context, "artifact": artifact, "lastChunk": true });
+                    self.ready.push_back(json!({ "artifactUpdate": update }));
+                }
+            }
+            self.ready.push_back(self.update(&status));
+            self.last = status;
+        }
+        self.ended = standing.is_over() || (standing.needs_person() && self.is_turn_based);
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! The society as an MCP server: streamable HTTP at `/mcp`, and what `polis mcp` brings from stdio. Its tools are the routes
+//! of everybody in another coat. Two generations of the protocol are spoken: with `initialize`, and with everything in each
+//! request. Nothing is remembered between requests but which of them are under way.
+
+mod era;
+mod flights;
+mod person;
+mod resources;
+mod tools;
+
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use axum::extract::State;
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+pub(crate) use flights::Flights;
+
+use crate::body::Json;
+use crate::caller::Caller;
+use crate::desk::Desk;
+use crate::problem::Problem;
+use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
+use crate::wanted::Wanted;
+use crate::work::Peer;
+use era::{Era, NEWEST_WITH_SESSIONS, VERSIONS};
+use flights::Flight;
+
+/// Where a client of the older generation says which session it is in.
+const SESSION: &str = "mcp-session-id";
+
+/// What a client is told about us before anything else.
+const INSTRUCTIONS: &str = "Polis is a durable society of AI agents. `submit` gives it something to do and waits for the answer; work goes on \
+     when nobody waits, and `status` with the taskId tells where it stands. When a person must decide something, `status` lists it and `approve` \
+     answers it: decide nothing yourself that the person has not told you. Conversations are resources.";
+
+/// Notifications that wait to be written; when there are more, some are left out.
+const QUEUED: usize = 64;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Via {
+    /// `stdio` where `polis mcp` hands on what it reads: nothing is mirrored in headers then, and answers may be streams.
+    via: Option<String>,
+    /// Tells the requests of one process from those of another.
+    session: Option<String>,
+}
+
+pub(crate) async fn post(
+    State(desk): State<Desk>,
+    caller: Caller,
+    Wanted(via): Wanted<Via>,
+    headers: HeaderMap,
+    body: Result<Json<Value>, Problem>,
+) -> Result<Response, Problem> {
+    let is_stdio = via.via.as_deref() == Some("stdio");
+    let message = match rpc::read(body)? {
+        Ok(message) => message,
+        Err(fault) => return Ok(answered(StatusCode::BAD_REQUEST, &fault.answer(None))),
+    };
+    let session = via.session.or_else(|| headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned));
+    let (id, method, params) = match message {
+        Incoming::Request { id, method, params } => (id, method, params),
+        Incoming::Notification { method, params } => {
+            if method == "notifications/cancelled"
+                && let Some(id) = params.get("requestId")
+            {
+                desk.flights.cancel(session.as_deref(), id);
+            }
+            return Ok(StatusCode::ACCEPTED.into_response());
+        }
+        Incoming::Answer => return Ok(StatusCode::ACCEPTED.into_response()),
+    };
+    let era = match Era::of(&method, &params, (!is_stdio).then_some(&headers)) {
+        Ok(era) => era,
+        Err(fault) => return Ok(answered(StatusCode::BAD_REQUEST, &fault.answer(Some(&id)))),
+    };
+    let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
+    let call = Call { peer: Peer { desk, caller }, era, method, params };
+    if call.is_long() && (is_stdio || headers.get_all(ACCEPT).iter().any(accepts)) {
+        let flight = call.peer.desk.flights.begin(session, &id);
+        return Ok(streamed(call, id, flight));
+    }
+    let starts_session = call.method == "initialize";
+    let is_modern = call.era.is_modern();
+    let mut response = match call.answer(None, &Flight::default()).await {
+        Ok(result) => answered(StatusCode::OK, &rpc::done(&id, &result)),
+        Err(fault) if fault.code == METHOD_NOT_FOUND && is_modern => answered(StatusCode::NOT_FOUND, &fault.answer(Some(&id))),
+        Err(fault) => answered(StatusCode::OK, &fault.answer(Some(&id))),
+    };
+    if starts_session
+        && response.status() == StatusCode::OK
+        && let Ok(name) = HeaderValue::from_str(&flights::fresh_name())
+    {
+        response.headers_mut().insert(SESSION, name);
+    }
+    Ok(response)
+}
+
+fn answered(status: StatusCode, body: &Value) -> Response {
+    (status, axum::Json(body)).into_response()
+}
+
+/// A request that is understood as far as its generation goes.
+struct Call {
+    peer: Peer,
+    era: Era,
+    method: String,
+    params: Map<String, Value>,
+}
+
+impl Call {
+    /// Whether its answer may be long in coming.
+    fn is_long(&self) -> bool {
+        self.method == "tools/call" && tools::waits(&self.params)
+    }
+
+    async fn answer(&self, progress: Option<Progress>, flight: &Flight) -> Result<Value, Fault> {
+        let cached = |mut result: Value| {
+            result["ttlMs"] = json!(0);
+            result["cacheScope"] = json!("private");
+            result
+        };
+        let result = match (&*self.method, self.era.is_modern()) {
+            ("initialize", false) => self.initialize()?,
+            ("ping", false) => json!({}),
+            ("server/discover", true) => cached(json!({
+                "supportedVersions": VERSIONS,
+                "capabilities": capabilities(),
+                "instructions": INSTRUCTIONS,
+                "_meta": { "io.modelcontextprotocol/serverInfo": server_info() },
+            })),
+            ("tools/list", _) => cached(json!({ "tools": tools::list() })),
+            ("tools/call", _) => tools::call(self, progress, flight).await?,
+            ("resources/list", _) => cached(resources::list(&self.peer, &self.params).await?),
+            ("resources/templates/list", _) => cached(json!({ "resourceTemplates": resources::templates() })),
+            ("resources/read", _) => cached(resources::read(&self.peer, &self.params, &self.era).await?),
+            (method, _) => return Err(Fault::new(METHOD_NOT_FOUND, format!("there is no method `{method}`"))),
+        };
+        Ok(self.era.finish(result))
+    }
+
+    fn initialize(&self) -> Result<Value, Fault> {
+        let asked = self.params.get("protocolVersion").and_then(Value::as_str);
+        let asked = asked.ok_or_else(|| Fault::invalid("`protocolVersion` is missing"))?;
+        let known = VERSIONS.iter().find(|version| **version == asked && Era::has_sessions(version));
+        Ok(json!({
+            "protocolVersion": known.unwrap_or(&NEWEST_WITH_SESSIONS),
+            "capabilities": capabilities(),
+            "serverInfo": server_info(),
+            "instructions": INSTRUCTIONS,
+        }))
+    }
+}
+
+fn capabilities() -> Value {
+    json!({ "tools": {}, "resources": {} })
+}
+
+fn server_info() -> Value {
+    json!({ "name": "polis", "title": "Polis", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// Tells the client of a request how it goes on.
+struct Progress {
+    token: Value,
+    told: u64,
+    queue: mpsc::Sender<Value>,
+}
+
+impl Progress {
+    /// One more thing was done. A client that does not keep up misses some.
+    fn tell(&mut self, message: &str) {
+        self.told += 1;
+        let params = json!({ "progressToken": self.token, "progress": self.told, "message": message });
+        let _ = self.queue.try_send(json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
+    }
+}
+
+/// An answer with what is told before it.
+struct Answering {
+    /// The answer; nothing where the request was cancelled.
+    work: Pin<Box<dyn Future<Output = Option<Value>> + Send>>,
+    notes: mpsc::Receiver<Value>,
+    ended: bool,
+}
+
+impl Answering {
+    async fn next(&mut self) -> Option<Value> {
+        if self.ended {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            Some(note) = self.notes.recv() => Some(note),
+            last = &mut self.work => {
+                self.ended = true;
+                last
+            }
+        }
+    }
+}
+
+fn streamed(call: Call, id: Value, flight: Flight) -> Response {
+    let (queue, notes) = mpsc::channel(QUEUED);
+    let token = call.params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
+    let progress = token.map(|token| Progress { token, told: 0, queue });
+    let work = async move {
+        let answer = call.answer(progress, &flight).await;
+        match answer {
+            _ if flight.is_cancelled() => None,
+            Ok(result) => Some(rpc::done(&id, &result)),
+            Err(fault) => Some(fault.answer(Some(&id))),
+        }
+    };
+    let answering = Answering { work: Box::pin(work), notes, ended: false };
+    let events = stream::unfold(answering, |mut answering| async move {
+        let message = answering.next().await?;
+        Some((Ok::<_, Infallible>(Event::default().event("message").data(message.to_string())), answering))
+    });
+    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(crate::events::KEEP_ALIVE)).into_response();
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

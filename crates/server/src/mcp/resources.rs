@@ -1,0 +1,146 @@
+//! Conversations, requests and artifacts as resources: `polis://threads/root`, `polis://tasks/ID`, `polis://artifacts/ID`.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use polis_domain::{AgentId, ArtifactId, Spine, ThreadId};
+use serde_json::{Map, Value, json};
+
+use super::era::Era;
+use crate::problem::Problem;
+use crate::rpc::{Fault, INVALID_PARAMS};
+use crate::work::{Peer, segment};
+
+/// How many are listed at once.
+const PAGE: usize = 200;
+
+/// The longest artifact that is told whole.
+const MAX_ARTIFACT_BYTES: u64 = 4 << 20;
+
+/// What clients of the older generation hear when there is no such resource.
+const NOT_FOUND: i64 = -32002;
+
+pub(super) fn templates() -> Value {
+    json!([
+        {
+            "uriTemplate": "polis://threads/{thread}{?path}",
+            "name": "thread",
+            "title": "A conversation",
+            "description": "An agent's conversation by its name, or a part of it by its address, such as messages[3].meta._thread.",
+            "mimeType": "application/json",
+        },
+        {
+            "uriTemplate": "polis://tasks/{taskId}",
+            "name": "task",
+            "title": "What passed about a request",
+            "description": "The letters between the person and the society about one request.",
+            "mimeType": "application/json",
+        },
+        {
+            "uriTemplate": "polis://artifacts/{id}",
+            "name": "artifact",
+            "title": "A content that agents made or were given",
+            "description": "By the id that messages name it with.",
+        },
+    ])
+}
+
+pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Value, Fault> {
+    let after = match params.get("cursor") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(cursor)) => Some(ThreadId::from(cursor.as_str())),
+        Some(_) => return Err(Fault::invalid("`cursor` must be what `nextCursor` was")),
+    };
+    let page = peer.desk.society.look(move |spine| page(spine, after.as_ref())).await.map_err(Problem::from);
+    let (listed, next) = page.map_err(|problem| Fault::from(&problem))?;
+    let resource = |(id, agent, messages): (ThreadId, AgentId, u32)| {
+        json!({
+            "uri": format!("polis://threads/{}", segment(id.as_str())),
+            "name": id.as_str(),
+            "description": format!("a conversation of {agent}, {messages} messages"),
+            "mimeType": "application/json",
+        })
+    };
+    let mut told = json!({ "resources": listed.into_iter().map(resource).collect::<Vec<_>>() });
+    if let Some(next) = next {
+        told["nextCursor"] = json!(next.as_str());
+    }
+    Ok(told)
+}
+
+type Listed = (ThreadId, AgentId, u32);
+
+/// The threads after one, in the order of their names, and where the next page begins.
+fn page(spine: &Spine, after: Option<&ThreadId>) -> (Vec<Listed>, Option<ThreadId>) {
+    let main = spine.agents.keys().map(AgentId::main_thread);
+    let all: BTreeSet<ThreadId> = spine.threads.keys().cloned().chain(main).collect();
+    let mut ids = all.into_iter().filter(|id| after.is_none_or(|after| id > after));
+    let own = |id: ThreadId| {
+        let head = spine.threads.get(&id);
+        let agent = head.map_or_else(|| AgentId::from(id.as_str()), |head| head.agent.clone());
+        let messages = head.map_or(0, |head| head.messages);
+        (id, agent, messages)
+    };
+    let listed: Vec<Listed> = ids.by_ref().take(PAGE).map(own).collect();
+    let next = ids.next().and_then(|_| listed.last().map(|(id, ..)| id.clone()));
+    (listed, next)
+}
+
+pub(super) async fn read(peer: &Peer, params: &Map<String, Value>, era: &Era) -> Result<Value, Fault> {
+    let uri = params.get("uri").and_then(Value::as_str).ok_or_else(|| Fault::invalid("`uri` is missing"))?;
+    let unknown = |why: &str| {
+        let code = if era.is_modern() { INVALID_PARAMS } else { NOT_FOUND };
+        Fault::new(code, format!("there is no such resource: {why}")).with_data(json!({ "uri": uri }))
+    };
+    let address = uri.strip_prefix("polis://").ok_or_else(|| unknown("its address must begin with polis://"))?;
+    let (path, query) = address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
+    let target = match (path.split_once('/'), query) {
+        (Some(("threads", thread)), None) => format!("/api/threads/{thread}"),
+        (Some(("threads", thread)), Some(query)) => format!("/api/threads/{thread}?{query}"),
+        (Some(("tasks", task)), None) => format!("/api/messages/{task}?direction=all"),
+        (Some(("artifacts", id)), None) => {
+            let content = artifact(peer, id).await.map_err(|problem| unknown(problem.detail()))?;
+            return Ok(json!({ "contents": [with_uri(content, uri)] }));
+        }
+        _ => return Err(unknown("polis://threads/…, polis://tasks/… and polis://artifacts/… are known")),
+    };
+    match peer.ask(&target, None).await {
+        Ok(told) => {
+            let content = json!({ "mimeType": "application/json", "text": told.to_string() });
+            Ok(json!({ "contents": [with_uri(content, uri)] }))
+        }
+        Err(problem) if problem.status().is_client_error() => Err(unknown(problem.detail())),
+        Err(problem) => Err(Fault::from(&problem)),
+    }
+}
+
+fn with_uri(mut content: Value, uri: &str) -> Value {
+    content["uri"] = json!(uri);
+    content
+}
+
+async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
+    let bad = |error: polis_domain::BadArtifactId| Problem::bad_request("bad_artifact_id", error.to_string());
+    let id: ArtifactId = id.parse().map_err(bad)?;
+    let artifacts = peer.desk.society.artifacts();
+    let total = artifacts.read(&id, 0, 0).await?.total;
+    if total > MAX_ARTIFACT_BYTES {
+        let detail = format!("it has {total} bytes, too many to be told; get it at /api/artifacts/{id}");
+        return Err(Problem::bad_request("artifact_too_large", detail));
+    }
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < total {
+        let piece = artifacts.read(&id, bytes.len() as u64, total as usize - bytes.len()).await?.bytes;
+        if piece.is_empty() {
+            break;
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    let known = peer.desk.society.listing().find(&id).await;
+    let kind = known.map_or_else(|| "application/octet-stream".into(), |known| known.media_type);
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => json!({ "mimeType": &*kind, "text": text }),
+        Err(bytes) => json!({ "mimeType": &*kind, "blob": STANDARD.encode(bytes.as_bytes()) }),
+    })
+}

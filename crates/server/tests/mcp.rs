@@ -1,0 +1,280 @@
+//! The society as an MCP server, in both generations of the protocol.
+
+use polis_domain::Event;
+use polis_testkit::{Op, Program};
+use serde_json::{Value, json};
+
+use crate::support::{Reply, Rig, TOKEN, send};
+
+const MODERN: &str = "2026-07-28";
+
+/// A request of the older generation.
+async fn old(rig: &Rig, method: &str, params: Value) -> Value {
+    let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let reply = rig.ask("POST", "/mcp", &headers, body.to_string().into_bytes()).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    last(&reply)
+}
+
+/// A request of the newer one, from a client that can show forms.
+async fn new(rig: &Rig, method: &str, mut params: Value) -> Reply {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+        "progressToken": "p",
+    });
+    let name = params.get("name").or(params.get("uri")).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut headers = vec![
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", method),
+    ];
+    if !name.is_empty() {
+        headers.push(("mcp-name", &name));
+    }
+    let body = json!({ "jsonrpc": "2.0", "id": "a", "method": method, "params": params });
+    rig.ask("POST", "/mcp", &headers, body.to_string().into_bytes()).await
+}
+
+/// All messages of an answer, be it one or a stream.
+fn messages(reply: &Reply) -> Vec<Value> {
+    if reply.content_type != "text/event-stream" {
+        return vec![reply.json()];
+    }
+    let text = String::from_utf8(reply.body.clone()).unwrap();
+    text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+fn last(reply: &Reply) -> Value {
+    messages(reply).pop().unwrap()
+}
+
+fn program(ops: Vec<Op>) -> String {
+    Program(ops).text()
+}
+
+#[tokio::test]
+async fn a_request_is_submitted_told_about_and_answered() {
+    let rig = Rig::start().await;
+    let begun = old(&rig, "initialize", json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {} })).await;
+    assert_eq!(begun["result"]["protocolVersion"], json!("2025-06-18"));
+    assert_eq!(begun["result"]["serverInfo"]["name"], json!("polis"));
+    let unknown = old(&rig, "initialize", json!({ "protocolVersion": "1.0", "capabilities": {}, "clientInfo": {} })).await;
+    assert_eq!(unknown["result"]["protocolVersion"], json!("2025-11-25"));
+
+    let text = program(vec![Op::Think("hm".into()), Op::Call(vec![("note".into(), "{}".into())])]);
+    let reply = new(&rig, "tools/call", json!({ "name": "submit", "arguments": { "text": text } })).await;
+    let told = messages(&reply);
+    let (result, notes) = told.split_last().unwrap();
+    let words: Vec<_> = notes.iter().map(|note| note["params"]["message"].as_str().unwrap()).collect();
+    assert_eq!(words, ["root asks its model", "root calls note"]);
+    let places: Vec<_> = notes.iter().map(|note| &note["params"]["progress"]).collect();
+    assert_eq!(places, [&json!(1), &json!(2)], "progress grows");
+    let result = &result["result"];
+    assert_eq!((&result["resultType"], &result["isError"]), (&json!("complete"), &json!(false)));
+    let told = &result["structuredContent"];
+    assert_eq!((&told["status"], &told["answer"]), (&json!("done"), &json!("a thought noted")));
+    assert_eq!(result["content"][0]["text"].as_str().unwrap(), told.to_string());
+
+    let failed = old(
+        &rig,
+        "tools/call",
+        json!({ "name": "submit", "arguments": { "text": program(vec![Op::Fail("bad_luck".into())]) } }),
+    );
+    let failed = failed.await["result"].take();
+    assert_eq!((&failed["isError"], &failed["structuredContent"]["status"]), (&json!(true), &json!("failed")));
+    assert_eq!(failed["structuredContent"]["failure"]["code"], json!("bad_luck"));
+}
+
+#[tokio::test]
+async fn each_result_has_the_shape_that_its_tool_promises() {
+    let rig = Rig::start().await;
+    let listed = old(&rig, "tools/list", json!({})).await["result"]["tools"].take();
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["submit", "send", "status", "approve", "cancel"]);
+    let text = program(vec![Op::Say("hello".into()), Op::Approve("really?".into())]);
+    let submitted = old(&rig, "tools/call", json!({ "name": "submit", "arguments": { "text": text } })).await;
+    let task = submitted["result"]["structuredContent"]["taskId"].clone();
+    for (tool, arguments) in [
+        ("send", json!({ "agentId": "root", "text": program(vec![]), "waitSeconds": 0 })),
+        ("status", json!({})),
+        ("status", json!({ "taskId": task })),
+        ("cancel", json!({ "taskId": task, "reason": "enough" })),
+    ] {
+        let result = old(&rig, "tools/call", json!({ "name": tool, "arguments": arguments })).await["result"].take();
+        let spec = listed.as_array().unwrap().iter().find(|spec| spec["name"] == tool).unwrap();
+        let told = result["structuredContent"].as_object().unwrap_or_else(|| panic!("{tool}: {result}"));
+        let promised = &spec["outputSchema"];
+        for name in promised["required"].as_array().unwrap() {
+            assert!(told.contains_key(name.as_str().unwrap()), "{tool}: {name}");
+        }
+        assert!(told.keys().all(|name| promised["properties"].get(name).is_some()), "{tool}: {told:?}");
+    }
+    let over = old(&rig, "tools/call", json!({ "name": "status", "arguments": { "taskId": task } })).await;
+    assert_eq!(over["result"]["structuredContent"]["tasks"][0]["status"], json!("cancelled"));
+}
+
+#[tokio::test]
+async fn a_client_without_forms_hears_that_a_person_is_waited_for_and_brings_their_word() {
+    let rig = Rig::start().await;
+    let text = program(vec![Op::Approve("delete it?".into())]);
+    let waiting = old(&rig, "tools/call", json!({ "name": "submit", "arguments": { "text": text } })).await["result"].take();
+    let told = &waiting["structuredContent"];
+    assert_eq!((&told["status"], &waiting["isError"]), (&json!("needs_person"), &json!(false)));
+    assert_eq!(told["approvals"][0]["question"], json!("delete it?"));
+    assert!(told["hint"].as_str().unwrap().contains("approve"), "{told}");
+    let id = &told["approvals"][0]["id"];
+    let approved = old(&rig, "tools/call", json!({ "name": "approve", "arguments": { "id": id, "approved": true } })).await;
+    assert_eq!(approved["result"]["structuredContent"]["id"], *id);
+    let arguments = json!({ "taskId": told["taskId"], "waitSeconds": 60 });
+    let over = old(&rig, "tools/call", json!({ "name": "status", "arguments": arguments })).await;
+    assert_eq!(over["result"]["structuredContent"]["tasks"][0]["answer"], json!("approved"));
+    let twice = old(&rig, "tools/call", json!({ "name": "approve", "arguments": { "id": id, "approved": true } })).await;
+    assert_eq!(twice["result"]["isError"], json!(true));
+    assert!(twice["result"]["content"][0]["text"].as_str().unwrap().ends_with("(not_open)"), "{twice}");
+}
+
+#[tokio::test]
+async fn a_client_with_forms_is_asked_and_nothing_is_submitted_twice() {
+    let rig = Rig::start().await;
+    let arguments = json!({ "text": program(vec![Op::Approve("first?".into()), Op::Approve("second?".into())]) });
+    let params = json!({ "name": "submit", "arguments": arguments });
+    let mut asked = last(&new(&rig, "tools/call", params.clone()).await)["result"].take();
+    let state = asked["requestState"].clone();
+    for (question, said) in [("first?", json!({ "approved": true })), ("second?", json!({ "approved": false, "reason": "no" }))]
+    {
+        assert_eq!(asked["resultType"], json!("input_required"), "{asked}");
+        assert_eq!(asked["requestState"], state);
+        let requests = asked["inputRequests"].as_object().unwrap();
+        let (id, request) = requests.iter().next().unwrap();
+        assert_eq!((requests.len(), &request["method"]), (1, &json!("elicitation/create")));
+        assert!(request["params"]["message"].as_str().unwrap().starts_with(question), "{request}");
+        let mut again = params.clone();
+        again["requestState"] = state.clone();
+        again["inputResponses"] = json!({ (id): { "action": "accept", "content": said } });
+        asked = last(&new(&rig, "tools/call", again).await)["result"].take();
+    }
+    assert_eq!(asked["structuredContent"]["answer"], json!("approved denied:no"));
+    assert_eq!(asked["structuredContent"]["taskId"], state);
+    let letters = rig.society.letters(&state.as_str().unwrap().into()).await.unwrap();
+    assert_eq!(letters.iter().filter(|(_, letter)| letter.from.is_user()).count(), 1);
+
+    let mut forged = params;
+    forged["requestState"] = json!("of nobody");
+    let refused = last(&new(&rig, "tools/call", forged).await);
+    assert!(refused["result"]["content"][0]["text"].as_str().unwrap().ends_with("(unknown_task)"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_cancelled_request_calls_its_task_off_and_a_closed_stream_does_not() {
+    let rig = Rig::start().await;
+    let text = program(vec![Op::Sleep(3_600_000)]);
+    let bearer = format!("Bearer {TOKEN}");
+    let session = ("mcp-session-id", "s1");
+    let headers = [("content-type", "application/json"), ("accept", "text/event-stream"), ("authorization", &*bearer), session];
+    let submit = |id: u32| {
+        let params = json!({ "name": "submit", "arguments": { "text": text, "waitSeconds": 3600 } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string().into_bytes()
+    };
+    // Waits for so many letters of the person.
+    let begun = async |count: usize| {
+        let seen = std::cell::Cell::new(0);
+        let is_letter = |event: &Event| event.letter().is_some_and(|letter| letter.from.is_user());
+        rig.until(|recorded| {
+            seen.set(seen.get() + usize::from(is_letter(&recorded.event)));
+            seen.get() == count
+        })
+        .await;
+    };
+    // The stream is dropped; the work goes on.
+    let closed = send(rig.address, "POST", "/mcp", &headers, submit(1)).await;
+    begun(1).await;
+    drop(closed);
+    let open = send(rig.address, "POST", "/mcp", &headers, submit(2)).await;
+    begun(2).await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
+    for session in [("mcp-session-id", "s2"), session] {
+        let headers = [("content-type", "application/json"), session];
+        assert_eq!(rig.ask("POST", "/mcp", &headers, cancel.to_string().into_bytes()).await.status, 202);
+    }
+    let told = Reply::of(open).await;
+    assert_eq!(messages_of(&told), 0, "whoever cancels is told nothing more: {told:?}");
+    let under_way = old(&rig, "tools/call", json!({ "name": "status", "arguments": {} })).await;
+    assert_eq!(under_way["result"]["structuredContent"]["tasks"].as_array().unwrap().len(), 1, "{under_way}");
+}
+
+fn messages_of(reply: &Reply) -> usize {
+    String::from_utf8_lossy(&reply.body).lines().filter(|line| line.starts_with("data: ")).count()
+}
+
+#[tokio::test]
+async fn threads_tasks_and_artifacts_are_resources() {
+    let rig = Rig::start().await;
+    let (task, letter) =
+        rig.run(vec![Op::Say("hello".into()), Op::Units(vec![Program(vec![])]), Op::Keep("kept words".into())]).await;
+    let listed = old(&rig, "resources/list", json!({})).await["result"]["resources"].take();
+    let listed = listed.as_array().unwrap();
+    assert!(listed.iter().any(|resource| resource["uri"] == "polis://threads/root"), "{listed:?}");
+    assert!(listed.iter().any(|resource| resource["name"].as_str().unwrap().starts_with("sub_")), "{listed:?}");
+    let read = async |uri: &str| old(&rig, "resources/read", json!({ "uri": uri })).await;
+    let thread = read("polis://threads/root").await["result"]["contents"][0].take();
+    assert_eq!((&thread["uri"], &thread["mimeType"]), (&json!("polis://threads/root"), &json!("application/json")));
+    let told: Value = serde_json::from_str(thread["text"].as_str().unwrap()).unwrap();
+    assert!(told["messages"][1].to_string().contains("hello"), "{told}");
+    let below = read("polis://threads/root?path=messages%5B2%5D.meta._thread").await;
+    assert!(below["result"]["contents"][0]["text"].is_string(), "{below}");
+    let about = read(&format!("polis://tasks/{task}")).await["result"]["contents"][0].take();
+    assert!(about["text"].as_str().unwrap().contains(&*letter.payload.text), "{about}");
+    let kept = rig.get("/api/artifacts").await.ok()["artifacts"][0]["id"].take();
+    let kept = read(&format!("polis://artifacts/{}", kept.as_str().unwrap())).await["result"]["contents"][0].take();
+    assert_eq!(kept["text"], json!("kept words"));
+    for uri in ["polis://threads/nobody", "polis://tasks/none", "polis://artifacts/1", "file:///etc/passwd", "polis://x"] {
+        assert_eq!(read(uri).await["error"]["code"], json!(-32002), "{uri}");
+        let modern = last(&new(&rig, "resources/read", json!({ "uri": uri })).await);
+        assert_eq!((&modern["error"]["code"], &modern["error"]["data"]["uri"]), (&json!(-32602), &json!(uri)));
+    }
+    let templates = old(&rig, "resources/templates/list", json!({})).await["result"]["resourceTemplates"].take();
+    assert_eq!(templates.as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn what_is_no_request_of_the_protocol_is_answered_by_it() {
+    let rig = Rig::start().await;
+    let last_event = rig.last();
+    let json_type = [("content-type", "application/json")];
+    for (body, status, code) in [
+        ("{", 400, -32700),
+        ("[]", 400, -32600),
+        ("{\"jsonrpc\":\"1.0\"}", 400, -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"nothing\"}", 200, -32601),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"}", 200, -32602),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"rm\"}}", 200, -32602),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"submit\",\"arguments\":7}}",
+            200,
+            -32602,
+        ),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"prompts/list\"}", 200, -32601),
+    ] {
+        let reply = rig.ask("POST", "/mcp", &json_type, body.as_bytes().to_vec()).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (status, &json!(code)), "{body}");
+    }
+    for (arguments, code) in [
+        (json!({}), "(bad_json)"),
+        (json!({ "text": "" }), "(empty_text)"),
+        (json!({ "text": "x", "other": 1 }), "(bad_json)"),
+        (json!({ "text": "x", "waitSeconds": -1 }), "(bad_arguments)"),
+    ] {
+        let told = old(&rig, "tools/call", json!({ "name": "submit", "arguments": arguments })).await["result"].take();
+        assert_eq!(told["isError"], json!(true));
+        assert!(told["content"][0]["text"].as_str().unwrap().ends_with(code), "{told}");
+    }
+    assert_eq!(new(&rig, "nothing", json!({})).await.status, 404);
+    assert_eq!(new(&rig, "initialize", json!({})).await.status, 404);
+    assert_eq!(rig.ask("GET", "/mcp", &[], Vec::new()).await.status, 405);
+    let found = new(&rig, "server/discover", json!({})).await.ok()["result"].take();
+    assert_eq!((&found["supportedVersions"][0], &found["cacheScope"]), (&json!(MODERN), &json!("private")));
+    assert_eq!(rig.last(), last_event, "nothing was asked of the society");
+}

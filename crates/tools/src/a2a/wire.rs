@@ -1,0 +1,260 @@
+//! One agent of others over HTTP: its card, questions and answers, and a sign when a task has changed. The token goes to the
+//! address that the operator wrote, and nowhere else.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response, Url};
+use serde_json::{Value, json};
+
+use super::{RemoteAgent, text};
+use crate::mcp::http_client;
+
+const VERSION: &str = "1.0";
+
+const CARD: &str = "/.well-known/agent-card.json";
+
+/// How long an answer may take, and how much of it is read.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_BYTES: usize = 8 << 20;
+
+/// Most of what a server says about a failure.
+const MAX_COMPLAINT: usize = 300;
+
+/// How an agent is reached.
+pub(super) struct Wire {
+    http: Client,
+    card: Url,
+    token_env: Option<String>,
+}
+
+/// Why nothing came back that can be used.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    kind: Kind,
+    what: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing was sent.
+    Unsent,
+    /// Nobody knows whether it arrived.
+    Unknown,
+    /// It was not taken, and may be later.
+    Later,
+    /// It was refused, or makes no sense.
+    Final,
+}
+
+impl Trouble {
+    fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into() }
+    }
+
+    pub(super) fn strange(what: &str) -> Self {
+        Self::new(Kind::Final, what)
+    }
+
+    /// Whether nothing has reached the other side.
+    pub(super) fn is_unsent(&self) -> bool {
+        matches!(self.kind, Kind::Unsent | Kind::Later)
+    }
+
+    /// Whether the same may go well later.
+    pub(super) fn is_passing(&self) -> bool {
+        self.kind != Kind::Final
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Unknown => write!(f, "{}; it is not known whether it was received", self.what),
+            _ => f.write_str(&self.what),
+        }
+    }
+}
+
+/// Without the address: it may hold a secret.
+impl From<reqwest::Error> for Trouble {
+    fn from(error: reqwest::Error) -> Self {
+        let kind = if error.is_connect() || error.is_builder() { Kind::Unsent } else { Kind::Unknown };
+        let what = if error.is_connect() { "it cannot be reached" } else { "the connection broke off" };
+        Self::new(kind, format!("{what} ({})", error.without_url()))
+    }
+}
+
+impl Wire {
+    pub(super) fn new(agent: &RemoteAgent) -> Result<Self, String> {
+        let bad = || "its `url` must begin with http:// or https://".to_owned();
+        let mut card: Url = agent.url.parse().map_err(|_| bad())?;
+        if !matches!(card.scheme(), "http" | "https") || !card.has_host() {
+            return Err(bad());
+        }
+        if !card.path().ends_with(".json") {
+            let path = format!("{}{CARD}", card.path().trim_end_matches('/'));
+            card.set_path(&path);
+        }
+        Ok(Self { http: http_client(Client::builder())?, card, token_env: agent.token_env.clone() })
+    }
+
+    pub(super) async fn card(&self) -> Result<Value, Trouble> {
+        let asked = self.signed(self.http.get(self.card.clone()).timeout(TIMEOUT))?;
+        read(asked.send().await?).await
+    }
+
+    /// Where the card says that JSON-RPC of our version is spoken. It must be where the operator said.
+    pub(super) fn endpoint(&self, card: &Value) -> Result<String, Trouble> {
+        let speaks = |it: &&Value| {
+            let version = text(it, "protocolVersion").unwrap_or_default();
+            it["protocolBinding"] == "JSONRPC" && (version == VERSION || version.starts_with("1.0."))
+        };
+        let all = card["supportedInterfaces"].as_array().into_iter().flatten();
+        let url = all.into_iter().find(speaks).and_then(|it| text(it, "url"));
+        let url = url.ok_or_else(|| Trouble::strange("its card offers no JSON-RPC of A2A 1.0"))?;
+        self.checked(url).map(Into::into)
+    }
+
+    fn checked(&self, url: &str) -> Result<Url, Trouble> {
+        let url: Url = url.parse().map_err(|_| Trouble::strange("its card has an address that cannot be read"))?;
+        if url.origin() != self.card.origin() {
+            let what = format!(
+                "its card sends us to {}; write that address in polis.toml if it is right",
+                url.origin().ascii_serialization()
+            );
+            return Err(Trouble::new(Kind::Final, what));
+        }
+        Ok(url)
+    }
+
+    /// Asks one thing.
+    pub(super) async fn ask(&self, endpoint: &str, method: &str, params: &Value) -> Result<Value, Trouble> {
+        let response = self.post(endpoint, method, params, "application/json")?.timeout(TIMEOUT).send().await?;
+        let mut answer = read(response).await?;
+        if let Some(error) = answer.get("error").filter(|error| error.is_object()) {
+            let what = text(error, "message").unwrap_or("it gives no reason");
+            let passing = error["code"] == -32603;
+            let what = format!("it refuses: {} ({})", shortened(what), error["code"]);
+            return Err(Trouble::new(if passing { Kind::Later } else { Kind::Final }, what));
+        }
+        match answer.get_mut("result") {
+            Some(result) => Ok(result.take()),
+            None => Err(Trouble::strange("its answer is no JSON-RPC")),
+        }
+    }
+
+    /// Has changes of a task told.
+    pub(super) async fn subscribe(&self, endpoint: &str, params: &Value) -> Result<Changes, Trouble> {
+        let asked = self.post(endpoint, "SubscribeToTask", params, "text/event-stream")?;
+        let response = tokio::time::timeout(TIMEOUT, asked.send()).await;
+        let response = response.map_err(|_| Trouble::new(Kind::Unknown, "it does not answer"))??;
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if !response.status().is_success() || !kind.starts_with("text/event-stream") {
+            return Err(Trouble::strange("it tells of no changes"));
+        }
+        Ok(Changes(response))
+    }
+
+    fn post(&self, endpoint: &str, method: &str, params: &Value, accept: &'static str) -> Result<RequestBuilder, Trouble> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let asked = self.http.post(self.checked(endpoint)?).header(CONTENT_TYPE, "application/json");
+        self.signed(asked.header(ACCEPT, accept).body(body.to_string()))
+    }
+
+    /// With what the other side wants to see. A variable that is not set is an error; an empty token is never sent.
+    fn signed(&self, request: RequestBuilder) -> Result<RequestBuilder, Trouble> {
+        let request = request.header("a2a-version", VERSION);
+        let Some(variable) = &self.token_env else { return Ok(request) };
+        let token = std::env::var(variable).ok().filter(|token| !token.trim().is_empty());
+        let token = token.ok_or_else(|| Trouble::new(Kind::Final, format!("the variable {variable} is not set")))?;
+        let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
+        let mut value = value.map_err(|_| Trouble::new(Kind::Final, format!("the variable {variable} holds no token")))?;
+        value.set_sensitive(true);
+        Ok(request.header(AUTHORIZATION, value))
+    }
+}
+
+/// Tells when a task has changed.
+pub(super) struct Changes(Response);
+
+impl Changes {
+    /// Waits for a change; false when no more will be told.
+    pub(super) async fn next(&mut self) -> bool {
+        loop {
+            match self.0.chunk().await {
+                // What only keeps the line alive changes nothing.
+                Ok(Some(piece)) if piece.starts_with(b":") => {}
+                Ok(Some(_)) => return true,
+                Ok(None) | Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// The JSON of an answer. What is no answer of the protocol is told by its status.
+async fn read(mut response: Response) -> Result<Value, Trouble> {
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        if body.len() + piece.len() > MAX_BYTES {
+            return Err(Trouble::strange("its answer is too long"));
+        }
+        body.extend_from_slice(&piece);
+    }
+    let told = serde_json::from_slice::<Value>(&body);
+    match (status.is_success(), told) {
+        (true, Ok(told)) => Ok(told),
+        (false, Ok(told)) if told.get("jsonrpc").is_some() => Ok(told),
+        (true, Err(_)) => Err(Trouble::strange("its answer is no JSON")),
+        (false, told) => {
+            let detail = told.ok().and_then(|told| text(&told, "detail").map(shortened)).unwrap_or_default();
+            let kind = match status.as_u16() {
+                408 | 425 | 429 | 502..=504 => Kind::Later,
+                _ => Kind::Final,
+            };
+            Err(Trouble::new(kind, format!("it answers {status} {detail}").trim_end()))
+        }
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_COMPLAINT).filter(|letter| !letter.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire(url: &str) -> Result<Wire, String> {
+        let patience = Duration::from_secs(1);
+        Wire::new(&RemoteAgent { name: "a".to_owned(), url: url.to_owned(), token_env: None, patience })
+    }
+
+    #[test]
+    fn the_card_is_found_from_any_address_and_leads_nowhere_else() {
+        for (url, card) in [
+            ("http://h:1", "http://h:1/.well-known/agent-card.json"),
+            ("https://h/s/two/", "https://h/s/two/.well-known/agent-card.json"),
+            ("http://h/card.json", "http://h/card.json"),
+        ] {
+            assert_eq!(wire(url).unwrap().card.as_str(), card);
+        }
+        for url in ["", "h:1", "ftp://h", "file:///etc/passwd"] {
+            assert!(wire(url).is_err(), "{url}");
+        }
+        let wire = wire("http://h:1").unwrap();
+        let card = |url: &str, binding: &str, version: &str| json!({ "supportedInterfaces": [{ "url": url, "protocolBinding": binding, "protocolVersion": version }] });
+        assert_eq!(wire.endpoint(&card("http://h:1/a2a", "JSONRPC", "1.0")).unwrap(), "http://h:1/a2a");
+        for (url, binding, version) in [
+            ("http://evil:1/a2a", "JSONRPC", "1.0"),
+            ("https://h:1/a2a", "JSONRPC", "1.0"),
+            ("http://h:2/a2a", "JSONRPC", "1.0"),
+            ("http://h:1/a2a", "GRPC", "1.0"),
+            ("http://h:1/a2a", "JSONRPC", "0.3"),
+        ] {
+            assert!(!wire.endpoint(&card(url, binding, version)).unwrap_err().is_passing(), "{url} {binding} {version}");
+        }
+    }
+}
