@@ -8,4 +8,5 @@ mod bad_input;
 mod events;
 mod org;
 mod person;
+mod properties;
 mod support;
