@@ -50,7 +50,7 @@ pub(crate) enum Command {
     Agents(Look),
     /// List the conversations
     Threads(Look),
-    /// List the requests that are under way and the plans that agents keep, or those of one request
+    /// List the requests that are under way, the plans that agents keep and what was set aside; or those of one request
     Tasks(Tasks),
     /// Have an agent compress its conversation, or undo its last compression
     Compress(Compress),

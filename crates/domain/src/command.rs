@@ -162,6 +162,9 @@ pub enum Command {
         /// With what.
         result: TurnResult,
     },
+    /// The society is open again after its process has ended, however it did: what should be running is about to be run,
+    /// and there is something.
+    Revive,
     /// A turn's code has broken down.
     Crash {
         /// Which turn.

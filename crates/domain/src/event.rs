@@ -348,6 +348,14 @@ pub enum Event {
         /// When it is run again.
         until: Timestamp,
     },
+    /// A turn is about to be run again by another process than the one before, which may have ended on its account.
+    TurnRevived {
+        /// Which turn.
+        turn: TurnId,
+        /// When it is run, where it has to wait until others have shown that they are not to blame.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
     /// What an agent was asked has broken its code down again and again. It is set aside, and the agent turns to what is next.
     LetterSetAside {
         /// Whose letter it was.
@@ -569,6 +577,7 @@ impl Event {
             | Self::PhaseApplied { .. }
             | Self::SuggestionDropped
             | Self::TurnCrashed { .. }
+            | Self::TurnRevived { .. }
             | Self::LetterSetAside { .. }
             | Self::TurnParked { .. }
             | Self::TurnResumed { .. }
@@ -604,6 +613,7 @@ impl Recorded {
             Event::TurnStarted { .. } => Some(TurnId(self.seq)),
             Event::TurnParked { turn, .. }
             | Event::TurnCrashed { turn, .. }
+            | Event::TurnRevived { turn, .. }
             | Event::TurnResumed { turn }
             | Event::TurnSettled { turn, .. } => Some(*turn),
             event => event.effect().map(|id| id.turn),

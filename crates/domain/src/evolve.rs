@@ -130,7 +130,14 @@ impl Spine {
             Event::TurnCrashed { turn, until, .. } => {
                 if let Some(turn) = self.turns.get_mut(turn) {
                     turn.crashes = turn.crashes.saturating_add(1);
+                    turn.revived = 0;
                     turn.rests_until = Some(*until);
+                }
+            }
+            Event::TurnRevived { turn, until } => {
+                if let Some(turn) = self.turns.get_mut(turn) {
+                    turn.revived = turn.revived.saturating_add(u8::from(until.is_none()));
+                    turn.rests_until = *until;
                 }
             }
             Event::LetterSetAside { agent, task, turn, failure } => {
@@ -222,6 +229,14 @@ impl Spine {
         let Some(id) = recorded.event.effect() else { return };
         if let Some(turn) = self.turns.get_mut(&id.turn) {
             turn.next = turn.next.max(id.n + 1);
+            // What a restart itself brings is no step further.
+            let is_restart = matches!(
+                recorded.event,
+                Event::EffectRestarted { .. } | Event::EffectDoubted { .. } | Event::EffectCleared { .. }
+            );
+            if !is_restart {
+                turn.revived = 0;
+            }
         }
     }
 
@@ -327,6 +342,7 @@ impl Spine {
             parked: None,
             planning: false,
             crashes: 0,
+            revived: 0,
             rests_until: None,
         };
         self.turns.insert(id, turn);

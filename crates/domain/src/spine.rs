@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 7;
+pub const SPINE_VERSION: u32 = 8;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -268,7 +268,9 @@ pub struct Turn {
     pub planning: bool,
     /// How often its code has broken down.
     pub crashes: u8,
-    /// When it may be run again after that.
+    /// How many processes have run it since it last came further.
+    pub revived: u8,
+    /// When it may be run again after a breakdown.
     pub rests_until: Option<Timestamp>,
 }
 

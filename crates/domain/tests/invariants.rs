@@ -428,6 +428,7 @@ fn is_act(event: &Event) -> bool {
         | Event::PhaseApplied { .. }
         | Event::SuggestionDropped
         | Event::TurnCrashed { .. }
+        | Event::TurnRevived { .. }
         | Event::LetterSetAside { .. }
         | Event::TurnParked { .. }
         | Event::TurnResumed { .. }

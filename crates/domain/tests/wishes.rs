@@ -34,6 +34,7 @@ pub(crate) enum Wish {
     Inquire,
     Answer,
     Crash,
+    Revive,
 }
 
 pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
@@ -60,6 +61,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
         6 => Just(Wish::Inquire),
         6 => Just(Wish::Answer),
         4 => Just(Wish::Crash),
+        4 => Just(Wish::Revive),
     ]
 }
 
@@ -106,6 +108,7 @@ impl<'a> Chooser<'a> {
             Wish::Doubt => self.doubt(),
             Wish::Restart => self.restart(),
             Wish::Park => self.running().map(|turn| Command::Park { turn, reason: Failure::new("stuck", "stuck") }),
+            Wish::Revive => self.spine.turns.values().any(Turn::is_owed).then_some(Command::Revive),
             Wish::Crash => self.running().map(|turn| Command::Crash { turn, failure: Failure::new("panicked", "broken") }),
             Wish::Resume => self.parked().map(|turn| Command::Resume { turn }),
             Wish::CancelTask => self.cancel_task(),

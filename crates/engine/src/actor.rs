@@ -82,6 +82,8 @@ pub(crate) struct Actor {
     /// When the next snapshot is due.
     save_at: Seq,
     stopping: Option<Timestamp>,
+    /// Whether this process has taken the society up.
+    has_opened: bool,
 }
 
 /// What one pass over the mail came to, before it is in the log.
@@ -126,6 +128,7 @@ impl Actor {
             saved: Seq(0),
             save_at: Seq(SNAPSHOT_EVERY),
             stopping: None,
+            has_opened: false,
         }
     }
 
@@ -151,11 +154,25 @@ impl Actor {
             self.decide(&mut pass, Command::SetBudgets { budgets }, None, self.shared.ports.clock.now());
             self.commit(pass).await?;
         }
+        self.revive().await?;
         let all: Vec<_> = outstanding(&self.spine).collect();
         for (id, owed) in all {
             self.settle_accounts(id, Some(owed), None);
         }
         self.fill_seats();
+        Ok(())
+    }
+
+    /// Notes for every turn that is about to be run that one more process runs it. What has ended too many is set aside.
+    async fn revive(&mut self) -> Result<(), LogError> {
+        let is_owed = |spine: &Spine| spine.turns.values().any(polis_domain::Turn::is_owed);
+        while !self.has_opened && self.options.max_running > 0 && is_owed(&self.spine) {
+            let mut pass = Pass::default();
+            self.decide(&mut pass, Command::Revive, None, self.shared.ports.clock.now());
+            self.has_opened = !pass.events.iter().any(|recorded| matches!(recorded.event, Event::TurnSettled { .. }));
+            self.commit(pass).await?;
+        }
+        self.has_opened = true;
         Ok(())
     }
 
@@ -449,6 +466,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Doubt { id }
         | Command::Restart { id } => Some(id.turn),
         Command::Found { .. }
+        | Command::Revive
         | Command::Fork { .. }
         | Command::SetBudgets { .. }
         | Command::CreateRole { .. }

@@ -139,3 +139,15 @@ async fn a_request_tells_where_it_stands_and_can_be_called_off() {
     rig.ending(&behind.as_str().unwrap().into()).await;
     assert_eq!(status(&behind).await["status"], json!("done"));
 }
+
+#[tokio::test]
+async fn what_was_set_aside_is_listed_with_whose_it_was_and_why() {
+    let rig = Rig::start().await;
+    assert_eq!(rig.get("/api/dead-letters").await.ok(), json!({ "deadLetters": [] }));
+    let (task, _) = rig.run(vec![Op::Panic("broken".into())]).await;
+    let listed = rig.get("/api/dead-letters").await.ok();
+    let dead = &listed["deadLetters"][0];
+    assert_eq!((&dead["agent"], &dead["task"]), (&json!("root"), &json!(task)));
+    assert_eq!(dead["failure"]["code"], "panicked");
+    assert_eq!(listed["deadLetters"].as_array().unwrap().len(), 1);
+}

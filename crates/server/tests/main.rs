@@ -16,6 +16,7 @@ mod openai;
 mod org;
 mod page;
 mod person;
+mod properties;
 mod schemathesis;
 mod support;
 mod typescript;

@@ -18,6 +18,7 @@ pub fn story(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
                 | Event::EffectCleared { .. }
                 | Event::EffectRestarted { .. }
                 | Event::EffectRetried { .. }
+                | Event::TurnRevived { .. }
         );
         if is_aside {
             continue;

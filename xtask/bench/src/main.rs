@@ -10,6 +10,7 @@ mod opening;
 mod pace;
 mod runs;
 mod sides;
+mod society;
 mod streams;
 mod tools;
 mod world;
@@ -28,6 +29,7 @@ fn main() -> Result<()> {
         ["pace"] => pace::serve(),
         ["mcp"] => tools::serve(),
         ["open", streams, url] => streams::resident(streams, url),
+        ["society", agents, dir] => society::live(agents, dir.as_ref()),
         ["resident", what, dir] => memory::resident(what, dir.as_ref()),
         chosen => measure(chosen),
     }
@@ -36,7 +38,7 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 8] = [
+    let all: [(&str, Measure); 9] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),
@@ -45,6 +47,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("letters", letters::measure),
         ("streams", streams::measure),
         ("tools", tools::measure),
+        ("society", society::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));

@@ -93,6 +93,11 @@ pub(crate) fn resident() -> Result<u64> {
     Ok(field("/proc/self/status", "VmRSS:")? * 1_024)
 }
 
+/// The most bytes of memory that this process has held.
+pub(crate) fn most_resident() -> Result<u64> {
+    Ok(field("/proc/self/status", "VmHWM:")? * 1_024)
+}
+
 fn field(file: impl AsRef<Path>, name: &str) -> Result<u64> {
     let text = std::fs::read_to_string(file)?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)).context("the system counts it")?;

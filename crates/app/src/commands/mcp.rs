@@ -92,9 +92,7 @@ async fn exchange(door: &Door, target: &str, line: String, say: &mpsc::Sender<Va
         return Ok(());
     }
     let mut events = Sse::new(Box::pin(stream::iter([Ok(first)]).chain(body)));
-    while let Some(event) =
-        events.next().await.map_err(|error| Trouble::new("server_gone", format!("the answer broke off: {error}")))?
-    {
+    while let Some(event) = events.next().await? {
         let _ = say.send(serde_json::from_str(&event.data).map_err(strange)?).await;
     }
     Ok(())

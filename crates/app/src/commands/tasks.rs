@@ -1,20 +1,23 @@
-//! `polis tasks`: the requests that are under way, the plans that agents keep, and how far they are.
+//! `polis tasks`: the requests that are under way, the plans that agents keep, how far they are, and what was set aside.
 
-use polis_domain::{Plan, StepStatus};
+use polis_domain::{DeadLetter, Plan, StepStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::address::encoded;
 use crate::cli::Tasks;
 use crate::config::Config;
+use crate::describe;
 use crate::door::{Door, Purpose};
 use crate::out;
 use crate::trouble::{Exit, Trouble};
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Listed {
     tasks: Vec<Task>,
     plans: Vec<Shown>,
+    dead_letters: Vec<DeadLetter>,
 }
 
 /// A request that is under way.
@@ -40,18 +43,25 @@ pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble
     let wanted = wish.task.as_ref().map(|task| format!("?taskId={}", encoded(task))).unwrap_or_default();
     let mut tasks: Value = door.get("/api/tasks").await?;
     let mut plans: Value = door.get(&format!("/api/plans{wanted}")).await?;
-    if let (Some(task), Some(tasks)) = (&wish.task, tasks["tasks"].as_array_mut()) {
-        tasks.retain(|known| known["id"] == task.as_str());
+    let mut dead: Value = door.get("/api/dead-letters").await?;
+    if let Some(task) = &wish.task {
+        keep(&mut tasks["tasks"], "id", task);
+        keep(&mut dead["deadLetters"], "task", task);
     }
-    let listed = json!({ "tasks": tasks["tasks"].take(), "plans": plans["plans"].take() });
+    let listed =
+        json!({ "tasks": tasks["tasks"].take(), "plans": plans["plans"].take(), "deadLetters": dead["deadLetters"].take() });
     if wish.json {
         out::line(&format!("{listed:#}"))?;
         return Ok(Exit::Done);
     }
     let bad = |error: serde_json::Error| Trouble::new("output_failed", error.to_string());
-    let Listed { tasks, plans } = serde_json::from_value(listed).map_err(bad)?;
+    let Listed { tasks, plans, dead_letters } = serde_json::from_value(listed).map_err(bad)?;
     for Task { id, status, turns, open } in tasks {
         out::line(&out::harmless(&format!("{id}  {status:<12}  {turns} turns, {open} open")))?;
+    }
+    for DeadLetter { agent, task, turn, failure, at } in dead_letters {
+        let when = describe::time(at);
+        out::line(&out::harmless(&format!("{task}  {agent}  set aside at {when}: {failure}; event {turn} has the letter")))?;
     }
     if plans.is_empty() {
         out::note("polis: no agent keeps a plan; what is short is done without one");
@@ -72,4 +82,11 @@ pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble
         }
     }
     Ok(Exit::Done)
+}
+
+/// Keeps what is about one request.
+fn keep(list: &mut Value, key: &str, task: &str) {
+    if let Some(list) = list.as_array_mut() {
+        list.retain(|known| known[key] == task);
+    }
 }

@@ -1,5 +1,5 @@
-//! Turns whose code breaks down: run again a little later, then set aside, so that nobody behind them waits for ever. An agent
-//! to whom that happens again and again stands still until a person acts, and whoever made it is told.
+//! Turns whose code breaks down, or ends the whole process: run again a little later, then set aside, so that nobody behind them
+//! waits for ever. An agent to whom that happens again and again stands still until a person acts, and whoever made it is told.
 
 use super::{Draft, message, turn};
 use crate::{
@@ -13,17 +13,54 @@ const ATTEMPTS: u8 = 3;
 /// How long it rests after its first breakdown; twice as long after each that follows.
 const REST_MS: u64 = 500;
 
+/// So many processes may run a turn that comes no further. Processes end for other reasons as well, so they are more.
+const PROCESSES: u8 = 6;
+
+/// A turn that so many processes have run may be what ends them.
+const SUSPECT: u8 = 3;
+
+/// How long the next one that may be to blame waits, so that the one before it can show that it is not.
+const APART_MS: u64 = 30_000;
+
 /// So many tasks in a row that were set aside make an agent stand still.
 const SET_ASIDE: u8 = 3;
 
 pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Result<(), Refusal> {
     let broken = draft.turn(id)?;
-    let (agent, task, thread) = (broken.agent.clone(), broken.task.clone(), broken.thread.clone());
+    let thread = broken.thread.clone();
     if broken.crashes + 1 < ATTEMPTS {
         let until = Timestamp(draft.at.0 + (REST_MS << broken.crashes));
         draft.push(Some(&thread), Event::TurnCrashed { turn: id, failure, until });
         return Ok(());
     }
+    set_aside(draft, id, failure, ATTEMPTS)
+}
+
+/// Counts one more process for every turn that is about to be run, before it is. Those that may be to blame for the end of the
+/// last ones are run one after another; one that has ended so many is set aside, alone: whoever calls this calls it again then.
+pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
+    let owed = || draft.spine.turns.iter().filter(|(_, turn)| turn.is_owed());
+    if let Some(id) = owed().find(|(_, turn)| turn.revived >= PROCESSES).map(|(id, _)| *id) {
+        let message = format!("{PROCESSES} processes have ended while they ran this, and it came no further");
+        return set_aside(draft, id, Failure::new("ends_process", message), PROCESSES);
+    }
+    let mut suspects = 0;
+    let mut revived = Vec::new();
+    for (id, turn) in owed() {
+        let before = suspects;
+        suspects += u64::from(turn.revived >= SUSPECT);
+        let waits = before > 0 && suspects > before;
+        let until = waits.then(|| Timestamp(draft.at.0 + APART_MS * before));
+        revived.push((turn.thread.clone(), Event::TurnRevived { turn: *id, until }));
+    }
+    revived.into_iter().for_each(|(thread, event)| draft.push(Some(&thread), event));
+    Ok(())
+}
+
+/// Ends a turn that came to nothing however often it was run, and lets its agent turn to what is next.
+fn set_aside(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) -> Result<(), Refusal> {
+    let broken = draft.turn(id)?;
+    let (agent, task, thread) = (broken.agent.clone(), broken.task.clone(), broken.thread.clone());
     let (is_letter, waits, hops) = (broken.origin == Origin::Inbox, broken.reply_to, broken.hops.saturating_add(1));
     if is_letter {
         let (agent, failure) = (agent.clone(), failure.clone());
@@ -36,7 +73,7 @@ pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Resu
     if let (true, ReplyTo::Nobody, Some(parent)) = (is_letter, waits, parent) {
         let still = if is_crashing(draft, &agent) { "; it stands still now until a person acts" } else { "" };
         let text =
-            format!("`{agent}` could not do what it was asked, {ATTEMPTS} times: {told}. The letter is set aside{still}.");
+            format!("`{agent}` could not do what it was asked, {attempts} times: {told}. The letter is set aside{still}.");
         let draw = draft.spine.seq.0 + draft.events.len() as u64;
         let letter = Letter {
             id: format!("msg_{}", unique(draft.spine.seed, draft.at, draw)).into(),

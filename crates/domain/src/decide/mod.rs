@@ -55,6 +55,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::Resolve { id, resolution }) => effect::resolve(&mut draft, id, resolution)?,
         (true, Command::Expire { id }) => effect::expire(&mut draft, id)?,
         (true, Command::Settle { turn, result }) => turn::settle(&mut draft, turn, result)?,
+        (true, Command::Revive) => crash::revive(&mut draft)?,
         (true, Command::Crash { turn, failure }) => crash::crash(&mut draft, turn, failure)?,
         (true, Command::Park { turn, reason }) => turn::park(&mut draft, turn, reason)?,
         (true, Command::Resume { turn }) => turn::resume(&mut draft, turn)?,

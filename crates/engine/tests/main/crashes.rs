@@ -142,3 +142,64 @@ async fn an_agent_that_keeps_breaking_down_stands_still_and_its_parent_is_told()
     let in_a_row = bed.society.look(|spine| spine.agents[&"child".into()].set_aside).await.unwrap();
     assert_eq!(in_a_row, 0, "what goes well counts anew");
 }
+
+/// Ends its process when it hears `deadly`, as far as a test can: it is never heard of again. What is `slow` takes an hour.
+struct Deadly(Arc<AtomicUsize>);
+
+impl Agent for Deadly {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let text = turn.task().message.clone();
+        if &*text == "deadly" {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            std::future::pending::<()>().await;
+        }
+        let said = turn.generate(&*text).await?;
+        Ok(Response::new(format!("{said}: {text}")))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_that_ends_its_process_again_and_again_is_set_aside_and_others_are_not() {
+    let log = Arc::new(MemoryLog::new());
+    let runs = Arc::new(AtomicUsize::new(0));
+    let again = async || {
+        let model = ScriptedModel::new(|request| {
+            let is_slow = format!("{:?}", request.messages).contains("slow");
+            polis_testkit::Line::text("ok").after(std::time::Duration::from_secs(if is_slow { 10 } else { 0 }))
+        });
+        let ports = Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(model) };
+        open(Cast::new().with("root", Parent).with("deadly", Deadly(runs.clone())), ports).await
+    };
+    let society = again().await;
+    society.create_role(Role::new("deadly", "deadly")).await.unwrap();
+    for name in ["child", "slow"] {
+        society.spawn(name.into(), "deadly".into(), "root".into()).await.unwrap();
+    }
+    let slow = society.send("slow".into(), "slow", None).await.unwrap();
+    let deadly = society.send("child".into(), "deadly", None).await.unwrap();
+    let behind = society.send("child".into(), "behind it", None).await.unwrap();
+    let (mut society, mut seen) = (society, 0);
+    // Each process ends as soon as what is deadly has begun.
+    loop {
+        for _ in 0..600 {
+            if runs.load(Ordering::Relaxed) > seen {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        if runs.load(Ordering::Relaxed) == seen {
+            break;
+        }
+        seen = runs.load(Ordering::Relaxed);
+        assert!(seen < 20, "it is run for ever");
+        drop(society);
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        society = again().await;
+    }
+    assert_eq!(log.events(&"main".into()).iter().filter(|recorded| set_aside(&recorded.event)).count(), 1);
+    assert!((6..=9).contains(&runs.load(Ordering::Relaxed)), "{}", runs.load(Ordering::Relaxed));
+    let told = society.answer(&deadly).await.unwrap();
+    assert!(matches!(&told.kind, LetterKind::Failure(failure) if &*failure.code == "ends_process"), "{told:?}");
+    assert_eq!(&*society.answer(&behind).await.unwrap().payload.text, "ok: behind it");
+    assert_eq!(&*society.answer(&slow).await.unwrap().payload.text, "ok: slow", "it came no further, and is not to blame");
+}

@@ -14,6 +14,7 @@ mod models;
 mod person;
 mod phases;
 mod policy;
+mod properties;
 mod society;
 mod sub_threads;
 mod threads;

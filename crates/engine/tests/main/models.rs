@@ -69,7 +69,7 @@ fn one_model_error() -> impl Strategy<Value = Option<ModelError>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// P11, as D09 has it: at most three retries, after 1, 2 and 4 seconds or as long as the vendor says, none after the last.
     #[test]

@@ -6,7 +6,7 @@ use polis_testkit::sim::{Plan, run};
 #[test]
 fn a_few_hundred_seeds_hold() {
     let (mut kills, mut failures, mut doubts) = (0, 0, 0);
-    for seed in 0..200 {
+    for seed in 0..256 {
         let report = run(Plan::new(seed)).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
         kills += report.kills;
         failures += report.failures;
