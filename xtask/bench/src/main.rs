@@ -11,7 +11,9 @@ mod pace;
 mod runs;
 mod sides;
 mod streams;
+mod team;
 mod tools;
+mod workflow;
 mod world;
 mod writers;
 
@@ -24,7 +26,8 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["mock"] => mock::serve(),
+        ["mock"] => mock::serve(mock::run),
+        ["team"] => mock::serve(team::reply),
         ["pace"] => pace::serve(),
         ["mcp"] => tools::serve(),
         ["open", streams, url] => streams::resident(streams, url),
@@ -36,7 +39,7 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 8] = [
+    let all: [(&str, Measure); 9] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),
@@ -45,6 +48,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("letters", letters::measure),
         ("streams", streams::measure),
         ("tools", tools::measure),
+        ("workflow", workflow::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));
