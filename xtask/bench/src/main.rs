@@ -12,7 +12,9 @@ mod runs;
 mod sides;
 mod society;
 mod streams;
+mod team;
 mod tools;
+mod workflow;
 mod world;
 mod writers;
 
@@ -25,7 +27,8 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["mock"] => mock::serve(),
+        ["mock"] => mock::serve(mock::run),
+        ["team"] => mock::serve(team::reply),
         ["pace"] => pace::serve(),
         ["mcp"] => tools::serve(),
         ["open", streams, url] => streams::resident(streams, url),
@@ -47,6 +50,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("letters", letters::measure),
         ("streams", streams::measure),
         ("tools", tools::measure),
+        ("workflow", workflow::measure),
         ("society", society::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {

@@ -57,24 +57,31 @@ impl Drop for Mock {
     }
 }
 
+/// What a server says to the body of a request: a stream of events.
+pub(crate) type Reply = fn(&[u8]) -> Bytes;
+
 /// Serves until it is killed; the first line it prints is its address.
-pub(crate) fn serve() -> Result<()> {
+pub(crate) fn serve(reply: Reply) -> Result<()> {
     crate::world::runtime()?.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("http://{}", listener.local_addr()?);
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(reply)));
+            let service = service_fn(move |request| answer(request, reply));
+            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
     })
 }
 
-async fn reply(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, reply: Reply) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    let told = body.windows(9).any(|window| window == b"\"call_1\",") || body.windows(9).any(|window| window == b"\"call_1\"}");
-    let reply = if told { ANSWER } else { CALL };
-    let response =
-        Response::builder().header("content-type", "text/event-stream").body(Full::new(Bytes::from_static(reply.as_bytes())));
+    let response = Response::builder().header("content-type", "text/event-stream").body(Full::new(reply(&body)));
     Ok(response.unwrap_or_default())
+}
+
+/// A call at first, then the answer.
+pub(crate) fn run(body: &[u8]) -> Bytes {
+    let told = body.windows(9).any(|window| window == b"\"call_1\",") || body.windows(9).any(|window| window == b"\"call_1\"}");
+    Bytes::from_static(if told { ANSWER } else { CALL }.as_bytes())
 }

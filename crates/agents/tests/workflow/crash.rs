@@ -166,5 +166,6 @@ async fn a_plan_that_was_asked_about_waits_for_a_word_whatever_is_set_up_by_then
     first.stop(Duration::ZERO).await;
     let second = society(log.clone(), &team(), asking(PlanApproval::Never), &Asked::default()).await;
     second.resolve(question, Resolution::Outcome(Outcome::Verdict(Verdict::yes()))).await.unwrap();
-    assert_eq!(&*second.answer(&sent).await.unwrap().payload.text, "a is 1 and b is 2.");
+    let answer = tokio::time::timeout(Duration::from_secs(3_600), second.answer(&sent)).await;
+    assert_eq!(&*answer.expect("it goes on").unwrap().payload.text, "a is 1 and b is 2.");
 }
