@@ -978,6 +978,8 @@ export type NumberedArtifact = {
   task?: TaskId | null;
 };
 
+export type OneOrMany = string | Array<string>;
+
 /** A request that is under way. */
 export type OpenTask = {
   id: TaskId;
@@ -1027,7 +1029,7 @@ export type OrgRole = {
   /** What its agents may do at most, where it is less than the society allows. */
   limits?: RoleLimits;
   /** The models it uses, where they are not the society's: the first, and those to turn to when it fails. */
-  model?: Array<string>;
+  model?: OneOrMany;
   /** Its name, for people. */
   name: string;
   /** What its agents are told about themselves. */
@@ -1166,7 +1168,7 @@ export type Role = {
   /** What its agents may do at most, where it is less than the society allows. */
   limits?: RoleLimits;
   /** The models it uses, where they are not the society's: the first, and those to turn to when it fails. */
-  model?: Array<string>;
+  model?: OneOrMany;
   /** Its name, for people. */
   name: string;
   /** What its agents are told about themselves. */
@@ -1754,7 +1756,7 @@ export interface Routes {
           rounds?: number | null;
         };
         /** The models it uses, where they are not the society's: the first, and those to turn to when it fails. */
-        model?: Array<string>;
+        model?: string | Array<string>;
         /** Its name, for people. */
         name: string;
         /** What its agents are told about themselves. */
