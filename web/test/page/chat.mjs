@@ -143,6 +143,24 @@ export const checks = [
     },
   ],
   [
+    'what joins a workflow is shown where it was heard',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      model.pace = 60
+      await page.selectOption('.composer select >> nth=1', 'workflow')
+      await write(page, 'Compare and listen')
+      await page.waitForSelector('.delegation.running')
+      await write(page, 'and be brief')
+      model.pace = 5
+      await lastAnswer(page).filter({ hasText: 'buy milk' }).waitFor()
+      const log = JSON.stringify(await scripted.ask('/api/log?limit=1000'))
+      assert.ok(log.includes('lettersTaken'), 'it was heard')
+      await page.locator('.column > .timeline > .turn').last().locator('.delegation-line').first().click()
+      for (const role of await page.locator('.below .delegation-line').all()) await role.click()
+      await page.locator('.message.heard', { hasText: 'and be brief' }).first().waitFor()
+    },
+  ],
+  [
     'one part of the work can be stopped alone',
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
