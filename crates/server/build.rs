@@ -12,24 +12,30 @@ fn main() {
         );
         return;
     }
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo says where to write"));
     let mut files = Vec::new();
     collect(&folder, &folder, &mut files);
     files.sort();
-    let rows: String = files.iter().map(|(name, path)| format!("    ({name:?}, include_bytes!({path:?})),\n")).collect();
-    let table = format!("&[\n{rows}]\n");
-    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo says where to write"));
+    let mut table = String::from("&[\n");
+    for (n, (name, path)) in files.iter().enumerate() {
+        // A copy stays as it is while we are compiled, also if the page is built anew meanwhile.
+        let copy = out.join(format!("page-{n}"));
+        fs::copy(path, &copy).expect("a file of web/dist can be copied");
+        table += &format!("    ({name:?}, include_bytes!({copy:?})),\n");
+    }
+    table += "]\n";
     fs::write(out.join("page_files.rs"), table).expect("the folder that cargo gave can be written");
 }
 
 /// The files below a folder, each with its path from the first one.
-fn collect(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
+fn collect(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
             collect(root, &path, files);
-        } else if let (Ok(name), Ok(whole)) = (path.strip_prefix(root), path.canonicalize()) {
-            files.push((name.to_string_lossy().replace('\\', "/"), whole.to_string_lossy().into_owned()));
+        } else if let Ok(name) = path.strip_prefix(root) {
+            files.push((name.to_string_lossy().replace('\\', "/"), path));
         }
     }
 }

@@ -95,9 +95,13 @@ export function planOf(state: State, turn: Turn): { steps: Step[]; isGrowing: bo
     if (Array.isArray(growing) && growing.length > 0) return { steps: growing.filter(Boolean).map(stepOf), isGrowing: true }
   }
   let found: Step[] | undefined
+  // The list in the log changes when a todo is done; who is at one just now is known from the orders.
+  const atWork = new Set<string>()
   for (const one of [turn, ...below(state, turn)]) {
     const thread = state.threads.get(one.thread)
     if (!thread) continue
+    const order = thread.meta.workflow as { todo?: string } | undefined
+    if (order?.todo && one.settledAt === undefined) atWork.add(order.todo)
     for (const item of thread.items) {
       if (item.kind !== 'message' || item.turn !== one.id) continue
       const component = thread.messages[item.index]?.meta?.component as { component?: string; props?: { todos?: Json[] } } | undefined
@@ -105,10 +109,19 @@ export function planOf(state: State, turn: Turn): { steps: Step[]; isGrowing: bo
     }
     if (!found && thread.plan && thread.planTurn === one.id && thread.plan.steps.length > 0) found = thread.plan.steps
   }
-  return found && { steps: found, isGrowing: false }
+  return found && { steps: found.map((step) => (atWork.has(step.id ?? '') && step.status === 'pending' ? { ...step, status: 'executing' } : step)), isGrowing: false }
 }
 
 function stepOf(todo: Json): Step {
   const { id, title, description, status, result } = todo as { id?: string; title?: string; description?: string; status?: Step['status']; result?: string }
   return { text: title || description || id || '', status: status ?? 'pending', ...(id && { id }), ...(result && { result }) }
+}
+
+/** What a model said last in a turn. */
+export function lastWords(state: State, turn: Turn): string {
+  for (const id of turn.effects.toReversed()) {
+    const outcome = state.effects.get(id)?.outcome
+    if (typeof outcome === 'object' && 'reply' in outcome) return outcome.reply.text
+  }
+  return ''
 }

@@ -176,6 +176,12 @@ export const useThread = (id: string): Thread | undefined => useRecord((state) =
 export const useTurn = (id: number): Turn | undefined => useRecord((state) => state.turns.get(id))
 export const useEffectState = (id: string): EffectState | undefined => useRecord((state) => state.effects.get(id))
 
+/** The whole state, shown anew with every event of the log, and not with what is told beside it. */
+export function useLog(): State {
+  useStore((state) => state.seq)
+  return store.state
+}
+
 /** The whole state, shown anew with every change. */
 export function useAll(): State {
   useStore((state) => state.rev)

@@ -10,7 +10,7 @@ export function JsonView({ value }: { value: Json | undefined }) {
   const entries = Array.isArray(value) ? value.map((one, place) => [String(place + 1), one] as const) : Object.entries(value)
   if (entries.length === 0) return <span className="faint">{t('json.empty')}</span>
   return (
-    <dl className="rows">
+    <dl className="named">
       {entries.map(([name, one]) => (
         <div key={name}>
           <dt>{name}</dt>

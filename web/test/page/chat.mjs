@@ -91,16 +91,17 @@ export const checks = [
       assert.deepEqual(await roles.locator('strong').allInnerTexts(), ['planner', 'executor', 'executor', 'executor', 'verifier'])
       await roles.nth(1).click()
       const deep = page.locator('.below .below')
-      assert.deepEqual(await deep.locator('.crumbs li').allInnerTexts(), ['root', 'workflow', 'executor'])
+      assert.deepEqual(await deep.locator('.path-crumbs li').allInnerTexts(), ['root', 'workflow', 'executor'])
       assert.match(await deep.locator('.address').innerText(), /^root\.messages\[\d+\]\.meta\._thread\.messages\[\d+\]\.meta\._thread$/)
       await deep.getByRole('button', { name: /list_files/ }).click()
       await deep.getByText('sales.csv (').waitFor()
       await roles.nth(4).focus()
       await page.keyboard.press('Shift+Enter')
       await page.waitForURL(/thread=/)
-      await page.locator('.drawer .crumbs').getByText('verifier').waitFor()
+      await page.locator('.drawer .path-crumbs').getByText('verifier').waitFor()
+      await page.locator('.drawer').getByText('Every task is done and shown.').waitFor()
       await page.reload()
-      await page.locator('.drawer .crumbs').getByText('verifier').waitFor()
+      await page.locator('.drawer .path-crumbs').getByText('verifier').waitFor()
       assert.deepEqual(page.trouble, [])
     },
   ],
@@ -139,6 +140,24 @@ export const checks = [
       model.pace = 2
       await lastAnswer(page).filter({ hasText: 'You said: and then say hello' }).waitFor()
       await page.locator('.requests li', { hasText: 'Another story' }).first().locator('.badge.cancelled').waitFor()
+    },
+  ],
+  [
+    'what joins a workflow is shown where it was heard',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      model.pace = 60
+      await page.selectOption('.composer select >> nth=1', 'workflow')
+      await write(page, 'Compare and listen')
+      await page.waitForSelector('.delegation.running')
+      await write(page, 'and be brief')
+      model.pace = 5
+      await lastAnswer(page).filter({ hasText: 'buy milk' }).waitFor()
+      const log = JSON.stringify(await scripted.ask('/api/log?limit=1000'))
+      assert.ok(log.includes('lettersTaken'), 'it was heard')
+      await page.locator('.column > .timeline > .turn').last().locator('.delegation-line').first().click()
+      for (const role of await page.locator('.below .delegation-line').all()) await role.click()
+      await page.locator('.message.heard', { hasText: 'and be brief' }).first().waitFor()
     },
   ],
   [

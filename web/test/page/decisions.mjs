@@ -74,4 +74,43 @@ export const checks = [
       await page.locator('.message.bot', { hasText: 'Berlin' }).last().waitFor()
     },
   ],
+  [
+    'a plan that waits for a word can be put in another order, changed, shortened and added to',
+    async ({ scripted, browser, own }) => {
+      // The program asks about plans only where it is told to, so the log is written here.
+      const todos = [1, 2, 3].map((n) => ({ id: `task-${n}`, title: `Thing ${n}`, description: `Thing ${n}`, priority: n, dependencies: n === 3 ? ['task-2'] : [], status: 'pending' }))
+      const letter = { id: 'm1', from: 'user', to: 'root', taskId: 't1', kind: 'message', payload: { text: 'three things' }, replyTo: 'user' }
+      const task = { id: 't1', name: 'message', type: 'message', message: 'three things' }
+      const events = [
+        { societyFounded: { seed: 'a', limits: {} } },
+        { agentSpawned: { agent: 'root', role: 'root' } },
+        { letterSent: { letter } },
+        { turnStarted: { agent: 'root', behaviour: 'converse', phase: 'initial_phase', task, origin: 'inbox', replyTo: 'user', message: 'm1', index: 0 } },
+        { effectStarted: { id: '4.0', effect: { approval: { question: 'May this plan be done?', details: { todos } } } } },
+      ].map((event, place) => ({ seq: place + 1, at: 1, thread: 'root', event }))
+      const context = own(await browser.newContext())
+      await context.route('**/api/log?*', (route) => {
+        const query = new URL(route.request().url()).searchParams
+        route.fulfill({ json: { events: events.slice(Number(query.get('after')), Number(query.get('after')) + Number(query.get('limit'))), last: events.length } })
+      })
+      await context.route('**/api/events?*', (route) => route.fulfill({ contentType: 'text/event-stream', body: ': nothing\n\n' }))
+      let said
+      await context.route('**/api/approvals/4.0', (route) => {
+        said = route.request().postDataJSON()
+        route.fulfill({ json: { id: '4.0' } })
+      })
+      const page = await context.newPage()
+      await page.goto(`${scripted.address}/inbox#token=${scripted.token}`)
+      const plan = page.locator('.plan-editor')
+      await plan.getByRole('button', { name: 'Leave out todo 2' }).click()
+      await plan.getByRole('button', { name: 'Move todo 2 up' }).click()
+      await plan.getByRole('textbox', { name: 'Todo 2' }).fill('Thing one, carefully')
+      await plan.getByRole('button', { name: 'Add a todo' }).click()
+      await plan.getByRole('textbox', { name: 'Todo 3' }).fill('Say thanks')
+      await page.getByRole('button', { name: 'Approve as edited' }).click()
+      await page.locator('[role=status]', { hasText: 'recorded' }).waitFor({ state: 'attached' })
+      assert.equal(said.approved, true)
+      assert.deepEqual(said.arguments.todos.map((todo) => [todo.id, todo.title, todo.dependencies]), [['task-3', 'Thing 3', []], ['task-1', 'Thing one, carefully', []], ['task-4', 'Say thanks', []]])
+    },
+  ],
 ]

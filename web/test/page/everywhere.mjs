@@ -105,9 +105,8 @@ export const checks = [
   ],
   [
     'of a thread with ten thousand messages only the newest are drawn, and the others follow',
-    async ({ open, scripted, browser }) => {
-      void open
-      const context = await browser.newContext({ viewport: { width: 1280, height: 860 } })
+    async ({ own, scripted, browser }) => {
+      const context = own(await browser.newContext({ viewport: { width: 1280, height: 860 } }))
       const page = await context.newPage()
       const events = [
         { seq: 1, at: 1, event: { societyFounded: { seed: 'a', limits: {} } } },

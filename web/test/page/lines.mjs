@@ -67,8 +67,8 @@ export const checks = [
   ],
   [
     'whoever has no token is asked for it, and told when it is wrong',
-    async ({ open, scripted, browser }) => {
-      const page = await (await browser.newContext()).newPage()
+    async ({ own, scripted, browser }) => {
+      const page = await own(await browser.newContext()).newPage()
       await page.goto(scripted.address)
       await page.getByRole('heading', { name: /token/ }).waitFor()
       await page.fill('.door input', 'wrong-wrong-wrong-wrong-wrong-wrong')
@@ -78,7 +78,6 @@ export const checks = [
       await page.click('.door button')
       await page.waitForSelector('.light.live', { state: 'attached' })
       assert.ok(!page.url().includes('token'))
-      void open
     },
   ],
 ]

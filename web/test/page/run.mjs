@@ -59,7 +59,11 @@ async function lane(...parts) {
       if (word && !name.includes(word)) continue
       const from = Date.now()
       const contexts = []
-      const tools = { open: (one, options) => open(contexts, one, options), scripted, offline, model, browser, society, program }
+      const own = (context) => {
+        contexts.push(context)
+        return context
+      }
+      const tools = { open: (one, options) => open(contexts, one, options), own, scripted, offline, model, browser, society, program }
       model.pace = 2
       try {
         await check(tools)

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { usePlace } from '../../router'
 import type { State, Turn } from '../../store/state'
-import { useAll } from '../../store/store'
+import { useLog } from '../../store/store'
 import { Conversation } from './Conversation'
 import { Drawer, SIDES } from './Drawer'
 import { RequestList } from './RequestList'
@@ -17,7 +17,7 @@ function turnFor(state: State, agent: string, task: string | undefined): Turn | 
 }
 
 export function ChatView({ rest }: { rest: string[] }) {
-  const state = useAll()
+  const state = useLog()
   const { query } = usePlace()
   const agent = rest[0] ?? 'root'
   const task = rest[1]

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react'
 import { t } from '../../i18n'
 import { go, href } from '../../router'
 import type { Request } from '../../store/state'
-import { useAll } from '../../store/store'
+import { useLog } from '../../store/store'
 import type { Artifact } from '../../types'
 import { Icon } from '../../ui/Icon'
 import { bytes } from '../../ui/format'
@@ -19,7 +19,7 @@ interface Props {
 }
 
 export function Composer({ agent, running }: Props) {
-  const state = useAll()
+  const state = useLog()
   const [text, setText] = useState(() => sessionStorage.getItem(DRAFT) ?? '')
   const [files, setFiles] = useState<Artifact[]>([])
   const [strategy, setStrategy] = useState<Strategy>('auto')

@@ -5,7 +5,7 @@ import { t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
 import { agentStatus } from '../../store/derive'
 import type { Request, State, Turn } from '../../store/state'
-import { store, useAll, useLine } from '../../store/store'
+import { store, useLog, useLine } from '../../store/store'
 import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { ApprovalBar } from '../inbox/ApprovalBar'
@@ -30,7 +30,7 @@ function runningWith(state: State, agent: string, task: string | undefined): Req
 }
 
 export function Conversation({ agent, task, turn, onList }: Props) {
-  const state = useAll()
+  const state = useLog()
   const line = useLine()
   const place = usePlace()
   const scroller = useRef<HTMLDivElement>(null)

@@ -57,13 +57,13 @@ export const Delegation = memo(function Delegation({ id, depth }: { id: string; 
       <button type="button" className="delegation-line" aria-expanded={isOpen} onClick={toggle}>
         <Icon name={isOpen ? 'down' : 'right'} size={14} />
         <StatusIcon status={status} size={15} />
-        <span className="who">
+        <span className="line-who">
           {caller && depth === 0 && <span className="caller">{nameOf(caller)}</span>}
           {caller && depth === 0 && <Icon name="arrow" size={13} />}
           <strong>{who}</strong>
         </span>
         <span className="what">{isRunning && turn ? doing(turn) || what : what}</span>
-        <span className="facts numbers">{facts.join(' · ')}</span>
+        <span className="line-facts numbers">{facts.join(' · ')}</span>
       </button>
       {isOpen && (
         <div className="below">
@@ -101,7 +101,7 @@ export function Path({ thread: id }: { thread: string }) {
   const address = addressOf(store.state, thread)
   return (
     <div className="path">
-      <ol className="crumbs" aria-label={t('path.label')}>
+      <ol className="path-crumbs" aria-label={t('path.label')}>
         {names.map((name, place) => (
           <li key={place}>{name}</li>
         ))}

@@ -77,7 +77,7 @@ function Agents() {
         <li key={agent.id}>
           <Link href={href('chat', [agent.id])}>
             <StatusIcon status={agentStatus(state, agent.id)} size={15} />
-            <span className="who">{agent.id}</span>
+            <span className="line-who">{agent.id}</span>
             <span className="faint">{state.roles.get(agent.role)?.name ?? agent.role}</span>
           </Link>
         </li>

@@ -5,7 +5,7 @@ import { t } from '../../i18n'
 import { href } from '../../router'
 import { requestStatus } from '../../store/derive'
 import type { Request } from '../../store/state'
-import { useAll } from '../../store/store'
+import { useLog } from '../../store/store'
 import { Badge, StatusIcon } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
@@ -15,7 +15,7 @@ import { clock, day } from '../../ui/format'
 const MOST = 150
 
 export function RequestList({ task, onPick }: { task: string | undefined; onPick?: () => void }) {
-  const state = useAll()
+  const state = useLog()
   const [wanted, setWanted] = useState('')
   const words = wanted.trim().toLowerCase()
   const all = [...state.requests.values()].filter((request) => !words || request.text.toLowerCase().includes(words)).sort((a, b) => b.seq - a.seq)

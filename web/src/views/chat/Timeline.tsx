@@ -4,7 +4,9 @@
 import { memo, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { t } from '../../i18n'
 import type { Item, Thread } from '../../store/state'
+import { lastWords } from '../../store/derive'
 import { store, useThread } from '../../store/store'
+import { isStructured } from './Structured'
 import { MessageItem } from './MessageItem'
 import { TurnBlock } from './TurnBlock'
 
@@ -92,6 +94,7 @@ function shown(thread: Thread, only: number[] | undefined, depth: number): Item[
     if (only && message?.sender === 'user') return false
     if (thread.parent && thread.holds.has(item.index)) return false
     if (thread.parent && !above?.parent && message?.text === above?.messages[thread.parent.index]?.text) return false
-    return !isOrder || place === thread.items.length - 1
+    const turn = isOrder && item.turn !== undefined ? store.state.turns.get(item.turn) : undefined
+    return !isOrder || (place === thread.items.length - 1 && !(turn && isStructured(lastWords(store.state, turn))))
   })
 }

@@ -62,10 +62,11 @@ function replyOf(effect: EffectState) {
   return typeof effect.outcome === 'object' && 'reply' in effect.outcome ? effect.outcome.reply : undefined
 }
 
-/** The last words of a turn that is done stand below as its answer. */
+/** The last words of a turn that is done stand below as its answer; those of a role in a workflow are shown as what they mean. */
 function isAnswer(effect: EffectState, turn: Turn, effects: EffectState[]): boolean {
   const models = effects.filter((one) => 'model' in one.effect)
-  return turn.settlement === 'done' && models.at(-1) === effect && !replyOf(effect)?.toolCalls?.length
+  const reply = replyOf(effect)
+  return turn.settlement === 'done' && models.at(-1) === effect && !reply?.toolCalls?.length && !isStructured(reply?.text ?? '')
 }
 
 function isShown(effect: EffectState, turn: Turn, effects: EffectState[]): boolean {

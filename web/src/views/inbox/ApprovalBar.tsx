@@ -3,14 +3,14 @@
 import { useEffect, useRef, useState } from 'react'
 import { count, t } from '../../i18n'
 import { href } from '../../router'
-import { useAll } from '../../store/store'
+import { useLog } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
 import { announce } from '../../ui/announce'
 import { ApprovalCard } from './ApprovalCard'
 
 export function ApprovalBar() {
-  const state = useAll()
+  const state = useLog()
   const [isOpen, setOpen] = useState(true)
   const [place, setPlace] = useState(0)
   const all = [...state.waiting.values()]

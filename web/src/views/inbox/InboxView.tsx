@@ -3,13 +3,13 @@
 import { useState } from 'react'
 import { post } from '../../api'
 import { count, t } from '../../i18n'
-import { useAll } from '../../store/store'
+import { useLog } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { complain } from '../chat/actions'
 import { ApprovalCard } from './ApprovalCard'
 
 export function InboxView({ rest }: { rest: string[] }) {
-  const state = useAll()
+  const state = useLog()
   const [trouble, setTrouble] = useState('')
   const all = [...state.waiting.values()].sort((a, b) => a.at - b.at)
   const plain = all.filter((waiting) => waiting.what.kind === 'approval' && waiting.what.call)

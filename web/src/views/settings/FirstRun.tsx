@@ -5,7 +5,7 @@ import { useEffect, useState } from 'react'
 import { get } from '../../api'
 import { t } from '../../i18n'
 import { go, href } from '../../router'
-import { useAll } from '../../store/store'
+import { useLog } from '../../store/store'
 import type { Models } from '../../types'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
@@ -89,7 +89,7 @@ export function FirstRun({ agent }: { agent: string }) {
 /** The examples that are left, with the offline model only. */
 export function MoreExamples({ agent }: { agent: string }) {
   const models = useModels()
-  const state = useAll()
+  const state = useLog()
   const requests = [...state.requests.values()]
   if (agent !== 'root' || !models?.offline || requests.length >= ENOUGH || requests.some((request) => request.open.size > 0)) return null
   const left = examples().filter((example) => !requests.some((request) => request.text === example.text))

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react'
 import { forgetToken, get, token } from '../../api'
 import { type Key, setLanguage, t, useLanguage } from '../../i18n'
 import { href, society } from '../../router'
-import { store, useAll, useLine } from '../../store/store'
+import { store, useLog, useLine } from '../../store/store'
 import { type Theme, setTheme, useTheme } from '../../theme'
 import type { Health, Models, Spent } from '../../types'
 import { Copy } from '../../ui/Copy'
@@ -104,7 +104,7 @@ function Code({ name, text }: { name: string; text: string }) {
 
 function ToolsSection() {
   const tools = useTools()
-  const state = useAll()
+  const state = useLog()
   if (!tools) return null
   return (
     <>
@@ -166,7 +166,7 @@ interface UsageAnswer {
 }
 
 function BudgetsSection() {
-  const requests = useAll().spent.requests
+  const requests = useLog().spent.requests
   const usage = useAsked<UsageAnswer>('/api/usage', requests)
   if (!usage) return null
   return (
