@@ -339,3 +339,19 @@ async fn a_streamed_response_tells_its_items_and_calls_in_order() {
     let last = rig.post("/v1/responses", body).await.ok();
     assert!(last["output"].to_string().contains("a thought sun"), "{last}");
 }
+
+#[tokio::test]
+async fn a_call_that_waits_for_the_client_outlives_the_server() {
+    let log = Arc::new(MemoryLog::new());
+    let silent = || ScriptedModel::new(|_| Line::text(""));
+    let first = Rig::on(log.clone(), silent(), ScriptedTools::new()).await;
+    let ask = user(&program(vec![Op::Call(vec![("weather".into(), "{}".into())])]));
+    let mut body = chat(std::slice::from_ref(&ask));
+    body["tools"] = json!([{ "type": "function", "function": { "name": "weather" } }]);
+    let asked = first.post(CHAT, body).await.ok()["choices"][0]["message"].clone();
+    first.society.stop(std::time::Duration::ZERO).await;
+    let second = Rig::on(log, silent(), ScriptedTools::new()).await;
+    let result = json!({ "role": "tool", "tool_call_id": asked["tool_calls"][0]["id"], "content": "sun" });
+    let answer = second.post(CHAT, chat(&[ask, asked, result])).await.ok();
+    assert_eq!(answer["choices"][0]["message"]["content"], json!("sun"));
+}

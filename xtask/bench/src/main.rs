@@ -41,7 +41,7 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 9] = [
+    let all: [(&str, Measure); 10] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),

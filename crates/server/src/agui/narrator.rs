@@ -4,20 +4,22 @@
 //! thing is opened once, grows, and is closed before the run ends. Names are derived from the places of events in the log, so
 //! that two watchers of one request tell the same.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod components;
+
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Behaviour, Call, Effect, EffectId, Event as Happened, Letter, LetterKind, Message as Said, MessageId, Origin,
-    Outcome as Came, Recorded, Reply, ReplyTo, Seq, Settlement, Task, TaskId, ThreadId, Timestamp, ToolCall, TurnId, Usage,
-    Wanted,
+    AgentId, Behaviour, Call, Effect, EffectId, Event as Happened, Letter, LetterKind, MessageId, Origin, Outcome as Came,
+    Recorded, Reply, ReplyTo, Seq, Settlement, Task, TaskId, ThreadId, Timestamp, ToolCall, TurnId, Usage, Wanted,
 };
 use polis_engine::Seen;
-use polis_ports::{ComponentPiece, Delta, StreamedDelta, StreamedPiece};
+use polis_ports::{Delta, StreamedDelta};
 use serde_json::{Map, Value, json};
 
 use super::event::{Body, Event, Interrupt, Outcome, Patch, Role, SubagentOutcome, TokenUsage, VERSION};
 use super::reply::{Replying, Told};
+use components::{Activity, Draft};
 
 /// Most characters of what a sub-agent is asked that are told with its name.
 const BRIEF_CHARS: usize = 200;
@@ -81,24 +83,6 @@ struct Named {
     lent: bool,
     /// Whether what comes of it is told here.
     tells: bool,
-}
-
-/// A component that is shown.
-struct Activity {
-    id: Arc<str>,
-    kind: Arc<str>,
-    content: Value,
-    owner: Option<Arc<str>>,
-}
-
-/// The verifier's summary, told on the main thread while it is written.
-#[derive(Default)]
-struct Draft {
-    /// Fields that must be true before it counts as the answer.
-    agrees: HashSet<String>,
-    message: Option<Arc<str>>,
-    text: String,
-    attempt: u32,
 }
 
 impl Narrator {
@@ -325,11 +309,8 @@ impl Narrator {
                 let place = (thread.clone(), *index);
                 if let Some(component) = patch.meta.get("component") {
                     self.show_component(by.turn, place, None, component);
-                } else if let (Some(text), Some(activity)) = (&patch.text, self.activities.get_mut(&place))
-                    && &*activity.kind == "message"
-                {
-                    activity.content = json!({ "text": text });
-                    self.tell_activity(&place);
+                } else if let Some(text) = &patch.text {
+                    self.reword(&place, text);
                 }
             }
             Happened::PlanSet { by, plan } if self.owner(by.turn).is_none() && self.turns.contains_key(&by.turn) => {
@@ -612,160 +593,6 @@ impl Narrator {
         let path = format!("/{name}");
         let patch = if known.is_some() { Patch::Replace { path, value } } else { Patch::Add { path, value } };
         self.tell(None, Body::StateDelta { delta: vec![patch] });
-    }
-
-    /// What a message of a thread shows beside the replies of models.
-    fn show(&mut self, turn: TurnId, thread: &ThreadId, index: u32, message: &Said) {
-        let place = (thread.clone(), index);
-        match message.meta.get("component") {
-            Some(component) => self.show_component(turn, place, Some(&message.id), component),
-            None if message.sender == polis_domain::Sender::Bot && self.owner(turn).is_none() => {
-                let activity = Activity {
-                    id: message.id.as_str().into(),
-                    kind: "message".into(),
-                    content: json!({ "text": message.text }),
-                    owner: None,
-                };
-                self.activities.insert(place.clone(), activity);
-                self.tell_activity(&place);
-            }
-            None => {}
-        }
-    }
-
-    fn show_component(&mut self, turn: TurnId, place: (ThreadId, u32), message: Option<&MessageId>, component: &Value) {
-        let Some(kind) = component.get("component").and_then(Value::as_str).map(Arc::<str>::from) else { return };
-        let mut content = component.as_object().cloned().unwrap_or_default();
-        content.retain(|key, _| key != "type" && key != "component");
-        let props = content.remove("props");
-        let content = props.filter(Value::is_object).unwrap_or(Value::Object(content));
-        if &*kind == "todo-list"
-            && let Some(todos) = content.get("todos").or_else(|| content.get("items"))
-        {
-            self.set_state("todos", todos.clone());
-        }
-        let grown = self.growing.remove(&(place.0.clone(), kind.clone()));
-        let known = self.activities.get(&place).filter(|known| known.kind == kind).map(|known| known.id.clone());
-        let id = grown.map(|grown| grown.id).or(known).or_else(|| message.map(|id| id.as_str().into()));
-        let id = id.unwrap_or_else(|| format!("activity_{}_{}", place.0, place.1).into());
-        let owner = self.owner(turn);
-        self.activities.insert(place.clone(), Activity { id, kind, content, owner });
-        self.tell_activity(&place);
-    }
-
-    fn tell_activity(&mut self, place: &(ThreadId, u32)) {
-        let Some(activity) = self.activities.get(place) else { return };
-        let body = Body::ActivitySnapshot {
-            message_id: activity.id.clone(),
-            activity_type: activity.kind.clone(),
-            content: activity.content.clone(),
-            replace: Some(true),
-        };
-        let owner = activity.owner.clone();
-        self.tell(owner, body);
-    }
-
-    fn hear_piece(&mut self, piece: &StreamedPiece) {
-        let Some((turn, owner)) =
-            self.turns.iter().find(|(_, turn)| turn.thread == piece.thread).map(|(id, turn)| (*id, turn.owner.clone()))
-        else {
-            return;
-        };
-        let (Some(component), Some(grows)) = (&piece.component, &piece.piece) else { return };
-        if &*piece.agent_type == "verifier" {
-            self.draft(&piece.thread, grows);
-        }
-        let key = (piece.thread.clone(), component.clone());
-        if !self.growing.contains_key(&key) {
-            if matches!(grows, ComponentPiece::Again | ComponentPiece::Text { .. }) {
-                return;
-            }
-            self.grown += 1;
-            let id: Arc<str> = format!("activity_{turn}_{}", self.grown).into();
-            let activity = Activity { id, kind: component.clone(), content: json!({}), owner: owner.clone() };
-            let (message_id, activity_type) = (activity.id.clone(), activity.kind.clone());
-            self.growing.insert(key.clone(), activity);
-            self.tell(owner.clone(), Body::ActivitySnapshot { message_id, activity_type, content: json!({}), replace: None });
-        }
-        let Some(activity) = self.growing.get_mut(&key) else { return };
-        let patch = activity.grow(grows);
-        let (message_id, activity_type) = (activity.id.clone(), activity.kind.clone());
-        if !patch.is_empty() {
-            self.tell(owner, Body::ActivityDelta { message_id, activity_type, patch });
-        }
-    }
-
-    /// The verifier's summary is the answer once it has said that everything is done.
-    fn draft(&mut self, thread: &ThreadId, grows: &ComponentPiece) {
-        let draft = self.drafts.entry(thread.clone()).or_default();
-        match grows {
-            ComponentPiece::Field { field, value } if *value == Value::Bool(true) => {
-                draft.agrees.insert(field.clone());
-            }
-            ComponentPiece::Again => {
-                self.end_draft(thread);
-                if let Some(draft) = self.drafts.get_mut(thread) {
-                    *draft = Draft { attempt: draft.attempt + 1, ..Draft::default() };
-                }
-            }
-            ComponentPiece::Text { field, text } if field == "summary" => {
-                if !(draft.agrees.contains("allCompleted") && draft.agrees.contains("userNeedsSatisfied")) {
-                    return;
-                }
-                draft.text.push_str(text);
-                let (attempt, known) = (draft.attempt, draft.message.clone());
-                let message_id = known.clone().unwrap_or_else(|| format!("answer_{thread}_{attempt}").into());
-                draft.message = Some(message_id.clone());
-                if known.is_none() {
-                    self.tell(
-                        None,
-                        Body::TextMessageStart { message_id: message_id.clone(), role: Role::Assistant, name: None },
-                    );
-                }
-                self.tell(None, Body::TextMessageContent { message_id, delta: text.clone() });
-            }
-            _ => {}
-        }
-    }
-
-    fn end_draft(&mut self, thread: &ThreadId) {
-        let Some(draft) = self.drafts.get_mut(thread) else { return };
-        if let Some(message_id) = draft.message.take() {
-            self.last_text = std::mem::take(&mut draft.text);
-            self.tell(None, Body::TextMessageEnd { message_id });
-        }
-    }
-}
-
-impl Activity {
-    /// Takes in a piece; gives what it changes for whoever holds a copy.
-    fn grow(&mut self, grows: &ComponentPiece) -> Vec<Patch> {
-        let Value::Object(content) = &mut self.content else { return Vec::new() };
-        let escaped = |field: &str| field.replace('~', "~0").replace('/', "~1");
-        match grows {
-            ComponentPiece::Again => {
-                content.clear();
-                vec![Patch::Replace { path: String::new(), value: json!({}) }]
-            }
-            // Long texts are told as messages; patches would repeat them again and again.
-            ComponentPiece::Text { .. } => Vec::new(),
-            ComponentPiece::Field { field, value } => {
-                content.insert(field.clone(), value.clone());
-                vec![Patch::Add { path: format!("/{}", escaped(field)), value: value.clone() }]
-            }
-            ComponentPiece::Item { field, value, .. } => {
-                let mut patch = Vec::new();
-                let list = content.entry(field.clone()).or_insert_with(|| {
-                    patch.push(Patch::Add { path: format!("/{}", escaped(field)), value: json!([]) });
-                    json!([])
-                });
-                if let Value::Array(list) = list {
-                    list.push(value.clone());
-                    patch.push(Patch::Add { path: format!("/{}/-", escaped(field)), value: value.clone() });
-                }
-                patch
-            }
-        }
     }
 }
 
