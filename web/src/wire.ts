@@ -23,6 +23,8 @@ export type Agent = {
   pending: number;
   roleId: RoleId;
   roleName: string;
+  /** What it is at with its task: `idle`, `planning`, `executing_step` or `waiting_for_collaboration`. */
+  state: AgentState;
   status: AgentStatus;
   /** The request that it works on. */
   taskId?: TaskId | null;
@@ -54,6 +56,8 @@ export type AgentDetail = {
   role: OrgRole | null;
   roleId: RoleId;
   roleName: string;
+  /** What it is at with its task: `idle`, `planning`, `executing_step` or `waiting_for_collaboration`. */
+  state: AgentState;
   status: AgentStatus;
   /** The request that it works on. */
   taskId?: TaskId | null;
@@ -61,6 +65,9 @@ export type AgentDetail = {
 
 /** Names an agent; `user` is the person's endpoint, `root` the entry point. */
 export type AgentId = string;
+
+/** What an agent is at with its task. */
+export type AgentState = "idle" | "planning" | "executing_step" | "waiting_for_collaboration";
 
 /** How an agent stands. */
 export type AgentStatus = "idle" | "running" | "waiting" | "parked";
@@ -92,6 +99,14 @@ export type Answer = {
   reply: Reply;
 } | {
   failed: Failure;
+};
+
+/** How an agent goes about a task, and why so. */
+export type Approach = {
+  /** `simple`, `template` or `workflow`. */
+  name: string;
+  /** What decided it. */
+  reason: string;
 };
 
 /** One thing that waits. */
@@ -297,6 +312,25 @@ export type Compressing = {
 
 /** What is counted. */
 export type Counted = "tokens" | "cost" | "requests" | "time";
+
+/** What an agent was asked and could not survive. */
+export type DeadLetter = {
+  /** Whose it was. */
+  agent: AgentId;
+  /** When it was set aside. */
+  at: Timestamp;
+  /** How the turn broke down. */
+  failure: Failure;
+  /** The request that it belongs to. */
+  task: TaskId;
+  /** The turn that came to nothing; its first event has the text. */
+  turn: TurnId;
+};
+
+/** Letters that broke agents down. */
+export type DeadLetters = {
+  deadLetters: Array<DeadLetter>;
+};
 
 /** One piece of a reply. */
 export type Delta = {
@@ -684,6 +718,33 @@ export type Event = {
     index: number;
     /** The place in its meta. */
     slot: MetaPath;
+  };
+} | {
+  turnCrashed: {
+    /** How. */
+    failure: Failure;
+    /** Which turn. */
+    turn: TurnId;
+    /** When it is run again. */
+    until: Timestamp;
+  };
+} | {
+  turnRevived: {
+    /** Which turn. */
+    turn: TurnId;
+    /** When it is run, where it has to wait until others have shown that they are not to blame. */
+    until?: Timestamp | null;
+  };
+} | {
+  letterSetAside: {
+    /** Whose letter it was. */
+    agent: AgentId;
+    /** How it broke down last. */
+    failure: Failure;
+    /** The request that it belongs to. */
+    task: TaskId;
+    /** The turn that came to nothing. */
+    turn: TurnId;
   };
 } | {
   turnParked: {
@@ -1075,6 +1136,13 @@ export type Outcome = {
   failed: Failure;
 };
 
+/** What the operator adds to the page. */
+export type PageAdditions = {
+  /** Scripts to load, by the names of their files. */
+  components: Array<string>;
+  liveHtml: boolean;
+};
+
 /** What a letter says. */
 export type Payload = {
   /** Goes into the meta of the task that the letter becomes. */
@@ -1092,10 +1160,23 @@ export type PhaseUpdateSuggestion = {
   phase: Phase;
 };
 
-/** Steps, in order. */
+/** Steps, in order; and for whom, how and with what result they are done, where that is known. */
 export type Plan = {
-  /** All of them. */
+  /** Its name (`plan_id`). */
+  id?: string | null;
+  /** What came of it, in short. */
+  result?: string | null;
+  /** What became of all of it: `completed` or `failed`; none while it is under way. */
+  status?: StepStatus | null;
+  /** All steps. */
   steps: Array<Step>;
+  /** How it was made: by which strategy, and why that one. */
+  strategy?: Approach | null;
+};
+
+/** Plans. */
+export type Plans = {
+  plans: Array<ShownPlan>;
 };
 
 /** How a failed request is answered: `application/problem+json`. */
@@ -1249,6 +1330,24 @@ export type Shown = {
   failed: number;
 };
 
+/** A plan, and whose it is. */
+export type ShownPlan = {
+  agentId: AgentId;
+  /** Its name (`plan_id`). */
+  id?: string | null;
+  /** What came of it, in short. */
+  result?: string | null;
+  /** What became of all of it: `completed` or `failed`; none while it is under way. */
+  status?: StepStatus | null;
+  /** All steps. */
+  steps: Array<Step>;
+  /** How it was made: by which strategy, and why that one. */
+  strategy?: Approach | null;
+  taskId: TaskId;
+  thread: ThreadId;
+  updatedAt: Timestamp;
+};
+
 /** The societies of the store, by name. */
 export type Societies = {
   /** The `after` of the next page; none when there is no more. */
@@ -1303,8 +1402,14 @@ export type Spent = {
 
 /** One step. */
 export type Step = {
+  /** Its name within the plan (`task_id`); where it has none, its number is. */
+  id?: string | null;
+  /** What came of it, in short. */
+  result?: string | null;
   /** How far it is. */
   status: StepStatus;
+  /** Who does it, where that is another agent. */
+  target?: string | null;
   /** What is to be done. */
   text: string;
 };
@@ -1320,12 +1425,16 @@ export type StreamedPiece = {
   agentType: string;
   /** The component that is being written, such as `planner-response`, or the tool that is called; none when nothing is. */
   component?: string | null;
+  /** How long the step took, when it is over. */
+  durationMs?: number | null;
   /** Its address. */
   path: SubThreadPath;
   /** What the component grows by. */
   piece?: ComponentPiece | null;
   /** The thread that it happens in. */
   thread: ThreadId;
+  /** What the step used, when a model's reply is whole. */
+  usage?: Usage | null;
 };
 
 /** Where a sub-thread lies below a main thread, such as `messages[3].meta._thread`. */
@@ -1358,6 +1467,8 @@ export type TaskState = {
   answer?: string | null;
   failure?: Failure | null;
   id: TaskId;
+  /** The plans that agents keep for it. */
+  plans?: Array<ShownPlan>;
   status: TaskStatus;
 };
 
@@ -1533,8 +1644,38 @@ export type Wanted = "agreement" | {
 
 /** Every route: its query, its body and its answer. */
 export interface Routes {
-  /** The page, or a word on how to ask. */
+  /** The page. */
   "GET /": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** The society's card, for agents of others. */
+  "GET /.well-known/agent-card.json": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** The society as an A2A agent; what a method does needs the scope of the route that does it. */
+  "POST /a2a": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** What an agent can do. */
+  "GET /agui/{agent}": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** A run of an agent, as server-sent events. */
+  "POST /agui/{agent}": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** What there is on a thread, and what comes, as server-sent events. */
+  "POST /agui/{agent}/connect": {
     query: undefined;
     body: undefined;
     answer: undefined;
@@ -1648,6 +1789,12 @@ export interface Routes {
     query: undefined;
     body: undefined;
     answer: undefined;
+  };
+  /** What was set aside because it broke agents down. */
+  "GET /api/dead-letters": {
+    query: undefined;
+    body: undefined;
+    answer: DeadLetters;
   };
   /** Everything that happens, as server-sent events: the log after a place, then live. */
   "GET /api/events": {
@@ -1780,6 +1927,21 @@ export interface Routes {
     };
     answer: Imported;
   };
+  /** What the page has to know before it shows anything. */
+  "GET /api/page": {
+    query: undefined;
+    body: undefined;
+    answer: PageAdditions;
+  };
+  /** The plans that agents keep. */
+  "GET /api/plans": {
+    query: {
+      /** Names what a person asked for; everything done for it carries this. */
+      taskId?: string | null;
+    };
+    body: undefined;
+    answer: Plans;
+  };
   /** Has the society go on from an event, and keeps what it was under another name. */
   "POST /api/rewind": {
     query: undefined;
@@ -1844,7 +2006,7 @@ export interface Routes {
         name?: string | null;
       }>;
       /** How to go about it; root's own choice when not given. */
-      strategy?: "auto" | "simple" | "workflow" | null;
+      strategy?: "auto" | "simple" | "template" | "workflow" | null;
       /** What is wanted. */
       text: string;
     };
@@ -1872,6 +2034,8 @@ export interface Routes {
     query: undefined;
     body: {
       reason?: string;
+      /** Only this turn and what it started; the request itself goes on. */
+      turn?: number | null;
     };
     answer: Cancelled;
   };
@@ -1926,8 +2090,20 @@ export interface Routes {
     body: undefined;
     answer: Version;
   };
+  /** A script of the operator's that adds components to the page. */
+  "GET /components/{name}": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
   /** This contract, to read. */
   "GET /docs": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** The society as an MCP server; what a tool does needs the scope of the route that does it. */
+  "POST /mcp": {
     query: undefined;
     body: undefined;
     answer: undefined;
@@ -1940,6 +2116,54 @@ export interface Routes {
   };
   /** This contract. */
   "GET /openapi.json": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** A frame for documents of models with their scripts, where the operator allows it. */
+  "GET /sandbox/live": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** A frame for documents of models, whose scripts do not run. */
+  "GET /sandbox/static": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Says something to a model that is an agent. */
+  "POST /v1/chat/completions": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** The society, its agents and its roles, as models. */
+  "GET /v1/models": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** One of them. */
+  "GET /v1/models/{*model}": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** The same, as a response that can be gone on with by its id. */
+  "POST /v1/responses": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** A response as it stands. */
+  "GET /v1/responses/{id}": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Calls off what a response is about. */
+  "POST /v1/responses/{id}/cancel": {
     query: undefined;
     body: undefined;
     answer: undefined;
