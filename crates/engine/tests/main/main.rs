@@ -15,6 +15,7 @@ mod person;
 mod phases;
 mod policy;
 mod properties;
+mod requests;
 mod society;
 mod sub_threads;
 mod threads;

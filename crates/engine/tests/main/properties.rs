@@ -148,8 +148,9 @@ proptest! {
             }
             tokio::time::sleep(Duration::from_millis(after)).await;
             let begun = tokio::time::Instant::now();
-            society.stop(Duration::from_secs(30)).await;
+            let ((), more) = tokio::join!(society.stop(Duration::from_secs(30)), society.submit("more"));
             assert!(begun.elapsed() <= Duration::from_secs(30));
+            assert!(matches!(more, Err(Rejected::Stopping)), "{more:?}");
             assert!(matches!(society.submit("more").await, Err(Rejected::Stopping)));
             let rest = society.at_rest().await.unwrap();
             let answered = bed.events().iter().filter(|recorded| letter(recorded).is_some()).count();
