@@ -6,6 +6,7 @@ mod mcp_conformance;
 mod mcp_servers;
 mod peers;
 mod plants;
+mod schemathesis;
 mod style;
 mod suite;
 mod tools;
@@ -40,6 +41,7 @@ const STEPS: &[Step] = &[
     Step { name: "MCP servers", run: mcp_servers::run },
     Step { name: "the official suite for MCP clients", run: mcp_conformance::run },
     Step { name: "clients of others: MCP and A2A", run: peers::run },
+    Step { name: "a client that knows only the contract", run: schemathesis::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },

@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Tools(Tools),
     /// List what is kept outside the log; get one, or remove what nothing names
     Artifacts(Artifacts),
+    /// Make, list and revoke tokens that open the HTTP door for others
+    Token(Tokens),
     /// Show what was spent on models, and what is left
     Usage(Look),
     /// Look whether everything is there, and say what to do
@@ -131,6 +133,14 @@ pub(crate) struct Serve {
     /// Allow an address that other machines can reach, although nothing is encrypted
     #[arg(long)]
     pub(crate) insecure_listen: bool,
+
+    /// Encrypt with this certificate and its chain, a PEM file; other machines may connect then
+    #[arg(long, value_name = "FILE", env = "POLIS_TLS_CERT", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The private key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", env = "POLIS_TLS_KEY", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) with: With,
@@ -317,6 +327,37 @@ pub(crate) struct Artifacts {
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tokens {
+    #[command(subcommand)]
+    pub(crate) wish: TokenWish,
+
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenWish {
+    /// Make one and print it, this once
+    New {
+        /// What to call it
+        #[arg(long)]
+        name: String,
+
+        /// What it may do: read, send, approve, admin, with commas between them
+        #[arg(long, value_name = "SCOPES", default_value = "read")]
+        scope: String,
+    },
+    /// List them, without the secrets, which nobody has kept
+    List,
+    /// Have one open nothing any more
+    Revoke {
+        /// As polis token list shows it
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -554,6 +595,7 @@ impl Command {
             | Self::Show(_)
             | Self::Agents(_)
             | Self::Artifacts(_)
+            | Self::Token(_)
             | Self::Org(_)
             | Self::Threads(_)
             | Self::Tasks(_)

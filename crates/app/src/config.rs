@@ -14,7 +14,7 @@ use crate::cli::{Command, Typed, With};
 use crate::remotes::Remote;
 use crate::servers;
 use crate::trouble::Trouble;
-use crate::written::{self, Kept, Tools, Written, WrittenSociety};
+use crate::written::{self, Kept, Tools, Written, WrittenDoor, WrittenSociety};
 
 pub(crate) const FILE: &str = "polis.toml";
 const DATA: &str = ".polis";
@@ -67,6 +67,8 @@ pub(crate) struct Config {
     pub(crate) tools: Tools,
     /// What is kept outside the log.
     pub(crate) artifacts: Kept,
+    /// Who may ask over HTTP beside this machine.
+    pub(crate) door: WrittenDoor,
     /// Addresses of vendors, by the variable that would set them.
     base_urls: BTreeMap<String, String>,
 }
@@ -152,6 +154,7 @@ impl Config {
             emulated_tools: written.emulated_tools,
             tools: written.tools,
             artifacts: written.artifacts.into(),
+            door: written.server,
             servers,
             foreign_servers,
             remotes: written.remotes,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use polis_client::{Client, ClientError, Sse};
 use polis_domain::{EffectId, Recorded, Seq, ThreadId};
 use polis_engine::NotForked;
 use polis_ports::{Log, LogError};
@@ -13,9 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::client::Client;
 use crate::config::Config;
-use crate::sse::Sse;
 use crate::trouble::Trouble;
 use crate::wiring::{Opened, Store};
 use crate::{out, token, wiring};
@@ -60,7 +59,7 @@ impl Door {
     /// Opens the way that there is.
     pub(crate) async fn open(config: &Config, purpose: Purpose) -> Result<Self, Trouble> {
         if let Some(url) = &config.url {
-            return Client::new(url, token_for(config)?).map(|client| Self::There(client.at(prefix(config))));
+            return reached(config, url, token_for(config)?);
         }
         if purpose != Purpose::Work && !holds_society(&config.data) {
             let message = format!("there is no society in {}; begin one with polis run or polis serve", config.data.display());
@@ -76,7 +75,7 @@ impl Door {
                 Ok(Self::Here(wiring::open(config, &Store::open(config, log)?, purpose).await?))
             }
             Err(LogError::Locked(message)) => match url_of_owner(&config.data) {
-                Some(url) => Client::new(&url, token::read(&config.data)?).map(|client| Self::There(client.at(prefix(config)))),
+                Some(url) => reached(config, &url, token::read(&config.data)?),
                 None => Err(Trouble::new("data_locked", message)),
             },
             Err(error) => Err(error.into()),
@@ -150,7 +149,10 @@ impl Door {
 
     async fn ask(&self, target: &str, body: Option<String>) -> Result<Answer, Trouble> {
         match self {
-            Self::There(client) => client.ask(target, body).await,
+            Self::There(client) => {
+                let polis_client::Answer { status, body } = client.ask(target, body).await?;
+                Ok(Answer { status, body })
+            }
             Self::Here(opened) => {
                 opened.desk.ask(target, body).await.map_err(|error| Trouble::usage("bad_url", error.to_string()))
             }
@@ -188,13 +190,33 @@ impl Events {
                         return Ok(Told::Piece { effect, thread, text: text.to_owned() });
                     }
                 }
-                // What is seen of a workflow stands in the log soon after.
-                "piece" => {}
+                // What is seen of a workflow stands in the log soon after; pieces of replies that were lost are told again.
+                "piece" | "resync" => {}
                 _ => {
                     let recorded = serde_json::from_str(&event.data).map_err(strange)?;
                     return Ok(Told::Event { data: event.data, recorded });
                 }
             }
+        }
+    }
+}
+
+/// The polis that runs there. `POLIS_TLS_CA` names certificates to trust, where the world does not know its own.
+fn reached(config: &Config, url: &str, token: Option<polis_server::Token>) -> Result<Door, Trouble> {
+    let client = Client::new(url, token.map(|token| token.as_str().to_owned()))?;
+    let client = match std::env::var_os("POLIS_TLS_CA").filter(|path| !path.is_empty()) {
+        Some(path) => client.trusting(Path::new(&path))?,
+        None => client,
+    };
+    Ok(Door::There(client.at(prefix(config))))
+}
+
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
+        let (code, message) = (error.code().to_owned(), error.to_string());
+        match error {
+            ClientError::BadUrl(_) | ClientError::BadCertificates(_) => Self::usage(code, message),
+            _ => Self::new(code, message),
         }
     }
 }
@@ -228,7 +250,7 @@ pub(crate) fn owner_note(url: &str) -> String {
 
 fn url_of_owner(data: &Path) -> Option<String> {
     let note = polis_store_local::read_note(data).ok().flatten()?;
-    note.split_whitespace().next().filter(|word| word.starts_with("http://")).map(str::to_owned)
+    note.split_whitespace().next().filter(|word| word.starts_with("http://") || word.starts_with("https://")).map(str::to_owned)
 }
 
 /// Whether somebody has begun a society here. Looking must not begin one, nor must a word to an agent that cannot be there.

@@ -3,7 +3,6 @@
 mod address;
 mod check;
 mod cli;
-mod client;
 mod commands;
 mod config;
 mod describe;
@@ -21,7 +20,6 @@ mod roles;
 mod scaffold;
 mod servers;
 mod signals;
-mod sse;
 mod strategy;
 mod token;
 mod trouble;
@@ -35,7 +33,7 @@ use clap::Parser;
 use crate::cli::{Command, Typed};
 use crate::commands::{
     act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, mcp, models, org, replay, run, serve, show,
-    societies, tools, usage,
+    societies, token as tokens, tools, usage,
 };
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
@@ -84,6 +82,7 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
             Some(wish) => login::login(&config, &wish).await,
             None => tools::tools(&config, wish.json).await,
         },
+        Command::Token(wish) => tokens::tokens(&config, &wish),
         Command::Artifacts(wish) => artifacts::artifacts(&config, &wish).await,
         Command::Usage(wish) => usage::usage(&config, wish.json).await,
         Command::Doctor(wish) => doctor::doctor(&config, &wish).await,

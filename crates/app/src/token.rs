@@ -1,14 +1,15 @@
 //! The token of a data directory: made once, readable by its owner only.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
-use polis_server::Token;
+use polis_server::{BadTokens, Token, TokenFile, write_private};
 
 use crate::trouble::Trouble;
 
 const FILE: &str = "token";
+const FURTHER: &str = "tokens.json";
 
 /// The token that is there, if there is one.
 pub(crate) fn read(data: &Path) -> Result<Option<Token>, Trouble> {
@@ -28,35 +29,29 @@ pub(crate) fn read_or_make(data: &Path) -> Result<Token, Trouble> {
     if let Some(token) = read(data)? {
         return Ok(token);
     }
-    let path = data.join(FILE);
+    let (path, token) = (data.join(FILE), Token::of_bits(random_bits()?));
+    write_private(&path, token.as_str()).map_err(|error| bad(&path, &error.to_string()))?;
+    Ok(token)
+}
+
+/// 256 random bits.
+pub(crate) fn random_bits() -> Result<[u8; 32], Trouble> {
     let mut bits = [0; 32];
-    getrandom::fill(&mut bits).map_err(|error| bad(&path, &error.to_string()))?;
-    let text: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
-    write(data, &text).map_err(|error| bad(&path, &error.to_string()))?;
-    Token::new(&text).ok_or_else(|| bad(&path, "the new token cannot be used"))
+    getrandom::fill(&mut bits).map_err(|error| Trouble::new("no_randomness", error.to_string()))?;
+    Ok(bits)
 }
 
-/// Written aside and renamed, so that a crash leaves no half of a token.
-fn write(data: &Path, text: &str) -> io::Result<()> {
-    let unfinished = data.join("token.unfinished");
-    let mut file = create_private(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()?;
-    fs::rename(unfinished, data.join(FILE))
+/// Where the further tokens of a data directory are kept.
+pub(crate) fn further(data: &Path) -> TokenFile {
+    TokenFile::new(data.join(FURTHER))
 }
 
-fn create_private(path: &Path) -> io::Result<File> {
-    // One that a crash left behind could have been opened by somebody since.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+/// What is wrong with the further tokens.
+pub(crate) fn trouble(error: BadTokens) -> Trouble {
+    match error {
+        BadTokens::BadName(_) => Trouble::usage(error.code(), error.to_string()),
+        _ => Trouble::new(error.code(), error.to_string()),
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 fn bad(path: &Path, what: &str) -> Trouble {

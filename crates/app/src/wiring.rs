@@ -114,7 +114,7 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
         log,
         model: thinking.model,
         toolbox,
-        live: Arc::new(LocalLive::default()),
+        live: Arc::new(LocalLive::remembering()),
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(artifacts.clone()),
     };

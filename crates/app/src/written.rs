@@ -43,6 +43,8 @@ pub(crate) struct Written {
     #[serde(default)]
     pub(crate) artifacts: WrittenArtifacts,
     #[serde(default)]
+    pub(crate) server: WrittenDoor,
+    #[serde(default)]
     pub(crate) society: BTreeMap<Spanned<String>, WrittenSociety>,
     #[serde(default)]
     mcp: BTreeMap<Spanned<String>, WrittenServer>,
@@ -91,6 +93,20 @@ pub(crate) struct Tools {
     pub(crate) fetch: bool,
     #[serde(default)]
     pub(crate) fetch_allow: Vec<String>,
+}
+
+/// `[server]`: who may ask over HTTP beside this machine.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenDoor {
+    /// Names that this server has beside its addresses.
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
+    /// Pages of others that may ask.
+    #[serde(default)]
+    pub(crate) cors: Vec<String>,
+    /// Requests a second with each further token.
+    pub(crate) requests_per_second: Option<NonZeroU32>,
 }
 
 /// How much is kept outside the log, and how long what nothing names is spared.

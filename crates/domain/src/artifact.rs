@@ -30,6 +30,7 @@ pub struct BadArtifactId;
 
 /// A reference to a content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
     /// Which content.
@@ -44,6 +45,7 @@ pub struct Artifact {
 
 /// A reference with its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListedArtifact {
     /// The reference.
@@ -63,6 +65,7 @@ pub struct ListedArtifact {
 
 /// All artifacts that a log names, in its order; each content once under each of its names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Catalogue {
     entries: Vec<ListedArtifact>,
     /// The places of each content.

@@ -26,6 +26,7 @@ pub enum Scope {
 
 /// An amount of everything that can be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spent {
     /// Tokens, in and out.
@@ -40,6 +41,7 @@ pub struct Spent {
 
 /// The most that may be spent; what is not set has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Budget {
     /// Tokens, in and out.
@@ -58,6 +60,7 @@ pub struct Budget {
 
 /// All budgets of a society.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Budgets {
     /// For everything together.
@@ -75,6 +78,7 @@ pub struct Budgets {
 
 /// What was spent, what is under way, and what a person has granted on top of the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Account {
     /// Gone.
@@ -87,6 +91,7 @@ pub struct Account {
 
 /// How full one account is in one respect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Level {
     /// Whose account.
@@ -101,6 +106,7 @@ pub struct Level {
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Counted {
     /// Tokens.
@@ -115,6 +121,7 @@ pub enum Counted {
 
 /// What an open call has reserved, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reserved {
     /// How much.
     pub amount: Spent,

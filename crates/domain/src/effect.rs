@@ -12,6 +12,7 @@ use crate::{
 
 /// Something that a turn asks for and waits for. Its intent is logged before it happens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
     /// A model is asked. The request itself is derived from the log, so only its digest is kept.
@@ -98,6 +99,7 @@ pub enum Effect {
 
 /// What becomes of the children of an agent that goes (D12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Children {
     /// They go before it.
@@ -111,6 +113,7 @@ pub enum Children {
 
 /// One use of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Call {
     /// The model's own name for the call; our name is the effect's id.
@@ -146,6 +149,7 @@ pub struct Call {
 
 /// What the policy says to a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Ruling {
     /// It may be made.
@@ -194,6 +198,7 @@ impl Call {
 
 /// What repeating a tool call means to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum EffectClass {
     /// It changes nothing: repeat freely.
@@ -207,6 +212,7 @@ pub enum EffectClass {
 
 /// What came of an effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// The model's whole reply.
@@ -227,6 +233,7 @@ pub enum Outcome {
 
 /// What a model said, whole.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Reply {
     /// The text.
@@ -254,6 +261,7 @@ pub struct Reply {
 
 /// A tool call as a model writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// The model's name for the call.
     pub id: Arc<str>,
@@ -265,6 +273,7 @@ pub struct ToolCall {
 
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     /// It was done.
@@ -284,6 +293,7 @@ pub enum Finish {
 
 /// Tokens of one model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
     /// Tokens in the request, cached ones included.
@@ -308,6 +318,7 @@ fn is_zero(count: &u64) -> bool {
 
 /// What a tool gave back, as the model will read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CallResult {
     /// The text for the model.
@@ -343,6 +354,7 @@ impl CallResult {
 
 /// What a person says to an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// Whether it may happen.
@@ -380,6 +392,7 @@ impl Verdict {
 
 /// How far a person's word about a tool goes beyond the one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Always {
     /// This agent, from now on.
@@ -392,6 +405,7 @@ pub enum Always {
 
 /// A tool that need not be asked about any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Allowed {
     /// The tool.

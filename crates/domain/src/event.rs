@@ -16,6 +16,7 @@ use crate::{
 
 /// An event with its place, its time and its thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recorded {
     /// Its place in the society's log.
     pub seq: Seq,
@@ -30,12 +31,14 @@ pub struct Recorded {
 
 /// What can happen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Event {
     /// The society began. Every id that its turns draw comes from the seed.
     SocietyFounded {
         /// Makes this society's ids unlike any other's.
         #[serde(with = "crate::id::hex")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         seed: u64,
         /// What holds in it.
         limits: Limits,
@@ -46,6 +49,7 @@ pub enum Event {
         from: SocietyId,
         /// Makes the ids that are drawn from now on unlike those of the other one.
         #[serde(with = "crate::id::hex")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         seed: u64,
     },
     /// A person has said that a tool need not be asked about any more.
@@ -366,6 +370,7 @@ pub enum Event {
 
 /// An attempt at a model call that came to nothing (R193).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
     /// The model that was asked.
@@ -384,6 +389,7 @@ pub struct Attempt {
 
 /// The terms on which a call may be made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Leave {
     /// The accounts that are nearly used up: the agent is told.
@@ -396,6 +402,7 @@ pub struct Leave {
 
 /// What of a thread the model is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Shown {
     /// The compression that holds; none when everything is shown.
@@ -413,6 +420,7 @@ impl Shown {
 
 /// Where a turn's task came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
     /// The front of the agent's inbox.
@@ -423,6 +431,7 @@ pub enum Origin {
 
 /// Which entries left an inbox unread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Cleared {
     /// All that belong to a request.
@@ -435,6 +444,7 @@ pub enum Cleared {
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Settlement {
     /// With a response.
@@ -447,6 +457,7 @@ pub enum Settlement {
 
 /// What holds in a society. Reaching a limit is refused with a code; nothing changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Limits {
     /// Longest text of a letter or message.

@@ -10,6 +10,7 @@ macro_rules! text_ids {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
 
@@ -98,6 +99,7 @@ impl TaskId {
 
 /// The place of an event in its society's log; the first event is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
@@ -116,11 +118,13 @@ impl fmt::Display for Seq {
 
 /// Milliseconds since 1970, as the clock port tells them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
 /// One durable run of a handler: the place of the event that started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct TurnId(pub Seq);
 
@@ -211,8 +215,13 @@ pub fn mix(value: u64) -> u64 {
 
 /// A 64-bit digest that is the same on every machine and in every version; it tells texts apart, it hides nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct Digest(#[serde(with = "hex")] u64);
+pub struct Digest(
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    u64,
+);
 
 /// 64 bits as text: many readers of JSON keep only 53 bits of a number.
 pub(crate) mod hex {

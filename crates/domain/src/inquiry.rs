@@ -21,6 +21,7 @@ pub struct InquiryId {
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Inquiry {
     /// The person.
@@ -54,6 +55,7 @@ pub enum Inquiry {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
     /// What the person said.
@@ -68,6 +70,7 @@ pub enum Answer {
 
 /// An inquiry without an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OpenInquiry {
     /// The person is asked.
     Person {

@@ -24,6 +24,8 @@ mod plan;
 mod question;
 mod refusal;
 mod reuse;
+#[cfg(feature = "schema")]
+mod schema;
 mod spine;
 mod task;
 mod thread;

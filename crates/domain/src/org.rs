@@ -9,6 +9,7 @@ use crate::{Behaviour, RoleId, fits};
 
 /// What an agent is for: a name, a prompt, the code that runs it, a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Role {
     /// Its id.
@@ -22,6 +23,7 @@ pub struct Role {
     pub behaviour: Behaviour,
     /// The models it uses, where they are not the society's: the first, and those to turn to when it fails.
     #[serde(rename = "model", default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::OneOrMany"))]
     pub models: Vec<Arc<str>>,
     /// The tools that its agents get, by name; `*` stands for any text. None for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,6 +38,7 @@ pub struct Role {
 
 /// What agents of a role may do at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RoleLimits {
     /// Children that each of them may make for itself.

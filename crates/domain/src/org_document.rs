@@ -10,6 +10,7 @@ use crate::{AgentId, Command, Role, RoleId, Spine, Timestamp};
 
 /// Roles, agents and who is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Org {
     /// All roles.
     pub roles: Vec<OrgRole>,
@@ -22,6 +23,7 @@ pub struct Org {
 
 /// A role, and who made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OrgRole {
     /// The role.
@@ -32,11 +34,13 @@ pub struct OrgRole {
     pub created_by: AgentId,
     /// When.
     #[serde(with = "crate::iso", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub created_at: Timestamp,
 }
 
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OrgAgent {
     /// Its name.
@@ -48,9 +52,11 @@ pub struct OrgAgent {
     pub parent_agent_id: Option<AgentId>,
     /// Since when it exists.
     #[serde(with = "crate::iso", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub created_at: Timestamp,
     /// When it went.
     #[serde(with = "crate::iso::option", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub terminated_at: Option<Timestamp>,
     /// Whether it is there.
     pub status: OrgStatus,
@@ -58,6 +64,7 @@ pub struct OrgAgent {
 
 /// Whether an agent is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OrgStatus {
     /// It is.
@@ -68,6 +75,7 @@ pub enum OrgStatus {
 
 /// That an agent went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OrgTermination {
     /// Who.
@@ -76,6 +84,7 @@ pub struct OrgTermination {
     pub terminated_by: AgentId,
     /// When.
     #[serde(with = "crate::iso", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub terminated_at: Timestamp,
     /// Why.
     #[serde(default)]

@@ -31,6 +31,7 @@ pub struct Segment {
 
 /// A dotted place inside a message's meta, such as `meta._thread` or `meta.threads.analysis`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct MetaPath(Arc<str>);
 

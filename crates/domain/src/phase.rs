@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where a thread stands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Arc<str>", into = "Arc<str>")]
 pub struct Phase(Arc<str>);
 

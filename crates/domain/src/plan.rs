@@ -9,6 +9,7 @@ pub const PLAN: &str = "plan";
 
 /// Steps, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// All of them.
     pub steps: Vec<Step>,
@@ -16,6 +17,7 @@ pub struct Plan {
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// What is to be done.
     pub text: String,
@@ -26,6 +28,7 @@ pub struct Step {
 
 /// How far a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
     /// Not begun.

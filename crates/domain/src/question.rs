@@ -7,6 +7,7 @@ use crate::Verdict;
 
 /// A question to the person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
     /// The question in words.
@@ -18,6 +19,7 @@ pub struct Question {
 
 /// What an answer must be.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Wanted {
     /// A yes.

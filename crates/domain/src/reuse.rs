@@ -19,6 +19,7 @@ const KNOWN_TASKS: usize = 256;
 
 /// The tools that a model was shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolList {
     /// Tells this list from any other: names, descriptions, schemas and effects.
     pub digest: Digest,
@@ -29,6 +30,7 @@ pub struct ToolList {
 
 /// Where a result stands in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// The call that brought it.
     pub effect: EffectId,

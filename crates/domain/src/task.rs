@@ -9,6 +9,7 @@ use crate::{AgentId, EffectId, MessageId, MetaPath, Phase, SubThreadPath, TaskId
 
 /// What an agent is asked to do (R012-R014). The host utilities of the documents are the turn that it comes with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
     /// The person's request that this belongs to.
@@ -37,6 +38,7 @@ fn is_zero(hops: &u32) -> bool {
 
 /// Where a task comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TaskType {
     /// Somebody said it.
@@ -103,6 +105,7 @@ impl Task {
 
 /// What a handler gives back. It is whole; what streams, streams beside it (D07).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
     text: String,
@@ -208,6 +211,7 @@ impl Response {
 
 /// A sub-thread that is to be opened and run: which of those that the handler declares, and what it is asked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SubThreadRequest {
     /// The name under which the handler, unit or agent declares it.
@@ -258,6 +262,7 @@ impl SubThreadRequest {
 
 /// A message between agents, or between an agent and the person: the one envelope (D30).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Letter {
     /// Its name.
@@ -282,6 +287,7 @@ pub struct Letter {
 
 /// What a letter is to its receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum LetterKind {
     /// Something said along the way.
@@ -294,6 +300,7 @@ pub enum LetterKind {
 
 /// What a letter says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Payload {
     /// The text.
     pub text: Arc<str>,
@@ -311,6 +318,7 @@ impl Payload {
 
 /// Who waits for what comes of a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ReplyTo {
     /// Nobody.
@@ -330,6 +338,7 @@ impl ReplyTo {
 
 /// Why work came to nothing, for programs (`code`) and for people (`message`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message} ({code})")]
 pub struct Failure {
     /// Stable, `snake_case`.

@@ -10,6 +10,7 @@ use crate::{Artifact, MessageId, MetaPath, PLAN, Phase, Task, ThreadId, Timestam
 
 /// One whole conversation: messages, settings and meta.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thread {
     /// Its name.
     pub id: ThreadId,
@@ -25,6 +26,7 @@ pub struct Thread {
 
 /// One message of a thread. A sub-thread hangs in its meta, at `_thread` unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
     /// Its name.
     pub id: MessageId,
@@ -41,6 +43,7 @@ pub struct Message {
 
 /// Who speaks in a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Sender {
     /// The agent.
@@ -51,6 +54,7 @@ pub enum Sender {
 
 /// A thread's settings, in the documents' shape.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
     /// Holds the phase.
     #[serde(rename = "briefStatus", default)]
@@ -65,6 +69,7 @@ pub struct Settings {
 
 /// The part of the settings that says where a thread stands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BriefStatus {
     /// Where the thread stands.
     #[serde(default)]
@@ -76,6 +81,7 @@ pub struct BriefStatus {
 
 /// A phase that a handler or unit proposes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseUpdateSuggestion {
     /// The phase proposed.
     pub phase: Phase,
@@ -83,6 +89,7 @@ pub struct PhaseUpdateSuggestion {
 
 /// The fields of a message to change; the others stay (R022).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessagePatch {
     /// A new text.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -320,11 +320,25 @@ impl Society {
         task: Option<TaskId>,
         meta: Map<String, Value>,
     ) -> Result<Sent, Rejected> {
+        let id = self.draw(|seed, at, draw| unique_id("msg", seed, at, draw)).into();
+        let task = task.unwrap_or_else(|| self.draw(unique).into());
+        self.send_named(id, task, to, text, meta).await
+    }
+
+    /// The same with names that the sender chose; whether a letter of that name was sent before is for the sender to know.
+    pub async fn send_named(
+        &self,
+        id: MessageId,
+        task_id: TaskId,
+        to: AgentId,
+        text: &str,
+        meta: Map<String, Value>,
+    ) -> Result<Sent, Rejected> {
         let letter = Letter {
-            id: self.draw(|seed, at, draw| unique_id("msg", seed, at, draw)).into(),
+            id,
             from: AgentId::user(),
             to,
-            task_id: task.unwrap_or_else(|| self.draw(unique).into()),
+            task_id,
             kind: LetterKind::Message,
             payload: Payload { text: text.into(), meta },
             reply_to: ReplyTo::User,

@@ -18,6 +18,7 @@ pub struct Watch {
     seen: Seq,
     behind: bool,
     ready: VecDeque<Arc<Recorded>>,
+    missed: u64,
 }
 
 /// What a watcher sees next.
@@ -35,7 +36,7 @@ impl Watch {
     pub(crate) fn new(society: SocietyId, log: Arc<dyn Log>, live: Arc<dyn Live>, after: Seq) -> Self {
         // Live first, the log second: whatever is appended in between is seen in both and told once.
         let live = live.watch(&society);
-        Self { society, log, live, seen: after, behind: true, ready: VecDeque::new() }
+        Self { society, log, live, seen: after, behind: true, ready: VecDeque::new(), missed: 0 }
     }
 
     /// The next thing to see; none when the society has ended.
@@ -64,10 +65,18 @@ impl Watch {
                 Some(Frame::Committed(events)) => self.ready.extend(events.iter().cloned()),
                 Some(Frame::Delta(delta)) => return Ok(Some(Seen::Delta(delta))),
                 Some(Frame::Piece(piece)) => return Ok(Some(Seen::Piece(piece))),
-                Some(Frame::Missed) => self.behind = true,
+                Some(Frame::Missed) => {
+                    self.behind = true;
+                    self.missed += 1;
+                }
                 None => return Ok(None),
             }
         }
+    }
+
+    /// How often pieces of replies were lost, because whoever watches was too slow. No event of the log ever is.
+    pub fn missed(&self) -> u64 {
+        self.missed
     }
 
     /// The next event, passing over pieces of replies.

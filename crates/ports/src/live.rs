@@ -51,6 +51,7 @@ pub struct StreamedDelta {
 
 /// What somebody in a workflow does just now, with its address.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StreamedPiece {
     /// The thread that it happens in.
@@ -71,6 +72,7 @@ pub struct StreamedPiece {
 
 /// What a component grows by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ComponentPiece {
     /// It begins again; what was told before does not count.

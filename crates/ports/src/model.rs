@@ -78,6 +78,7 @@ impl From<String> for ModelRequest {
 
 /// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ChatMessage {
     /// Said to the model.
@@ -118,6 +119,7 @@ pub enum ChatMessage {
 
 /// A picture for a model to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Image {
     /// The picture itself.
@@ -133,6 +135,7 @@ pub enum Image {
 
 /// The shape of a reply that programs read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Format {
     /// A name for the shape: letters, digits, `_` and `-`.
     pub name: String,
@@ -142,6 +145,7 @@ pub struct Format {
 
 /// How long a model thinks before it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
     /// As little as it can.
@@ -182,6 +186,7 @@ impl ChatMessage {
 
 /// A tool as a model sees it, with its effect class for us.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
     /// The name by which the model calls it.
@@ -207,6 +212,7 @@ impl ToolSpec {
 
 /// One piece of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Delta {
     /// More text.

@@ -57,6 +57,7 @@ pub struct ToolOrigin {
 
 /// A server that brings tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolServer {
     /// Its name.
     pub name: String,
@@ -74,6 +75,7 @@ pub struct ToolServer {
 
 /// How a server stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
     /// It is not wanted.

@@ -1,79 +1,134 @@
-//! Who is let in: a token, and a `Host` and an `Origin` that are ours. Checked before anything else, for every route.
+//! Who is let in: a `Host` and an `Origin` that are ours, a token, and not too often. Checked before anything else, for every route.
 
-use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
+    ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE, VARY,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use subtle::ConstantTimeEq;
+use polis_engine::SystemClock;
+use polis_ports::Clock;
 
 use crate::caller::Caller;
+use crate::metrics::Counts;
+use crate::once::{Answers, Asked};
 use crate::problem::Problem;
+use crate::rate::{Buckets, Counted, Rate};
+use crate::session::Sessions;
+use crate::tokens::{Known, Tokens};
 
-/// A secret that opens the door. It is never printed by `Debug`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(Arc<str>);
+/// Where a connection comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
 
-impl Token {
-    /// Takes a secret as it stands in its file; none when it is too short to be one.
-    pub fn new(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let plain = text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_graphic());
-        plain.then(|| Self(text.into()))
-    }
+/// How often somebody may ask. The owner may as often as the machine can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rates {
+    /// With each further token.
+    pub token: Rate,
+    /// From each address, without a token.
+    pub unknown: Rate,
+}
 
-    /// The secret, for whoever may have it.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Compares in a time that tells nothing about where two secrets differ.
-    fn is(&self, given: &str) -> bool {
-        self.0.as_bytes().ct_eq(given.as_bytes()).into()
+impl Default for Rates {
+    fn default() -> Self {
+        Self { token: Rate { per_second: 100, burst: 1_000 }, unknown: Rate { per_second: 50, burst: 1_000 } }
     }
 }
 
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(***)")
-    }
-}
+/// How the address of a request begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scheme(pub(crate) &'static str);
 
 /// What is checked.
-#[derive(Debug, Clone)]
 pub(crate) struct Guard {
     /// None lets everybody in who is on this machine.
-    pub(crate) token: Option<Token>,
+    pub(crate) tokens: Option<Tokens>,
     /// The address that we listen on.
     pub(crate) listen: IpAddr,
+    /// Names that this server has beside its addresses.
+    pub(crate) hosts: Vec<String>,
+    /// Pages of others that may ask.
+    pub(crate) origins: Vec<String>,
+    pub(crate) sessions: Sessions,
+    pub(crate) rates: Rates,
+    pub(crate) buckets: Buckets,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) answers: Arc<Answers>,
+}
+
+/// Which page a browser asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Page {
+    /// Our own, or none: a program asks.
+    Ours,
+    /// One of the pages of others that may.
+    Allowed,
 }
 
 /// Lets a request pass with the name of who sent it, or says why not.
 pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
-    let mut response = match guard.admit(&request) {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
+    let origin = request.headers().get(ORIGIN).cloned();
+    let page = guard.page(&request);
+    let is_allowed = matches!(page, Ok(Page::Allowed));
+    let mut response = match page {
         Err(problem) => problem.into_response(),
+        Ok(Page::Allowed) if request.method() == Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
+        Ok(_) => match (Sessions::asked(request.method(), request.uri()), &guard.tokens) {
+            (Some(secret), Some(tokens)) => guard.begin_session(tokens, &secret, &request),
+            _ => match guard.caller(&request) {
+                Ok(caller) => {
+                    let asked = Asked { target: request.uri().to_string().into(), answers: guard.answers.clone() };
+                    let extensions = request.extensions_mut();
+                    extensions.insert(caller);
+                    extensions.insert(asked);
+                    extensions.insert(guard.counts.clone());
+                    extensions.insert(Scheme(if guard.sessions.is_secure { "https" } else { "http" }));
+                    next.run(request).await
+                }
+                Err(problem) => problem.into_response(),
+            },
+        },
     };
+    guard.counts.count(response.status());
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(REFERRER_POLICY).or_insert(HeaderValue::from_static("no-referrer"));
+    match origin.filter(|_| is_allowed) {
+        Some(origin) => allow(headers, origin),
+        None => {
+            headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+        }
+    }
     response
 }
 
+/// Tells a browser that a page of another site may ask, with a token and never with our cookie.
+fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    let asked =
+        "authorization, content-type, idempotency-key, if-none-match, last-event-id, mcp-protocol-version, mcp-session-id";
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(asked));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("etag, retry-after, mcp-session-id"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+}
+
 impl Guard {
-    fn admit(&self, request: &Request) -> Result<Caller, Problem> {
+    fn page(&self, request: &Request) -> Result<Page, Problem> {
         let headers = request.headers();
         let host = self.check_host(request.uri().authority(), headers)?;
-        check_origin(&host, headers)?;
-        Ok(self.caller(headers))
+        self.check_origin(&host, request.method(), headers)
     }
 
     /// A page of somebody else's, whose name was made to point here, still says its own name.
@@ -97,7 +152,7 @@ impl Guard {
         if authority.as_str().contains('@') {
             return false;
         }
-        if name.eq_ignore_ascii_case("localhost") {
+        if name.eq_ignore_ascii_case("localhost") || self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name)) {
             return true;
         }
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -105,36 +160,113 @@ impl Guard {
         address.is_ok_and(|address| address.is_loopback() || address == self.listen || !self.listen.is_loopback())
     }
 
-    fn caller(&self, headers: &HeaderMap) -> Caller {
-        let Some(token) = &self.token else { return Caller::owner() };
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let given = given.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        if given.is_some_and(|(_, given)| token.is(given.trim())) { Caller::owner() } else { Caller::unknown() }
+    /// A browser says which page asks. Our own may, which has the same host and port, and those that were named.
+    fn check_origin(&self, host: &str, method: &Method, headers: &HeaderMap) -> Result<Page, Problem> {
+        let ours = |origin: &str| {
+            let from = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            from.is_some_and(|from| from.eq_ignore_ascii_case(host))
+        };
+        let origins: Vec<_> = headers.get_all(ORIGIN).iter().map(|origin| origin.to_str().unwrap_or_default()).collect();
+        if let [origin] = origins[..]
+            && !ours(origin)
+            && self.origins.iter().any(|allowed| allowed == origin)
+        {
+            return Ok(Page::Allowed);
+        }
+        if origins.into_iter().all(ours) && !is_from_elsewhere(method, headers) {
+            return Ok(Page::Ours);
+        }
+        let detail = "another site asks; only this server's own page may, and those that `cors` in polis.toml names";
+        Err(Problem::new(StatusCode::FORBIDDEN, "bad_origin", detail))
+    }
+
+    /// Who asks, if it is not too often.
+    fn caller(&self, request: &Request) -> Result<Caller, Problem> {
+        let Some(tokens) = &self.tokens else { return Ok(Caller::owner()) };
+        let headers = request.headers();
+        let known = match headers.get(AUTHORIZATION) {
+            Some(value) => bearer(value).and_then(|secret| tokens.find(secret)),
+            None => self.sessions.holder(request.method(), headers, tokens, now_s()),
+        };
+        let (caller, who, rate) = match &known {
+            Some(known) if known.is_owner() => return Ok(known.caller()),
+            Some(known) => (known.caller(), Counted::Token(known.name.clone()), self.rates.token),
+            None => (Caller::unknown(), Counted::address(peer(request)), self.rates.unknown),
+        };
+        self.count(who, rate)?;
+        Ok(caller)
+    }
+
+    fn count(&self, who: Counted, rate: Rate) -> Result<(), Problem> {
+        self.buckets.take(who, rate, Instant::now()).map_err(|wait| {
+            let detail = format!("too many requests in a short time; try again in {} ms", wait.as_millis() + 1);
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail)
+        })
+    }
+
+    /// Gives the page a cookie for the token of its address, and has the browser forget that address.
+    fn begin_session(&self, tokens: &Tokens, secret: &str, request: &Request) -> Response {
+        if let Err(problem) = self.count(Counted::address(peer(request)), self.rates.unknown) {
+            return problem.into_response();
+        }
+        let known: Option<Known> = tokens.find(secret);
+        let cookie = known.and_then(|known| HeaderValue::from_str(&self.sessions.cookie(&known, now_s())).ok());
+        match cookie {
+            Some(cookie) => {
+                (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static("/")), (SET_COOKIE, cookie)]).into_response()
+            }
+            None => Caller::unknown().is_known().into_response(),
+        }
     }
 }
 
-/// A browser says which page asks. Only our own may, and that one has the same host and port.
-fn check_origin(host: &str, headers: &HeaderMap) -> Result<(), Problem> {
-    let ours = |origin: &HeaderValue| {
-        let origin = origin.to_str().unwrap_or_default();
-        let from = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        from.is_some_and(|from| from.eq_ignore_ascii_case(host))
-    };
-    if headers.get_all(ORIGIN).iter().all(ours) {
-        return Ok(());
-    }
-    let detail = "the Origin header names another site; only this server's own page may ask";
-    Err(Problem::new(StatusCode::FORBIDDEN, "bad_origin", detail))
+fn bearer(value: &HeaderValue) -> Option<&str> {
+    let (scheme, secret) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(secret.trim())
+}
+
+fn peer(request: &Request) -> IpAddr {
+    request.extensions().get::<Peer>().map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.0)
+}
+
+fn now_s() -> u64 {
+    SystemClock.now().0 / 1_000
+}
+
+/// Whether the browser says that a page of another site, or of another port, asks. Following a link to us is nothing else
+/// than typing the address: what comes is shown to the person alone.
+fn is_from_elsewhere(method: &Method, headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
+    let is_ours =
+        !headers.contains_key("sec-fetch-site") || is("sec-fetch-site", "same-origin") || is("sec-fetch-site", "none");
+    let is_link = *method == Method::GET && is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
+    !is_ours && !is_link
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn guard(listen: &str) -> Guard {
+        Guard {
+            tokens: None,
+            listen: listen.parse().unwrap(),
+            hosts: vec!["polis.example".to_owned()],
+            origins: Vec::new(),
+            sessions: Sessions { port: 1, is_secure: false },
+            rates: Rates::default(),
+            buckets: Buckets::default(),
+            counts: Arc::default(),
+            answers: Arc::new(Answers::open(None)),
+        }
+    }
+
     #[test]
     fn only_our_own_names_are_ours() {
-        let ours = |listen: &str, host: &str| Guard { token: None, listen: listen.parse().unwrap() }.is_ours(host);
-        for host in ["127.0.0.1", "127.0.0.1:3000", "localhost:9", "LocalHost", "[::1]:3000", "127.9.9.9:1"] {
+        let ours = |listen: &str, host: &str| guard(listen).is_ours(host);
+        for host in
+            ["127.0.0.1", "127.0.0.1:3000", "localhost:9", "LocalHost", "[::1]:3000", "127.9.9.9:1", "Polis.example:3000"]
+        {
             assert!(ours("127.0.0.1", host), "{host}");
         }
         for host in
@@ -144,14 +276,5 @@ mod tests {
         }
         assert!(ours("0.0.0.0", "10.0.0.1:3000"));
         assert!(!ours("0.0.0.0", "evil.example"));
-    }
-
-    #[test]
-    fn a_token_shows_in_no_debug_output_and_is_long() {
-        let token = Token::new(" 0123456789abcdef0123456789abcdef\n").unwrap();
-        assert_eq!(format!("{token:?}"), "Token(***)");
-        assert!(token.is("0123456789abcdef0123456789abcdef"));
-        assert!(!token.is("0123456789abcdef0123456789abcdee"));
-        assert_eq!(Token::new("short"), None);
     }
 }

@@ -7,13 +7,15 @@ use polis_domain::{
     Outcome, Recorded, Resolution, Seq, Spine, Stage, TaskId, ThreadId, Timestamp, TurnId, Verdict, Wanted,
 };
 use polis_ports::ThreadRange;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::body::Json;
 use crate::desk::Desk;
+use crate::paging::{self, Paging};
 use crate::problem::Problem;
-use crate::wanted::Name;
+use crate::wanted::{Name, Wanted as Asked};
 
 /// What a model reads when a person says that a write in doubt was not done.
 const NOT_DONE: &str = "a person looked: this was not done";
@@ -21,12 +23,17 @@ const NOT_DONE: &str = "a person looked: this was not done";
 /// What a model reads when a person says that a write in doubt was done, and nothing more.
 const DONE: &str = "a person looked: this was done";
 
-#[derive(Serialize)]
+/// What waits for a person.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Approvals {
     approvals: Vec<Approval>,
+    /// The `after` of the next page; none when there is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
-#[derive(Serialize)]
+/// One thing that waits.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Approval {
     id: String,
@@ -39,7 +46,8 @@ struct Approval {
     what: What,
 }
 
-#[derive(Serialize)]
+/// What it is that waits.
+#[derive(Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "camelCase")]
 enum What {
     Approval {
@@ -86,9 +94,11 @@ pub(crate) enum Word {
     Cancelled,
 }
 
-#[derive(Deserialize)]
+/// A person's word: `approved` for a call, `answer` for a question, `outcome` for what is in doubt or stands still.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Spoken {
+#[schemars(rename = "Word")]
+pub(crate) struct Spoken {
     /// For a question: the words, or the object.
     #[serde(default, deserialize_with = "given")]
     answer: Option<Value>,
@@ -108,7 +118,8 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
     Value::deserialize(deserializer).map(Some)
 }
 
-#[derive(Serialize)]
+/// What was answered.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Resolved {
     id: String,
 }
@@ -130,9 +141,15 @@ enum Target {
     Turn(TurnId),
 }
 
-pub(crate) async fn approvals(State(desk): State<Desk>) -> Result<axum::Json<Approvals>, Problem> {
+pub(crate) async fn approvals(
+    State(desk): State<Desk>,
+    Asked(paging): Asked<Paging>,
+) -> Result<axum::Json<Approvals>, Problem> {
+    let mut open = desk.society.look(open).await?;
+    open.sort_by_cached_key(|found| found.id.cursor());
+    let (open, next) = paging.cut(open, |found| found.id.cursor());
     let mut approvals = Vec::new();
-    for found in desk.society.look(open).await? {
+    for found in open {
         let what = match (found.id, found.parked) {
             (_, Some(failure)) => Some(What::Parked { failure }),
             (Target::Effect(id), None) => details(&desk, id, &found.own).await?,
@@ -144,7 +161,7 @@ pub(crate) async fn approvals(State(desk): State<Desk>) -> Result<axum::Json<App
             |what| Approval { id: found.id.to_string(), agent_id: found.agent, task_id: found.task, thread, path, what };
         approvals.extend(what.map(approval));
     }
-    Ok(axum::Json(Approvals { approvals }))
+    Ok(axum::Json(Approvals { approvals, next }))
 }
 
 pub(crate) async fn resolve(
@@ -183,6 +200,19 @@ pub(crate) async fn resolve(
     };
     resolution?;
     Ok(axum::Json(Resolved { id }))
+}
+
+/// Answers what waits, for the person.
+pub(crate) async fn say(desk: &Desk, id: &str, verdict: Verdict) -> Result<(), Problem> {
+    match Target::read(id)? {
+        Target::Inquiry(id) => desk.society.reply(id, Some(verdict)).await?,
+        Target::Effect(id) => desk.society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?,
+        Target::Turn(_) => {
+            let detail = "a turn that stands still is no question; it can only go on, or be cancelled with its task";
+            return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
+        }
+    }
+    Ok(())
 }
 
 fn open(spine: &Spine) -> Vec<Found> {
@@ -263,6 +293,16 @@ fn for_more(lacking: &[Level]) -> What {
 }
 
 impl Target {
+    /// Sorts them by turn, and within one by number.
+    fn cursor(self) -> String {
+        let turn = |turn: TurnId| paging::numbered(turn.0.0);
+        match self {
+            Self::Effect(id) => format!("{}.{:010}", turn(id.turn), id.n),
+            Self::Inquiry(id) => format!("{}.{:010}.{}", turn(id.call.turn), id.call.n, paging::numbered(id.seq.0)),
+            Self::Turn(id) => format!("{}.~", turn(id)),
+        }
+    }
+
     fn read(text: &str) -> Result<Self, Problem> {
         if let Ok(seq) = text.parse() {
             return Ok(Self::Turn(TurnId(Seq(seq))));

@@ -19,6 +19,7 @@ use futures_util::{Stream, StreamExt, stream};
 use polis_domain::{Artifact, ArtifactId, ListedArtifact};
 use polis_engine::Society;
 use polis_ports::ArtifactError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -46,11 +47,15 @@ const SAFE: &[&str] = &["text/plain", "image/png", "image/jpeg", "image/gif", "i
 /// Forbids a content everything, also to be of our origin.
 const SANDBOX: &str = "default-src 'none'; sandbox; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-#[derive(Deserialize)]
+/// Which part of the list is wanted.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ArtifactPaging")]
 pub(crate) struct Which {
+    /// Only those after this number.
     #[serde(default)]
     after: usize,
+    /// Most of a page; never more than 1000.
     #[serde(default = "page")]
     limit: usize,
 }
@@ -59,14 +64,20 @@ fn page() -> usize {
     250
 }
 
-#[derive(Serialize)]
+/// Contents that the log names, oldest first.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Artifacts")]
 pub(crate) struct Page {
     artifacts: Vec<Numbered>,
     /// How many there are: when the last one has this number, there is no more.
     last: usize,
+    /// The `after` of the next page; none when there is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<usize>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "NumberedArtifact")]
 struct Numbered {
     n: usize,
     #[serde(flatten)]
@@ -78,8 +89,9 @@ pub(crate) async fn list(State(desk): State<Desk>, Wanted(which): Wanted<Which>)
     let page = desk.society.look(move |spine| {
         let entries = spine.artifacts.entries();
         let numbered = (1..).zip(entries).skip(after).take(limit.clamp(1, MAX_PAGE));
-        let artifacts = numbered.map(|(n, listed)| Numbered { n, listed: listed.clone() }).collect();
-        Page { artifacts, last: entries.len() }
+        let artifacts: Vec<_> = numbered.map(|(n, listed)| Numbered { n, listed: listed.clone() }).collect();
+        let next = artifacts.last().map(|last| last.n).filter(|n| *n < entries.len());
+        Page { artifacts, last: entries.len(), next }
     });
     Ok(axum::Json(page.await?))
 }
@@ -197,8 +209,10 @@ fn pieces(society: Society, id: ArtifactId, range: Range<u64>) -> impl Stream<It
     })
 }
 
-#[derive(Deserialize)]
+/// What a content is called.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ArtifactName")]
 pub(crate) struct Sent {
     name: String,
 }
@@ -250,7 +264,7 @@ pub(crate) async fn put(
 }
 
 /// What a message brings along, as its sender names it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Attached {
     id: String,

@@ -33,13 +33,7 @@ impl<T: DeserializeOwned> FromRequest<Desk> for Json<T> {
     async fn from_request(request: Request, _: &Desk) -> Result<Self, Problem> {
         let is_json = is_json(request.headers());
         let declared = declared_bytes(request.headers());
-        let body = match tokio::time::timeout(TIMEOUT, read(request.into_body(), declared)).await {
-            Ok(body) => body?,
-            Err(_) => {
-                let detail = "the body took too long to arrive; send it again";
-                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail));
-            }
-        };
+        let body = read_in_time(request.into_body(), declared).await?;
         if !is_json {
             let detail = "send the body as JSON, with the header `Content-Type: application/json`";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
@@ -64,9 +58,17 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-fn declared_bytes(headers: &HeaderMap) -> usize {
+pub(crate) fn declared_bytes(headers: &HeaderMap) -> usize {
     let value = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     value.and_then(|value| value.parse().ok()).unwrap_or(0)
+}
+
+/// Reads a body whole, within its time and its size.
+pub(crate) async fn read_in_time(body: Body, declared: usize) -> Result<Vec<u8>, Problem> {
+    tokio::time::timeout(TIMEOUT, read(body, declared)).await.unwrap_or_else(|_| {
+        let detail = "the body took too long to arrive; send it again";
+        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail))
+    })
 }
 
 async fn read(body: Body, declared: usize) -> Result<Vec<u8>, Problem> {

@@ -121,6 +121,11 @@ impl Caller {
         extensions.get().cloned().unwrap_or_else(Self::unknown)
     }
 
+    /// The name of its token; nothing for who has none.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
     /// Whether it may do this.
     pub(crate) fn may(&self, scope: Scope) -> bool {
         self.scopes.has(scope)

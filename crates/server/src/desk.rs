@@ -21,7 +21,7 @@ use crate::mcp::Flights;
 use crate::routes;
 
 /// Most event streams that are open at once.
-const MAX_STREAMS: usize = 1_024;
+pub(crate) const MAX_STREAMS: usize = 10_000;
 
 /// Answers requests about one society. Clones are the same desk.
 #[derive(Clone)]

@@ -1,16 +1,23 @@
 //! Everything that happens, as server-sent events: the log after a place, then live. Nothing twice, nothing missing.
+//!
+//! Events of the log have their place as `id`. Pieces of replies have none: a reply that is being written is told from its
+//! beginning to whoever comes late. Who reads too slowly loses pieces, never events, and is told `resync`: forget the pieces of
+//! replies, they are told again.
 
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use futures_util::{Stream, stream};
-use polis_domain::{Recorded, Seq, ThreadId};
-use polis_engine::{Seen, Watch};
-use polis_ports::{StreamedDelta, StreamedPiece};
+use futures_util::stream;
+use polis_domain::{AgentId, EffectId, Event as Happened, Recorded, Seq, TaskId, ThreadId, TurnId};
+use polis_engine::{Seen, Society, Watch};
+use polis_ports::{Delta, StreamedDelta, StreamedPiece};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -24,21 +31,41 @@ use crate::wanted::Wanted;
 /// Sent when nothing happens, so that whoever listens knows that the line is not dead.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-#[derive(Deserialize)]
+/// Proxies must pass on each event as it comes.
+const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
+
+/// Most turns whose agent and request are remembered for a filter.
+const MAX_TURNS: usize = 4_096;
+
+/// Which events are wanted. Several filters must all hold.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "EventFilter")]
 pub(crate) struct Which {
     /// Only events after this place; all of them when it is not given.
     #[serde(default)]
     after: u64,
     /// Only what is recorded under this thread.
     thread: Option<ThreadId>,
+    /// Only what belongs to this request.
+    task: Option<TaskId>,
+    /// Only what this agent does, sends or is sent.
+    agent: Option<AgentId>,
+}
+
+/// A piece of a reply that is being written: the event `delta`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LiveDelta<'a> {
+    effect: EffectId,
+    thread: &'a ThreadId,
+    delta: &'a Delta,
 }
 
 pub(crate) async fn events(
     State(desk): State<Desk>,
     Wanted(which): Wanted<Which>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+) -> Result<impl IntoResponse, Problem> {
     let after = Seq(last_event_id(&headers)?.unwrap_or(which.after));
     let last = desk.society.log().head(desk.society.id()).await?;
     if after > last {
@@ -51,15 +78,21 @@ pub(crate) async fn events(
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_streams", detail)
     })?;
     let telling = Telling {
+        society: desk.society.clone(),
         watch: desk.society.watch(after),
-        thread: which.thread,
+        which,
+        turns: HashMap::new(),
+        over: HashSet::new(),
+        waiting: None,
+        missed: 0,
         closing: desk.closing.clone(),
         reason: desk.reason.clone(),
         ended: false,
         _permit: permit,
     };
-    let events = stream::unfold(telling, |mut telling| async move { telling.next().await.map(|event| (Ok(event), telling)) });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+    let told = async |mut telling: Telling| telling.next().await.map(|event| (Ok::<_, Infallible>(event), telling));
+    let events = stream::unfold(telling, told);
+    Ok(([UNBUFFERED], Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))))
 }
 
 /// Where an interrupted client goes on. It repeats the address that it began with, so the header counts for more.
@@ -72,8 +105,16 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 
 /// One client's stream.
 struct Telling {
+    society: Society,
     watch: Watch,
-    thread: Option<ThreadId>,
+    which: Which,
+    /// Who works in a turn, and for which request.
+    turns: HashMap<TurnId, (AgentId, TaskId)>,
+    /// Replies that were told whole: pieces of them that come late are not told.
+    over: HashSet<EffectId>,
+    /// What is told after a `resync`.
+    waiting: Option<Seen>,
+    missed: u64,
     closing: CancellationToken,
     reason: Arc<OnceLock<&'static str>>,
     ended: bool,
@@ -83,17 +124,25 @@ struct Telling {
 impl Telling {
     async fn next(&mut self) -> Option<Event> {
         while !self.ended {
-            let seen = tokio::select! {
-                // What has happened is told before the farewell.
-                biased;
-                seen = self.watch.next() => seen,
-                () = self.closing.cancelled() => return self.end(self.stopping()),
+            let seen = match self.waiting.take() {
+                Some(seen) => Ok(Some(seen)),
+                None => tokio::select! {
+                    // What has happened is told before the farewell.
+                    biased;
+                    seen = self.watch.next() => seen,
+                    () = self.closing.cancelled() => return self.end(self.stopping()),
+                },
             };
+            if self.watch.missed() > self.missed {
+                self.missed = self.watch.missed();
+                self.waiting = seen.ok().flatten();
+                return Some(Event::default().event("resync").data("{}"));
+            }
             let event = match seen {
-                Ok(Some(Seen::Event(recorded))) if self.concerns(recorded.thread.as_ref()) => committed(&recorded),
-                Ok(Some(Seen::Delta(delta))) if self.concerns(Some(&delta.thread)) => streamed(&delta),
-                Ok(Some(Seen::Piece(piece))) if self.concerns(Some(&piece.thread)) => pictured(&piece),
-                Ok(Some(_)) => continue,
+                Ok(Some(seen)) => match self.told(&seen).await {
+                    Some(event) => event,
+                    None => continue,
+                },
                 Ok(None) => return self.end(self.stopping()),
                 Err(error) => return self.end(failed(error.into())),
             };
@@ -105,19 +154,108 @@ impl Telling {
         None
     }
 
+    /// How something is told, if it is wanted.
+    async fn told(&mut self, seen: &Seen) -> Option<Result<Event, serde_json::Error>> {
+        match seen {
+            Seen::Event(recorded) => {
+                if let Happened::EffectEnded { id, .. } = &recorded.event {
+                    if self.over.len() >= MAX_TURNS {
+                        self.over.clear();
+                    }
+                    self.over.insert(*id);
+                }
+                self.wants(recorded).await.then(|| committed(recorded))
+            }
+            Seen::Delta(delta) if self.over.contains(&delta.effect) => None,
+            Seen::Delta(delta) => self.wants_piece(&delta.thread, delta.effect.turn).await.then(|| streamed(delta)),
+            Seen::Piece(piece) => {
+                let is_wanted = self.is_of(Some(&piece.thread)) && self.which.task.is_none();
+                let is_wanted = is_wanted && self.which.agent.as_ref().is_none_or(|agent| agent.main_thread() == piece.thread);
+                is_wanted.then(|| pictured(piece))
+            }
+        }
+    }
+
+    fn is_of(&self, thread: Option<&ThreadId>) -> bool {
+        self.which.thread.is_none() || self.which.thread.as_ref() == thread
+    }
+
+    async fn wants_piece(&mut self, thread: &ThreadId, turn: TurnId) -> bool {
+        if !self.is_of(Some(thread)) {
+            return false;
+        }
+        if self.which.task.is_none() && self.which.agent.is_none() {
+            return true;
+        }
+        let of = self.turn(turn).await;
+        let (agent, task) = of.as_ref().map(|(agent, task)| (agent, task)).unzip();
+        self.which.task.as_ref().is_none_or(|wanted| task == Some(wanted))
+            && self.which.agent.as_ref().is_none_or(|wanted| agent == Some(wanted))
+    }
+
+    async fn wants(&mut self, recorded: &Recorded) -> bool {
+        if !self.is_of(recorded.thread.as_ref()) {
+            return false;
+        }
+        if self.which.task.is_none() && self.which.agent.is_none() {
+            return true;
+        }
+        let of = match recorded.turn() {
+            Some(turn) => self.turn(turn).await,
+            None => None,
+        };
+        let (agent, task) = of.as_ref().map(|(agent, task)| (agent, task)).unzip();
+        let letter = recorded.event.letter();
+        let is_of_task = |wanted: &TaskId| {
+            task == Some(wanted)
+                || letter.is_some_and(|letter| letter.task_id == *wanted)
+                || recorded.thread.as_ref() == Some(&wanted.thread())
+        };
+        let is_of_agent = |wanted: &AgentId| {
+            agent == Some(wanted)
+                || letter.is_some_and(|letter| letter.to == *wanted || letter.from == *wanted)
+                || about(&recorded.event) == Some(wanted)
+        };
+        self.which.task.as_ref().is_none_or(is_of_task) && self.which.agent.as_ref().is_none_or(is_of_agent)
+    }
+
+    /// Who works in a turn, and for which request. A turn is named by the place of the event that says so.
+    async fn turn(&mut self, turn: TurnId) -> Option<(AgentId, TaskId)> {
+        if let Some(known) = self.turns.get(&turn) {
+            return Some(known.clone());
+        }
+        let before = Seq(turn.0.0.checked_sub(1)?);
+        let started = self.society.log().read(self.society.id(), before, 1).await.ok()?;
+        let Happened::TurnStarted { agent, task, .. } = &started.first()?.event else { return None };
+        if self.turns.len() >= MAX_TURNS {
+            self.turns.clear();
+        }
+        let of = (agent.clone(), task.id.clone());
+        self.turns.insert(turn, of.clone());
+        Some(of)
+    }
+
     /// The stream ends because the society does.
     fn stopping(&self) -> Event {
         let reason = self.reason.get().copied().unwrap_or("stopped");
         Event::default().event("stopping").data(json!({ "reason": reason }).to_string())
     }
 
-    fn concerns(&self, thread: Option<&ThreadId>) -> bool {
-        self.thread.is_none() || self.thread.as_ref() == thread
-    }
-
     fn end(&mut self, last: Event) -> Option<Event> {
         self.ended = true;
         Some(last)
+    }
+}
+
+/// The agent that an event outside any turn is about.
+fn about(event: &Happened) -> Option<&AgentId> {
+    match event {
+        Happened::AgentSpawned { agent, .. }
+        | Happened::AgentDismissed { agent, .. }
+        | Happened::AgentTerminated { agent }
+        | Happened::InboxCleared { agent, .. }
+        | Happened::ThreadOpened { agent, .. } => Some(agent),
+        _ => None,
     }
 }
 
@@ -142,8 +280,8 @@ fn committed(recorded: &Recorded) -> Result<Event, serde_json::Error> {
 
 /// A piece of a reply. It has no id: it is not part of the log and is not repeated.
 fn streamed(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
-    let data = json!({ "effect": delta.effect, "thread": delta.thread, "delta": delta.delta });
-    Ok(Event::default().event("delta").data(data.to_string()))
+    let data = LiveDelta { effect: delta.effect, thread: &delta.thread, delta: &delta.delta };
+    Ok(Event::default().event("delta").data(serde_json::to_string(&data)?))
 }
 
 /// What somebody in a workflow is seen doing. It has no id either.

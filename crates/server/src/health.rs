@@ -2,7 +2,9 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use polis_domain::Seq;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::desk::Desk;
 
@@ -12,29 +14,74 @@ const WELCOME: &str = "Polis is running. Ask it over HTTP, for example:
 
   curl -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' -d '{\"text\":\"hello\"}' THIS_ADDRESS/api/submit
 
-or with the command line: polis run, polis chat, polis log. The token is in the file `token` of the data directory.
+or with the command line: polis run, polis chat, polis log. The token is in the file `token` of the data directory; what else
+can be asked is at THIS_ADDRESS/docs.
 ";
+
+/// Whether the society is well.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Health {
+    status: HealthStatus,
+    version: &'static str,
+    model: HealthModel,
+    store: HealthStore,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum HealthStatus {
+    Ok,
+    Down,
+}
+
+/// The model that answers where none is named.
+#[derive(Serialize, JsonSchema)]
+struct HealthModel {
+    name: String,
+    offline: bool,
+}
+
+/// Whether the log can be read and written.
+#[derive(Serialize, JsonSchema)]
+struct HealthStore {
+    ok: bool,
+    /// The last event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<Seq>,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+}
+
+/// What runs here.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Version {
+    name: &'static str,
+    version: &'static str,
+}
 
 pub(crate) async fn welcome() -> &'static str {
     WELCOME
 }
 
-pub(crate) async fn health(State(desk): State<Desk>) -> (StatusCode, axum::Json<Value>) {
+pub(crate) async fn health(State(desk): State<Desk>) -> (StatusCode, axum::Json<Health>) {
     let society = &desk.society;
     let head = society.log().head(society.id()).await;
     // A society that has ended, or whose log is out of order, answers no look.
     let alive = society.look(|_| ()).await;
-    let (status, word, store) = match (head, alive) {
-        (Ok(seq), Ok(())) => (StatusCode::OK, "ok", json!({ "ok": true, "seq": seq })),
-        (Ok(seq), Err(rejected)) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "down", json!({ "ok": false, "seq": seq, "code": rejected.code() }))
-        }
-        (Err(error), _) => (StatusCode::SERVICE_UNAVAILABLE, "down", json!({ "ok": false, "code": error.code() })),
+    let store = match (head, alive) {
+        (Ok(seq), Ok(())) => HealthStore { ok: true, seq: Some(seq), code: None },
+        (Ok(seq), Err(rejected)) => HealthStore { ok: false, seq: Some(seq), code: Some(rejected.code().to_owned()) },
+        (Err(error), _) => HealthStore { ok: false, seq: None, code: Some(error.code().to_owned()) },
     };
-    let model = json!({ "name": desk.about.model, "offline": desk.about.is_offline });
-    (status, axum::Json(json!({ "status": word, "version": VERSION, "model": model, "store": store })))
+    let (code, status) = match store.ok {
+        true => (StatusCode::OK, HealthStatus::Ok),
+        false => (StatusCode::SERVICE_UNAVAILABLE, HealthStatus::Down),
+    };
+    let model = HealthModel { name: desk.about.model.clone(), offline: desk.about.is_offline };
+    (code, axum::Json(Health { status, version: VERSION, model, store }))
 }
 
-pub(crate) async fn version() -> axum::Json<Value> {
-    axum::Json(json!({ "name": "polis", "version": VERSION }))
+pub(crate) async fn version() -> axum::Json<Version> {
+    axum::Json(Version { name: "polis", version: VERSION })
 }

@@ -2,23 +2,34 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::{Guard, check};
-use crate::{Token, Town};
+use crate::Town;
+use crate::access::{Guard, Peer, Rates, check};
+use crate::dress::dress;
+use crate::once::Answers;
+use crate::rate::Buckets;
+use crate::session::Sessions;
+use crate::tls::Tls;
+use crate::tokens::{Token, TokenFile, Tokens};
 
 /// Most connections at once; others wait to be accepted.
-const MAX_CONNECTIONS: usize = 4_096;
+const MAX_CONNECTIONS: usize = 16_384;
 
 /// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,12 +52,29 @@ pub struct Access {
     pub insecure_listen: bool,
 }
 
+/// What guards a door beside its token. The default is a door on this machine.
+#[derive(Default)]
+pub struct Security {
+    /// Encrypts; then other machines may connect.
+    pub tls: Option<Tls>,
+    /// Further tokens with fewer rights.
+    pub tokens: Option<TokenFile>,
+    /// Names that this server has beside its addresses.
+    pub hosts: Vec<String>,
+    /// Pages of others that may ask, such as `https://example.org`.
+    pub cors: Vec<String>,
+    /// How often somebody may ask.
+    pub rates: Rates,
+    /// Where the answers to requests with an `Idempotency-Key` outlast a restart.
+    pub answers: Option<PathBuf>,
+}
+
 /// Why there is no listening on an address.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Others could connect, unencrypted.
     #[error(
-        "{0} can be reached from other machines, and nothing would be encrypted; listen on 127.0.0.1, or say --insecure-listen if the network is yours alone"
+        "{0} can be reached from other machines, and nothing would be encrypted; listen on 127.0.0.1, give a certificate with --tls-cert and --tls-key, or say --insecure-listen if the network is yours alone"
     )]
     NotLoopback(SocketAddr),
     /// Others could connect, without a token.
@@ -77,16 +105,22 @@ pub struct Listener {
     tcp: TcpListener,
     address: SocketAddr,
     token: Option<Token>,
+    security: Security,
 }
 
 impl Listener {
     /// Begins to listen. Port 0 picks a free one.
     pub async fn bind(listen: SocketAddr, access: Access) -> Result<Self, BindError> {
+        Self::bind_with(listen, access, Security::default()).await
+    }
+
+    /// The same behind a door with more to it.
+    pub async fn bind_with(listen: SocketAddr, access: Access, security: Security) -> Result<Self, BindError> {
         let loopback = listen.ip().is_loopback();
         if !loopback && access.token.is_none() {
             return Err(BindError::OpenToAll(listen));
         }
-        if !loopback && !access.insecure_listen {
+        if !loopback && !access.insecure_listen && security.tls.is_none() {
             return Err(BindError::NotLoopback(listen));
         }
         let refused = |error: io::Error| match error.kind() {
@@ -95,7 +129,7 @@ impl Listener {
         };
         let tcp = TcpListener::bind(listen).await.map_err(refused)?;
         let address = tcp.local_addr().map_err(refused)?;
-        Ok(Self { tcp, address, token: access.token })
+        Ok(Self { tcp, address, token: access.token, security })
     }
 
     /// Where it listens.
@@ -107,8 +141,19 @@ impl Listener {
     /// end, and then HTTP.
     pub async fn serve(self, town: impl Into<Town>, stop: CancellationToken, grace: Duration) {
         let town = town.into();
-        let guard = Arc::new(Guard { token: self.token, listen: self.address.ip() });
-        let service = TowerToHyperService::new(town.router().layer(from_fn_with_state(guard, check)));
+        let Security { tls, tokens, hosts, cors, rates, answers } = self.security;
+        let guard = Arc::new(Guard {
+            tokens: self.token.map(|token| Tokens::new(&token, tokens)),
+            listen: self.address.ip(),
+            hosts,
+            origins: cors,
+            sessions: Sessions { port: self.address.port(), is_secure: tls.is_some() },
+            rates,
+            buckets: Buckets::default(),
+            counts: Arc::default(),
+            answers: Arc::new(Answers::open(answers)),
+        });
+        let service = TowerToHyperService::new(town.router().layer(from_fn(dress)).layer(from_fn_with_state(guard, check)));
         let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let finish = CancellationToken::new();
         let mut connections = JoinSet::new();
@@ -125,10 +170,20 @@ impl Listener {
                 () = &mut stopped => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
                 (seat, accepted) = accepted => match accepted {
-                    Ok((stream, _)) => {
-                        let (service, finish) = (service.clone(), finish.clone());
+                    Ok((stream, peer)) => {
+                        let (service, finish, tls) = (service.clone(), finish.clone(), tls.clone());
                         connections.spawn(async move {
-                            converse(stream, service, finish).await;
+                            // Small answers should not wait to become larger; without it they are only slower.
+                            let _ = stream.set_nodelay(true);
+                            let peer = Peer(peer.ip());
+                            match tls {
+                                None => converse(stream, peer, service, finish).await,
+                                Some(tls) => match timeout(HEAD_TIMEOUT, tls.0.accept(stream)).await {
+                                    Ok(Ok(stream)) => converse(stream, peer, service, finish).await,
+                                    Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
+                                    Err(_) => tracing::debug!("a connection was not encrypted in time"),
+                                },
+                            }
                             drop(seat);
                         });
                     }
@@ -143,7 +198,7 @@ impl Listener {
         town.close();
         finish.cancel();
         let answered = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(LAST_ANSWERS, answered).await.is_err() {
+        if timeout(LAST_ANSWERS, answered).await.is_err() {
             tracing::warn!("some clients did not take their answers in time and were cut off");
         }
         connections.shutdown().await;
@@ -151,9 +206,16 @@ impl Listener {
 }
 
 /// Serves one connection to its end, or until the answers under way are given once the server finishes.
-async fn converse(stream: TcpStream, service: TowerToHyperService<axum::Router>, finish: CancellationToken) {
-    // Small answers should not wait to become larger; without it they are only slower.
-    let _ = stream.set_nodelay(true);
+async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    peer: Peer,
+    service: TowerToHyperService<axum::Router>,
+    finish: CancellationToken,
+) {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        service.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

@@ -4,36 +4,66 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use polis_domain::{Account, Budgets, Level, Scope, Spent, Spine};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::desk::{About, Desk, Vendor};
+use crate::desk::{About, Desk};
 use crate::problem::Problem;
 
-pub(crate) async fn models(State(desk): State<Desk>) -> axum::Json<Value> {
-    axum::Json(desk.about.models())
+/// Which models can be asked.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Models {
+    /// The one that answers where none is named.
+    default: String,
+    /// Whether that is the offline model.
+    offline: bool,
+    vendors: Vec<ModelVendor>,
+}
+
+/// A vendor of models.
+#[derive(Serialize, JsonSchema)]
+struct ModelVendor {
+    name: String,
+    /// Whether it can be asked.
+    ready: bool,
+    /// What must be set before it can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<String>,
+}
+
+pub(crate) async fn models(State(desk): State<Desk>) -> axum::Json<Models> {
+    axum::Json(Models::of(&desk.about))
+}
+
+impl Models {
+    fn of(about: &About) -> Self {
+        let vendors = about.vendors.iter().map(|vendor| ModelVendor {
+            name: vendor.name.clone(),
+            ready: vendor.needs.is_none(),
+            needs: vendor.needs.clone(),
+        });
+        Self { default: about.model.clone(), offline: about.is_offline, vendors: vendors.collect() }
+    }
 }
 
 impl About {
     /// Which models can be asked, as `/api/models` says it.
     pub fn models(&self) -> Value {
-        let vendor = |vendor: &Vendor| match &vendor.needs {
-            None => json!({ "name": vendor.name, "ready": true }),
-            Some(needs) => json!({ "name": vendor.name, "ready": false, "needs": needs }),
-        };
-        let vendors: Vec<Value> = self.vendors.iter().map(vendor).collect();
-        json!({ "default": self.model, "offline": self.is_offline, "vendors": vendors })
+        serde_json::to_value(Models::of(self)).unwrap_or_default()
     }
 }
 
-#[derive(Serialize)]
+/// What was spent on models.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UsageReport")]
 pub(crate) struct Usage {
     budgets: Budgets,
     accounts: Vec<Spending>,
 }
 
 /// One account. Of requests only those that are not answered yet have one; what an answered one cost stands in its answer.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Spending {
     scope: Scope,

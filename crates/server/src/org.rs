@@ -2,31 +2,40 @@
 
 use axum::extract::State;
 use polis_domain::{AgentId, Children, Org, OrgRole};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::body::Json;
 use crate::desk::Desk;
+use crate::paging::Paging;
 use crate::problem::Problem;
-use crate::wanted::Name;
+use crate::wanted::{Name, Wanted};
 
-#[derive(Serialize)]
+/// The roles, by name.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Roles {
     roles: Vec<OrgRole>,
+    /// The `after` of the next page; none when there is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// How an agent goes.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Terminate {
+    /// What becomes of its children.
     #[serde(default)]
     children: Children,
     #[serde(default)]
     reason: String,
+    /// Whether it goes with its work undone.
     #[serde(default)]
     now: bool,
 }
 
 /// Whether the agent is gone already; else it goes when it has done what waits for it (R181).
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Terminated {
     ok: bool,
@@ -34,7 +43,7 @@ pub(crate) struct Terminated {
 }
 
 /// How much of it is new.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Imported {
     roles: usize,
     agents: usize,
@@ -44,8 +53,11 @@ pub(crate) async fn org(State(desk): State<Desk>) -> Result<axum::Json<Org>, Pro
     Ok(axum::Json(desk.society.look(Org::of).await?))
 }
 
-pub(crate) async fn roles(State(desk): State<Desk>) -> Result<axum::Json<Roles>, Problem> {
-    Ok(axum::Json(Roles { roles: desk.society.look(Org::of).await?.roles }))
+pub(crate) async fn roles(State(desk): State<Desk>, Wanted(paging): Wanted<Paging>) -> Result<axum::Json<Roles>, Problem> {
+    let mut roles = desk.society.look(Org::of).await?.roles;
+    roles.sort_by(|a, b| a.role.id.cmp(&b.role.id));
+    let (roles, next) = paging.cut(roles, |role| role.role.id.to_string());
+    Ok(axum::Json(Roles { roles, next }))
 }
 
 pub(crate) async fn terminate(

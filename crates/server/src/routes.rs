@@ -6,14 +6,17 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use polis_domain::{Artifact, Org, Thread};
 
 use crate::caller::{Caller, Scope};
 use crate::desk::Desk;
 use crate::doc::Doc;
+use crate::once::answer_once;
+use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::{
-    a2a, agents, approvals, artifacts, events, health, history, mcp, messages, models, org, societies, submit, tasks, threads,
-    tools,
+    a2a, actions, agents, approvals, artifacts, events, health, history, mcp, messages, metrics, models, openapi, org,
+    societies, submit, tasks, threads, tools,
 };
 
 /// Who may come in.
@@ -32,76 +35,173 @@ const APPROVE: Gate = Gate::Needs(Scope::Approve);
 const ADMIN: Gate = Gate::Needs(Scope::Admin);
 
 /// One way in. `gate` is checked before `handler` is reached; who it was is in the request as a [`Caller`].
-struct Route {
-    method: Method,
-    path: &'static str,
-    gate: Gate,
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) gate: Gate,
     handler: fn() -> MethodRouter<Desk>,
-    doc: Doc,
+    pub(crate) doc: Doc,
 }
+
+/// What can go wrong at some of them, beside what can go wrong everywhere.
+type Problems = &'static [(u16, &'static str)];
+
+const AGENT: Problems = &[(404, "unknown_agent")];
+const TASK: Problems = &[(404, "unknown_task")];
+const THREAD: Problems = &[(400, "bad_path"), (404, "unknown_thread")];
+const FOLLOW: Problems = &[(400, "bad_query"), (409, "ahead_of_log"), (503, "too_many_streams")];
+const LETTER: Problems = &[
+    (400, "bad_artifact_id"),
+    (400, "bad_name"),
+    (400, "empty_text"),
+    (400, "to_user"),
+    (404, "no_artifacts"),
+    (404, "unknown_agent"),
+    (404, "unknown_artifact"),
+    (409, "leaving"),
+    (413, "text_too_long"),
+    (429, "busy"),
+    (500, "artifact_damaged"),
+    (500, "artifacts_failed"),
+];
+const RETRY: Problems = &[
+    (400, "bad_name"),
+    (404, "unknown_agent"),
+    (404, "unknown_task"),
+    (409, "leaving"),
+    (409, "nothing_to_retry"),
+    (409, "still_open"),
+    (429, "busy"),
+];
+const ACT: Problems = &[
+    (400, "bad_action"),
+    (400, "bad_answer"),
+    (400, "bad_id"),
+    (400, "bad_name"),
+    (400, "to_user"),
+    (404, "unknown_agent"),
+    (409, "leaving"),
+    (409, "not_asked"),
+    (409, "not_open"),
+    (409, "not_waiting"),
+    (413, "text_too_long"),
+    (429, "busy"),
+];
+const RESOLVE: Problems = &[
+    (400, "bad_answer"),
+    (400, "bad_id"),
+    (409, "not_asked"),
+    (409, "not_open"),
+    (409, "not_parked"),
+    (409, "not_waiting"),
+    (409, "turn_not_open"),
+];
+const LEAVE: Problems = &[(404, "unknown_agent"), (409, "has_children"), (409, "leaving"), (409, "root_stays")];
+const COMPRESS: Problems = &[
+    (400, "bad_name"),
+    (400, "to_user"),
+    (404, "unknown_agent"),
+    (404, "unknown_thread"),
+    (409, "leaving"),
+    (409, "nothing_to_restore"),
+    (409, "thread_busy"),
+    (429, "busy"),
+];
+const IMPORT: Problems =
+    &[(400, "bad_name"), (400, "bad_org"), (404, "unknown_agent"), (404, "unknown_role"), (409, "name_taken")];
+const FORK: Problems =
+    &[(400, "bad_society_name"), (409, "no_such_event"), (409, "society_exists"), (409, "too_early"), (501, "one_society")];
+const PUT: Problems = &[
+    (404, "no_artifacts"),
+    (413, "artifact_too_large"),
+    (500, "artifact_damaged"),
+    (500, "artifacts_failed"),
+    (507, "artifacts_full"),
+];
+const CONTENT: Problems = &[
+    (400, "bad_artifact_id"),
+    (404, "no_artifacts"),
+    (404, "unknown_artifact"),
+    (416, "bad_range"),
+    (500, "artifact_damaged"),
+    (500, "artifacts_failed"),
+];
 
 #[rustfmt::skip]
 const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/", gate: OPEN, handler: || get(health::welcome),
-            doc: Doc::new("The page, or a word on how to ask.") },
+            doc: Doc::new("The page, or a word on how to ask.").media("text/plain") },
     Route { method: Method::GET, path: "/api/health", gate: OPEN, handler: || get(health::health),
-            doc: Doc::new("Whether the society is well.") },
+            doc: Doc::new("Whether the society is well.").gives::<health::Health>() },
     Route { method: Method::GET, path: "/api/version", gate: READ, handler: || get(health::version),
-            doc: Doc::new("What runs here.") },
+            doc: Doc::new("What runs here.").gives::<health::Version>() },
     Route { method: Method::POST, path: "/api/submit", gate: SEND, handler: || post(submit::submit),
-            doc: Doc::new("Gives root a new request.") },
+            doc: Doc::new("Gives root a new request.").takes::<submit::Submit>().gives::<submit::Accepted>().once().fails(LETTER) },
     Route { method: Method::POST, path: "/api/send", gate: SEND, handler: || post(submit::send),
-            doc: Doc::new("Says something to an agent, within a request or as a new one.") },
+            doc: Doc::new("Says something to an agent, within a request or as a new one.").takes::<submit::Send>().gives::<submit::Accepted>().once().fails(LETTER) },
     Route { method: Method::GET, path: "/api/messages/{taskId}", gate: READ, handler: || get(messages::messages),
-            doc: Doc::new("What passed between the person and the society about a request.") },
+            doc: Doc::new("What passed between the person and the society about a request.").asks::<messages::Which>().gives::<messages::Messages>().fails(TASK) },
     Route { method: Method::GET, path: "/api/agents", gate: READ, handler: || get(agents::agents),
-            doc: Doc::new("Who is there, and what each is at.") },
+            doc: Doc::new("Who is there, and what each is at.").asks::<Paging>().gives::<agents::Agents>() },
+    Route { method: Method::GET, path: "/api/agents/{id}", gate: READ, handler: || get(agents::agent),
+            doc: Doc::new("One agent, with its role and its children.").gives::<agents::AgentDetail>().fails(AGENT) },
     Route { method: Method::POST, path: "/api/agents/{id}/terminate", gate: ADMIN, handler: || post(org::terminate),
-            doc: Doc::new("Sends an agent away.") },
+            doc: Doc::new("Sends an agent away.").takes::<org::Terminate>().gives::<org::Terminated>().once().fails(LEAVE) },
     Route { method: Method::POST, path: "/api/agents/{id}/compress", gate: SEND, handler: || post(agents::compress),
-            doc: Doc::new("Has an agent compress its conversation, or undoes that.") },
+            doc: Doc::new("Has an agent compress its conversation, or undoes that.").takes::<agents::Compress>().gives::<agents::Compressing>().once().fails(COMPRESS) },
     Route { method: Method::GET, path: "/api/org", gate: READ, handler: || get(org::org),
-            doc: Doc::new("The organisation as one document.") },
+            doc: Doc::new("The organisation as one document.").gives::<Org>() },
     Route { method: Method::POST, path: "/api/org", gate: ADMIN, handler: || post(org::import),
-            doc: Doc::new("Makes the roles and agents of a document that are not there yet.") },
+            doc: Doc::new("Makes the roles and agents of a document that are not there yet.").takes::<Org>().gives::<org::Imported>().once().fails(IMPORT) },
     Route { method: Method::GET, path: "/api/roles", gate: READ, handler: || get(org::roles),
-            doc: Doc::new("The roles.") },
+            doc: Doc::new("The roles.").asks::<Paging>().gives::<org::Roles>() },
     Route { method: Method::GET, path: "/api/threads", gate: READ, handler: || get(threads::threads),
-            doc: Doc::new("Which conversations there are.") },
+            doc: Doc::new("Which conversations there are.").asks::<Paging>().gives::<threads::Threads>() },
     Route { method: Method::GET, path: "/api/threads/{id}", gate: READ, handler: || get(threads::thread),
-            doc: Doc::new("A conversation, or a part of it by its address.") },
+            doc: Doc::new("A conversation, or a part of it by its address.").asks::<threads::Which>().gives::<Thread>().fails(THREAD) },
     Route { method: Method::GET, path: "/api/tasks", gate: READ, handler: || get(tasks::tasks),
-            doc: Doc::new("The requests that are under way.") },
+            doc: Doc::new("The requests that are under way.").asks::<Paging>().gives::<tasks::Tasks>() },
     Route { method: Method::GET, path: "/api/tasks/{id}", gate: READ, handler: || get(tasks::task),
-            doc: Doc::new("Where a request stands.") },
+            doc: Doc::new("Where a request stands.").gives::<tasks::Task>().fails(TASK) },
+    Route { method: Method::POST, path: "/api/tasks/{id}/retry", gate: SEND, handler: || post(tasks::retry),
+            doc: Doc::new("Does a request again that has ended.").takes::<tasks::Retry>().gives::<submit::Accepted>().once().fails(RETRY) },
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel", gate: SEND, handler: || post(tasks::cancel),
-            doc: Doc::new("Calls a request off.") },
+            doc: Doc::new("Calls a request off.").takes::<tasks::Cancel>().gives::<tasks::Cancelled>().once().fails(TASK) },
     Route { method: Method::GET, path: "/api/approvals", gate: READ, handler: || get(approvals::approvals),
-            doc: Doc::new("What waits for a person.") },
+            doc: Doc::new("What waits for a person.").asks::<Paging>().gives::<approvals::Approvals>() },
     Route { method: Method::POST, path: "/api/approvals/{id}", gate: APPROVE, handler: || post(approvals::resolve),
-            doc: Doc::new("Says a word on what waits.") },
+            doc: Doc::new("Says a word on what waits.").takes::<approvals::Spoken>().gives::<approvals::Resolved>().once().fails(RESOLVE) },
     Route { method: Method::GET, path: "/api/artifacts", gate: READ, handler: || get(artifacts::list),
-            doc: Doc::new("What is kept outside the log.") },
+            doc: Doc::new("What is kept outside the log.").asks::<artifacts::Which>().gives::<artifacts::Page>() },
     Route { method: Method::POST, path: "/api/artifacts", gate: SEND, handler: || post(artifacts::put),
-            doc: Doc::new("Keeps a content.").takes_anything() },
+            doc: Doc::new("Keeps a content.").asks::<artifacts::Sent>().takes_anything().gives::<Artifact>().fails(PUT) },
     Route { method: Method::GET, path: "/api/artifacts/{id}", gate: READ, handler: || get(artifacts::get),
-            doc: Doc::new("A content.") },
+            doc: Doc::new("A content.").media("*/*").fails(CONTENT) },
     Route { method: Method::GET, path: "/api/models", gate: READ, handler: || get(models::models),
-            doc: Doc::new("Which models can be asked.") },
+            doc: Doc::new("Which models can be asked.").gives::<models::Models>() },
     Route { method: Method::GET, path: "/api/tools", gate: READ, handler: || get(tools::tools),
-            doc: Doc::new("Which tools can be called, and how their servers stand.") },
+            doc: Doc::new("Which tools can be called, and how their servers stand.").asks::<Paging>().gives::<tools::Tools>() },
     Route { method: Method::GET, path: "/api/usage", gate: READ, handler: || get(models::usage),
-            doc: Doc::new("What was spent.") },
+            doc: Doc::new("What was spent.").gives::<models::Usage>() },
     Route { method: Method::GET, path: "/api/societies", gate: READ, handler: || get(societies::list),
-            doc: Doc::new("The societies of the store.") },
+            doc: Doc::new("The societies of the store.").asks::<Paging>().gives::<societies::Listed>() },
     Route { method: Method::POST, path: "/api/fork", gate: ADMIN, handler: || post(societies::fork),
-            doc: Doc::new("Begins a society with the past of this one.") },
+            doc: Doc::new("Begins a society with the past of this one.").takes::<societies::Fork>().gives::<societies::Made>().once().fails(FORK) },
     Route { method: Method::POST, path: "/api/rewind", gate: ADMIN, handler: || post(societies::rewind),
-            doc: Doc::new("Has the society go on from an event, and keeps what it was under another name.") },
+            doc: Doc::new("Has the society go on from an event, and keeps what it was under another name.").takes::<societies::Rewind>().gives::<societies::Made>().once().fails(FORK) },
     Route { method: Method::GET, path: "/api/events", gate: READ, handler: || get(events::events),
-            doc: Doc::new("Everything that happens, as server-sent events: the log after a place, then live.") },
+            doc: Doc::new("Everything that happens, as server-sent events: the log after a place, then live.").asks::<events::Which>().media("text/event-stream").fails(FOLLOW) },
+    Route { method: Method::POST, path: "/api/actions", gate: SEND, handler: || post(actions::act),
+            doc: Doc::new("What a person did with a component: a word to its agent, or the answer to what waits.")
+                .takes::<actions::ComponentAction>().gives::<actions::Acted>().once().fails(ACT) },
+    Route { method: Method::GET, path: "/metrics", gate: READ, handler: || get(metrics::metrics),
+            doc: Doc::new("Figures for Prometheus.").media("text/plain") },
+    Route { method: Method::GET, path: "/openapi.json", gate: READ, handler: || get(openapi::openapi),
+            doc: Doc::new("This contract.") },
+    Route { method: Method::GET, path: "/docs", gate: READ, handler: || get(openapi::docs),
+            doc: Doc::new("This contract, to read.").media("text/html") },
     Route { method: Method::GET, path: "/api/log", gate: READ, handler: || get(history::log),
-            doc: Doc::new("The log in pages.") },
+            doc: Doc::new("The log in pages.").asks::<history::Which>().gives::<history::Page>() },
     Route { method: Method::POST, path: "/mcp", gate: READ, handler: || post(mcp::post),
             doc: Doc::new("The society as an MCP server; what a tool does needs the scope of the route that does it.").speaks("MCP") },
     Route { method: Method::GET, path: "/.well-known/agent-card.json", gate: OPEN, handler: || get(a2a::card),
@@ -109,6 +209,11 @@ const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: "/a2a", gate: READ, handler: || post(a2a::post),
             doc: Doc::new("The society as an A2A agent; what a method does needs the scope of the route that does it.").speaks("A2A 1.0") },
 ];
+
+/// Every row, for the contract.
+pub(crate) fn all() -> &'static [Route] {
+    ROUTES
+}
 
 /// A route, for whoever wants to go through all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,20 +245,21 @@ pub fn listed() -> impl Iterator<Item = Listed> {
 }
 
 pub(crate) fn router() -> Router<Desk> {
-    let routed = |router: Router<Desk>, route: &Route| {
-        let handler = (route.handler)().route_layer(from_fn_with_state(route.gate, pass));
+    let routed = |router: Router<Desk>, route: &'static Route| {
+        let handler = (route.handler)().route_layer(from_fn_with_state(route, pass));
         router.route(route.path, handler)
     };
     ROUTES.iter().fold(Router::new(), routed).fallback(not_found).method_not_allowed_fallback(method_not_allowed)
 }
 
 /// Lets a request through the gate of its route.
-async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let admitted = match gate {
+async fn pass(State(route): State<&'static Route>, request: Request, next: Next) -> Response {
+    let admitted = match route.gate {
         Gate::Open => Ok(()),
         Gate::Needs(scope) => Caller::of(request.extensions()).needs(scope),
     };
     match admitted {
+        Ok(()) if route.doc.once => answer_once(request, next).await,
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }

@@ -3,19 +3,27 @@
 use axum::Extension;
 use axum::extract::State;
 use polis_domain::{Seq, SocietyId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::body::Json;
 use crate::desk::Desk;
+use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::town::Town;
+use crate::wanted::Wanted;
 
-#[derive(Serialize)]
+/// The societies of the store, by name.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Societies")]
 pub(crate) struct Listed {
     societies: Vec<Society>,
+    /// The `after` of the next page; none when there is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Society {
     name: SocietyId,
     /// How many events its log has.
@@ -26,23 +34,30 @@ struct Society {
     first: bool,
 }
 
-#[derive(Deserialize)]
+/// Where a society parts from this one.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fork {
+    /// The last event that both share; now, if not given.
     #[serde(default)]
     at: Option<u64>,
+    /// What to call it.
     #[serde(default)]
     name: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// Where the society goes on from.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rewind {
+    /// The last event that stays.
     to: u64,
 }
 
-#[derive(Serialize)]
+/// A society that was made.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "MadeSociety")]
 pub(crate) struct Made {
     society: SocietyId,
     from: SocietyId,
@@ -55,9 +70,15 @@ pub(crate) struct Made {
     in_doubt: usize,
 }
 
-pub(crate) async fn list(Extension(town): Extension<Town>) -> Result<axum::Json<Listed>, Problem> {
+pub(crate) async fn list(
+    Extension(town): Extension<Town>,
+    Wanted(paging): Wanted<Paging>,
+) -> Result<axum::Json<Listed>, Problem> {
     let society = |(name, events, works)| Society { first: name == *town.first(), name, events, works };
-    Ok(axum::Json(Listed { societies: town.list().await?.into_iter().map(society).collect() }))
+    let mut societies: Vec<Society> = town.list().await?.into_iter().map(society).collect();
+    societies.sort_by(|a, b| a.name.cmp(&b.name));
+    let (societies, next) = paging.cut(societies, |society| society.name.to_string());
+    Ok(axum::Json(Listed { societies, next }))
 }
 
 pub(crate) async fn fork(

@@ -3,20 +3,28 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use polis_domain::{Due, EffectId, Failure, Letter, LetterKind, OpenKind, Spine, Stage, Target, TaskId, Turn, TurnId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Map;
 
 use crate::body::Json;
 use crate::desk::Desk;
 use crate::messages;
+use crate::once::Once;
+use crate::paging::Paging;
 use crate::problem::Problem;
-use crate::wanted::Name;
+use crate::submit::Accepted;
+use crate::wanted::{Name, Wanted};
 
-#[derive(Serialize)]
+/// A request.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "TaskState")]
 pub(crate) struct Task {
     id: TaskId,
-    status: &'static str,
+    status: TaskStatus,
     /// The text that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<String>,
@@ -24,14 +32,46 @@ pub(crate) struct Task {
     failure: Option<Failure>,
 }
 
-#[derive(Deserialize)]
+/// Why a request is called off.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cancel {
     #[serde(default)]
     reason: String,
 }
 
-#[derive(Serialize)]
+/// A request to do again what failed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Retry {}
+
+/// Where a request stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TaskStatus {
+    /// Somebody works on it.
+    Running,
+    /// Time or another agent will bring it on.
+    Waiting,
+    /// It stands still until a person acts.
+    NeedsPerson,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+/// How an agent stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AgentStatus {
+    Idle,
+    Running,
+    Waiting,
+    Parked,
+}
+
+/// The request that was called off.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cancelled {
     task_id: TaskId,
@@ -60,36 +100,42 @@ pub(crate) async fn task(State(desk): State<Desk>, Name(id): Name) -> Result<axu
         (Some(status), _) => Task { id, status, answer: None, failure: None },
         (None, Some(ended)) => Task { id, ..ended },
         // Whoever said something that nobody answers.
-        (None, None) => letters.map(|_| Task { id, status: "done", answer: None, failure: None })?,
+        (None, None) => letters.map(|_| Task { id, status: TaskStatus::Done, answer: None, failure: None })?,
     };
     Ok(axum::Json(task))
 }
 
 /// What is under way.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Tasks {
     tasks: Vec<Open>,
+    /// The `after` of the next page; none when there is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A request that is under way.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpenTask")]
 struct Open {
     id: TaskId,
-    status: &'static str,
+    status: TaskStatus,
     /// Turns that were taken for it or wait to be, since the person last wrote.
     turns: u32,
     /// Of those, how many are not settled.
     open: u32,
 }
 
-pub(crate) async fn tasks(State(desk): State<Desk>) -> Result<axum::Json<Tasks>, Problem> {
+pub(crate) async fn tasks(State(desk): State<Desk>, Wanted(paging): Wanted<Paging>) -> Result<axum::Json<Tasks>, Problem> {
     let list = |spine: &Spine| {
         let open = |(id, effort): (&TaskId, &polis_domain::Effort)| {
             let status = of_task(spine, id)?;
             Some(Open { id: id.clone(), status, turns: effort.turns, open: effort.open })
         };
-        spine.efforts.iter().filter_map(open).collect()
+        spine.efforts.iter().filter_map(open).collect::<Vec<_>>()
     };
-    Ok(axum::Json(Tasks { tasks: desk.society.look(list).await? }))
+    let (tasks, next) = paging.cut(desk.society.look(list).await?, |task| task.id.to_string());
+    Ok(axum::Json(Tasks { tasks, next }))
 }
 
 pub(crate) async fn cancel(
@@ -100,6 +146,31 @@ pub(crate) async fn cancel(
     let task_id = TaskId::from(id);
     desk.society.cancel(Target::Task(task_id.clone()), &wish.reason).await?;
     Ok(axum::Json(Cancelled { task_id }))
+}
+
+/// Gives the last word of the person about a request to its receiver again, as a retry (R043).
+pub(crate) async fn retry(
+    State(desk): State<Desk>,
+    Name(id): Name,
+    once: Once,
+    Json(Retry {}): Json<Retry>,
+) -> Result<axum::Json<Accepted>, Problem> {
+    let task = TaskId::from(id);
+    let letters = messages::personal(&desk.society, &task).await?;
+    if let Some(sent) = once.before(&letters) {
+        return Ok(axum::Json(sent.into()));
+    }
+    let asked = task.clone();
+    if desk.society.look(move |spine| of_task(spine, &asked)).await?.is_some() {
+        let detail = "the request is still under way; cancel it first, or wait until it has ended";
+        return Err(Problem::new(StatusCode::CONFLICT, "still_open", detail));
+    }
+    let last = letters.iter().rev().find(|(_, letter)| letter.from.is_user());
+    let (_, letter) = last.ok_or_else(|| Problem::new(StatusCode::CONFLICT, "nothing_to_retry", "nobody asked for this"))?;
+    let mut meta: Map<_, _> = letter.payload.meta.clone();
+    meta.insert("_ui_action".to_owned(), "retry".into());
+    let sent = once.send(&desk.society, letter.to.clone(), &letter.payload.text, Some(task), meta).await?;
+    Ok(axum::Json(sent.into()))
 }
 
 impl Standing {
@@ -124,17 +195,17 @@ impl Standing {
     }
 
     /// The word for an agent with such a turn.
-    pub(crate) fn of_agent(self) -> &'static str {
+    pub(crate) fn of_agent(self) -> AgentStatus {
         match self {
-            Self::Waiting | Self::Asking => "waiting",
-            Self::Running => "running",
-            Self::Parked => "parked",
+            Self::Waiting | Self::Asking => AgentStatus::Waiting,
+            Self::Running => AgentStatus::Running,
+            Self::Parked => AgentStatus::Parked,
         }
     }
 }
 
 /// Where a request stands that is not done: also one that waits in an inbox behind others.
-fn of_task(spine: &Spine, task: &TaskId) -> Option<&'static str> {
+fn of_task(spine: &Spine, task: &TaskId) -> Option<TaskStatus> {
     let tasks = with_those_before(spine, task);
     let queued =
         spine.agents.values().any(|agent| agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|due| due.task() == task)));
@@ -149,11 +220,11 @@ fn of_task(spine: &Spine, task: &TaskId) -> Option<&'static str> {
         .map(|(id, turn)| Standing::of(spine, *id, turn))
         .collect();
     let status = if standings.contains(&Standing::Running) {
-        "running"
+        TaskStatus::Running
     } else if standings.contains(&Standing::Parked) || standings.contains(&Standing::Asking) {
-        "needs_person"
+        TaskStatus::NeedsPerson
     } else {
-        "waiting"
+        TaskStatus::Waiting
     };
     Some(status)
 }
@@ -182,9 +253,11 @@ fn ending(letter: &Letter) -> Option<Task> {
     let id = letter.task_id.clone();
     match &letter.kind {
         LetterKind::Message => None,
-        LetterKind::Answer => Some(Task { id, status: "done", answer: Some(letter.payload.text.to_string()), failure: None }),
+        LetterKind::Answer => {
+            Some(Task { id, status: TaskStatus::Done, answer: Some(letter.payload.text.to_string()), failure: None })
+        }
         LetterKind::Failure(failure) => {
-            let status = if &*failure.code == "cancelled" { "cancelled" } else { "failed" };
+            let status = if &*failure.code == "cancelled" { TaskStatus::Cancelled } else { TaskStatus::Failed };
             Some(Task { id, status, answer: None, failure: Some(failure.clone()) })
         }
     }

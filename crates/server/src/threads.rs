@@ -2,14 +2,18 @@
 
 use axum::extract::State;
 use polis_domain::{AgentId, Phase, Spine, SubThreadPath, Thread, ThreadId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::Desk;
+use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::wanted::{Name, Wanted};
 
-#[derive(Deserialize)]
+/// Which part of a conversation is wanted.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ThreadPart")]
 pub(crate) struct Which {
     /// Where the sub-thread lies, from the thread named in the address.
     #[serde(default)]
@@ -31,30 +35,23 @@ pub(crate) async fn thread(
     Ok(axum::Json(thread))
 }
 
-/// How many are listed where nobody says, and at most.
+/// How many are listed where nobody says.
 const USUAL: usize = 200;
-const MOST: usize = 10_000;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Page {
-    #[serde(default = "usual")]
-    limit: usize,
-}
-
-fn usual() -> usize {
-    USUAL
-}
-
-/// The first ones by name, and how many there are.
-#[derive(Serialize)]
+/// Conversations by name, and how many there are.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Threads {
     threads: Vec<Listed>,
     count: usize,
+    /// The `after` of the next page; none when there is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
-#[derive(Serialize)]
+/// One conversation.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "ListedThread")]
 struct Listed {
     id: ThreadId,
     agent_id: AgentId,
@@ -66,14 +63,15 @@ struct Listed {
     is_open: bool,
 }
 
-pub(crate) async fn threads(State(desk): State<Desk>, Wanted(page): Wanted<Page>) -> Result<axum::Json<Threads>, Problem> {
-    let limit = page.limit.min(MOST);
-    Ok(axum::Json(desk.society.look(move |spine| list(spine, limit)).await?))
+pub(crate) async fn threads(State(desk): State<Desk>, Wanted(paging): Wanted<Paging>) -> Result<axum::Json<Threads>, Problem> {
+    Ok(axum::Json(desk.society.look(move |spine| list(spine, &paging)).await?))
 }
 
-fn list(spine: &Spine, limit: usize) -> Threads {
+fn list(spine: &Spine, paging: &Paging) -> Threads {
     let mut ids: Vec<_> = spine.threads.keys().collect();
     ids.sort();
+    let count = ids.len();
+    let (ids, next) = paging.cut_at(ids, USUAL, |id| id.to_string());
     let listed = |id: &ThreadId| {
         let head = spine.threads.get(id)?;
         let (_, path) = spine.address(id);
@@ -87,6 +85,5 @@ fn list(spine: &Spine, limit: usize) -> Threads {
             is_open: head.turn.is_some(),
         })
     };
-    let threads = ids.iter().take(limit).filter_map(|id| listed(id)).collect();
-    Threads { threads, count: ids.len() }
+    Threads { threads: ids.into_iter().filter_map(listed).collect(), count, next }
 }

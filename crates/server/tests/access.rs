@@ -1,10 +1,18 @@
-//! Who is let in, for every route of the table.
+//! Who is let in, for every route of the table: a route that is added is tested here without a word.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use polis_server::{Access, BindError, Listener, Token, listed};
+use hyper_util::rt::TokioIo;
+use polis_server::{Access, BindError, Listener, Rate, Rates, Scope, Scopes, Security, Tls, Token, TokenFile, listed};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
-use crate::support::{Reply, Rig, TOKEN, send};
+use crate::support::{Reply, Rig, TOKEN, send, sent};
 
 /// A concrete address for a route of the table.
 fn concrete(path: &str) -> String {
@@ -27,8 +35,10 @@ async fn no_route_but_the_open_ones_answers_without_the_token() {
             }
         }
     }
-    let elsewhere = Reply::of(send(rig.address, "GET", "/api/nothing", &[], Vec::new()).await).await;
-    assert_eq!(elsewhere.problem(), (401, "unauthorized".to_owned()), "what exists is not told either");
+    for elsewhere in ["/api/nothing", "/s/other/api/health", "/api/submit"] {
+        let elsewhere = Reply::of(send(rig.address, "GET", elsewhere, &[], Vec::new()).await).await;
+        assert_eq!(elsewhere.problem(), (401, "unauthorized".to_owned()), "what exists is not told either");
+    }
     assert_eq!(rig.last(), last);
 }
 
@@ -47,11 +57,136 @@ async fn no_route_answers_to_a_foreign_name_or_page() {
             let reply = rig.ask(route.method, &concrete(route.path), &[("origin", origin)], Vec::new()).await;
             assert_eq!(reply.problem(), (403, "bad_origin".to_owned()), "{route:?} {origin:?}");
         }
+        for site in ["cross-site", "same-site", "strange"] {
+            let frame = [("sec-fetch-site", site), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")];
+            let reply = rig.ask(route.method, &concrete(route.path), &frame, Vec::new()).await;
+            assert_eq!(reply.problem(), (403, "bad_origin".to_owned()), "{route:?} {site:?}");
+        }
     }
     assert_eq!(rig.last(), last);
     let ours = format!("http://{own}");
     assert_eq!(rig.ask("GET", "/api/agents", &[("origin", &ours)], Vec::new()).await.status, 200);
+    assert_eq!(rig.ask("GET", "/api/agents", &[("sec-fetch-site", "same-origin")], Vec::new()).await.status, 200);
     assert_eq!(rig.ask("GET", "/api/agents", &[("host", &format!("localhost:{port}"))], Vec::new()).await.status, 200);
+    let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+    assert_eq!(rig.ask("GET", "/", &link, Vec::new()).await.status, 200, "a link may be followed");
+}
+
+/// Tokens with one scope each, and with all but one.
+struct Keys {
+    _dir: tempfile::TempDir,
+    file: TokenFile,
+}
+
+impl Keys {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(dir.path().join("tokens.json"));
+        for scope in Scope::ALL {
+            file.add(&format!("only-{scope}"), [scope].into_iter().collect(), &Self::only(scope)).unwrap();
+            let others: Scopes = Scope::ALL.into_iter().filter(|other| *other != scope).collect();
+            file.add(&format!("not-{scope}"), others, &Self::all_but(scope)).unwrap();
+        }
+        Self { _dir: dir, file }
+    }
+
+    fn only(scope: Scope) -> Token {
+        Token::of_bits([scope as u8 + 1; 32])
+    }
+
+    fn all_but(scope: Scope) -> Token {
+        Token::of_bits([scope as u8 + 101; 32])
+    }
+
+    fn security(&self) -> Security {
+        Security { tokens: Some(self.file.clone()), ..Security::default() }
+    }
+}
+
+#[tokio::test]
+async fn each_route_answers_to_its_own_scope_and_to_no_other() {
+    let keys = Keys::new();
+    let rig = Rig::behind(keys.security()).await;
+    let ask = async |method: &str, target: &str, token: Token| {
+        let bearer = format!("Bearer {}", token.as_str());
+        let headers = [("content-type", "application/json"), ("authorization", &*bearer)];
+        send(rig.address, method, target, &headers, b"{}".to_vec()).await
+    };
+    for route in listed() {
+        let Some(scope) = route.scope else { continue };
+        let last = rig.last();
+        let wrong = Reply::of(ask(route.method, &concrete(route.path), Keys::all_but(scope)).await).await;
+        assert_eq!(wrong.problem(), (403, "missing_scope".to_owned()), "{route:?}");
+        assert_eq!(rig.last(), last, "{route:?}");
+        let right = ask(route.method, &concrete(route.path), Keys::only(scope)).await.status();
+        assert!(right != 401 && right != 403, "{route:?} {right}");
+    }
+    keys.file.revoke("only-read").unwrap();
+    let revoked = async { while ask("GET", "/api/agents", Keys::only(Scope::Read)).await.status() != 401 {} };
+    tokio::time::timeout(Duration::from_secs(20), revoked).await.expect("a revoked token opens nothing");
+}
+
+#[tokio::test]
+async fn the_page_gets_a_cookie_for_the_token_of_its_address() {
+    let rig = Rig::start().await;
+    let open = async |target: &str| Reply::of(send(rig.address, "GET", target, &[], Vec::new()).await).await;
+    assert_eq!(open("/?token=wrong").await.problem(), (401, "unauthorized".to_owned()));
+    let begun = open(&format!("/?token={TOKEN}")).await;
+    assert_eq!((begun.status, begun.headers["location"].to_str().unwrap()), (303, "/"));
+    let cookie = begun.headers["set-cookie"].to_str().unwrap();
+    assert!(cookie.contains("HttpOnly; SameSite=Strict") && !cookie.contains(TOKEN), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap();
+    let ask = async |method: &str, target: &str, headers: &[(&str, &str)]| {
+        let headers: Vec<_> =
+            headers.iter().copied().chain([("cookie", cookie), ("content-type", "application/json")]).collect();
+        send(rig.address, method, target, &headers, br#"{"text":"[]"}"#.to_vec()).await.status().as_u16()
+    };
+    assert_eq!(ask("GET", "/api/agents", &[("sec-fetch-site", "same-origin")]).await, 200);
+    assert_eq!(ask("POST", "/api/submit", &[("sec-fetch-site", "same-origin")]).await, 200);
+    assert_eq!(ask("POST", "/api/submit", &[]).await, 401, "nobody says which page asks");
+    assert_eq!(ask("GET", "/api/agents", &[("sec-fetch-site", "same-site")]).await, 403, "another port of this machine");
+    assert_eq!(ask("GET", "/api/agents", &[("authorization", "Bearer wrong")]).await, 401);
+}
+
+#[tokio::test]
+async fn only_pages_that_were_named_may_ask_and_with_a_token_alone() {
+    let security = Security { cors: vec!["https://friend.example".to_owned()], ..Security::default() };
+    let rig = Rig::behind(security).await;
+    let bearer = format!("Bearer {TOKEN}");
+    let from = async |origin: &str, method: &str, token: bool| {
+        let headers = [("origin", origin), ("sec-fetch-site", "cross-site"), ("authorization", &*bearer)];
+        Reply::of(send(rig.address, method, "/api/agents", &headers[..2 + usize::from(token)], Vec::new()).await).await
+    };
+    let allowed = from("https://friend.example", "GET", true).await;
+    assert_eq!(allowed.ok()["agents"][0]["id"], "root");
+    assert_eq!(allowed.headers["access-control-allow-origin"], "https://friend.example");
+    assert!(!allowed.headers.contains_key("access-control-allow-credentials"));
+    assert_eq!(from("https://friend.example", "OPTIONS", false).await.status, 204);
+    assert_eq!(from("https://friend.example", "GET", false).await.problem().0, 401);
+    for foreign in ["https://friend.example.evil.example", "http://friend.example", "null"] {
+        let refused = from(foreign, "GET", true).await;
+        assert_eq!(refused.problem(), (403, "bad_origin".to_owned()), "{foreign}");
+        assert!(!refused.headers.contains_key("access-control-allow-origin"));
+    }
+    assert!(!rig.get("/api/agents").await.headers.contains_key("access-control-allow-origin"));
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_told_to_wait_and_the_owner_is_not() {
+    let keys = Keys::new();
+    let few = Rate { per_second: 1, burst: 3 };
+    let rig = Rig::behind(Security { rates: Rates { token: few, unknown: few }, ..keys.security() }).await;
+    let statuses = async |authorization: &str| {
+        let mut statuses = Vec::new();
+        for _ in 0..8 {
+            let reply = send(rig.address, "GET", "/api/agents", &[("authorization", authorization)], Vec::new()).await;
+            statuses.push(reply.status().as_u16());
+        }
+        statuses
+    };
+    assert!(statuses("").await.contains(&429));
+    assert!(statuses(&format!("Bearer {}", Keys::only(Scope::Read).as_str())).await.contains(&429));
+    assert_eq!(statuses(&format!("Bearer {TOKEN}")).await, [200; 8]);
 }
 
 #[tokio::test]
@@ -68,6 +203,41 @@ async fn a_server_is_not_opened_to_other_machines_by_accident() {
     let first = Listener::bind("127.0.0.1:0".parse().unwrap(), Access { token: None, insecure_listen: false }).await.unwrap();
     let second = Listener::bind(first.address(), Access { token: None, insecure_listen: false }).await;
     assert!(matches!(second, Err(BindError::Taken(address)) if address == first.address()));
+    let access = Access { token, insecure_listen: false };
+    let encrypted = Security { tls: Some(tls()), ..Security::default() };
+    assert!(Listener::bind_with("0.0.0.0:0".parse().unwrap(), access, encrypted).await.is_ok());
+}
+
+fn fixture(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name)
+}
+
+fn tls() -> Tls {
+    Tls::read(&fixture("certificate.pem"), &fixture("key.pem")).unwrap()
+}
+
+#[tokio::test]
+async fn with_a_certificate_everything_is_encrypted_and_nothing_else_is_answered() {
+    let rig = Rig::behind(Security { tls: Some(tls()), ..Security::default() }).await;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(fixture("authority.pem")).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = TlsConnector::from(Arc::new(client));
+    let stream = TcpStream::connect(rig.address).await.unwrap();
+    let stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+    let host = rig.address.to_string();
+    let headers = [("host", &*host), ("authorization", &format!("Bearer {TOKEN}"))];
+    let reply = Reply::of(sent(TokioIo::new(stream), "GET", "/api/agents", &headers, Vec::new()).await.unwrap()).await;
+    assert_eq!(reply.ok()["agents"][0]["id"], "root");
+    let plain = TcpStream::connect(rig.address).await.unwrap();
+    assert!(sent(TokioIo::new(plain), "GET", "/api/health", &headers, Vec::new()).await.is_err());
+    assert!(Tls::read(&fixture("key.pem"), &fixture("key.pem")).is_err());
+    assert!(Tls::read(&fixture("nothing.pem"), &fixture("key.pem")).is_err());
 }
 
 #[tokio::test]

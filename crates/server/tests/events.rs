@@ -7,6 +7,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
 use polis_domain::{CallResult, EffectClass};
+use polis_ports::Live;
 use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
 use serde_json::{Value, json};
 
@@ -204,4 +205,92 @@ async fn a_stop_waits_for_what_is_under_way_and_answers_in_between() {
     assert!(gate.load(std::sync::atomic::Ordering::SeqCst));
     let ended = |recorded: &Arc<polis_domain::Recorded>| matches!(recorded.event, polis_domain::Event::EffectEnded { .. });
     assert!(log.events(&society()).iter().any(ended), "its result is in the log, so it is not in doubt");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_can_be_of_one_request_or_of_one_agent() {
+    let rig = Rig::start().await;
+    rig.run(vec![Op::Spawn("bob".into())]).await;
+    let asked = Program(vec![Op::Think("y".into())]);
+    let ask = Op::Ask { agent: "bob".into(), program: asked, patience_ms: 60_000 };
+    let (task, _) = rig.run(vec![Op::Think("x".into()), ask]).await;
+    rig.run(vec![Op::Think("z".into())]).await;
+    let all = rig.log.events(&society());
+    let started = |recorded: &polis_domain::Recorded| match &recorded.event {
+        polis_domain::Event::TurnStarted { agent, task, .. } => Some((recorded.seq, agent.clone(), task.id.clone())),
+        _ => None,
+    };
+    let turns: Vec<_> = all.iter().filter_map(|recorded| started(recorded)).collect();
+    let of = |recorded: &polis_domain::Recorded| {
+        turns.iter().find(|(seq, ..)| recorded.turn().is_some_and(|turn| turn.0 == *seq)).cloned()
+    };
+    let letter = |recorded: &polis_domain::Recorded| recorded.event.letter().cloned();
+    let of_task: Vec<u64> = all
+        .iter()
+        .filter(|one| of(one).is_some_and(|(_, _, other)| other == task) || letter(one).is_some_and(|one| one.task_id == task))
+        .map(|one| one.seq.0)
+        .collect();
+    let is_bobs = |one: &polis_domain::Recorded| {
+        of(one).is_some_and(|(_, agent, _)| agent.as_str() == "bob")
+            || letter(one).is_some_and(|one| one.to.as_str() == "bob" || one.from.as_str() == "bob")
+            || matches!(&one.event, polis_domain::Event::AgentSpawned { agent, .. } if agent.as_str() == "bob")
+    };
+    let bobs: Vec<u64> = all.iter().filter(|one| is_bobs(one)).map(|one| one.seq.0).collect();
+    assert!(of_task.len() > 5 && bobs.len() > 5 && bobs.len() < all.len() && of_task.len() < all.len());
+    for (target, want) in [(format!("/api/events?task={task}"), of_task), ("/api/events?agent=bob".to_owned(), bobs)] {
+        let mut stream = Stream::open(&rig, &target, None).await;
+        let mut seen = Vec::new();
+        while seen.len() < want.len() {
+            seen.push(stream.committed().await.id.unwrap());
+        }
+        assert_eq!(seen, want, "{target}");
+    }
+}
+
+/// L5 in small: who does not read loses no event, is told so, and holds nobody up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_does_not_read_is_told_to_begin_its_replies_anew_and_misses_no_event() {
+    let rig = Rig::start().await;
+    let mut stalled = Stream::open(&rig, "/api/events", None).await;
+    stalled.committed().await;
+    // More than the buffers of both sides and of the server hold.
+    let live = polis_ports::StreamedDelta {
+        effect: "1.0".parse().unwrap(),
+        thread: "root".into(),
+        delta: polis_ports::Delta::Content("x".repeat(2_000)),
+    };
+    let live = Arc::new(live);
+    for _ in 0..20_000 {
+        rig.live.publish(&society(), polis_ports::Frame::Delta(live.clone()));
+    }
+    rig.run(vec![Op::Think("x".into())]).await;
+    let last = rig.last().0;
+    let (mut ids, mut resyncs) = (vec![1], 0);
+    while *ids.last().unwrap() < last {
+        let told = stalled.next().await.unwrap();
+        ids.extend(told.id);
+        resyncs += usize::from(told.name == "resync");
+    }
+    assert_eq!(ids, (1..=last).collect::<Vec<_>>());
+    assert!(resyncs > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_late_sees_a_reply_from_its_beginning() {
+    let rig = Rig::start().await;
+    let piece = |text: &str| {
+        let (effect, thread) = ("7.0".parse().unwrap(), "root".into());
+        let delta = polis_ports::Delta::Content(text.to_owned());
+        polis_ports::Frame::Delta(Arc::new(polis_ports::StreamedDelta { effect, thread, delta }))
+    };
+    rig.live.publish(&society(), piece("Once "));
+    rig.live.publish(&society(), piece("upon"));
+    let mut late = Stream::open(&rig, "/api/events", None).await;
+    let mut told = late.next().await.unwrap();
+    while told.name != "delta" {
+        told = late.next().await.unwrap();
+    }
+    assert_eq!(told.data["delta"], json!({ "content": "Once upon" }));
+    rig.live.publish(&society(), piece(" a time"));
+    assert_eq!(late.next().await.unwrap().data["delta"], json!({ "content": " a time" }));
 }

@@ -12,12 +12,14 @@ use hyper_util::rt::TokioIo;
 use polis_domain::{CallResult, EffectClass, LetterKind, Recorded, Seq, SocietyId, TaskId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Model, Toolbox};
-use polis_server::{About, Access, Desk, Listener, Token};
+use polis_server::{About, Access, Desk, Listener, Security, Token};
 use polis_testkit::{Line, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::contract;
 
 /// The longest artifact that is kept.
 pub(crate) const ARTIFACT_BYTES: u64 = 1 << 20;
@@ -29,6 +31,7 @@ pub(crate) struct Rig {
     pub(crate) log: Arc<MemoryLog>,
     pub(crate) artifacts: MemoryArtifacts,
     pub(crate) society: Society,
+    pub(crate) live: Arc<LocalLive>,
     pub(crate) address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -50,26 +53,42 @@ impl Rig {
         Self::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("a thought")), tools).await
     }
 
+    /// The same behind a door with more to it.
+    pub(crate) async fn behind(security: Security) -> Self {
+        let model = ScriptedModel::new(|_| Line::text("a thought"));
+        Self::at(Arc::new(MemoryLog::new()), model, ScriptedTools::new(), security).await
+    }
+
     pub(crate) async fn on(log: Arc<MemoryLog>, model: impl Model + 'static, toolbox: impl Toolbox + 'static) -> Self {
+        Self::at(log, model, toolbox, Security::default()).await
+    }
+
+    pub(crate) async fn at(
+        log: Arc<MemoryLog>,
+        model: impl Model + 'static,
+        toolbox: impl Toolbox + 'static,
+        security: Security,
+    ) -> Self {
         let artifacts = MemoryArtifacts::limited(ARTIFACT_BYTES);
+        let live = Arc::new(LocalLive::remembering());
         let ports = Ports {
             log: log.clone(),
             model: Arc::new(model),
             toolbox: Arc::new(toolbox),
-            live: Arc::new(LocalLive::default()),
+            live: live.clone(),
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(artifacts.clone()),
         };
         let cast = Cast::new().with(Programmed::NAME, Programmed);
         let society = Society::open(society(), ports, cast, Options::new(7, worker_role())).await.unwrap();
         let access = Access { token: Token::new(TOKEN), insecure_listen: false };
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), access).await.unwrap();
+        let listener = Listener::bind_with("127.0.0.1:0".parse().unwrap(), access, security).await.unwrap();
         let address = listener.address();
         let stop = CancellationToken::new();
         let desk =
             Desk::new(society.clone(), About { model: "scripted/one".to_owned(), is_offline: false, vendors: Vec::new() });
         let serving = tokio::spawn(listener.serve(desk, stop.clone(), Duration::from_secs(30)));
-        Self { log, artifacts, society, address, stop, serving }
+        Self { log, artifacts, society, live, address, stop, serving }
     }
 
     /// The log's last place.
@@ -89,7 +108,9 @@ impl Rig {
     pub(crate) async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
         let bearer = format!("Bearer {TOKEN}");
         let headers: Vec<_> = headers.iter().copied().chain([("authorization", &*bearer)]).collect();
-        Reply::of(send(self.address, method, target, &headers, body).await).await
+        let reply = Reply::of(send(self.address, method, target, &headers, body).await).await;
+        contract::check(method, target, &reply);
+        reply
     }
 
     /// Submits a program and waits for the letter that ends it.
@@ -170,14 +191,26 @@ pub(crate) async fn send(
     body: Vec<u8>,
 ) -> Response<Incoming> {
     let stream = TcpStream::connect(address).await.unwrap();
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let host = address.to_string();
+    let own = [("host", &*host)];
+    let own = if headers.iter().any(|(name, _)| *name == "host") { &own[..0] } else { &own[..] };
+    let headers: Vec<_> = own.iter().chain(headers).copied().collect();
+    sent(TokioIo::new(stream), method, target, &headers, body).await.unwrap()
+}
+
+/// One request over a stream, with exactly these headers.
+pub(crate) async fn sent(
+    stream: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> hyper::Result<Response<Incoming>> {
+    let (mut sender, connection) = http1::handshake(stream).await?;
     tokio::spawn(connection);
     let mut request = Request::builder().method(method).uri(target);
-    if !headers.iter().any(|(name, _)| *name == "host") {
-        request = request.header("host", address.to_string());
-    }
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    sender.send_request(request.body(Full::new(Bytes::from(body))).unwrap()).await.unwrap()
+    sender.send_request(request.body(Full::new(Bytes::from(body))).unwrap()).await
 }

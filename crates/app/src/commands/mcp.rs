@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, stream};
+use polis_client::Sse;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::lines::{Line, Lines};
-use crate::sse::Sse;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, signals, wiring};
 
@@ -92,7 +92,7 @@ async fn exchange(door: &Door, target: &str, line: String, say: &mpsc::Sender<Va
         return Ok(());
     }
     let mut events = Sse::new(Box::pin(stream::iter([Ok(first)]).chain(body)));
-    while let Some(event) = events.next().await.map_err(gone)? {
+    while let Some(event) = events.next().await? {
         let _ = say.send(serde_json::from_str(&event.data).map_err(strange)?).await;
     }
     Ok(())

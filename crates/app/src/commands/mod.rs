@@ -20,5 +20,6 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod societies;
+pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod usage;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use polis_domain::{Failure, SocietyId};
 use polis_engine::Rest;
-use polis_server::{Access, BindError, Desk, Keeper, Listener, Open, Town};
+use polis_server::{Access, BindError, Desk, Keeper, Listener, Open, Rate, Rates, Security, Tls, Town};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,9 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
     let token = if wish.no_auth { None } else { Some(token::read_or_make(&config.data)?) };
     let access = Access { token: token.clone(), insecure_listen: wish.insecure_listen };
     // Nothing works before we know that we can be reached, or that there is a console instead.
-    let listener = match Listener::bind(config.listen, access).await {
+    let security = security(config, wish)?;
+    let scheme = if security.tls.is_some() { "https" } else { "http" };
+    let listener = match Listener::bind_with(config.listen, access, security).await {
         Ok(listener) => listener,
         Err(taken @ BindError::Taken(_)) if stdin().is_terminal() => {
             out::trouble(&Trouble::new(taken.code(), taken.to_string()));
@@ -42,16 +44,16 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
     };
     let opened = wiring::open(config, &store, Purpose::Work).await?;
     // It only tells others who has the store; without it they must be given the address.
-    let _ = store.log.write_note(&owner_note(&format!("http://{}", reachable(listener.address()))));
+    let _ = store.log.write_note(&owner_note(&format!("{scheme}://{}", reachable(listener.address()))));
     let address = listener.address();
-    out::line(&format!("polis is listening on http://{address}"))?;
+    out::line(&format!("polis is listening on {scheme}://{address}"))?;
     match &token {
-        Some(token) => out::line(&format!("http://{address}/#token={}", token.as_str()))?,
+        Some(token) => out::line(&format!("{scheme}://{address}/?token={}", token.as_str()))?,
         None => {
             out::note(
                 "polis: WARNING: --no-auth: everybody on this machine can use this society, its tools and your model's key",
             );
-            out::line(&format!("http://{address}/"))?;
+            out::line(&format!("{scheme}://{address}/"))?;
         }
     }
     let opened_all = Arc::new(Mutex::new(BTreeMap::from([(config.society.clone(), opened)])));
@@ -79,6 +81,32 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
         sum_up(&desk).await;
     }
     Ok(Exit::Done)
+}
+
+/// What guards the door beside the owner's token.
+fn security(config: &Config, wish: &Serve) -> Result<Security, Trouble> {
+    let tls = match (&wish.tls_cert, &wish.tls_key) {
+        (Some(certificate), Some(key)) => {
+            Some(Tls::read(certificate, key).map_err(|error| Trouble::usage("bad_certificate", error.to_string()))?)
+        }
+        _ => None,
+    };
+    if let Some(bad) = config.door.cors.iter().find(|origin| !is_origin(origin)) {
+        let message = format!("[server] cors: `{bad}` is no origin; write for example https://example.org, without a path");
+        return Err(Trouble::usage("bad_config", message));
+    }
+    let mut rates = Rates::default();
+    if let Some(per_second) = config.door.requests_per_second.map(std::num::NonZero::get) {
+        rates.token = Rate { per_second, burst: per_second.saturating_mul(10) };
+    }
+    let (hosts, cors) = (config.door.hosts.clone(), config.door.cors.clone());
+    let answers = Some(config.data.join("answers"));
+    Ok(Security { tls, tokens: Some(token::further(&config.data)), hosts, cors, rates, answers })
+}
+
+fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']))
 }
 
 type All = Arc<Mutex<BTreeMap<SocietyId, Opened>>>;

@@ -141,3 +141,45 @@ fn a_second_signal_ends_a_server_that_still_waits_for_its_turns() {
     assert_eq!(served.wait().0, 130);
     assert_eq!(home.polis(&["agents"]).ok().split_whitespace().nth(1), Some("running"), "its turn is owed at the next start");
 }
+
+/// The tokens of others: made, shown once, good for what they are for, and revoked while the server runs.
+#[test]
+fn a_token_for_others_does_what_it_may_until_it_is_revoked() {
+    let home = Home::new();
+    home.polis(&["token", "list"]).fails(1, "no_data");
+    let served = home.serve(&[]);
+    let made = home.polis(&["token", "new", "--name", "bot", "--scope", "read,send"]).ok();
+    let token = made.trim();
+    let asked = |method: &str, target: &str, body: &str| http(&served.address, method, target, Some(token), body);
+    assert_eq!(asked("GET", "/api/agents", "").0, 200);
+    assert_eq!(asked("POST", "/api/submit", "{\"text\":\"hello\"}").0, 200);
+    assert_eq!(asked("POST", "/api/agents/root/terminate", "{}").1["code"], json!("missing_scope"));
+    home.polis(&["token", "new", "--name", "bot"]).fails(1, "token_exists");
+    home.polis(&["token", "new", "--name", "b", "--scope", "write"]).fails(2, "bad_scope");
+    assert_eq!(home.polis(&["token", "list"]).ok().trim(), "bot  read,send");
+    assert!(!std::fs::read_to_string(home.data().join("tokens.json")).unwrap().contains(token));
+    home.polis(&["token", "revoke", "bot"]).ok();
+    home.polis(&["token", "revoke", "bot"]).fails(1, "unknown_token");
+    while asked("GET", "/api/agents", "").0 != 401 {
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
+    }
+}
+
+/// Encrypted from end to end: the command line trusts whom it is told to, and nobody else.
+#[test]
+fn with_a_certificate_the_command_line_still_finds_its_server() {
+    let home = Home::new();
+    let file = |name: &str| format!("{}/../server/tests/tls/{name}", env!("CARGO_MANIFEST_DIR"));
+    let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", &file("certificate.pem")]);
+    let mut child = command.args(["--tls-key", &file("key.pem")]).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("polis is listening on https://127.0.0.1:"), "{ready}");
+    home.polis(&["agents"]).fails(1, "server_unreachable");
+    let mut trusting = home.command(&["agents"]);
+    let done = trusting.env("POLIS_TLS_CA", file("authority.pem")).output().unwrap();
+    assert!(String::from_utf8_lossy(&done.stdout).contains("root"), "{}", String::from_utf8_lossy(&done.stderr));
+    super::support::signal(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    home.polis(&["serve", "--tls-cert", &file("key.pem"), "--tls-key", &file("key.pem")]).fails(2, "bad_certificate");
+}

@@ -97,7 +97,7 @@ impl Home {
         };
         let (ready, page) = (line(), line());
         let address = ready.strip_prefix("polis is listening on http://").unwrap_or_else(|| panic!("{ready:?}")).to_owned();
-        let token = page.split_once("#token=").map(|(_, token)| token.to_owned());
+        let token = page.split_once("?token=").map(|(_, token)| token.to_owned());
         assert!(page.starts_with(&format!("http://{address}/")), "{page}");
         Served { child: Some(child), _stdout: stdout, address, token }
     }

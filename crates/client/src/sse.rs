@@ -1,4 +1,4 @@
-//! Server-sent events, read from a stream of bytes: names and data, nothing else is needed here.
+//! Server-sent events, read from a stream of bytes: ids, names and data, nothing else is needed here.
 
 use std::io;
 use std::pin::Pin;
@@ -6,28 +6,35 @@ use std::pin::Pin;
 use futures_util::{Stream, StreamExt};
 use hyper::body::Bytes;
 
+use crate::ClientError;
+
 type Body = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
 /// A stream of events.
-pub(crate) struct Sse {
+pub struct Sse {
     body: Body,
     unread: Vec<u8>,
 }
 
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct SseEvent {
-    pub(crate) name: String,
-    pub(crate) data: String,
+pub struct SseEvent {
+    /// Its place in the log, if it has one.
+    pub id: Option<u64>,
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub data: String,
 }
 
 impl Sse {
-    pub(crate) fn new(body: Body) -> Self {
+    /// The events of an answer's body.
+    pub fn new(body: Body) -> Self {
         Self { body, unread: Vec::new() }
     }
 
     /// The next event; none when the stream has ended. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<SseEvent>> {
+    pub async fn next(&mut self) -> Result<Option<SseEvent>, ClientError> {
         loop {
             while let Some(block) = self.take_block() {
                 let event = parse(&block);
@@ -36,7 +43,7 @@ impl Sse {
                 }
             }
             match self.body.next().await {
-                Some(bytes) => self.unread.extend_from_slice(&bytes?),
+                Some(bytes) => self.unread.extend_from_slice(&bytes.map_err(ClientError::Gone)?),
                 None => return Ok(None),
             }
         }
@@ -56,6 +63,7 @@ fn parse(block: &str) -> SseEvent {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
+            "id" => event.id = value.parse().ok(),
             "event" => value.clone_into(&mut event.name),
             "data" if event.data.is_empty() => value.clone_into(&mut event.data),
             "data" => event.data = format!("{}\n{value}", event.data),
@@ -77,9 +85,9 @@ mod tests {
         for size in 1..text.len() {
             let pieces: Vec<_> = text.as_bytes().chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
             let mut sse = Sse::new(Box::pin(stream::iter(pieces)));
-            let event = |name: &str, data: &str| Some(SseEvent { name: name.into(), data: data.into() });
-            assert_eq!(sse.next().await.unwrap(), event("a", "{\"x\":1}"));
-            assert_eq!(sse.next().await.unwrap(), event("b", "一\n2"));
+            let event = |id, name: &str, data: &str| Some(SseEvent { id, name: name.into(), data: data.into() });
+            assert_eq!(sse.next().await.unwrap(), event(Some(1), "a", "{\"x\":1}"));
+            assert_eq!(sse.next().await.unwrap(), event(None, "b", "一\n2"));
             assert_eq!(sse.next().await.unwrap(), None);
         }
     }

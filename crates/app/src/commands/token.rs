@@ -1,0 +1,55 @@
+//! `polis token`: further tokens for the door, with fewer rights than the owner's. Only hashes of them are kept.
+
+use polis_server::{Scopes, Token, TokenFile};
+use serde_json::json;
+
+use crate::cli::{TokenWish, Tokens};
+use crate::config::Config;
+use crate::trouble::{Exit, Trouble};
+use crate::{out, token};
+
+pub(crate) fn tokens(config: &Config, wish: &Tokens) -> Result<Exit, Trouble> {
+    if !config.data.is_dir() {
+        let message = format!("there is no data directory {}; begin with polis run or polis serve", config.data.display());
+        return Err(Trouble::new("no_data", message));
+    }
+    let file = token::further(&config.data);
+    match &wish.wish {
+        TokenWish::New { name, scope } => make(&file, name, scope, wish.json),
+        TokenWish::List => list(&file, wish.json),
+        TokenWish::Revoke { name } => {
+            file.revoke(name).map_err(token::trouble)?;
+            out::note(&format!("polis: the token {name} opens nothing any more"));
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn make(file: &TokenFile, name: &str, scope: &str, as_json: bool) -> Result<Exit, Trouble> {
+    let scopes: Scopes = scope.parse().map_err(|bad| Trouble::usage("bad_scope", format!("{bad}")))?;
+    let made = Token::of_bits(token::random_bits()?);
+    file.add(name, scopes, &made).map_err(token::trouble)?;
+    if as_json {
+        out::line(&json!({ "name": name, "scopes": scopes.to_string(), "token": made.as_str() }).to_string())?;
+    } else {
+        out::line(made.as_str())?;
+        out::note("polis: this is the only time that it is shown");
+    }
+    Ok(Exit::Done)
+}
+
+fn list(file: &TokenFile, as_json: bool) -> Result<Exit, Trouble> {
+    let tokens = file.list().map_err(token::trouble)?;
+    if as_json {
+        let tokens: Vec<_> = tokens.iter().map(|token| json!({ "name": token.name, "scopes": token.scopes })).collect();
+        out::line(&json!({ "tokens": tokens }).to_string())?;
+        return Ok(Exit::Done);
+    }
+    for token in &tokens {
+        out::line(&format!("{}  {}", token.name, token.scopes))?;
+    }
+    if tokens.is_empty() {
+        out::note("polis: there is only the owner's token, in the file `token`; polis token new makes others");
+    }
+    Ok(Exit::Done)
+}

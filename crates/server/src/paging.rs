@@ -1,0 +1,63 @@
+//! Lists in pages: what comes after a cursor, no more than a limit, and the cursor of the next page.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How many are listed where nobody says, and at most.
+pub(crate) const MOST: usize = 10_000;
+
+/// Which part of a list is wanted.
+#[derive(Deserialize, JsonSchema, Default)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Paging {
+    /// The `next` of the page before; the first page without it.
+    pub(crate) after: Option<String>,
+    /// Most entries of a page.
+    pub(crate) limit: Option<u32>,
+}
+
+impl Paging {
+    /// The part of a list that is sorted by its cursors, and the cursor of the next part if there is one.
+    pub(crate) fn cut<T>(&self, list: Vec<T>, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
+        self.cut_at(list, MOST, cursor)
+    }
+
+    /// The same where fewer are listed unless somebody wants more.
+    pub(crate) fn cut_at<T>(&self, list: Vec<T>, usual: usize, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
+        let limit = self.limit.map_or(usual, |limit| (limit as usize).min(MOST));
+        let is_after = |entry: &T| self.after.as_ref().is_none_or(|after| cursor(entry) > *after);
+        let mut rest = list.into_iter().filter(is_after);
+        let page: Vec<T> = rest.by_ref().take(limit).collect();
+        let next = rest.next().is_some().then(|| page.last().map(&cursor)).flatten();
+        (page, next)
+    }
+}
+
+/// A number as a cursor that sorts as the numbers do.
+pub(crate) fn numbered(n: u64) -> String {
+    format!("{n:020}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_put_together_are_the_list() {
+        let all: Vec<u64> = (0..25).collect();
+        for limit in [1, 7, 24, 25, 26, 100_000] {
+            let (mut paging, mut seen) = (Paging { after: None, limit: Some(limit) }, Vec::new());
+            loop {
+                let (page, next) = paging.cut(all.clone(), |n| numbered(*n));
+                assert!(page.len() <= limit as usize && !page.is_empty());
+                seen.extend(page);
+                match next {
+                    Some(next) => paging.after = Some(next),
+                    None => break,
+                }
+            }
+            assert_eq!(seen, all, "{limit}");
+        }
+        assert_eq!(Paging::default().cut(Vec::<u64>::new(), |n| numbered(*n)), (Vec::new(), None));
+    }
+}

@@ -1,0 +1,94 @@
+//! `Idempotency-Key`: the first answer again, nothing twice, also after a restart.
+
+use std::sync::Arc;
+
+use polis_server::Security;
+use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
+use serde_json::{Value, json};
+
+use crate::support::{Reply, Rig, society};
+
+async fn keyed(rig: &Rig, target: &str, key: &str, body: &Value) -> Reply {
+    let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+    rig.ask("POST", target, &headers, body.to_string().into_bytes()).await
+}
+
+async fn rig(log: &Arc<MemoryLog>, answers: Option<&std::path::Path>) -> Rig {
+    let security = Security { answers: answers.map(Into::into), ..Security::default() };
+    let model = ScriptedModel::new(|_| Line::text("a thought"));
+    Rig::at(log.clone(), model, ScriptedTools::new(), security).await
+}
+
+fn letters(log: &MemoryLog) -> usize {
+    let events = log.events(&society());
+    events.iter().filter(|recorded| recorded.event.letter().is_some_and(|letter| letter.from.is_user())).count()
+}
+
+#[tokio::test]
+async fn a_repeat_gets_the_first_answer_and_sends_nothing_also_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let answers = dir.path().join("answers");
+    let log = Arc::new(MemoryLog::new());
+    let first = rig(&log, Some(&answers)).await;
+    let body = json!({ "text": Program(vec![Op::Think("x".into())]).text() });
+    let accepted = keyed(&first, "/api/submit", "k1", &body).await.ok();
+    let again = keyed(&first, "/api/submit", "k1", &body).await;
+    assert_eq!((again.ok(), again.headers.contains_key("idempotent-replayed")), (accepted.clone(), true));
+    assert_ne!(keyed(&first, "/api/submit", "k2", &body).await.ok()["taskId"], accepted["taskId"]);
+    let other = json!({ "text": "[]" });
+    assert_eq!(keyed(&first, "/api/submit", "k1", &other).await.problem(), (422, "key_reused".to_owned()));
+    for bad in ["", &"k".repeat(256)] {
+        assert_eq!(keyed(&first, "/api/submit", bad, &body).await.problem(), (400, "bad_idempotency_key".to_owned()));
+    }
+    let refused = keyed(&first, "/api/send", "k3", &json!({ "agentId": "nobody", "text": "x" })).await;
+    assert_eq!(refused.problem(), (404, "unknown_agent".to_owned()));
+    first.ending(&accepted["taskId"].as_str().unwrap().into()).await;
+    first.stop().await;
+
+    let second = rig(&log, Some(&answers)).await;
+    assert_eq!(keyed(&second, "/api/submit", "k1", &body).await.ok(), accepted);
+    assert_eq!(letters(&log), 2);
+}
+
+/// The answer was never kept, as when the process is killed right after the log has it: the log knows.
+#[tokio::test]
+async fn a_letter_with_a_key_is_not_sent_twice_even_if_the_answer_was_lost() {
+    let log = Arc::new(MemoryLog::new());
+    let body = json!({ "text": Program(vec![Op::Think("x".into())]).text() });
+    let first = rig(&log, None).await;
+    let accepted = keyed(&first, "/api/submit", "k1", &body).await.ok();
+    let within =
+        json!({ "agentId": "root", "text": Program(vec![Op::Think("y".into())]).text(), "taskId": accepted["taskId"] });
+    let word = keyed(&first, "/api/send", "k2", &within).await.ok();
+    while first.get("/api/tasks").await.ok()["tasks"].as_array().is_some_and(|open| !open.is_empty()) {}
+    let retry = format!("/api/tasks/{}/retry", accepted["taskId"].as_str().unwrap());
+    let retried = keyed(&first, &retry, "k3", &json!({})).await.ok();
+    first.stop().await;
+
+    let second = rig(&log, None).await;
+    assert_eq!(keyed(&second, "/api/submit", "k1", &body).await.ok(), accepted);
+    assert_eq!(keyed(&second, "/api/send", "k2", &within).await.ok(), word);
+    assert_eq!(keyed(&second, &retry, "k3", &json!({})).await.ok(), retried);
+    assert_eq!(keyed(&second, "/api/submit", "k4", &body).await.status, 200);
+    assert_eq!(letters(&log), 4);
+    second.stop().await;
+    let third = rig(&log, None).await;
+    let other = keyed(&third, "/api/submit", "k1", &json!({ "text": "[]" })).await;
+    assert_eq!(other.problem(), (422, "key_reused".to_owned()));
+}
+
+#[tokio::test]
+async fn a_word_on_an_approval_is_answered_the_same_twice() {
+    let rig = Rig::start().await;
+    rig.post("/api/submit", json!({ "text": Program(vec![Op::Approve("May I?".into())]).text() })).await.ok();
+    let id = loop {
+        if let Some(id) = rig.get("/api/approvals").await.ok()["approvals"][0]["id"].as_str() {
+            break id.to_owned();
+        }
+    };
+    let target = format!("/api/approvals/{id}");
+    let yes = json!({ "approved": true });
+    assert_eq!(keyed(&rig, &target, "k", &yes).await.ok(), json!({ "id": id }));
+    assert_eq!(keyed(&rig, &target, "k", &yes).await.ok(), json!({ "id": id }));
+    assert_eq!(keyed(&rig, &target, "other", &yes).await.problem(), (409, "not_open".to_owned()));
+}
