@@ -44,6 +44,10 @@ impl Default for Rates {
     }
 }
 
+/// How the address of a request begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scheme(pub(crate) &'static str);
+
 /// What is checked.
 pub(crate) struct Guard {
     /// None lets everybody in who is on this machine.
@@ -87,6 +91,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
                     extensions.insert(caller);
                     extensions.insert(asked);
                     extensions.insert(guard.counts.clone());
+                    extensions.insert(Scheme(if guard.sessions.is_secure { "https" } else { "http" }));
                     next.run(request).await
                 }
                 Err(problem) => problem.into_response(),

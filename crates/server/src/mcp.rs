@@ -189,21 +189,22 @@ struct Answering {
     /// The answer; nothing where the request was cancelled.
     work: Pin<Box<dyn Future<Output = Option<Value>> + Send>>,
     notes: mpsc::Receiver<Value>,
-    ended: bool,
+    /// The answer, once it is there: what was told before it goes first.
+    last: Option<Option<Value>>,
 }
 
 impl Answering {
     async fn next(&mut self) -> Option<Value> {
-        if self.ended {
-            return None;
-        }
-        tokio::select! {
-            biased;
-            Some(note) = self.notes.recv() => Some(note),
-            last = &mut self.work => {
-                self.ended = true;
-                last
+        if self.last.is_none() {
+            tokio::select! {
+                biased;
+                Some(note) = self.notes.recv() => return Some(note),
+                last = &mut self.work => self.last = Some(last),
             }
+        }
+        match self.notes.try_recv() {
+            Ok(note) => Some(note),
+            Err(_) => self.last.as_mut().and_then(Option::take),
         }
     }
 }
@@ -220,7 +221,7 @@ fn streamed(call: Call, id: Value, flight: Flight) -> Response {
             Err(fault) => Some(fault.answer(Some(&id))),
         }
     };
-    let answering = Answering { work: Box::pin(work), notes, ended: false };
+    let answering = Answering { work: Box::pin(work), notes, last: None };
     let events = stream::unfold(answering, |mut answering| async move {
         let message = answering.next().await?;
         Some((Ok::<_, Infallible>(Event::default().event("message").data(message.to_string())), answering))

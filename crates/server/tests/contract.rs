@@ -14,6 +14,10 @@ pub(crate) fn check(method: &str, target: &str, reply: &Reply) {
     let mut matching: Vec<_> = paths.keys().filter(|pattern| matches(pattern, path)).collect();
     matching.sort_by_key(|pattern| pattern.matches('{').count());
     let Some(operation) = matching.first().and_then(|pattern| paths[*pattern].get(method.to_lowercase())) else { return };
+    // What a protocol of others answers is described by it.
+    if operation.get("x-protocol").is_some() {
+        return;
+    }
     let at = format!("{method} {target} {}", reply.status);
     if matches!(reply.status, 204 | 206 | 304) || (reply.status == 503 && path == "/api/health") {
         return;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::VERSION;
 use crate::Town;
+use crate::access::Scheme;
 use crate::desk::Desk;
 use crate::problem::Problem;
 
@@ -28,7 +29,8 @@ impl FromRequestParts<Desk> for Base {
         let society = desk.society.id();
         let is_other = parts.extensions.get::<Town>().is_some_and(|town| town.first() != society);
         let prefix = if is_other { format!("/s/{society}") } else { String::new() };
-        Ok(Self(format!("http://{host}{prefix}")))
+        let scheme = parts.extensions.get::<Scheme>().map_or("http", |scheme| scheme.0);
+        Ok(Self(format!("{scheme}://{host}{prefix}")))
     }
 }
 
