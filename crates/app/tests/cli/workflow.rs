@@ -110,13 +110,14 @@ fn todos_appear_while_the_planner_still_writes() {
     let mut command = home.command(&["run", "--strategy", "workflow", "two things"]);
     server.set(&mut command);
     let mut child = command.spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let seen: Vec<String> =
-        lines.map(Result::unwrap).take_while(|line| line != "· planner plans a: Do a (priority 1)").collect();
+    let mut seen = Vec::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    // The reply never comes to its end, however often it is asked for.
+    let is_told =
+        lines.by_ref().inspect(|line| seen.push(line.clone())).any(|line| line == "· planner plans a: Do a (priority 1)");
     child.kill().unwrap();
     child.wait().unwrap();
-    let before = seen.last().map(String::as_str).unwrap_or_default();
-    assert_eq!(before, "· planner asks the model", "the reply never came to its end: {seen:#?}");
+    assert!(is_told, "{seen:#?}");
 }
 
 #[test]
