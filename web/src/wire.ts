@@ -1726,7 +1726,7 @@ export interface Routes {
     body: undefined;
     answer: Agents;
   };
-  /** One agent, with its role and its children. */
+  /** One agent, with its role, its children and its operations. */
   "GET /api/agents/{id}": {
     query: undefined;
     body: undefined;
@@ -1740,6 +1740,19 @@ export interface Routes {
       undo?: boolean;
     };
     answer: Compressing;
+  };
+  /** Has an agent do one of its operations. */
+  "POST /api/agents/{id}/operate": {
+    query: undefined;
+    body: {
+      /** The language in which it is said, such as `zh`, where the operation knows it. */
+      language?: string;
+      /** Its name, as the agent lists it. */
+      operation: string;
+      /** The request that it belongs to; a new one if not given. */
+      taskId?: string | null;
+    };
+    answer: Accepted;
   };
   /** Sends an agent away. */
   "POST /api/agents/{id}/terminate": {

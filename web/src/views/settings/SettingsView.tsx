@@ -124,7 +124,7 @@ function ToolsSection() {
       </ul>
       <h2>{t('settings.tools')}</h2>
       <div className="table-box" tabIndex={0} role="group" aria-label={t('settings.tools')}>
-        <table>
+        <table className="tool-table">
           <thead>
             <tr>
               <th scope="col">{t('tools.name')}</th>
