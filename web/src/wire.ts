@@ -49,6 +49,8 @@ export type AgentDetail = {
   id: AgentId;
   /** Whether it takes on nothing new, and goes when it has done what waits for it. */
   leaving: boolean;
+  /** What it offers to a person at one touch. */
+  operations: Array<AgentOperation>;
   parentAgentId?: AgentId | null;
   /** Letters that wait in its inbox. */
   pending: number;
@@ -65,6 +67,20 @@ export type AgentDetail = {
 
 /** Names an agent; `user` is the person's endpoint, `root` the entry point. */
 export type AgentId = string;
+
+/** Something that an agent offers to a person; `POST /api/agents/{id}/operate` has it done. */
+export type AgentOperation = {
+  /** Its name, for people. */
+  label: string;
+  /** Its label in other languages, by their short names such as `zh`. */
+  labels?: Record<string, string>;
+  /** What is said to the agent. */
+  message: string;
+  /** What goes with it into the task's meta. */
+  meta?: Record<string, unknown>;
+  /** Its name, for programs. */
+  name: string;
+};
 
 /** What an agent is at with its task. */
 export type AgentState = "idle" | "planning" | "executing_step" | "waiting_for_collaboration";
@@ -1710,7 +1726,7 @@ export interface Routes {
     body: undefined;
     answer: Agents;
   };
-  /** One agent, with its role and its children. */
+  /** One agent, with its role, its children and its operations. */
   "GET /api/agents/{id}": {
     query: undefined;
     body: undefined;
@@ -1724,6 +1740,19 @@ export interface Routes {
       undo?: boolean;
     };
     answer: Compressing;
+  };
+  /** Has an agent do one of its operations. */
+  "POST /api/agents/{id}/operate": {
+    query: undefined;
+    body: {
+      /** The language in which it is said, such as `zh`, where the operation knows it. */
+      language?: string;
+      /** Its name, as the agent lists it. */
+      operation: string;
+      /** The request that it belongs to; a new one if not given. */
+      taskId?: string | null;
+    };
+    answer: Accepted;
   };
   /** Sends an agent away. */
   "POST /api/agents/{id}/terminate": {

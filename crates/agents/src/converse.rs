@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{AgentId, Artifact, CallResult, Failure, Finish, Reply, Response, ToolCall};
-use polis_engine::{Agent, Turn};
+use polis_engine::{Agent, Operation, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 
 use crate::conversation::{ContextLimits, Conversation, compress, conversation};
@@ -28,6 +28,10 @@ impl Default for Converse {
 }
 
 impl Agent for Converse {
+    fn operations(&self) -> Vec<Operation> {
+        vec![compress_operation()]
+    }
+
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let limits = turn.role().map(|role| role.limits).unwrap_or_default();
         let (context, rounds) = (self.context.within(&limits), limits.rounds.unwrap_or(self.max_rounds));
@@ -38,6 +42,12 @@ impl Agent for Converse {
         let request = ModelRequest { system: system_prompt(turn, &notes), messages, ..ModelRequest::default() };
         work(turn, request, rounds, Some(&context)).await
     }
+}
+
+/// Has the conversation compressed at a person's wish.
+pub(crate) fn compress_operation() -> Operation {
+    let compress = Operation::new("compress", "Compress the conversation", "[compress]");
+    compress.with_meta("_ui_action", "compress").translated("zh", "压缩对话", "[compress]")
 }
 
 /// Asks the model and does the calls that it asks for, until it answers. Where the request is the turn's conversation within

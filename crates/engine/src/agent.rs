@@ -3,6 +3,7 @@
 //! Everything has a default: an agent says what is its own and nothing else. What runs is ordinary async code; every effect
 //! goes through the turn, so that it can be run again after a crash.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -143,12 +144,32 @@ pub struct Operation {
     /// What goes with it into the task's meta, such as `_ui_action`.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
+    /// Its label and what is said in other languages, by their short names such as `zh`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub translations: BTreeMap<Arc<str>, OperationWords>,
+}
+
+/// The words of an operation in another language.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationWords {
+    /// Its name, for people.
+    pub label: Arc<str>,
+    /// What is then said to the agent.
+    pub message: Arc<str>,
 }
 
 impl Operation {
     /// An operation that says this to the agent.
     pub fn new(name: impl Into<Arc<str>>, label: impl Into<Arc<str>>, message: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), label: label.into(), message: message.into(), meta: Map::new() }
+        let (name, label, message) = (name.into(), label.into(), message.into());
+        Self { name, label, message, meta: Map::new(), translations: BTreeMap::new() }
+    }
+
+    /// The same operation with its words in another language.
+    pub fn translated(mut self, language: &str, label: impl Into<Arc<str>>, message: impl Into<Arc<str>>) -> Self {
+        self.translations.insert(language.into(), OperationWords { label: label.into(), message: message.into() });
+        self
     }
 
     /// The same operation with one more entry for the task's meta.

@@ -30,7 +30,7 @@ mod tool;
 mod turn;
 mod watch;
 
-pub use agent::{Agent, Operation, Phases, StateHandler};
+pub use agent::{Agent, Operation, OperationWords, Phases, StateHandler};
 pub use cast::{BadCast, Cast};
 pub use clock::SystemClock;
 pub use fork::{Branch, Forked, NotForked, fork, free_name, is_society_name};

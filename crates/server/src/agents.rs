@@ -1,21 +1,28 @@
-//! Who is there, and what each is at.
+//! Who is there, what each is at, and what each offers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::extract::State;
-use polis_domain::{AgentId, DeadLetter, OpenKind, Org, OrgRole, Refusal, RoleId, Spine, Stage, TaskId, Timestamp, Turn};
+use axum::http::StatusCode;
+use polis_domain::{
+    AgentId, Behaviour, DeadLetter, OpenKind, Org, OrgRole, Refusal, RoleId, Spine, Stage, TaskId, Timestamp, Turn,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::body::Json;
 use crate::desk::Desk;
 use crate::once::Once;
 use crate::paging::Paging;
 use crate::problem::Problem;
+use crate::submit::Accepted;
 use crate::tasks::{AgentStatus, Standing};
 use crate::wanted::{Name, Wanted};
+
+/// What says in a task's meta which operation it is, by the label that was touched.
+const OPERATION: &str = "_operation";
 
 /// Who is there, in the order in which they came.
 #[derive(Serialize, JsonSchema)]
@@ -38,6 +45,47 @@ pub(crate) struct AgentDetail {
     children: Vec<AgentId>,
     /// Whether it takes on nothing new, and goes when it has done what waits for it.
     leaving: bool,
+    /// What it offers to a person at one touch.
+    operations: Vec<Offered>,
+}
+
+/// Something that an agent offers to a person; `POST /api/agents/{id}/operate` has it done.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AgentOperation")]
+struct Offered {
+    /// Its name, for programs.
+    name: Arc<str>,
+    /// Its name, for people.
+    label: Arc<str>,
+    /// What is said to the agent.
+    message: Arc<str>,
+    /// What goes with it into the task's meta.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    meta: Map<String, Value>,
+    /// Its label in other languages, by their short names such as `zh`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+impl From<&polis_engine::Operation> for Offered {
+    fn from(operation: &polis_engine::Operation) -> Self {
+        let polis_engine::Operation { name, label, message, meta, translations } = operation.clone();
+        let labels = translations.into_iter().map(|(language, words)| (language, words.label)).collect();
+        Self { name, label, message, meta, labels }
+    }
+}
+
+/// An operation that is wanted.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Operate {
+    /// Its name, as the agent lists it.
+    operation: String,
+    /// The request that it belongs to; a new one if not given.
+    task_id: Option<TaskId>,
+    /// The language in which it is said, such as `zh`, where the operation knows it.
+    #[serde(default)]
+    language: String,
 }
 
 /// An agent.
@@ -120,6 +168,34 @@ pub(crate) async fn compress(
     Ok(axum::Json(Compressing { ok: true, task_id }))
 }
 
+/// Says to an agent what one of its operations says. What goes with it is the agent's word, not the caller's (R034).
+pub(crate) async fn operate(
+    State(desk): State<Desk>,
+    Name(id): Name,
+    once: Once,
+    Json(wish): Json<Operate>,
+) -> Result<axum::Json<Accepted>, Problem> {
+    let agent = AgentId::from(id);
+    let asked = agent.clone();
+    let behaviour = desk.society.look(move |spine| behaviour(spine, &asked)).await?;
+    let behaviour = behaviour.ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(agent.clone())))?;
+    let offered = desk.society.operations(&behaviour);
+    let operation = offered.iter().find(|operation| *operation.name == *wish.operation).ok_or_else(|| {
+        let names: Vec<&str> = offered.iter().map(|operation| &*operation.name).collect();
+        let detail = match names.is_empty() {
+            true => format!("{agent} offers no operations; say what you want with /api/send"),
+            false => format!("{agent} offers: {}", names.join(", ")),
+        };
+        Problem::new(StatusCode::NOT_FOUND, "unknown_operation", detail)
+    })?;
+    let words = operation.translations.get(&*wish.language);
+    let (label, message) = words.map_or((&operation.label, &operation.message), |words| (&words.label, &words.message));
+    let mut meta = operation.meta.clone();
+    meta.insert(OPERATION.to_owned(), Value::from(&**label));
+    let sent = once.send(&desk.society, agent, message, wish.task_id, meta).await?;
+    Ok(axum::Json(sent.into()))
+}
+
 /// Letters that broke agents down.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -148,8 +224,15 @@ pub(crate) async fn agents(State(desk): State<Desk>, Wanted(paging): Wanted<Pagi
 pub(crate) async fn agent(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<AgentDetail>, Problem> {
     let wanted = AgentId::from(id);
     let asked = wanted.clone();
-    let found = desk.society.look(move |spine| detail(spine, &asked)).await?;
-    found.map(axum::Json).ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(wanted)).into())
+    let found = desk.society.look(move |spine| Some((detail(spine, &asked)?, behaviour(spine, &asked)))).await?;
+    let (mut detail, behaviour) = found.ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(wanted)))?;
+    detail.operations = behaviour.iter().flat_map(|behaviour| desk.society.operations(behaviour)).map(Offered::from).collect();
+    Ok(axum::Json(detail))
+}
+
+/// The code that runs an agent's turns.
+fn behaviour(spine: &Spine, id: &AgentId) -> Option<Behaviour> {
+    spine.agents.get(id).and_then(|agent| spine.roles.get(&agent.role)).map(|role| role.behaviour.clone())
 }
 
 fn detail(spine: &Spine, id: &AgentId) -> Option<AgentDetail> {
@@ -159,7 +242,7 @@ fn detail(spine: &Spine, id: &AgentId) -> Option<AgentDetail> {
         spine.agents.iter().filter(|(_, child)| child.parent.as_ref() == Some(id)).map(|(child, _)| child.clone()).collect();
     children.sort();
     let agent = describe(spine, id, known, worst(spine).get(id).copied());
-    Some(AgentDetail { agent, role, children, leaving: known.leaving.is_some() })
+    Some(AgentDetail { agent, role, children, leaving: known.leaving.is_some(), operations: Vec::new() })
 }
 
 impl Context {

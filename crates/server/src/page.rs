@@ -35,6 +35,12 @@ pub(crate) fn routes() -> Router<Desk> {
     VIEWS.iter().fold(Router::new().route("/assets/{name}", get(asset)), view)
 }
 
+/// Whether a path is that of a view.
+pub(crate) fn is_view(path: &str) -> bool {
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    first.is_empty() || VIEWS.contains(&first)
+}
+
 /// The page.
 pub(crate) async fn index(headers: HeaderMap) -> Response {
     // Frames only from the two addresses that are made for them: `'self'` would let them ask for everything else here.

@@ -64,6 +64,7 @@ const LETTER: Problems = &[
     (500, "artifact_damaged"),
     (500, "artifacts_failed"),
 ];
+const CANCEL: Problems = &[(404, "unknown_task"), (409, "turn_not_open")];
 const RETRY: Problems = &[
     (400, "bad_name"),
     (404, "unknown_agent"),
@@ -107,6 +108,8 @@ const COMPRESS: Problems = &[
     (409, "thread_busy"),
     (429, "busy"),
 ];
+const OPERATE: Problems =
+    &[(400, "bad_name"), (400, "to_user"), (404, "unknown_agent"), (404, "unknown_operation"), (409, "leaving"), (429, "busy")];
 const IMPORT: Problems =
     &[(400, "bad_name"), (400, "bad_org"), (404, "unknown_agent"), (404, "unknown_role"), (409, "name_taken")];
 const FORK: Problems =
@@ -152,9 +155,11 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/api/agents", gate: READ, handler: || get(agents::agents),
             doc: Doc::new("Who is there, and what each is at.").asks::<Paging>().gives::<agents::Agents>() },
     Route { method: Method::GET, path: "/api/agents/{id}", gate: READ, handler: || get(agents::agent),
-            doc: Doc::new("One agent, with its role and its children.").gives::<agents::AgentDetail>().fails(AGENT) },
+            doc: Doc::new("One agent, with its role, its children and its operations.").gives::<agents::AgentDetail>().fails(AGENT) },
     Route { method: Method::POST, path: "/api/agents/{id}/terminate", gate: ADMIN, handler: || post(org::terminate),
             doc: Doc::new("Sends an agent away.").takes::<org::Terminate>().gives::<org::Terminated>().once().fails(LEAVE) },
+    Route { method: Method::POST, path: "/api/agents/{id}/operate", gate: SEND, handler: || post(agents::operate),
+            doc: Doc::new("Has an agent do one of its operations.").takes::<agents::Operate>().gives::<submit::Accepted>().once().fails(OPERATE) },
     Route { method: Method::POST, path: "/api/agents/{id}/compress", gate: SEND, handler: || post(agents::compress),
             doc: Doc::new("Has an agent compress its conversation, or undoes that.").takes::<agents::Compress>().gives::<agents::Compressing>().once().fails(COMPRESS) },
     Route { method: Method::GET, path: "/api/org", gate: READ, handler: || get(org::org),
@@ -174,7 +179,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: "/api/tasks/{id}/retry", gate: SEND, handler: || post(tasks::retry),
             doc: Doc::new("Does a request again that has ended.").takes::<tasks::Retry>().gives::<submit::Accepted>().once().fails(RETRY) },
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel", gate: SEND, handler: || post(tasks::cancel),
-            doc: Doc::new("Calls a request off.").takes::<tasks::Cancel>().gives::<tasks::Cancelled>().once().fails(TASK) },
+            doc: Doc::new("Calls a request off.").takes::<tasks::Cancel>().gives::<tasks::Cancelled>().once().fails(CANCEL) },
     Route { method: Method::GET, path: "/api/dead-letters", gate: READ, handler: || get(agents::dead_letters),
             doc: Doc::new("What was set aside because it broke agents down.").gives::<agents::DeadLetters>() },
     Route { method: Method::GET, path: "/api/plans", gate: READ, handler: || get(plans::plans),

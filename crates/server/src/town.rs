@@ -21,6 +21,7 @@ use tower_service::Service;
 
 use crate::caller::{Caller, Scope};
 use crate::desk::Desk;
+use crate::page;
 use crate::problem::Problem;
 
 /// Most societies that work at once.
@@ -263,6 +264,11 @@ async fn dispatch(State(town): State<Town>, mut request: Request) -> Response {
     };
     let caller = Caller::of(request.extensions());
     if let Some(path) = &path {
+        // The page is the same for all of them, and asks with its token itself.
+        let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
+        if is_look && page::is_view(path) && is_society_name(society.as_str()) {
+            return page::index(request.headers().clone()).await;
+        }
         // Nobody without a token has a society opened.
         if let Err(problem) = caller.is_known() {
             return problem.into_response();

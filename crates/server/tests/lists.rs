@@ -1,5 +1,6 @@
 //! Lists in pages, ETags, compression, one agent, figures, a retry and an action.
 
+use polis_domain::Recorded;
 use polis_testkit::{Op, Program};
 use serde_json::{Value, json};
 
@@ -118,6 +119,28 @@ async fn a_request_that_has_ended_is_done_again_and_one_under_way_is_not() {
     let retry = format!("/api/tasks/{}/retry", waits["taskId"].as_str().unwrap());
     assert_eq!(rig.post(&retry, json!({})).await.problem(), (409, "still_open".to_owned()));
     assert_eq!(rig.post("/api/tasks/none/retry", json!({})).await.problem(), (404, "unknown_task".to_owned()));
+}
+
+#[tokio::test]
+async fn an_agent_says_what_it_offers_and_is_told_what_that_says() {
+    let rig = Rig::start().await;
+    let offered = rig.get("/api/agents/root").await.ok()["operations"].clone();
+    assert_eq!((&offered[0]["name"], &offered[0]["label"]), (&json!("nothing"), &json!("Do nothing")));
+    assert_eq!(offered[0]["labels"], json!({ "zh": "什么都不做" }));
+    let path = "/api/agents/root/operate";
+    for (language, (text, label)) in [("", ("[]", "Do nothing")), ("zh", ("[ ]", "什么都不做")), ("fr", ("[]", "Do nothing"))]
+    {
+        let sent = rig.post(path, json!({ "operation": "nothing", "language": language })).await.ok();
+        let is_it = |recorded: &Recorded| recorded.event.letter().is_some_and(|letter| json!(letter.id) == sent["messageId"]);
+        let sent = rig.until(is_it).await;
+        let letter = sent.event.letter().unwrap();
+        assert_eq!(&*letter.payload.text, text);
+        assert_eq!(letter.payload.meta["_ui_action"], json!("nothing"));
+        assert_eq!(letter.payload.meta["_operation"], json!(label));
+    }
+    assert_eq!(rig.post(path, json!({ "operation": "dance" })).await.problem(), (404, "unknown_operation".to_owned()));
+    let nobody = rig.post("/api/agents/nobody/operate", json!({ "operation": "nothing" })).await;
+    assert_eq!(nobody.problem(), (404, "unknown_agent".to_owned()));
 }
 
 #[tokio::test]

@@ -16,10 +16,21 @@ async fn every_view_is_the_page_also_for_whoever_has_no_token_yet() {
     let rig = Rig::start().await;
     let page = get(&rig, "/").await;
     assert_eq!((page.status, &*page.content_type), (200, "text/html; charset=utf-8"));
-    for path in ["/chat", "/chat/root/t1", "/inbox", "/organisation/root", "/trace", "/gallery", "/settings/models"] {
+    for path in [
+        "/chat",
+        "/chat/root/t1",
+        "/inbox",
+        "/organisation/root",
+        "/trace",
+        "/gallery",
+        "/settings/models",
+        "/s/other/chat",
+        "/s/other/trace/t1",
+    ] {
         let view = get(&rig, path).await;
         assert_eq!((view.status, &view.body), (200, &page.body), "{path}");
     }
+    assert_eq!(get(&rig, "/s/other/api/agents").await.problem(), (401, "unauthorized".to_owned()));
     let policy = page.headers["content-security-policy"].to_str().unwrap();
     for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"] {
         assert!(policy.contains(part), "{policy}");

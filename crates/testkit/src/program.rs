@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use polis_domain::{AgentId, Children, Failure, Phase, Response, Role, Task, ToolCall};
-use polis_engine::{Agent, Turn};
+use polis_engine::{Agent, Operation, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,6 +81,11 @@ pub fn worker_role() -> Role {
 }
 
 impl Agent for Programmed {
+    fn operations(&self) -> Vec<Operation> {
+        let nothing = Operation::new("nothing", "Do nothing", "[]").with_meta("_ui_action", "nothing");
+        vec![nothing.translated("zh", "什么都不做", "[ ]")]
+    }
+
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let program: Program =
             serde_json::from_str(&turn.task().message).map_err(|error| Failure::new("no_program", error.to_string()))?;

@@ -23,6 +23,8 @@ export const chat = {
   'chat.stopped': ['Stopped', '已停止'],
   'chat.unreachable': ['The server cannot be reached. It is tried again.', '连不上服务器，正在重试。'],
   'chat.unverified': ['This answer was not verified.', '这个回答未经验证。'],
+  'operation.label': ['What {agent} offers', '{agent} 提供的操作'],
+  'operation.sent': ['{agent} was told: {label}', '已告诉 {agent}：{label}'],
   'composer.label': ['Your message', '你的消息'],
   'composer.placeholder': ['Ask {name} for something …', '向 {name} 提出请求…'],
   'composer.join.placeholder': ['Add to the request that is under way …', '补充正在进行的请求…'],

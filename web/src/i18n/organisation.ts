@@ -50,8 +50,6 @@ export const organisation = {
   'org.context': ['Conversation', '会话'],
   'org.context.text': ['{shown} of {messages} messages are shown to the model, {n} compressions', '模型可见 {shown} / {messages} 条消息，压缩 {n} 次'],
   'org.talk': ['Talk to it', '与它对话'],
-  'org.compress': ['Compress', '压缩上下文'],
-  'org.compressing': ['Its conversation is being compressed.', '正在压缩它的会话。'],
   'org.terminate': ['Terminate', '终止'],
   'org.terminate.sure': ['Yes, terminate', '确认终止'],
   'org.terminating': ['{id} goes when it has done what waits for it.', '{id} 处理完手头的事后离开。'],

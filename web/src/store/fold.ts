@@ -8,7 +8,12 @@ import { type Agent, type EffectState, type Request, type State, type Thread, ty
 export function named(recorded: Recorded): [EventName, unknown] {
   if (typeof recorded.event === 'string') return [recorded.event as EventName, null]
   const [name] = Object.keys(recorded.event)
-  return [name as EventName, recorded.event[name as string]]
+  return [name as EventName, Object.values(recorded.event)[0]]
+}
+
+/** What a person said, as they saw it: of an operation its label, not what stands for it. */
+function worded(text: string, meta: Record<string, unknown> | undefined): string {
+  return typeof meta?._operation === 'string' ? meta._operation : text
 }
 
 /** Marks a record as changed. */
@@ -106,7 +111,7 @@ const steps: Steps = {
       thread: thread.id,
       agent,
       behaviour,
-      task,
+      task: { ...task, message: worded(task.message, task.meta) },
       origin,
       startedAt: at,
       effects: [],
@@ -130,9 +135,10 @@ const steps: Steps = {
     }
     if (message) {
       const meta: JsonObject = {}
-      if (task.meta?.artifacts) meta.artifacts = task.meta.artifacts
-      if (task.meta?.from) meta.from = task.meta.from
-      thread.messages[index] = { id: message, sender: 'user', text: task.message, timestamp: at, meta }
+      const { artifacts, from } = (task.meta ?? {}) as JsonObject
+      if (artifacts) meta.artifacts = artifacts
+      if (from) meta.from = from
+      thread.messages[index] = { id: message, sender: 'user', text: worded(task.message, task.meta), timestamp: at, meta }
       thread.items.push({ kind: 'message', index, turn: seq, seq, at })
     }
     thread.items.push({ kind: 'turn', turn: seq })
@@ -276,7 +282,6 @@ const steps: Steps = {
     const thread = name ? state.threads.get(name) : undefined
     if (!thread) return
     thread.settings = settings
-    if (settings.plan) thread.plan = settings.plan
     touch(state, thread)
   },
   planSet(state, { plan, by }, { thread: name }) {
@@ -296,7 +301,7 @@ const steps: Steps = {
     if (!name) return
     const thread = threadOf(state, name, agent)
     thread.settings = settings
-    thread.meta = meta ?? {}
+    thread.meta = (meta ?? {}) as JsonObject
     touch(state, thread)
   },
   threadLinked(state, { index, slot, child }, { thread: name }) {
@@ -378,7 +383,7 @@ export function turnOf(effect: string): number {
 function threadOf(state: State, id: string, agent: string): Thread {
   let thread = state.threads.get(id)
   if (!thread) {
-    thread = { rev: 0, id, agent, messages: [], items: [], holds: new Map(), settings: {}, meta: {} }
+    thread = { rev: 0, id, agent, messages: [], items: [], holds: new Map(), settings: { briefStatus: { phase: '' } }, meta: {} }
     state.threads.set(id, thread)
     touch(state, thread)
   }
@@ -396,7 +401,7 @@ function receive(state: State, letter: Events['letterSent']['letter'], at: numbe
   if (from !== 'user' && to !== 'user') return
   let request = state.requests.get(taskId)
   if (!request) {
-    request = { rev: 0, id: taskId, to, text: payload.text, at, seq, letters: [], open: new Set(), spent: nothing() } satisfies Request
+    request = { rev: 0, id: taskId, to, text: worded(payload.text, payload.meta), at, seq, letters: [], open: new Set(), spent: nothing() } satisfies Request
     state.requests.set(taskId, request)
   }
   request.letters.push({ letter, at, seq })

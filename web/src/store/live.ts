@@ -1,11 +1,11 @@
 // Takes in what is told beside the log: pieces of replies and of components that are still being written. None of it is
 // kept: the log brings the whole.
 
-import type { Json, StreamedDelta, StreamedPiece } from '../types'
+import type { Json, LiveDelta, StreamedPiece } from '../types'
 import { touch, touchEffect } from './fold'
 import type { State } from './state'
 
-export function hear(state: State, { effect: id, delta }: StreamedDelta): void {
+export function hear(state: State, { effect: id, delta }: LiveDelta): void {
   const effect = state.effects.get(id)
   if (!effect || effect.stage !== 'open') return
   const live = (effect.live ??= { text: '', reasoning: '', calls: [] })
@@ -23,9 +23,20 @@ export function hear(state: State, { effect: id, delta }: StreamedDelta): void {
   touchEffect(state, effect)
 }
 
+/** Pieces were lost: those of replies under way are told again from their beginning. */
+export function forget(state: State): void {
+  for (const effect of state.effects.values()) {
+    if (!effect.live) continue
+    delete effect.live
+    touchEffect(state, effect)
+  }
+  state.rev += 1
+}
+
 export function see(state: State, piece: StreamedPiece): void {
   const thread = state.threads.get(piece.thread)
-  if (!thread) return
+  // What says only how long a step took is in the log as well.
+  if (!thread || (piece.durationMs !== undefined && !piece.piece)) return
   const { agentType, action, component } = piece
   const before = thread.piece
   const isSame = before?.component === component && piece.piece !== 'again'
@@ -34,10 +45,10 @@ export function see(state: State, piece: StreamedPiece): void {
   const more = piece.piece
   if (more && more !== 'again') {
     if ('text' in more) props[more.text.field] = String(props[more.text.field] ?? '') + more.text.text
-    else if ('field' in more) props[more.field.field] = more.field.value
+    else if ('field' in more) props[more.field.field] = more.field.value as Json
     else {
       const list = (props[more.item.field] ??= []) as Json[]
-      list[more.item.index] = more.item.value
+      list[more.item.index] = more.item.value as Json
     }
   }
   state.rev += 1

@@ -2,6 +2,7 @@
 // that whoever shows one can tell whether it is still what was shown.
 
 import type {
+  Allowed,
   Artifact,
   Attempt,
   Call,
@@ -14,13 +15,13 @@ import type {
   Message,
   Origin,
   Outcome,
-  Plan,
   Recorded,
   ReplyTo,
   Role,
   Settings,
   Settlement,
   Spent,
+  Step,
   Task,
   JsonObject,
   Wanted,
@@ -54,7 +55,7 @@ export interface Thread {
   /** Messages that hold a sub-thread, and which. */
   holds: Map<number, string>
   settings: Settings
-  plan?: Plan
+  plan?: { steps: Step[] }
   planTurn?: number
   meta: JsonObject
   turn?: number
@@ -183,7 +184,7 @@ export interface State {
   artifacts: Map<string, Artifact & { at: number; agent?: string; task?: string }>
   spent: Spent
   /** Tools that need not be asked about any more. */
-  allowed: { tool: string; agent?: string; task?: string }[]
+  allowed: Allowed[]
 }
 
 export const nothing = (): Spent => ({ tokens: 0, costNanos: 0, requests: 0, timeMs: 0 })

@@ -3,9 +3,9 @@
 
 import { useSyncExternalStore } from 'react'
 import { Problem, ask } from '../api'
-import type { Recorded, StreamedDelta, StreamedPiece } from '../types'
+import type { Recorded, LiveDelta, StreamedPiece } from '../types'
 import { fold } from './fold'
-import { hear, see } from './live'
+import { forget, hear, see } from './live'
 import { type EffectState, type State, type Thread, type Turn, empty } from './state'
 
 /** How the line to the server stands. */
@@ -133,8 +133,9 @@ class Store {
       else if (line.startsWith('data:')) data += line.slice(line[5] === ' ' ? 6 : 5)
     }
     if (!data) return true
-    if (name === 'delta') hear(this.state, JSON.parse(data) as StreamedDelta)
+    if (name === 'delta') hear(this.state, JSON.parse(data) as LiveDelta)
     else if (name === 'piece') see(this.state, JSON.parse(data) as StreamedPiece)
+    else if (name === 'resync') forget(this.state)
     else if (name === 'stopping' || name === 'problem') return false
     else fold(this.state, JSON.parse(data) as Recorded)
     return true

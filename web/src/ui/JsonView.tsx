@@ -3,7 +3,7 @@
 import type { Json } from '../types'
 import { t } from '../i18n'
 
-export function JsonView({ value }: { value: Json | undefined }) {
+export function JsonView({ value }: { value: unknown }) {
   if (value === undefined || value === null) return <span className="faint">{'—'}</span>
   if (typeof value === 'string') return value.includes('\n') || value.length > 120 ? <pre className="long">{value}</pre> : <span className="value">{value}</span>
   if (typeof value !== 'object') return <span className="value mono">{String(value)}</span>

@@ -224,4 +224,21 @@ export const checks = [
       await page.waitForFunction((before) => [...document.querySelectorAll('.message.bot')].filter((one) => one.textContent?.includes('say it twice')).length > before, count)
     },
   ],
+  [
+    'what an agent offers is a button, and is said to it in its own words',
+    async ({ open, scripted }) => {
+      const page = await open(scripted)
+      await write(page, 'hello before it is compressed')
+      await lastAnswer(page).filter({ hasText: 'hello before it is compressed' }).waitFor()
+      await page.getByRole('group', { name: 'What root offers' }).getByRole('button', { name: 'Compress the conversation' }).click()
+      await page.waitForURL(/\/chat\/root\/./)
+      const told = async () => (await scripted.ask('/api/log?limit=10000')).events.findLast(({ event }) => event.letterSent?.letter.from === 'user').event.letterSent.letter
+      await page.waitForSelector('.requests li:first-child .status-icon.done', { state: 'attached' })
+      assert.equal((await told()).payload.meta._ui_action, 'compress')
+      await page.locator('.message.user', { hasText: 'Compress the conversation' }).waitFor()
+      await page.goto(`${scripted.address}/organisation/root`)
+      await page.locator('.agent-page .deeds').getByRole('button', { name: 'Compress the conversation' }).waitFor()
+      assert.deepEqual(page.trouble, [])
+    },
+  ],
 ]

@@ -1,7 +1,7 @@
 // What waits for a person, and what comes of the decision.
 
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export const checks = [
@@ -75,42 +75,97 @@ export const checks = [
     },
   ],
   [
-    'a plan that waits for a word can be put in another order, changed, shortened and added to',
-    async ({ scripted, browser, own }) => {
-      // The program asks about plans only where it is told to, so the log is written here.
-      const todos = [1, 2, 3].map((n) => ({ id: `task-${n}`, title: `Thing ${n}`, description: `Thing ${n}`, priority: n, dependencies: n === 3 ? ['task-2'] : [], status: 'pending' }))
-      const letter = { id: 'm1', from: 'user', to: 'root', taskId: 't1', kind: 'message', payload: { text: 'three things' }, replyTo: 'user' }
-      const task = { id: 't1', name: 'message', type: 'message', message: 'three things' }
-      const events = [
-        { societyFounded: { seed: 'a', limits: {} } },
-        { agentSpawned: { agent: 'root', role: 'root' } },
-        { letterSent: { letter } },
-        { turnStarted: { agent: 'root', behaviour: 'converse', phase: 'initial_phase', task, origin: 'inbox', replyTo: 'user', message: 'm1', index: 0 } },
-        { effectStarted: { id: '4.0', effect: { approval: { question: 'May this plan be done?', details: { todos } } } } },
-      ].map((event, place) => ({ seq: place + 1, at: 1, thread: 'root', event }))
-      const context = own(await browser.newContext())
-      await context.route('**/api/log?*', (route) => {
-        const query = new URL(route.request().url()).searchParams
-        route.fulfill({ json: { events: events.slice(Number(query.get('after')), Number(query.get('after')) + Number(query.get('limit'))), last: events.length } })
-      })
-      await context.route('**/api/events?*', (route) => route.fulfill({ contentType: 'text/event-stream', body: ': nothing\n\n' }))
-      let said
-      await context.route('**/api/approvals/4.0', (route) => {
-        said = route.request().postDataJSON()
-        route.fulfill({ json: { id: '4.0' } })
-      })
-      const page = await context.newPage()
-      await page.goto(`${scripted.address}/inbox#token=${scripted.token}`)
-      const plan = page.locator('.plan-editor')
-      await plan.getByRole('button', { name: 'Leave out todo 2' }).click()
-      await plan.getByRole('button', { name: 'Move todo 2 up' }).click()
-      await plan.getByRole('textbox', { name: 'Todo 2' }).fill('Thing one, carefully')
-      await plan.getByRole('button', { name: 'Add a todo' }).click()
-      await plan.getByRole('textbox', { name: 'Todo 3' }).fill('Say thanks')
-      await page.getByRole('button', { name: 'Approve as edited' }).click()
-      await page.locator('[role=status]', { hasText: 'recorded' }).waitFor({ state: 'attached' })
-      assert.equal(said.approved, true)
-      assert.deepEqual(said.arguments.todos.map((todo) => [todo.id, todo.title, todo.dependencies]), [['task-3', 'Thing 3', []], ['task-1', 'Thing one, carefully', []], ['task-4', 'Say thanks', []]])
+    'a plan that waits for a word is planned anew, then done in another order, changed, shortened and added to',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model, settings: '[workflow]\nplan_approval = "ask"\nask_above = 2\nat_once = 1\n' })
+      try {
+        const page = await open(one)
+        const { taskId } = await one.ask('/api/submit', { text: 'Compare the files with the notes', strategy: 'workflow' })
+        const first = page.locator('.approval-bar .approval')
+        await first.getByText('May this plan be carried out?').waitFor()
+        const waiting = async () => (await one.ask('/api/approvals')).approvals[0]?.id
+        const before = await waiting()
+        await first.getByRole('button', { name: /^Plan anew/ }).click()
+        await page.keyboard.type('shorter, please')
+        await first.getByRole('button', { name: 'Plan anew', exact: true }).click()
+        for (let now = before; !now || now === before; ) now = await waiting()
+        await page.reload()
+        const plan = page.locator('.plan-editor')
+        await plan.getByRole('button', { name: 'Leave out todo 2' }).click()
+        await plan.getByRole('button', { name: 'Move todo 2 up' }).click()
+        await plan.getByRole('textbox', { name: 'Todo 2', exact: true }).fill('List them, carefully')
+        await plan.getByRole('button', { name: 'Add a todo' }).click()
+        await plan.getByRole('textbox', { name: 'Todo 3', exact: true }).fill('Say thanks')
+        await page.getByRole('button', { name: 'Approve as edited' }).click()
+        await page.locator('.column > .timeline > .message.bot', { hasText: 'buy milk' }).waitFor()
+        const events = (await one.ask('/api/log?limit=10000')).events.map((recorded) => recorded.event)
+        const verdicts = events.flatMap((event) => (event.effectEnded?.outcome.verdict ? [event.effectEnded.outcome.verdict] : []))
+        assert.deepEqual(verdicts.map((verdict) => verdict.approved), [false, true], taskId)
+        assert.equal(verdicts[0].reason, 'shorter, please')
+        const { todos } = JSON.parse(verdicts[1].arguments)
+        assert.deepEqual(todos.map((todo) => [todo.id, todo.title, todo.dependencies]), [['task-3', 'Compare both and write the answer', []], ['task-1', 'List them, carefully', []], ['task-4', 'Say thanks', []]])
+        await page.getByText('3 of 3').waitFor()
+        await page.locator('.column > .timeline > .turn').last().locator('.delegation-line').first().click()
+        const done = page.locator('.below .delegation-line', { hasText: 'executor' })
+        await done.nth(2).waitFor()
+        const order = (await done.allInnerTexts()).map((line) => ['Compare both', 'List them, carefully', 'Say thanks'].findIndex((title) => line.includes(title)))
+        assert.deepEqual(order, [0, 1, 2])
+        assert.deepEqual(page.trouble, [])
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
+    'a write that a crash has cut is shown as in doubt, and is settled by what the person found',
+    async ({ open, society, program, model }) => {
+      const settings = `[mcp.press]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ["press.mjs"]\n\n[[policy]]\nserver = "press"\nthen = "allow"\n`
+      const one = await society({ program, model, settings, files: { 'press.mjs': PRESS } })
+      const printed = () => (existsSync(join(one.folder, 'printed')) ? readFileSync(join(one.folder, 'printed'), 'utf8').length : 0)
+      try {
+        const page = await open(one)
+        const card = page.locator('.approval-bar .approval')
+        const cut = async (times) => {
+          await one.ask('/api/submit', { text: 'press it' })
+          while (printed() < times) await new Promise((resolve) => setTimeout(resolve, 20))
+          await one.kill()
+          await one.start()
+          await card.getByText('nobody knows whether it was done').waitFor()
+          await card.getByText('Tea sells best in Paris.').waitFor()
+        }
+        await cut(1)
+        await card.getByLabel('What came of it').fill('a sheet lies in the tray')
+        await card.getByRole('button', { name: 'It was done' }).click()
+        await page.locator('.message.bot', { hasText: 'The press: a sheet lies in the tray' }).waitFor()
+        assert.equal(printed(), 1, 'it was not done twice')
+        await cut(2)
+        writeFileSync(join(one.folder, 'awake'), '')
+        await card.getByRole('button', { name: 'Do it again' }).click()
+        await page.locator('.message.bot', { hasText: 'The press: printed 3' }).waitFor()
+        assert.equal(await page.locator('.approval-bar').count(), 0)
+        assert.deepEqual(page.trouble, [])
+      } finally {
+        await one.end()
+      }
     },
   ],
 ]
+
+/** A server with one tool that does what it is asked and then says nothing, unless it is awake. */
+const PRESS = `import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+const tools = [{ name: 'print', description: 'Prints a sheet.', inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } }]
+createInterface({ input: process.stdin })
+  .on('close', () => process.exit(0))
+  .on('line', (line) => {
+    const { id, method, params } = JSON.parse(line)
+    const answer = (result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }))
+    if (method === 'initialize') answer({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'press', version: '1' } })
+    else if (method === 'tools/list') answer({ tools })
+    else if (method === 'ping') answer({})
+    else if (method === 'tools/call') {
+      appendFileSync('printed', '#')
+      if (existsSync('awake')) answer({ content: [{ type: 'text', text: 'printed ' + readFileSync('printed', 'utf8').length }] })
+    } else if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'unknown method' } }))
+  })
+`

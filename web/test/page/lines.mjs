@@ -80,4 +80,37 @@ export const checks = [
       assert.ok(!page.url().includes('token'))
     },
   ],
+  [
+    'the address that the start prints opens the page, and the token is nowhere in it',
+    async ({ own, scripted, browser }) => {
+      const page = await own(await browser.newContext()).newPage()
+      await page.goto(`${scripted.address}/?token=${scripted.token}`)
+      await page.waitForSelector('.light.live', { state: 'attached' })
+      assert.ok(!page.url().includes('token'))
+      assert.ok(!JSON.stringify(await page.evaluate(() => ({ ...sessionStorage, ...localStorage, cookie: document.cookie }))).includes(scripted.token))
+      await page.goto(`${scripted.address}/settings/models`)
+      await page.locator('.vendors li').first().waitFor()
+    },
+  ],
+  [
+    'two hundred pieces a second leave the browser time to spare, and are drawn with the frames',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      const session = await page.context().newCDPSession(page)
+      // The time of the thread itself: a busy machine does not change it.
+      await session.send('Performance.enable', { timeDomain: 'threadTicks' })
+      const spent = async () => (await session.send('Performance.getMetrics')).metrics.find((one) => one.name === 'TaskDuration').value * 1000
+      model.pace = 5
+      model.pieces = 0
+      await page.fill('#composer', 'A long reading')
+      const before = await spent()
+      await page.press('#composer', 'Enter')
+      await page.waitForSelector('.said .prose.growing')
+      await page.locator('.column > .timeline > .message.bot', { hasText: 'word599' }).waitFor()
+      const each = ((await spent()) - before) / model.pieces
+      assert.ok(model.pieces >= 600, `${model.pieces} pieces`)
+      assert.ok(each < 5, `${each.toFixed(2)} ms of the browser's time for each piece`)
+      if (process.env.SHOTS) console.log(`${each.toFixed(2)} ms of the browser's time for each of ${model.pieces} pieces`)
+    },
+  ],
 ]

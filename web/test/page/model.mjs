@@ -26,6 +26,8 @@ function next(request) {
     if (done === 0) return [{ text: 'I will write that down.' }, call('write_file', { path: 'report.md', content: '# Report\n\nTea sells best in Paris.\n' })]
     return [{ text: 'It is written.' }]
   }
+  if (/press it/i.test(wish)) return done === 0 ? [call('press__print', { text: 'Tea sells best in Paris.' })] : [{ text: `The press: ${text(messages.at(-1))}` }]
+  if (/long reading/i.test(wish)) return [{ text: Array.from({ length: 600 }, (_, n) => `word${n}${n % 40 === 39 ? '\n\n' : ''}`).join(' ') }]
   if (/ask me/i.test(wish)) return done === 0 ? [call('ask_person', { question: 'Which city do you mean?', options: ['Paris', 'Berlin'] })] : [{ text: `You said: ${text(messages.at(-1))}` }]
   if (/team/i.test(wish)) {
     if (done === 0) return [{ reasoning: 'This needs a colleague.' }, call('create_role', { id: 'researcher', name: 'Researcher', rolePrompt: 'RESEARCHER: you find things out.' })]
@@ -61,20 +63,21 @@ function planner() {
 function executor(wish, done) {
   const id = wish.match(/(task-\d+):/g)?.at(-1)?.slice(0, -1) ?? 'task-1'
   if (done === 0 && id !== 'task-3') return [{ reasoning: `For ${id} I look.` }, id === 'task-1' ? call('list_files', { path: '.' }) : call('read_file', { path: 'notes.md' })]
-  const summary = { 'task-1': 'There are `sales.csv` and `notes.md`.', 'task-2': 'The notes say: buy milk.', 'task-3': 'The notes do not mention the table.' }[id]
+  const summary = { 'task-1': 'There are `sales.csv` and `notes.md`.', 'task-2': 'The notes say: buy milk.', 'task-3': 'The notes do not mention the table.' }[id] ?? 'It is done.'
   return [{ text: JSON.stringify({ type: 'component', component: 'executor-response', summary, taskCompleted: true, shouldContinue: false, nextAction: 'complete', todos: [{ id, status: 'completed' }] }) }]
 }
 
 function verifier(wish) {
   const shown = (id) => [...wish.matchAll(/\[([cm]\d+)\] \(([^)]*)\)/g)].filter((match) => match[2].includes(id)).map((match) => match[1])
   const all = [...wish.matchAll(/\[([cm]\d+)\]/g)].map((match) => match[1])
-  const tasks = TODOS.map(([id]) => ({ id, completed: true, feedback: 'It is shown by what was found.', evidence: shown(id).length ? shown(id) : all }))
+  const planned = [...new Set(wish.match(/task-\d+/g))]
+  const tasks = planned.map((id) => ({ id, completed: true, feedback: 'It is shown by what was found.', evidence: shown(id).length ? shown(id) : all }))
   return [{ text: JSON.stringify({ type: 'component', component: 'verifier-response', allCompleted: true, userNeedsSatisfied: true, overallFeedback: 'Every task is done and shown.', summary: 'The folder holds `sales.csv` and `notes.md`. The notes say **buy milk** and do not mention the table.', improvements: [], tasks }) }]
 }
 
 /** Starts the model; `pace` is milliseconds between pieces and can be changed at any time. */
 export function scriptedModel() {
-  const model = { pace: 2, requests: 0 }
+  const model = { pace: 2, requests: 0, pieces: 0 }
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
@@ -101,6 +104,7 @@ export function scriptedModel() {
       } else {
         for (const piece of words(part.text ?? part.reasoning).flatMap((word) => word.match(/.{1,14}/gs) ?? [])) {
           if (!open) return
+          model.pieces += 1
           send(part.text === undefined ? { reasoning_content: piece } : { content: piece })
           await rest()
         }

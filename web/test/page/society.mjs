@@ -6,10 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** Starts the program; without a model it is the offline one. */
-export async function society({ program, model, settings = '', port = 0 }) {
+export async function society({ program, model, settings = '', files = {}, port = 0 }) {
   const folder = mkdtempSync(join(tmpdir(), 'polis-page-'))
   writeFileSync(join(folder, 'sales.csv'), 'city,product,amount,quantity\nParis,tea,12.5,3\nBerlin,coffee,20,5\nParis,coffee,33,9\nTokyo,tea,8,2\nBerlin,tea,14,4\n')
   writeFileSync(join(folder, 'notes.md'), '# Notes\n\nBuy milk. Milk is good.\n')
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   const choice = model ? `model = "openai-compatible/scripted"\n` : ''
   writeFileSync(join(folder, 'polis.toml'), `${choice}${settings}`)
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^POLIS_|_API_KEY$|_BASE_URL$|^OLLAMA/.test(name)))

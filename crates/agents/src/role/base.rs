@@ -4,7 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use polis_domain::{Failure, Response, StepStatus, SubThreadRequest};
-use polis_engine::{Agent, SubThreads, Turn};
+use polis_engine::{Agent, Operation, SubThreads, Turn};
+
+use crate::converse::compress_operation;
 
 use super::message::{StructuredMessage, TaskInfo};
 use super::options::RoleParts;
@@ -220,6 +222,10 @@ impl AgentBaseRole for RoleAgent {
 impl Agent for RoleAgent {
     fn sub_threads(&self) -> SubThreads {
         self.parts.workflow.clone().unwrap_or_default()
+    }
+
+    fn operations(&self) -> Vec<Operation> {
+        vec![compress_operation()]
     }
 
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {

@@ -8,8 +8,11 @@ import type { Request, State, Turn } from '../../store/state'
 import { store, useLog, useLine } from '../../store/store'
 import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
+import { Operations } from '../../ui/Operations'
+import { useAgent } from '../../ui/useAgent'
 import { ApprovalBar } from '../inbox/ApprovalBar'
 import { FirstRun, MoreExamples } from '../settings/FirstRun'
+import { complain } from './actions'
 import { Composer } from './Composer'
 import { PlanBar } from './PlanBar'
 import { Timeline } from './Timeline'
@@ -79,6 +82,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
   }
   const role = state.agents.get(agent)
   const roleName = state.roles.get(role?.role ?? '')?.name ?? ''
+  const operations = useAgent(agent, 0, role !== undefined && !role.terminatedAt)?.operations ?? []
   const isSideOpen = place.query.has('side') || place.query.has('thread')
   return (
     <section className="conversation" aria-labelledby="view-title">
@@ -117,6 +121,11 @@ export function Conversation({ agent, task, turn, onList }: Props) {
           </button>
         )}
         <ApprovalBar />
+        {operations.length > 0 && !isEmpty && !running && (
+          <div className="operations" role="group" aria-label={t('operation.label', { agent })}>
+            <Operations agent={agent} operations={operations} onSent={(sent) => go(href('chat', [agent, sent.taskId]))} onTrouble={complain} />
+          </div>
+        )}
         <Composer key={agent} agent={agent} running={running} />
       </div>
     </section>

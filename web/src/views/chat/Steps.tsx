@@ -150,8 +150,8 @@ export const AskedStep = memo(function AskedStep({ effect }: { effect: EffectSta
         : t(verdict.approved ? 'approval.approved' : 'approval.denied')
       : t('status.cancelled')
   return (
-    <Card icon="inbox" name={call?.tool ?? t('step.question')} brief={question} state={state} note={note}>
-      <p>{question}</p>
+    <Card icon="inbox" name={call?.tool ?? t('step.question')} brief={question.split('\n')[0] ?? ''} state={state} note={note}>
+      <p className="asked">{question}</p>
       {call && <JsonView value={readJson(verdict?.arguments ?? call.arguments)} />}
       {answer !== undefined && <JsonView value={answer} />}
       {verdict?.reason && <p className="faint">{verdict.reason}</p>}

@@ -5,16 +5,10 @@ import { t } from '../../i18n'
 import { go, href, society } from '../../router'
 import type { Request } from '../../store/state'
 import { store } from '../../store/store'
-import type { Artifact } from '../../types'
+import type { Accepted, Artifact, Societies } from '../../types'
 import { alarm, announce } from '../../ui/announce'
 
 export type Strategy = 'auto' | 'simple' | 'workflow'
-
-interface Sent {
-  taskId: string
-  messageId: string
-  seq: number
-}
 
 /** Says what went wrong, for eyes and ears. */
 export function complain(error: unknown): string {
@@ -23,7 +17,7 @@ export function complain(error: unknown): string {
   return text
 }
 
-export async function say(to: string, text: string, options: { task?: string; strategy?: Strategy; artifacts?: Artifact[] } = {}): Promise<Sent> {
+export async function say(to: string, text: string, options: { task?: string; strategy?: Strategy; artifacts?: Artifact[] } = {}): Promise<Accepted> {
   const { task, strategy, artifacts } = options
   const files = artifacts?.length ? { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) } : {}
   if (to === 'root' && !task) {
@@ -52,7 +46,7 @@ export async function stopTurn(task: string, turn: number): Promise<void> {
 
 /** Has a request done once more. */
 export async function retry(request: Request): Promise<void> {
-  const sent = await post<Sent>(`/api/tasks/${encodeURIComponent(request.id)}/retry`, {}).catch((error: unknown) => {
+  const sent = await post<Accepted>(`/api/tasks/${encodeURIComponent(request.id)}/retry`, {}).catch((error: unknown) => {
     if (error instanceof Problem && (error.status === 404 || error.status === 405)) return say(request.to, request.text)
     throw error
   })
@@ -93,7 +87,7 @@ export async function branch(request: Request, text: string): Promise<void> {
     body: JSON.stringify(request.to === 'root' ? { text } : { agentId: request.to, text }),
   })
   if (!response.ok) throw new Problem(response.status, 'http_error', response.statusText)
-  const sent = (await response.json()) as Sent
+  const sent = (await response.json()) as Accepted
   const all = branches()
   const key = `${store.state.events[0]?.at}:${point}`
   all[key] = [...(all[key] ?? [society() ?? FIRST]), made.society]
@@ -106,10 +100,6 @@ export function visit(name: string, ...rest: string[]): void {
   const at = name === FIRST ? '' : `/s/${encodeURIComponent(name)}`
   go(href('chat', rest, {}, at))
   store.restart()
-}
-
-export interface Societies {
-  societies: { name: string; events: number; works: boolean; first: boolean }[]
 }
 
 export const societies = (): Promise<Societies> => get('/api/societies')

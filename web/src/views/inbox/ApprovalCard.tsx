@@ -7,7 +7,7 @@ import { href } from '../../router'
 import { addressOf } from '../../store/derive'
 import type { Waiting } from '../../store/state'
 import { store } from '../../store/store'
-import type { Call, Json, JsonObject } from '../../types'
+import type { Call, JsonObject } from '../../types'
 import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { JsonView, readJson } from '../../ui/JsonView'
@@ -117,7 +117,7 @@ function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
   }
   const mayAlways = what.call && !(typeof what.call.ruling === 'object' && 'askEach' in what.call.ruling)
   useKeys(hasKeys && denial === undefined && edited === undefined, { a: () => void approve(), d: () => setDenial(''), e: () => before && setEdited(before) })
-  const schema = tools?.tools.find((tool) => tool.name === what.call?.tool)?.parameters
+  const schema = tools?.tools.find((tool) => tool.name === what.call?.tool)?.parameters as JsonObject | undefined
   return (
     <>
       {what.call ? (
@@ -125,7 +125,7 @@ function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
           <code>{what.call.tool}</code>
         </h2>
       ) : null}
-      <p className="approval-question">{what.question}</p>
+      <p className="approval-question">{planned ? aboutPlan(what.question) : what.question}</p>
       {reason(what.call) && reason(what.call) !== what.question && <p className="faint">{reason(what.call)}</p>}
       {before &&
         (edited === undefined ? (
@@ -136,10 +136,10 @@ function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
           <Fields schema={schema} value={edited} onChange={setEdited} />
         ))}
       {todos && <PlanEditor todos={todos} onChange={setTodos} />}
-      {!before && !todos && what.details !== undefined && what.details !== null && <JsonView value={what.details as Json} />}
+      {!before && !todos && what.details !== undefined && what.details !== null && <JsonView value={what.details} />}
       {isEdited && before && <Difference before={before} after={edited} />}
       {denial !== undefined ? (
-        <Denial denial={denial} setDenial={setDenial} isBusy={isBusy} deny={(why) => answer({ approved: false, reason: why })} />
+        <Denial denial={denial} setDenial={setDenial} isBusy={isBusy} isPlan={planned !== undefined} deny={(why) => answer({ approved: false, reason: why })} />
       ) : (
         <div className="approval-foot">
           <button type="button" className="primary" disabled={isBusy} onClick={() => void approve()}>
@@ -148,7 +148,7 @@ function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
             {hasKeys && <kbd>A</kbd>}
           </button>
           <button type="button" disabled={isBusy} onClick={() => setDenial('')}>
-            {t('approval.deny')}
+            {t(planned ? 'plan.unwanted' : 'approval.deny')}
             {hasKeys && <kbd>D</kbd>}
           </button>
           {before && (
@@ -180,6 +180,12 @@ function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
   )
 }
 
+/** What is said about a plan, without the list of its todos: they stand below, to be changed. */
+function aboutPlan(question: string): string {
+  const parts = question.split('\n\n').filter((part) => !/\n- \[.\] /.test(part))
+  return [...parts.slice(0, -1), t('plan.question')].filter(Boolean).join('\n')
+}
+
 function isPlan(details: unknown): boolean {
   return typeof details === 'object' && details !== null && Array.isArray((details as { todos?: unknown }).todos)
 }
@@ -198,7 +204,7 @@ function Difference({ before, after }: { before: JsonObject; after: JsonObject }
   )
 }
 
-function Denial({ denial, setDenial, isBusy, deny }: { denial: string; setDenial: (text: string | undefined) => void; isBusy: boolean; deny: (why: string) => Promise<void> }) {
+function Denial({ denial, setDenial, isBusy, isPlan, deny }: { denial: string; setDenial: (text: string | undefined) => void; isBusy: boolean; isPlan: boolean; deny: (why: string) => Promise<void> }) {
   return (
     <form
       className="denial"
@@ -207,8 +213,8 @@ function Denial({ denial, setDenial, isBusy, deny }: { denial: string; setDenial
         void deny(denial.trim())
       }}
     >
-      <input type="text" value={denial} autoFocus aria-label={t('approval.reason')} placeholder={t('approval.reason')} onChange={(event) => setDenial(event.target.value)} onKeyDown={(event) => event.key === 'Escape' && setDenial(undefined)} />
-      <button type="submit" className="danger" disabled={isBusy}>{t('approval.deny.now')}</button>
+      <input type="text" value={denial} autoFocus aria-label={t(isPlan ? 'plan.reason' : 'approval.reason')} placeholder={t(isPlan ? 'plan.reason' : 'approval.reason')} onChange={(event) => setDenial(event.target.value)} onKeyDown={(event) => event.key === 'Escape' && setDenial(undefined)} />
+      <button type="submit" className="danger" disabled={isBusy}>{t(isPlan && denial.trim() ? 'plan.anew' : 'approval.deny.now')}</button>
       <button type="button" className="quiet" onClick={() => setDenial(undefined)}>{t('cancel')}</button>
     </form>
   )
@@ -219,7 +225,7 @@ function QuestionForm({ what, answer, isBusy }: Part<'question'>) {
   const [text, setText] = useState('')
   const [form, setForm] = useState<JsonObject>({})
   const options = typeof wanted === 'object' && 'text' in wanted ? (wanted.text.options ?? []) : []
-  const schema = typeof wanted === 'object' && 'form' in wanted ? wanted.form.schema : undefined
+  const schema = typeof wanted === 'object' && 'form' in wanted ? (wanted.form.schema as JsonObject) : undefined
   const url = typeof wanted === 'object' && 'visit' in wanted ? wanted.visit.url : undefined
   const isWords = typeof wanted === 'object' && 'text' in wanted && options.length === 0
   const give = () => answer(schema ? { answer: form } : isWords ? { answer: text } : { approved: true })
@@ -232,7 +238,7 @@ function QuestionForm({ what, answer, isBusy }: Part<'question'>) {
     >
       <p className="approval-question">{what.question}</p>
       {what.server && <p className="faint">{t('approval.server', { name: what.server })}</p>}
-      {what.details !== undefined && what.details !== null && <JsonView value={what.details as Json} />}
+      {what.details !== undefined && what.details !== null && <JsonView value={what.details} />}
       {isWords && <textarea rows={2} value={text} aria-label={t('approval.answer')} placeholder={t('approval.answer')} onChange={(event) => setText(event.target.value)} />}
       {schema && <Fields schema={schema} value={form} onChange={setForm} />}
       {url && <p className="visit"><a href={/^https?:/.test(url) ? url : undefined} target="_blank" rel="noopener noreferrer">{url}</a></p>}

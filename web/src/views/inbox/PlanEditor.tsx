@@ -1,17 +1,25 @@
 // A plan that waits for a word: its todos can be put in another order, changed, left out and added to.
 
+import { useState } from 'react'
 import { t } from '../../i18n'
 import type { JsonObject } from '../../types'
 import { Icon } from '../../ui/Icon'
 
 export function PlanEditor({ todos, onChange }: { todos: JsonObject[]; onChange: (todos: JsonObject[]) => void }) {
   const text = (todo: JsonObject) => String(todo.title || todo.description || '')
-  const put = (place: number, words: string) => onChange(todos.map((todo, at) => (at === place ? { ...todo, title: words, description: words } : todo)))
+  const put = (place: number, more: JsonObject) => onChange(todos.map((todo, at) => (at === place ? { ...todo, ...more } : todo)))
+  /** Whether there is more to say about a todo than its title. */
+  const hasDetails = (todo: JsonObject) => Boolean(todo.description) && todo.description !== text(todo)
+  const rename = (place: number, todo: JsonObject, title: string) => put(place, detailed.has(String(todo.id)) ? { title } : { title, description: title })
+  const [detailed] = useState(() => new Set(todos.filter(hasDetails).map((todo) => String(todo.id))))
   const move = (place: number, step: number) => {
     const next = [...todos]
     const [one] = next.splice(place, 1)
     if (one) next.splice(place + step, 0, one)
-    onChange(next.map((todo, at) => ({ ...todo, priority: at + 1 })))
+    // The person's order counts: nothing waits for what now comes after it.
+    const after = (at: number) => next.slice(at).map((todo) => todo.id)
+    const waitsFor = (todo: JsonObject, at: number) => ((todo.dependencies ?? []) as string[]).filter((id) => !after(at).includes(id))
+    onChange(next.map((todo, at) => ({ ...todo, priority: at + 1, dependencies: waitsFor(todo, at) })))
   }
   const drop = (place: number) => {
     const gone = todos[place]?.id
@@ -31,7 +39,10 @@ export function PlanEditor({ todos, onChange }: { todos: JsonObject[]; onChange:
         {todos.map((todo, place) => (
           <li key={String(todo.id)}>
             <span className="numbers faint">{place + 1}</span>
-            <input type="text" value={text(todo)} aria-label={t('plan.todo', { n: place + 1 })} onChange={(event) => put(place, event.target.value)} />
+            <input type="text" value={text(todo)} aria-label={t('plan.todo', { n: place + 1 })} onChange={(event) => rename(place, todo, event.target.value)} />
+            {detailed.has(String(todo.id)) && (
+              <textarea rows={1} value={String(todo.description ?? '')} aria-label={t('plan.details', { n: place + 1 })} onChange={(event) => put(place, { description: event.target.value })} />
+            )}
             <button type="button" className="quiet small" disabled={place === 0} onClick={() => move(place, -1)} aria-label={t('plan.up', { n: place + 1 })}>
               <Icon name="up" size={15} />
             </button>

@@ -2,12 +2,7 @@
 
 import { useEffect, useState } from 'react'
 import { get } from '../../api'
-import type { ServerListed, ToolListed } from '../../types'
-
-export interface Tools {
-  tools: ToolListed[]
-  servers: ServerListed[]
-}
+import type { Tools } from '../../types'
 
 let asked: Promise<Tools> | undefined
 

@@ -1,7 +1,7 @@
 // One agent: what it is, what it is told to be, what it may use, what waits for it, how full its conversation is, what it cost.
 
-import { type ReactNode, useEffect, useState } from 'react'
-import { Problem, get, post } from '../../api'
+import { type ReactNode, useState } from 'react'
+import { Problem, post } from '../../api'
 import { count, t } from '../../i18n'
 import { href } from '../../router'
 import { agentStatus, nameOf, turnStatus } from '../../store/derive'
@@ -11,15 +11,14 @@ import { Badge } from '../../ui/Badge'
 import { duration, moment, money, number } from '../../ui/format'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
+import { Operations } from '../../ui/Operations'
+import { useAgent } from '../../ui/useAgent'
+import type { AgentContext, AgentOperation } from '../../wire'
 import { Now } from './Now'
-
-interface Listed {
-  id: string
-  context?: { messages: number; shown: number; compressions: number; tokens?: number; window?: number }
-}
 
 export function AgentPage({ state, id, isPast, close }: { state: State; id: string; isPast: boolean; close: () => void }) {
   const agent = state.agents.get(id)
+  const detail = useAgent(id, agent?.rev ?? 0, agent !== undefined && !isPast && id !== 'user')
   if (!agent) {
     return (
       <aside className="agent-page" aria-label={id}>
@@ -35,7 +34,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
       <p className="agent-line">
         <Badge status={agentStatus(state, id)} /> <Now state={state} agent={agent} />
       </p>
-      {!isPast && !agent.terminatedAt && id !== 'user' && <Deeds agent={agent} />}
+      {!isPast && !agent.terminatedAt && id !== 'user' && <Deeds agent={agent} operations={detail?.operations ?? []} />}
       <dl className="facts">
         <Fact name={t('org.role')}>{role?.name ?? agent.role}</Fact>
         <Fact name={t('org.parent')}>
@@ -49,7 +48,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
         </Fact>
         {agent.dismissed && <Fact name={t('org.dismissed')}>{[agent.dismissed.caller, agent.dismissed.reason].filter(Boolean).join(': ')}</Fact>}
       </dl>
-      <ContextGauge id={id} rev={agent.rev} isPast={isPast} />
+      {detail && <ContextGauge context={detail.context} />}
       <Part title={t('org.inbox')} n={agent.inbox.length}>
         {agent.inbox.length === 0 ? (
           <p className="faint">{t('org.inbox.empty')}</p>
@@ -65,7 +64,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
       </Part>
       <Turns state={state} agent={agent} />
       <Part title={t('org.prompt')}>
-        <pre className="prompt" tabIndex={0}>{String(role?.rolePrompt ?? role?.prompt ?? '') || t('org.no_prompt')}</pre>
+        <pre className="prompt" tabIndex={0}>{role?.rolePrompt || t('org.no_prompt')}</pre>
       </Part>
       <Part title={t('org.tools')} {...(role?.tools && { n: role.tools.length })}>
         {role?.tools ? (
@@ -114,16 +113,17 @@ function Part({ title, n, children }: { title: string; n?: number; children: Rea
   )
 }
 
-function Deeds({ agent }: { agent: Agent }) {
+function Deeds({ agent, operations }: { agent: Agent; operations: AgentOperation[] }) {
   const [isSure, setSure] = useState(false)
   const [reason, setReason] = useState('')
-  const act = async (path: string, body: object, said: string) => {
+  const complain = (error: unknown) => alarm(error instanceof Problem ? error.message : String(error))
+  const terminate = async () => {
     try {
-      await post(`/api/agents/${encodeURIComponent(agent.id)}/${path}`, body)
-      announce(said)
+      await post(`/api/agents/${encodeURIComponent(agent.id)}/terminate`, { reason })
+      announce(t('org.terminating', { id: agent.id }))
       setSure(false)
     } catch (error) {
-      alarm(error instanceof Problem ? error.message : String(error))
+      complain(error)
     }
   }
   return (
@@ -132,7 +132,7 @@ function Deeds({ agent }: { agent: Agent }) {
         <Icon name="chat" size={15} />
         {t('org.talk')}
       </Link>
-      <button type="button" onClick={() => void act('compress', {}, t('org.compressing'))}>{t('org.compress')}</button>
+      <Operations agent={agent.id} operations={operations} onSent={() => undefined} onTrouble={complain} />
       {agent.parent && !isSure && (
         <button type="button" className="danger" onClick={() => setSure(true)}>{t('org.terminate')}</button>
       )}
@@ -141,7 +141,7 @@ function Deeds({ agent }: { agent: Agent }) {
           className="sure"
           onSubmit={(event) => {
             event.preventDefault()
-            void act('terminate', { reason }, t('org.terminating', { id: agent.id }))
+            void terminate()
           }}
         >
           <label>
@@ -156,22 +156,7 @@ function Deeds({ agent }: { agent: Agent }) {
   )
 }
 
-function ContextGauge({ id, rev, isPast }: { id: string; rev: number; isPast: boolean }) {
-  const [context, setContext] = useState<Listed['context']>()
-  useEffect(() => {
-    if (isPast) return
-    let isHere = true
-    const later = setTimeout(() => {
-      get<{ agents: Listed[] }>('/api/agents')
-        .then(({ agents }) => isHere && setContext(agents.find((one) => one.id === id)?.context))
-        .catch(() => undefined)
-    }, 200)
-    return () => {
-      isHere = false
-      clearTimeout(later)
-    }
-  }, [id, rev, isPast])
-  if (isPast || !context) return null
+function ContextGauge({ context }: { context: AgentContext }) {
   const share = context.messages === 0 ? 0 : context.shown / context.messages
   return (
     <Part title={t('org.context')}>

@@ -76,7 +76,7 @@ export function Tree(props: { state: State; roots: Node[]; chosen: string | unde
             aria-selected={agent.id === chosen}
             aria-expanded={children.length > 0 ? !isClosed : undefined}
             className={`tree-row${agent.id === active ? ' active' : ''}${status === 'gone' ? ' gone' : ''}`}
-            style={{ paddingInlineStart: `${0.5 + depth * 1.375}rem` }}
+            style={{ '--depth': depth } as React.CSSProperties}
             onClick={() => {
               setFocused(agent.id)
               choose(agent.id)

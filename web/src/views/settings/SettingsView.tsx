@@ -6,12 +6,13 @@ import { type Key, setLanguage, t, useLanguage } from '../../i18n'
 import { href, society } from '../../router'
 import { store, useLog, useLine } from '../../store/store'
 import { type Theme, setTheme, useTheme } from '../../theme'
-import type { Health, Models, Spent } from '../../types'
+import type { Health, Models, Societies } from '../../types'
+import type { UsageReport } from '../../wire'
 import { Copy } from '../../ui/Copy'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
 import { duration, money, number } from '../../ui/format'
-import { type Societies, societies, visit } from '../chat/actions'
+import { societies, visit } from '../chat/actions'
 import { useTools } from '../inbox/tools'
 import { snippets } from './snippets'
 
@@ -123,7 +124,7 @@ function ToolsSection() {
       </ul>
       <h2>{t('settings.tools')}</h2>
       <div className="table-box" tabIndex={0} role="group" aria-label={t('settings.tools')}>
-        <table>
+        <table className="tool-table">
           <thead>
             <tr>
               <th scope="col">{t('tools.name')}</th>
@@ -160,14 +161,9 @@ function ToolsSection() {
   )
 }
 
-interface UsageAnswer {
-  budgets: Record<string, Record<string, number> | undefined>
-  accounts: { scope: string; spent: Spent; reserved: Spent; granted: Spent; levels: { of: string; used: number; limit: number }[] }[]
-}
-
 function BudgetsSection() {
   const requests = useLog().spent.requests
-  const usage = useAsked<UsageAnswer>('/api/usage', requests)
+  const usage = useAsked<UsageReport>('/api/usage', requests)
   if (!usage) return null
   return (
     <>
