@@ -23,6 +23,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::sse::Sse;
+use crate::trust::Trust;
 use crate::wire::{Accepted, Agents, Messages, Task};
 
 /// Why there is no answer, or not the one that was hoped for.
@@ -37,6 +38,15 @@ pub enum ClientError {
     /// Nobody answers there.
     #[error("{url} does not answer ({error}); is it running? start one with polis serve")]
     Unreachable {
+        /// Where.
+        url: String,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// It answers, and nobody vouches for it.
+    #[error("{url} has a certificate that is not trusted ({error}); POLIS_TLS_CA names a PEM file with those to trust")]
+    Untrusted {
         /// Where.
         url: String,
         /// Why.
@@ -66,7 +76,7 @@ impl ClientError {
     pub fn code(&self) -> &str {
         match self {
             Self::BadUrl(_) => "bad_url",
-            Self::BadCertificates(_) => "bad_certificate",
+            Self::BadCertificates(_) | Self::Untrusted { .. } => "bad_certificate",
             Self::Unreachable { .. } => "server_unreachable",
             Self::Gone(_) => "server_gone",
             Self::Problem { code, .. } => code,
@@ -114,11 +124,17 @@ impl Client {
     /// The same with other certificates to trust than those of the world: a PEM file.
     pub fn trusting(self, certificates: &Path) -> Result<Self, ClientError> {
         let bad = |error: &dyn std::fmt::Display| ClientError::BadCertificates(format!("{}: {error}", certificates.display()));
-        let mut roots = RootCertStore::empty();
-        for one in CertificateDer::pem_file_iter(certificates).map_err(|error| bad(&error))? {
-            roots.add(one.map_err(|error| bad(&error))?).map_err(|error| bad(&error))?;
-        }
-        let tls = if self.tls.is_some() { Some(connector(roots)?) } else { None };
+        let given = CertificateDer::pem_file_iter(certificates).map_err(|error| bad(&error))?;
+        let given: Vec<_> = given.collect::<Result<_, _>>().map_err(|error| bad(&error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let trust = Trust::new(given, provider.clone()).map_err(|error| bad(&error))?;
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| bad(&error))?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(trust))
+            .with_no_client_auth();
+        let tls = self.tls.is_some().then(|| TlsConnector::from(Arc::new(config)));
         Ok(Self { tls, ..self })
     }
 
@@ -134,7 +150,14 @@ impl Client {
 
     /// Asks; a body makes it a `POST`.
     pub async fn ask(&self, target: &str, body: Option<String>) -> Result<Answer, ClientError> {
-        let unreachable = |error| ClientError::Unreachable { url: self.url(), error };
+        let is_untrusted = |error: &io::Error| {
+            let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+            matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
+        };
+        let unreachable = |error| match is_untrusted(&error) {
+            true => ClientError::Untrusted { url: self.url(), error },
+            false => ClientError::Unreachable { url: self.url(), error },
+        };
         self.exchange(target, body).await.map_err(unreachable)
     }
 

@@ -14,6 +14,7 @@
 
 mod exchange;
 mod sse;
+mod trust;
 mod wire;
 
 pub use exchange::{Answer, Client, ClientError};
