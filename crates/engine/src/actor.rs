@@ -8,16 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    Command, EffectId, Event, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, Timestamp, TurnId, decide,
-    outstanding,
+    Command, EffectId, Event, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, ThreadId, Timestamp, TurnId,
+    decide, outstanding,
 };
-use polis_ports::{Frame, LogError, Snapshot};
+use polis_ports::{Frame, LogError, Snapshot, ThreadRange};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Cast;
 use crate::bench::Bench;
 use crate::offer::Offers;
 use crate::plant::{Plant, is_planted};
+use crate::recent::Recent;
 use crate::society::{Options, Ports, Rejected};
 use crate::turn;
 
@@ -62,9 +63,21 @@ pub(crate) struct Shared {
     pub(crate) models: Vec<Arc<str>>,
     /// The tools that agents are shown.
     pub(crate) offers: Offers,
+    pub(crate) recent: Recent,
     pub(crate) door: mpsc::Sender<Mail>,
     /// Nobody holds a handle any more.
     pub(crate) abandoned: AtomicBool,
+}
+
+impl Shared {
+    /// The events recorded under one thread, in order.
+    pub(crate) async fn read_thread(&self, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Arc<Recorded>>, LogError> {
+        if let Some(events) = self.recent.read(thread, range) {
+            return Ok(events);
+        }
+        let events = self.ports.log.read_thread(&self.society, thread, range).await?;
+        Ok(events.into_iter().map(Arc::new).collect())
+    }
 }
 
 pub(crate) struct Actor {
@@ -134,6 +147,7 @@ impl Actor {
 
     /// Takes the log's state and begins it if it is empty. Used at the start and after the log has failed.
     pub(crate) async fn recover(&mut self) -> Result<(), LogError> {
+        self.shared.recent.clear();
         let (spine, saved) = fold(&self.shared.ports, &self.shared.society).await?;
         self.spine = spine;
         self.saved = saved;
@@ -310,7 +324,9 @@ impl Actor {
 
     async fn append(&mut self, events: &[Arc<Recorded>]) -> Result<(), LogError> {
         let Some(first) = events.first() else { return Ok(()) };
-        self.shared.ports.log.append(&self.shared.society, Seq(first.seq.0 - 1), events).await
+        self.shared.ports.log.append(&self.shared.society, Seq(first.seq.0 - 1), events).await?;
+        self.shared.recent.extend(events);
+        Ok(())
     }
 
     fn follow(&mut self, events: &[Arc<Recorded>], news: &[(TurnId, Arc<Recorded>)], looks: Vec<Look>) {

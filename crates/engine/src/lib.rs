@@ -22,6 +22,7 @@ mod nothing;
 mod offer;
 mod plant;
 mod ready;
+mod recent;
 mod replay;
 mod society;
 mod sub_thread;

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::actor::{Mail, Shared, fold};
 use crate::bench::News;
 use crate::offer::Offers;
+use crate::recent::Recent;
 use crate::society::Ports;
 use crate::turn::{self, Seat};
 use crate::{Cast, LocalLive};
@@ -153,6 +154,7 @@ impl Stage<'_> {
             cast: self.cast.clone(),
             models: Vec::new(),
             offers: Offers::default(),
+            recent: Recent::default(),
             door,
             abandoned: AtomicBool::new(false),
         });

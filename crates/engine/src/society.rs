@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
 use crate::offer::Offers;
+use crate::recent::Recent;
 use crate::{BadCast, Cast, LocalLive, NoModel, NoTools, Operation, SystemClock, Watch};
 
 /// Questions that may queue at a society that is only looked at.
@@ -225,6 +226,7 @@ impl Society {
             cast,
             models: options.models.clone(),
             offers: Offers::default(),
+            recent: Recent::default(),
             door,
             abandoned: AtomicBool::new(false),
         });
@@ -261,6 +263,7 @@ impl Society {
             cast: Cast::new(),
             models: Vec::new(),
             offers: Offers::default(),
+            recent: Recent::default(),
             door,
             abandoned,
         });

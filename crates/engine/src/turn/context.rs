@@ -94,8 +94,9 @@ impl Turn {
         let thread = self.seat.thread.clone();
         self.place().await;
         let range = ThreadRange { after: Seq(seq.0 - 1), ..ThreadRange::through(seq) };
-        let found = self.read(&thread, range).await.into_iter().find_map(|recorded| match recorded.event {
-            Event::ContextCompressed { from, summaries, .. } => Some((from, summaries)),
+        let events = self.read(&thread, range).await;
+        let found = events.iter().find_map(|recorded| match &recorded.event {
+            Event::ContextCompressed { from, summaries, .. } => Some((*from, summaries.clone())),
             _ => None,
         });
         found.ok_or_else(|| Failure::new("data_damaged", format!("event {seq} compresses nothing")))

@@ -30,7 +30,7 @@ impl Journal {
         let Seat { id: turn, thread, shared, through, .. } = seat;
         let turn = *turn;
         let range = ThreadRange { after: Seq(turn.0.0 - 1), ..ThreadRange::through(*through) };
-        let mut events = shared.ports.log.read_thread(&shared.society, thread, range).await?.into_iter().map(Arc::new);
+        let mut events = shared.read_thread(thread, range).await?.into_iter();
         let first = events.next().filter(|first| first.seq == turn.0);
         let first = first.ok_or_else(|| LogError::Damaged(format!("event {turn} is missing from thread `{thread}`")))?;
         let mut entries = BTreeMap::new();

@@ -55,8 +55,8 @@ impl Turn {
     pub(super) async fn recall(&mut self, source: &Source) -> CallResult {
         let range = ThreadRange { after: Seq(source.seq.0 - 1), ..ThreadRange::through(source.seq) };
         let events = self.read(&source.thread, range).await;
-        let found = events.into_iter().find_map(|recorded| match recorded.event {
-            Event::EffectEnded { id, outcome: Outcome::Result(result), .. } if id == source.effect => Some(result),
+        let found = events.iter().find_map(|recorded| match &recorded.event {
+            Event::EffectEnded { id, outcome: Outcome::Result(result), .. } if *id == source.effect => Some(result.clone()),
             _ => None,
         });
         match found {

@@ -203,7 +203,7 @@ impl Turn {
         let thread = self.resolve(path).await?;
         let range = ThreadRange::through(self.place().await);
         let events = self.read(&thread, range).await;
-        let view = Thread::fold(thread.clone(), &events);
+        let view = Thread::fold(thread.clone(), events.iter().map(|recorded| &**recorded));
         let indices = (0..).zip(&view.messages).map(|(index, message)| ((thread.clone(), message.id.clone()), index));
         self.known.indices.extend(indices);
         Ok(view)
@@ -292,7 +292,7 @@ impl Turn {
         }
         let range = ThreadRange::through(self.place().await);
         let events = self.read(thread, range).await;
-        let messages = Thread::fold(thread.clone(), &events).messages;
+        let messages = Thread::fold(thread.clone(), events.iter().map(|recorded| &**recorded)).messages;
         let found = (0..).zip(&messages).find(|(_, known)| known.id == *message).map(|(index, _)| index);
         let index =
             found.ok_or_else(|| Failure::new("no_such_message", format!("thread `{thread}` has no message `{message}`")))?;
@@ -300,8 +300,8 @@ impl Turn {
         Ok(index)
     }
 
-    pub(super) async fn read(&mut self, thread: &ThreadId, range: ThreadRange) -> Vec<Recorded> {
-        match self.seat.shared.ports.log.read_thread(&self.seat.shared.society, thread, range).await {
+    pub(super) async fn read(&mut self, thread: &ThreadId, range: ThreadRange) -> Vec<Arc<Recorded>> {
+        match self.seat.shared.read_thread(thread, range).await {
             Ok(events) => events,
             Err(error) => self.park_unread(error).await,
         }
@@ -346,7 +346,7 @@ impl Turn {
         for thread in elsewhere {
             let range = ThreadRange { after: Seq(id.turn.0.0), ..ThreadRange::through(through) };
             let found = self.read(&thread, range).await;
-            events.extend(found.into_iter().filter(|recorded| recorded.event.effect() == Some(id)).map(Arc::new));
+            events.extend(found.into_iter().filter(|recorded| recorded.event.effect() == Some(id)));
         }
         events.sort_by_key(|recorded| recorded.seq);
         events

@@ -1,0 +1,164 @@
+//! The events of the newest sub-threads, in memory: whoever reads one right after it was written need not ask the log.
+//!
+//! A thread is here from its first event on or not at all, so that a read gives exactly what the log would give.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use polis_domain::{Event, Outcome, Recorded, ThreadId};
+use polis_ports::ThreadRange;
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+
+/// Most bytes that are kept, roughly counted.
+const BYTES: usize = 16 * 1024 * 1024;
+
+/// What an event takes beside its texts, roughly.
+const EVENT_BYTES: usize = 512;
+
+/// What is kept of one society.
+#[derive(Default)]
+pub(crate) struct Recent(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    threads: FxHashMap<ThreadId, Page>,
+    /// The threads, the one that was opened first in front.
+    order: VecDeque<ThreadId>,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Page {
+    events: Vec<Arc<Recorded>>,
+    bytes: usize,
+}
+
+impl Recent {
+    /// Takes in what was appended just now.
+    pub(crate) fn extend(&self, events: &[Arc<Recorded>]) {
+        let mut kept = self.lock();
+        for recorded in events {
+            let Some(thread) = &recorded.thread else { continue };
+            if matches!(recorded.event, Event::ThreadOpened { .. }) {
+                kept.threads.insert(thread.clone(), Page::default());
+                kept.order.push_back(thread.clone());
+            }
+            let Some(page) = kept.threads.get_mut(thread) else { continue };
+            let bytes = weight(&recorded.event);
+            page.events.push(recorded.clone());
+            page.bytes += bytes;
+            kept.bytes += bytes;
+        }
+        while kept.bytes > BYTES
+            && let Some(oldest) = kept.order.pop_front()
+        {
+            kept.bytes -= kept.threads.remove(&oldest).map_or(0, |page| page.bytes);
+        }
+    }
+
+    /// The events of a thread in a range, if the thread is here.
+    pub(crate) fn read(&self, thread: &ThreadId, range: ThreadRange) -> Option<Vec<Arc<Recorded>>> {
+        let kept = self.lock();
+        let events = &kept.threads.get(thread)?.events;
+        let begin = events.partition_point(|recorded| recorded.seq <= range.after);
+        let end = events.partition_point(|recorded| recorded.seq <= range.through).max(begin);
+        Some(events[begin.max(end.saturating_sub(range.newest))..end].to_vec())
+    }
+
+    /// Forgets everything: the log may have gone another way.
+    pub(crate) fn clear(&self) {
+        *self.lock() = Kept::default();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn weight(event: &Event) -> usize {
+    EVENT_BYTES
+        + match event {
+            Event::ThreadOpened { meta, .. } => map_weight(meta),
+            Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => {
+                message.text.len() + map_weight(&message.meta)
+            }
+            Event::MessageUpdated { patch, .. } => patch.text.as_ref().map_or(0, String::len) + map_weight(&patch.meta),
+            Event::TurnStarted { task, .. } => task.message.len() + map_weight(&task.meta),
+            Event::EffectEnded { outcome: Outcome::Reply(reply), .. } => reply.text.len() + reply.reasoning.len(),
+            Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.content.len(),
+            _ => 0,
+        }
+}
+
+fn map_weight(map: &Map<String, Value>) -> usize {
+    map.iter().map(|(key, value)| key.len() + value_weight(value)).sum()
+}
+
+fn value_weight(value: &Value) -> usize {
+    let inner = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(value_weight).sum(),
+        Value::Object(map) => map_weight(map),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + inner
+}
+
+#[cfg(test)]
+mod tests {
+    use polis_domain::{AgentId, EffectId, Seq, Settings, Timestamp, TurnId};
+    use serde_json::json;
+
+    use super::*;
+
+    const BY: EffectId = EffectId { turn: TurnId(Seq(1)), n: 0 };
+
+    fn recorded(seq: u64, thread: &str, event: Event) -> Arc<Recorded> {
+        Arc::new(Recorded { seq: Seq(seq), at: Timestamp(seq), thread: Some(thread.into()), event })
+    }
+
+    fn opened(seq: u64, thread: &str, bytes: usize) -> Arc<Recorded> {
+        let meta = Map::from_iter([("order".to_owned(), json!(["x".repeat(bytes)]))]);
+        let (agent, parent) = (AgentId::root(), "root".into());
+        recorded(seq, thread, Event::ThreadOpened { by: BY, agent, parent, settings: Settings::default(), meta })
+    }
+
+    fn acted(seq: u64, thread: &str) -> Arc<Recorded> {
+        recorded(seq, thread, Event::Acted { id: BY })
+    }
+
+    fn places(recent: &Recent, thread: &str, range: ThreadRange) -> Option<Vec<u64>> {
+        Some(recent.read(&thread.into(), range)?.iter().map(|recorded| recorded.seq.0).collect())
+    }
+
+    #[test]
+    fn a_thread_is_read_as_from_the_log_and_one_whose_beginning_is_not_known_is_not() {
+        let recent = Recent::default();
+        recent.extend(&[acted(1, "old"), opened(2, "new", 8), acted(3, "old"), acted(4, "new")]);
+        recent.extend(&[acted(5, "new"), acted(6, "old"), acted(7, "new")]);
+        let range = |after, through, newest| ThreadRange { after: Seq(after), through: Seq(through), newest };
+        assert_eq!(places(&recent, "old", ThreadRange::ALL), None);
+        assert_eq!(places(&recent, "new", ThreadRange::ALL), Some(vec![2, 4, 5, 7]));
+        assert_eq!(places(&recent, "new", ThreadRange::through(Seq(6))), Some(vec![2, 4, 5]));
+        assert_eq!(places(&recent, "new", range(2, 7, 2)), Some(vec![5, 7]));
+        assert_eq!(places(&recent, "new", range(5, 4, 9)), Some(vec![]));
+        recent.clear();
+        recent.extend(&[acted(8, "new")]);
+        assert_eq!(places(&recent, "new", ThreadRange::ALL), None);
+    }
+
+    #[test]
+    fn the_oldest_threads_make_room() {
+        let recent = Recent::default();
+        recent.extend(&[opened(1, "first", BYTES / 2), opened(2, "second", BYTES / 4)]);
+        recent.extend(&[opened(3, "third", BYTES / 2)]);
+        assert_eq!(places(&recent, "first", ThreadRange::ALL), None);
+        assert_eq!(places(&recent, "second", ThreadRange::ALL), Some(vec![2]));
+        recent.extend(&[opened(4, "huge", 2 * BYTES), acted(5, "huge"), opened(6, "small", 8)]);
+        assert_eq!(places(&recent, "huge", ThreadRange::ALL), None);
+        recent.extend(&[opened(7, "next", 8)]);
+        assert_eq!(places(&recent, "next", ThreadRange::ALL), Some(vec![7]));
+        assert!(recent.lock().bytes < BYTES / 2);
+    }
+}
