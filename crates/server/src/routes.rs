@@ -64,6 +64,7 @@ const LETTER: Problems = &[
     (500, "artifact_damaged"),
     (500, "artifacts_failed"),
 ];
+const CANCEL: Problems = &[(404, "unknown_task"), (409, "turn_not_open")];
 const RETRY: Problems = &[
     (400, "bad_name"),
     (404, "unknown_agent"),
@@ -174,7 +175,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: "/api/tasks/{id}/retry", gate: SEND, handler: || post(tasks::retry),
             doc: Doc::new("Does a request again that has ended.").takes::<tasks::Retry>().gives::<submit::Accepted>().once().fails(RETRY) },
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel", gate: SEND, handler: || post(tasks::cancel),
-            doc: Doc::new("Calls a request off.").takes::<tasks::Cancel>().gives::<tasks::Cancelled>().once().fails(TASK) },
+            doc: Doc::new("Calls a request off.").takes::<tasks::Cancel>().gives::<tasks::Cancelled>().once().fails(CANCEL) },
     Route { method: Method::GET, path: "/api/dead-letters", gate: READ, handler: || get(agents::dead_letters),
             doc: Doc::new("What was set aside because it broke agents down.").gives::<agents::DeadLetters>() },
     Route { method: Method::GET, path: "/api/plans", gate: READ, handler: || get(plans::plans),
