@@ -752,6 +752,11 @@ export type Event = {
     until?: Timestamp | null;
   };
 } | {
+  turnRested: {
+    /** Which turn. */
+    turn: TurnId;
+  };
+} | {
   letterSetAside: {
     /** Whose letter it was. */
     agent: AgentId;

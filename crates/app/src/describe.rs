@@ -91,7 +91,7 @@ fn about(event: &Event) -> String {
         Event::ThreadOpened { parent, .. } => format!("below {parent}"),
         Event::ThreadLinked { index, slot, child, .. } => format!("{child} at messages[{index}].{slot}"),
         Event::TurnCrashed { turn, failure, until } => format!("{turn} {failure}; again at {}", time(*until)),
-        Event::TurnRevived { turn, .. } => turn.to_string(),
+        Event::TurnRevived { turn, .. } | Event::TurnRested { turn } => turn.to_string(),
         Event::LetterSetAside { agent, turn, failure, .. } => format!("{agent} {turn} {failure}"),
         Event::TurnParked { turn, reason } => format!("{turn} {reason}"),
         Event::TurnResumed { turn } => turn.to_string(),

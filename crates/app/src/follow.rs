@@ -298,6 +298,7 @@ fn asks_person(event: &Event) -> bool {
             | Event::CallInquired { inquiry: Inquiry::Person { .. }, .. }
             | Event::EffectDoubted { .. }
             | Event::TurnCrashed { .. }
+            | Event::TurnRested { .. }
             | Event::LetterSetAside { .. }
             | Event::TurnParked { .. }
     )

@@ -8,6 +8,7 @@ mod config;
 mod describe;
 mod door;
 mod fence;
+mod files;
 mod follow;
 mod form;
 mod lines;

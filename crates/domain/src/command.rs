@@ -165,6 +165,11 @@ pub enum Command {
     /// The society is open again after its process has ended, however it did: what should be running is about to be run,
     /// and there is something.
     Revive,
+    /// A turn has no use for what it was told last: it only waits for the rest.
+    Rest {
+        /// Which turn.
+        turn: TurnId,
+    },
     /// A turn's code has broken down.
     Crash {
         /// Which turn.

@@ -356,6 +356,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
+    /// A turn has taken in what it was told of some of its waits, and only waits for the others now.
+    TurnRested {
+        /// Which turn.
+        turn: TurnId,
+    },
     /// What an agent was asked has broken its code down again and again. It is set aside, and the agent turns to what is next.
     LetterSetAside {
         /// Whose letter it was.
@@ -578,6 +583,7 @@ impl Event {
             | Self::SuggestionDropped
             | Self::TurnCrashed { .. }
             | Self::TurnRevived { .. }
+            | Self::TurnRested { .. }
             | Self::LetterSetAside { .. }
             | Self::TurnParked { .. }
             | Self::TurnResumed { .. }
@@ -614,6 +620,7 @@ impl Recorded {
             Event::TurnParked { turn, .. }
             | Event::TurnCrashed { turn, .. }
             | Event::TurnRevived { turn, .. }
+            | Event::TurnRested { turn }
             | Event::TurnResumed { turn }
             | Event::TurnSettled { turn, .. } => Some(*turn),
             event => event.effect().map(|id| id.turn),

@@ -140,6 +140,12 @@ impl Spine {
                     turn.rests_until = *until;
                 }
             }
+            Event::TurnRested { turn } => {
+                if let Some(turn) = self.turns.get_mut(turn) {
+                    turn.news = false;
+                    turn.revived = 0;
+                }
+            }
             Event::LetterSetAside { agent, task, turn, failure } => {
                 if let Some(agent) = self.agents.get_mut(agent) {
                     agent.set_aside = agent.set_aside.saturating_add(1);

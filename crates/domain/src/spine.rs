@@ -260,7 +260,8 @@ pub struct Turn {
     pub next: u32,
     /// Its effects without a result.
     pub open: Vec<OpenEffect>,
-    /// Whether a unit or an agent has answered while others are open: the turn may go on with it before they end.
+    /// Whether a unit or an agent has answered while others are open, and the turn has not said since that it only waits: it may
+    /// go on with it before they end.
     pub news: bool,
     /// Why it stands still until a person acts.
     pub parked: Option<Box<Failure>>,

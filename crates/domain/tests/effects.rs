@@ -195,3 +195,26 @@ fn a_turn_is_owed_a_run_as_soon_as_one_of_its_units_has_ended() {
     assert!(!is_owed(&society), "it waits for all that is open again");
     society.assert_replays();
 }
+
+#[test]
+fn a_turn_that_says_it_only_waits_is_owed_nothing_however_often_the_process_ends() {
+    let mut society = four_agents();
+    let opened = act(effect(8, 0), vec![open("a", "meta.one", "s1"), open("a", "meta.two", "s2")]);
+    for wish in [submit("a", "go"), opened, begin(effect(8, 1), vec![unit("s1"), unit("s2")])] {
+        society.wish(wish, NOON).unwrap();
+    }
+    let unit_of = |society: &Society, thread: &str| society.spine.threads[&ThreadId::from(thread)].turn.unwrap();
+    let one = unit_of(&society, "s1");
+    society.wish(settle(one, "done"), NOON).unwrap();
+    let two = unit_of(&society, "s2");
+    society.wish(begin(EffectId { turn: two, n: 0 }, vec![asks(Wanted::Agreement, None)]), NOON).unwrap();
+    for _ in 0..9 {
+        if society.spine.turns.values().any(Turn::is_owed) {
+            society.wish(Command::Revive, NOON).unwrap();
+            society.wish(Command::Rest { turn: turn(8) }, NOON).unwrap();
+        }
+    }
+    assert!(!society.spine.turns[&turn(8)].is_owed(), "it only waits");
+    assert_eq!(society.wish(Command::Rest { turn: turn(8) }, NOON), Err(Refusal::TurnNotOpen(turn(8))), "which is noted once");
+    society.assert_replays();
+}

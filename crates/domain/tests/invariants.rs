@@ -429,6 +429,7 @@ fn is_act(event: &Event) -> bool {
         | Event::SuggestionDropped
         | Event::TurnCrashed { .. }
         | Event::TurnRevived { .. }
+        | Event::TurnRested { .. }
         | Event::LetterSetAside { .. }
         | Event::TurnParked { .. }
         | Event::TurnResumed { .. }

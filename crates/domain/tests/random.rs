@@ -73,7 +73,7 @@ fn random_societies_meet_every_event_and_every_refusal() {
     let events = [
         "societyFounded roleCreated agentSpawned letterSent inboxCleared turnStarted effectStarted effectEnded effectDoubted",
         "effectCleared effectRestarted effectRefused acted messageAdded messageUpdated settingsUpdated phaseSuggested",
-        "phaseApplied suggestionDropped threadOpened threadLinked turnParked turnResumed turnSettled budgetsSet budgetGranted",
+        "phaseApplied suggestionDropped threadOpened threadLinked turnRested turnParked turnResumed turnSettled budgetsSet budgetGranted",
         "effectRetried toolAllowed callInquired callAnswered",
         "effectRetried toolAllowed agentDismissed agentTerminated contextCompressed contextRestored contextKept",
         "effectRetried toolAllowed planSet answeredFromLog roleChanged",

@@ -95,6 +95,11 @@ impl<'a> Chooser<'a> {
         Self { spine, now, seed, rolls: 0 }
     }
 
+    /// A turn that was told of some of its waits.
+    fn told(&self) -> Option<TurnId> {
+        self.spine.turns.iter().find(|(_, turn)| turn.news && turn.parked.is_none()).map(|(id, _)| *id)
+    }
+
     /// A wish and the time at which it comes.
     pub(crate) fn choose(&mut self, wish: Wish) -> (Command, Timestamp) {
         let command = match wish {
@@ -108,6 +113,7 @@ impl<'a> Chooser<'a> {
             Wish::Doubt => self.doubt(),
             Wish::Restart => self.restart(),
             Wish::Park => self.running().map(|turn| Command::Park { turn, reason: Failure::new("stuck", "stuck") }),
+            Wish::Revive if self.told().is_some() && self.one_in(2) => self.told().map(|turn| Command::Rest { turn }),
             Wish::Revive => self.spine.turns.values().any(Turn::is_owed).then_some(Command::Revive),
             Wish::Crash => self.running().map(|turn| Command::Crash { turn, failure: Failure::new("panicked", "broken") }),
             Wish::Resume => self.parked().map(|turn| Command::Resume { turn }),

@@ -52,6 +52,9 @@ const BATCH: usize = 512;
 const SNAPSHOT_EVERY: u64 = 20_000;
 const SNAPSHOT_BYTES_AN_EVENT: u64 = 64;
 
+/// How long a turn that was told something may only wait before that is noted: most are told more soon.
+const REST_MS: u64 = 100;
+
 /// Events read at a time when the society opens.
 const PAGE: usize = 10_000;
 
@@ -88,6 +91,8 @@ pub(crate) struct Actor {
     bench: Bench,
     /// The waits that end by themselves. An entry whose wait has ended is refused when its time comes.
     timers: BTreeSet<(Timestamp, EffectId)>,
+    /// Turns that were told something and only wait, and when that is noted.
+    resting: BTreeSet<(Timestamp, TurnId)>,
     alarm: Option<(Timestamp, Alarm)>,
     /// Turns whose call waits until others have left it room in a budget. They have no seat meanwhile, and are run again.
     deferred: Vec<TurnId>,
@@ -136,6 +141,7 @@ impl Actor {
             spine: Spine::default(),
             bench,
             timers: BTreeSet::new(),
+            resting: BTreeSet::new(),
             alarm: None,
             deferred: Vec::new(),
             saved: Seq(0),
@@ -153,6 +159,7 @@ impl Actor {
         self.saved = saved;
         self.save_at = Seq(saved.0 + SNAPSHOT_EVERY);
         self.timers.clear();
+        self.resting.clear();
         self.deferred.clear();
         self.alarm = None;
         if !self.spine.is_founded() {
@@ -253,7 +260,12 @@ impl Actor {
                     pass.replies.extend(reply.map(|reply| (reply, Err(Rejected::Stopping))));
                 }
                 Mail::Command { command, reply } => self.decide(&mut pass, command, reply, at),
-                Mail::Rest { turn } => self.bench.rest_if_idle(turn),
+                Mail::Rest { turn } => {
+                    self.bench.rest_if_idle(turn);
+                    if self.spine.turns.get(&turn).is_some_and(|turn| turn.news) {
+                        self.resting.insert((Timestamp(at.0 + REST_MS), turn));
+                    }
+                }
                 Mail::Look(look) => pass.looks.push(look),
                 Mail::Stop { grace } => self.stopping = Some(Timestamp(at.0 + grace.as_millis() as u64)),
             }
@@ -262,7 +274,21 @@ impl Actor {
             self.timers.remove(&(due, id));
             self.decide(&mut pass, Command::Expire { id }, None, at);
         }
+        while let Some((due, turn)) = self.resting.first().copied().filter(|(due, _)| *due <= at) {
+            self.resting.remove(&(due, turn));
+            self.note_rest(&mut pass, turn, at);
+        }
         self.commit(pass).await
+    }
+
+    /// Notes that a turn has had no use for what it was told: the log says otherwise until then. What it is told in this pass it
+    /// has not heard yet, and rests anew after it.
+    fn note_rest(&mut self, pass: &mut Pass, turn: TurnId, at: Timestamp) {
+        let is_told = pass.news.iter().any(|(told, _)| *told == turn);
+        let has_news = self.spine.turns.get(&turn).is_some_and(|turn| turn.news && turn.parked.is_none());
+        if has_news && !is_told && self.bench.is_resting(turn) {
+            self.decide(pass, Command::Rest { turn }, None, at);
+        }
     }
 
     fn decide(&mut self, pass: &mut Pass, command: Command, reply: Option<oneshot::Sender<Committed>>, at: Timestamp) {
@@ -407,7 +433,8 @@ impl Actor {
     }
 
     fn set_alarm(&mut self) {
-        let next = self.timers.first().map(|(due, _)| *due).into_iter().chain(self.stopping).min();
+        let rest = self.resting.first().map(|(due, _)| *due);
+        let next = self.timers.first().map(|(due, _)| *due).into_iter().chain(rest).chain(self.stopping).min();
         if self.alarm.as_ref().map(|(due, _)| *due) != next {
             let clock = self.shared.ports.clock.clone();
             self.alarm = next.map(|due| {
@@ -483,6 +510,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Restart { id } => Some(id.turn),
         Command::Found { .. }
         | Command::Revive
+        | Command::Rest { .. }
         | Command::Fork { .. }
         | Command::SetBudgets { .. }
         | Command::CreateRole { .. }

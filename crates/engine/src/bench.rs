@@ -171,6 +171,11 @@ impl Bench {
         }
     }
 
+    /// Whether a turn rests and has taken in all that it was told.
+    pub(crate) fn is_resting(&self, id: TurnId) -> bool {
+        self.seats.get(&id).is_some_and(|seat| seat.waiting && seat.news.is_idle())
+    }
+
     /// Stops a turn that is owed nothing.
     pub(crate) fn leave(&mut self, id: TurnId) {
         if let Some(seat) = self.seats.remove(&id) {

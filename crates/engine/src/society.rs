@@ -429,7 +429,9 @@ impl Society {
         });
         self.handle.shared.door.send(Mail::Look(look)).await.map_err(|_| Rejected::Stopping)?;
         let failed = || Failure::new("unavailable", "the log is out of order just now; try again");
-        answer.await.map_err(|_| Rejected::Unavailable(failed()))
+        // A question that was still on its way when the society ended is not answered either.
+        let is_over = || self.handle.shared.door.is_closed();
+        answer.await.map_err(|_| if is_over() { Rejected::Stopping } else { Rejected::Unavailable(failed()) })
     }
 
     /// What passed between the person and the society about a request, in order; nothing if there is no such request.

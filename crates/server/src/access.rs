@@ -4,16 +4,19 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-    ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE, VARY,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
+    VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use futures_util::future::ready;
 use polis_engine::SystemClock;
 use polis_ports::Clock;
 
@@ -85,14 +88,18 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
         Ok(_) => match (Sessions::asked(request.method(), request.uri()), &guard.tokens) {
             (Some(secret), Some(tokens)) => guard.begin_session(tokens, &secret, &request),
             _ => match guard.caller(&request) {
-                Ok(caller) => {
+                Ok((caller, known)) => {
                     let asked = Asked { target: request.uri().to_string().into(), answers: guard.answers.clone() };
                     let extensions = request.extensions_mut();
                     extensions.insert(caller);
                     extensions.insert(asked);
                     extensions.insert(guard.counts.clone());
                     extensions.insert(Scheme(if guard.sessions.is_secure { "https" } else { "http" }));
-                    next.run(request).await
+                    let response = next.run(request).await;
+                    match known {
+                        Some(known) if is_stream(&response) => guard.clone().while_known(known, response),
+                        _ => response,
+                    }
                 }
                 Err(problem) => problem.into_response(),
             },
@@ -180,21 +187,30 @@ impl Guard {
         Err(Problem::new(StatusCode::FORBIDDEN, "bad_origin", detail))
     }
 
-    /// Who asks, if it is not too often.
-    fn caller(&self, request: &Request) -> Result<Caller, Problem> {
-        let Some(tokens) = &self.tokens else { return Ok(Caller::owner()) };
+    /// Who asks, if it is not too often, and with which token, if it can be revoked.
+    fn caller(&self, request: &Request) -> Result<(Caller, Option<Known>), Problem> {
+        let Some(tokens) = &self.tokens else { return Ok((Caller::owner(), None)) };
         let headers = request.headers();
         let known = match headers.get(AUTHORIZATION) {
             Some(value) => bearer(value).and_then(|secret| tokens.find(secret)),
             None => self.sessions.holder(request.method(), headers, tokens, now_s()),
         };
         let (caller, who, rate) = match &known {
-            Some(known) if known.is_owner() => return Ok(known.caller()),
+            Some(known) if known.is_owner() => return Ok((known.caller(), None)),
             Some(known) => (known.caller(), Counted::Token(known.name.clone()), self.rates.token),
             None => (Caller::unknown(), Counted::address(peer(request)), self.rates.unknown),
         };
         self.count(who, rate)?;
-        Ok(caller)
+        Ok((caller, known))
+    }
+
+    /// The same stream, which ends before anything more is told on it once its token is revoked.
+    fn while_known(self: Arc<Self>, known: Known, response: Response) -> Response {
+        let is_known = move || {
+            let now = self.tokens.as_ref().and_then(|tokens| tokens.named(&known.name));
+            now.is_some_and(|now| now.is_same(&known))
+        };
+        response.map(|body| Body::from_stream(body.into_data_stream().take_while(move |_| ready(is_known()))))
     }
 
     fn count(&self, who: Counted, rate: Rate) -> Result<(), Problem> {
@@ -218,6 +234,10 @@ impl Guard {
             None => Caller::unknown().is_known().into_response(),
         }
     }
+}
+
+fn is_stream(response: &Response) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
 fn bearer(value: &HeaderValue) -> Option<&str> {

@@ -82,6 +82,8 @@ pub(crate) async fn events(
         watch: desk.society.watch(after),
         which,
         turns: HashMap::new(),
+        since: after,
+        heard: after,
         over: HashSet::new(),
         waiting: None,
         missed: 0,
@@ -108,8 +110,11 @@ struct Telling {
     society: Society,
     watch: Watch,
     which: Which,
-    /// Who works in a turn, and for which request.
+    /// Who works in a turn, and for which request. Of the turns that began between `since` and `heard`, those that are not here
+    /// are of no interest.
     turns: HashMap<TurnId, (AgentId, TaskId)>,
+    since: Seq,
+    heard: Seq,
     /// Replies that were told whole: pieces of them that come late are not told.
     over: HashSet<EffectId>,
     /// What is told after a `resync`.
@@ -163,6 +168,10 @@ impl Telling {
                         self.over.clear();
                     }
                     self.over.insert(*id);
+                }
+                self.heard = recorded.seq;
+                if let Happened::TurnStarted { agent, task, .. } = &recorded.event {
+                    self.note(TurnId(recorded.seq), agent, &task.id);
                 }
                 self.wants(recorded).await.then(|| committed(recorded))
             }
@@ -224,15 +233,30 @@ impl Telling {
         if let Some(known) = self.turns.get(&turn) {
             return Some(known.clone());
         }
+        if turn.0 > self.since && turn.0 <= self.heard {
+            return None;
+        }
         let before = Seq(turn.0.0.checked_sub(1)?);
         let started = self.society.log().read(self.society.id(), before, 1).await.ok()?;
         let Happened::TurnStarted { agent, task, .. } = &started.first()?.event else { return None };
+        let of = (agent.clone(), task.id.clone());
+        self.keep(turn, of.clone());
+        Some(of)
+    }
+
+    /// Remembers a turn that begins, if it is asked about.
+    fn note(&mut self, turn: TurnId, agent: &AgentId, task: &TaskId) {
+        if self.which.agent.as_ref() == Some(agent) || self.which.task.as_ref() == Some(task) {
+            self.keep(turn, (agent.clone(), task.clone()));
+        }
+    }
+
+    fn keep(&mut self, turn: TurnId, of: (AgentId, TaskId)) {
         if self.turns.len() >= MAX_TURNS {
             self.turns.clear();
+            self.since = self.heard;
         }
-        let of = (agent.clone(), task.id.clone());
-        self.turns.insert(turn, of.clone());
-        Some(of)
+        self.turns.insert(turn, of);
     }
 
     /// The stream ends because the society does.

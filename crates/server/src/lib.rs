@@ -58,7 +58,7 @@ pub use access::Rates;
 pub use caller::{BadScope, Scope, Scopes};
 pub use components::PageOptions;
 pub use desk::{About, Answer, Desk, Vendor};
-pub use listener::{Access, BindError, Listener, Security};
+pub use listener::{Access, BindError, Listener, MAX_CONNECTIONS, Security};
 pub use openapi::contract;
 pub use rate::Rate;
 pub use routes::{Listed, listed};

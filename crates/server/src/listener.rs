@@ -29,7 +29,7 @@ use crate::tls::Tls;
 use crate::tokens::{Token, TokenFile, Tokens};
 
 /// Most connections at once; others wait to be accepted.
-const MAX_CONNECTIONS: usize = 16_384;
+pub const MAX_CONNECTIONS: usize = 16_384;
 
 /// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -66,6 +66,8 @@ pub(crate) async fn post(
         Err(fault) => return Ok(answered(StatusCode::BAD_REQUEST, &fault.answer(None))),
     };
     let session = via.session.or_else(|| headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned));
+    // Whoever knows the name of another's session has no part in it.
+    let session = session.map(|session| format!("{} {session}", caller.name()));
     let (id, method, params) = match message {
         Incoming::Request { id, method, params } => (id, method, params),
         Incoming::Notification { method, params } => {

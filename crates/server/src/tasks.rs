@@ -252,16 +252,6 @@ pub(crate) fn of_task(spine: &Spine, task: &TaskId) -> Option<TaskStatus> {
     Some(status)
 }
 
-/// Whether a request would need a person if its turns had no use for what was last brought to them. One that waits for several
-/// units is told of each that ends, and only it knows whether it goes on before the others do.
-pub(crate) fn needs_person_at_rest(spine: &Spine, task: &TaskId) -> bool {
-    let tasks = with_those_before(spine, task);
-    let turns = spine.turns.iter().filter(|(_, turn)| tasks.contains(&turn.task));
-    let at_rest = |(id, turn): (&TurnId, &Turn)| Standing::of(spine, *id, &Turn { news: false, ..turn.clone() });
-    let standings: BTreeSet<Standing> = turns.map(at_rest).collect();
-    !standings.contains(&Standing::Running) && (standings.contains(&Standing::Parked) || standings.contains(&Standing::Asking))
-}
-
 /// The request, and those whose turns must end before it gets its own.
 pub(crate) fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
     let mut tasks = BTreeSet::from([task.clone()]);

@@ -247,6 +247,11 @@ impl Known {
         Caller::new(self.name.clone(), self.scopes)
     }
 
+    /// Whether both are one token: another may have got its name.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.hash.0.ct_eq(&other.hash.0).into()
+    }
+
     pub(crate) fn is_owner(&self) -> bool {
         &*self.name == OWNER
     }

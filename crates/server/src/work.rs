@@ -212,7 +212,10 @@ impl Follow {
             return (SOON, said.then(|| format!("{}: {}", letter.from, letter.payload.text)));
         }
         let turn = match &recorded.event {
-            Event::TurnParked { turn, .. } | Event::TurnResumed { turn } | Event::TurnSettled { turn, .. } => Some(*turn),
+            Event::TurnParked { turn, .. }
+            | Event::TurnRested { turn }
+            | Event::TurnResumed { turn }
+            | Event::TurnSettled { turn, .. } => Some(*turn),
             event => event.effect().map(|effect| effect.turn),
         };
         let Some(agent) = turn.and_then(|turn| self.turns.get(&turn)) else { return (LATER, None) };

@@ -252,3 +252,23 @@ async fn a_stopping_server_takes_nothing_in_and_lets_go_of_its_address() {
         tokio::time::timeout(Duration::from_secs(5), Listener::bind(address, Access { token: None, insecure_listen: false }));
     assert!(again.await.unwrap().is_ok());
 }
+
+#[tokio::test]
+async fn a_stream_ends_with_the_token_that_it_was_opened_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, token) = (TokenFile::new(dir.path().join("tokens.json")), Token::of_bits([9; 32]));
+    file.add("reader", [Scope::Read].into_iter().collect(), &token).unwrap();
+    let rig = Rig::behind(Security { tokens: Some(file.clone()), ..Security::default() }).await;
+    let bearer = format!("Bearer {}", token.as_str());
+    let headers = [("authorization", &*bearer)];
+    let stream = send(rig.address, "GET", "/api/events", &headers, Vec::new()).await;
+    rig.society.submit("before").await.unwrap();
+    file.revoke("reader").unwrap();
+    while send(rig.address, "GET", "/api/version", &headers, Vec::new()).await.status() != 401 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    rig.society.submit("after").await.unwrap();
+    let told = tokio::time::timeout(Duration::from_secs(20), Reply::of(stream)).await.expect("the stream ends");
+    let told = String::from_utf8(told.body).unwrap();
+    assert!(told.contains("before") && !told.contains("\"after\""), "{told}");
+}

@@ -7,7 +7,7 @@ use polis_domain::{CallResult, EffectClass, Event, Question, Ruling};
 use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
 use serde_json::{Value, json};
 
-use crate::support::{Reply, Rig};
+use crate::support::{Reply, Rig, TOKEN, send};
 
 fn input(run: &str, more: Value) -> Value {
     let mut input = json!({ "threadId": "t1", "runId": run, "messages": [], "tools": [], "context": [], "state": {} });
@@ -217,4 +217,20 @@ async fn an_agent_says_what_it_can_do() {
     assert_eq!(able["multiAgent"]["subagents"], json!([{ "name": "bob", "description": "Worker" }]));
     assert_eq!((&able["humanInTheLoop"]["approveWithEdits"], &able["tools"]["clientProvided"]), (&json!(true), &json!(true)));
     assert!(!able.to_string().contains("null"));
+}
+
+#[tokio::test]
+async fn a_run_is_told_to_its_end_when_the_server_stops_behind_it() {
+    for _ in 0..5 {
+        let tools = ScriptedTools::new().with("note", EffectClass::Read, |_, _| CallResult::good("noted"));
+        let rig = with_tools(tools.delayed(|_| Duration::from_millis(50))).await;
+        let bearer = format!("Bearer {TOKEN}");
+        let headers = [("content-type", "application/json"), ("authorization", &*bearer)];
+        let body = saying("r1", vec![Op::Call(vec![("note".into(), "{}".into())])]).to_string().into_bytes();
+        let streaming = send(rig.address, "POST", "/agui/polis", &headers, body).await;
+        rig.until(|recorded| matches!(recorded.event, Event::EffectStarted { .. })).await;
+        let (told, ()) = tokio::join!(Reply::of(streaming), rig.stop());
+        let last = events(&told).pop().unwrap();
+        assert_eq!(last["type"], json!("RUN_FINISHED"), "the work had time to end: {last}");
+    }
 }

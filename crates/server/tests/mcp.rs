@@ -1,6 +1,7 @@
 //! The society as an MCP server, in both generations of the protocol.
 
 use polis_domain::Event;
+use polis_server::{Scope, Security, Token, TokenFile};
 use polis_testkit::{Op, Program};
 use serde_json::{Value, json};
 
@@ -203,6 +204,32 @@ async fn a_cancelled_request_calls_its_task_off_and_a_closed_stream_does_not() {
     assert_eq!(messages_of(&told), 0, "whoever cancels is told nothing more: {told:?}");
     let under_way = old(&rig, "tools/call", json!({ "name": "status", "arguments": {} })).await;
     assert_eq!(under_way["result"]["structuredContent"]["tasks"].as_array().unwrap().len(), 1, "{under_way}");
+}
+
+#[tokio::test]
+async fn a_request_is_called_off_by_the_token_that_made_it_and_by_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, token) = (TokenFile::new(dir.path().join("tokens.json")), Token::of_bits([9; 32]));
+    file.add("reader", [Scope::Read].into_iter().collect(), &token).unwrap();
+    let rig = Rig::behind(Security { tokens: Some(file), ..Security::default() }).await;
+    let cancel = async |bearer: &str| {
+        let headers = [("content-type", "application/json"), ("mcp-session-id", "s1"), ("authorization", bearer)];
+        let note = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+        assert_eq!(send(rig.address, "POST", "/mcp", &headers, note.to_string().into_bytes()).await.status(), 202);
+    };
+    let (owner, reader) = (format!("Bearer {TOKEN}"), format!("Bearer {}", token.as_str()));
+    let json = ("content-type", "application/json");
+    let headers = [json, ("accept", "text/event-stream"), ("mcp-session-id", "s1"), ("authorization", &*owner)];
+    let params = json!({ "name": "submit", "arguments": { "text": program(vec![Op::Sleep(3_600_000)]), "waitSeconds": 3600 } });
+    let submit = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let open = send(rig.address, "POST", "/mcp", &headers, submit.to_string().into_bytes()).await;
+    rig.until(|recorded| matches!(recorded.event, Event::EffectStarted { .. })).await;
+    cancel(&reader).await;
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    assert_eq!(rig.get("/api/tasks").await.ok()["tasks"].as_array().unwrap().len(), 1, "it goes on");
+    cancel(&owner).await;
+    assert_eq!(messages_of(&Reply::of(open).await), 0);
+    assert_eq!(rig.get("/api/tasks").await.ok()["tasks"], json!([]));
 }
 
 fn messages_of(reply: &Reply) -> usize {

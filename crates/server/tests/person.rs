@@ -43,6 +43,28 @@ async fn an_approval_is_listed_with_its_question_and_answered_once() {
 }
 
 #[tokio::test]
+async fn a_request_of_which_one_part_has_ended_and_another_asks_needs_a_person() {
+    let parts = || vec![Program(vec![Op::Approve("may I?".into())]), Program(vec![Op::Say("done".into())])];
+    let ask = |program| Op::Ask { agent: "other".into(), program, patience_ms: 3_600_000 };
+    let agents = vec![Op::Spawn("other".into()), Op::Units(vec![Program(vec![ask(parts().remove(0))]), parts().remove(1)])];
+    for ops in [vec![Op::Units(parts())], vec![Op::Units(parts().into_iter().rev().collect())], agents] {
+        let rig = Rig::start().await;
+        let text = Program(ops).text();
+        let task = rig.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].clone();
+        let task = task.as_str().unwrap();
+        let needs = async {
+            while rig.get(&format!("/api/tasks/{task}")).await.ok()["status"] != "needs_person" {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), needs).await.expect("it says that it needs a person");
+        let id = rig.get("/api/approvals").await.ok()["approvals"][0]["id"].as_str().unwrap().to_owned();
+        rig.post(&format!("/api/approvals/{id}"), json!({ "approved": true })).await.ok();
+        rig.ending(&task.into()).await;
+    }
+}
+
+#[tokio::test]
 async fn a_write_in_doubt_is_settled_by_a_persons_word_only() {
     for (word, want) in [
         (json!({ "outcome": "done", "result": "it is there" }), "it is there"),

@@ -19,6 +19,7 @@ pub fn story(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
                 | Event::EffectRestarted { .. }
                 | Event::EffectRetried { .. }
                 | Event::TurnRevived { .. }
+                | Event::TurnRested { .. }
         );
         if is_aside {
             continue;

@@ -7,7 +7,7 @@ use crate::cli::Doctor;
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::trouble::{Exit, Trouble};
-use crate::{machine, out, wiring};
+use crate::{files, machine, out, wiring};
 
 /// What was looked at, and what was found.
 struct Finding {
@@ -19,6 +19,7 @@ pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Troub
     let mut findings = vec![Finding { what: "store", found: store(config).await }];
     findings.push(Finding { what: "workspace", found: workspace(config) });
     findings.push(Finding { what: "sandbox", found: machine::sandbox(config).await });
+    findings.push(Finding { what: "files", found: Ok(files::told(polis_server::MAX_CONNECTIONS)) });
     if let Err(wrong) = machine::check(config) {
         findings.push(Finding { what: "tools", found: Err(wrong) });
     }

@@ -18,10 +18,12 @@ use crate::config::Config;
 use crate::door::{Door, GRACE, Purpose, open_log, owner_note};
 use crate::trouble::{Exit, Trouble};
 use crate::wiring::{Opened, Store};
-use crate::{out, roles, signals, token, wiring};
+use crate::{files, out, roles, signals, token, wiring};
 
 pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble> {
     let stop = signals::watch();
+    // Whoever connects beyond it waits to be accepted, so that less is slower and not wrong.
+    files::raise();
     let store = Store::open(config, open_log(&config.data).await?)?;
     let token = if wish.no_auth { None } else { Some(token::read_or_make(&config.data)?) };
     let access = Access { token: token.clone(), insecure_listen: wish.insecure_listen };

@@ -56,6 +56,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::Expire { id }) => effect::expire(&mut draft, id)?,
         (true, Command::Settle { turn, result }) => turn::settle(&mut draft, turn, result)?,
         (true, Command::Revive) => crash::revive(&mut draft)?,
+        (true, Command::Rest { turn }) => turn::rest(&mut draft, turn)?,
         (true, Command::Crash { turn, failure }) => crash::crash(&mut draft, turn, failure)?,
         (true, Command::Park { turn, reason }) => turn::park(&mut draft, turn, reason)?,
         (true, Command::Resume { turn }) => turn::resume(&mut draft, turn)?,

@@ -83,6 +83,17 @@ pub(super) fn park(draft: &mut Draft<'_>, id: TurnId, reason: Failure) -> Result
     Ok(())
 }
 
+/// Notes that a turn only waits. Where that is known already there is nothing to note.
+pub(super) fn rest(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
+    let turn = draft.turn(id)?;
+    if !turn.news {
+        return Err(Refusal::TurnNotOpen(id));
+    }
+    let thread = turn.thread.clone();
+    draft.push(Some(&thread), Event::TurnRested { turn: id });
+    Ok(())
+}
+
 pub(super) fn resume(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
     let turn = draft.spine.turns.get(&id).ok_or(Refusal::TurnNotOpen(id))?;
     if turn.parked.is_none() {

@@ -46,12 +46,14 @@ impl Turn {
     /// What a call comes to before it is made.
     fn call_of(&self, call: &ToolCall, tools: &[ToolSpec]) -> Call {
         let Shared { ports, cast, .. } = &*self.seat.shared;
-        let is_lent = self.lent().iter().any(|lent| lent.name == call.name);
+        let lent = self.lent();
+        let brought = lent.iter().find(|lent| lent.name == call.name);
+        let is_lent = brought.is_some();
         let own = !is_lent && cast.find_tool(&call.name).is_some();
         // What is judged is what is stated and called: the name is looked up once.
         let listed = if own || is_lent { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
         let tool = listed.clone().unwrap_or_else(|_| call.name.clone());
-        let spec = tools.iter().find(|spec| spec.name == tool);
+        let spec = brought.or_else(|| tools.iter().find(|spec| spec.name == tool));
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::http::StatusCode;
 use polis_domain::{Effect, EffectId, Event as Happened, MessageId, Seq, Spine, TaskId};
@@ -15,10 +14,7 @@ use super::narrator::Narrator;
 use crate::approvals::{self, Approval};
 use crate::desk::Desk;
 use crate::problem::Problem;
-use crate::tasks::{TaskStatus, needs_person_at_rest, of_task, with_those_before};
-
-/// How long a turn that was told something may take to act on it before it counts as waiting.
-const AT_REST: Duration = Duration::from_millis(100);
+use crate::tasks::{TaskStatus, of_task, with_those_before};
 
 /// One client's view of a request.
 pub(crate) struct Run {
@@ -203,13 +199,8 @@ impl Run {
     /// Whether the request moves by itself.
     async fn look(&mut self) {
         self.asked = false;
-        let mut looked = stands(self.desk.society.clone(), self.task.clone()).await;
-        if matches!(looked, Ok((_, Some(Stand::AtRest)))) {
-            tokio::time::sleep(AT_REST).await;
-            looked = stands(self.desk.society.clone(), self.task.clone()).await;
-        }
-        match looked {
-            Ok((seq, Some(Stand::NeedsPerson | Stand::AtRest))) => self.blocked = Some(seq),
+        match stands(&self.desk.society, self.task.clone()).await {
+            Ok((seq, Some(TaskStatus::NeedsPerson))) => self.blocked = Some(seq),
             Ok((seq, None)) if self.may_be_idle => {
                 if self.seen >= seq {
                     self.narrator.succeed();
@@ -217,7 +208,8 @@ impl Run {
                     self.asked = true;
                 }
             }
-            Ok(_) => self.blocked = None,
+            // What happened before the society stopped is still told, and then that it stopped.
+            Ok(_) | Err(Rejected::Stopping) => self.blocked = None,
             Err(rejected) => self.narrator.fail(rejected.code(), rejected.to_string()),
         }
     }
@@ -246,27 +238,8 @@ impl Run {
 }
 
 /// Where a request stands, as of which event.
-async fn stands(society: Society, task: TaskId) -> Result<(Seq, Option<Stand>), Rejected> {
-    let look = move |spine: &Spine| {
-        let stand = of_task(spine, &task).map(|status| match status {
-            TaskStatus::NeedsPerson => Stand::NeedsPerson,
-            TaskStatus::Running if needs_person_at_rest(spine, &task) => Stand::AtRest,
-            _ => Stand::Moves,
-        });
-        (spine.seq, stand)
-    };
-    society.look(look).await
-}
-
-/// How a request that is under way stands, for a run that tells of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stand {
-    /// It moves by itself.
-    Moves,
-    /// It waits for a person.
-    NeedsPerson,
-    /// It seems to, if nothing comes in a moment.
-    AtRest,
+async fn stands(society: &Society, task: TaskId) -> Result<(Seq, Option<TaskStatus>), Rejected> {
+    society.look(move |spine: &Spine| (spine.seq, of_task(spine, &task))).await
 }
 
 /// What waits for a person before this request can go on.
@@ -292,6 +265,7 @@ fn concerns_person(event: &Happened) -> bool {
         Happened::CallInquired { .. }
         | Happened::EffectDoubted { .. }
         | Happened::TurnParked { .. }
+        | Happened::TurnRested { .. }
         | Happened::TurnSettled { .. }
         | Happened::EffectEnded { .. } => true,
         _ => false,
