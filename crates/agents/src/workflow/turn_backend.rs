@@ -8,8 +8,9 @@ use polis_domain::{
 };
 use polis_engine::{NewMessage, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
 use super::{Done, Order, RoleOutcome, WorkflowRole};
@@ -73,11 +74,10 @@ impl<'t> TurnBackend<'t> {
         }
         let mut messages = self.turn.thread(&result.path).await?.messages;
         let last = messages.pop().ok_or_else(|| Failure::new("no_bot_message", "the order left no message"))?;
-        let report = |key: &str| last.meta.get(key).cloned().unwrap_or_default();
-        let Report { outcome, duration_ms, rounds } = serde_json::from_value(report(DATA)).unwrap_or_default();
+        let Report { outcome, duration_ms, rounds } = read(&last, DATA);
         let outcome = outcome.ok_or_else(|| Failure::new("no_outcome", "the order left no outcome"))?;
-        let transcript = messages.iter().map(told).collect();
-        let usage: Usage = serde_json::from_value(report("usage")).unwrap_or_default();
+        let transcript = messages.into_iter().map(told).collect();
+        let usage: Usage = read(&last, "usage");
         Ok(Done { outcome, transcript, address: result.path.to_string(), usage, duration_ms, rounds })
     }
 }
@@ -193,8 +193,12 @@ fn shown(mut message: AiMessage) -> NewMessage {
 }
 
 /// The message that stands in the thread like this.
-fn told(message: &Message) -> AiMessage {
-    let data = message.meta.get(DATA).cloned().unwrap_or_else(|| json!({}));
-    let said: AiMessage = serde_json::from_value(data).unwrap_or_default();
-    AiMessage { content: message.text.clone(), timestamp: Some(message.timestamp), ..said }
+fn told(message: Message) -> AiMessage {
+    let said: AiMessage = read(&message, DATA);
+    AiMessage { content: message.text, timestamp: Some(message.timestamp), ..said }
+}
+
+/// What a message says under a key of its meta, as far as that can be read.
+fn read<T: Default + DeserializeOwned>(message: &Message, key: &str) -> T {
+    message.meta.get(key).and_then(|value| T::deserialize(value).ok()).unwrap_or_default()
 }
