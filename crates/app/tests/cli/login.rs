@@ -45,7 +45,7 @@ fn a_person_logs_in_once_and_nothing_secret_is_said() {
     assert!(is_clean(&said), "{said}");
 
     let after = home.polis(&["tools"]).ok();
-    assert!(after.contains("server remote: connected, 3 tools; remote 1\n"), "{after}");
+    assert!(after.contains("server remote: connected, 6 tools; remote 1\n"), "{after}");
     let model = ModelServer::start(vec![Reply::Call("remote__session", json!({})), Reply::Say(&["done"])]);
     let mut command = home.command(&["run", "which session?"]);
     model.set(&mut command);
