@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         None => ("", &[][..]),
     };
     let outcome = match chore {
-        "test" => nothing_more(rest).and_then(|()| test::run(Workspace::load()?)),
+        "test" => Workspace::load().and_then(|workspace| test::run(workspace, rest)),
         "tidy" => nothing_more(rest).and_then(|()| tidy::run(&Workspace::load()?)),
         "acceptance" => acceptance::run_with_args(rest),
         "sim" => Workspace::load().and_then(|workspace| sim::run(&workspace, rest)),

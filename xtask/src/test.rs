@@ -16,7 +16,7 @@ mod tools;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace::Workspace;
 use crate::{acceptance, sim, tidy};
@@ -51,11 +51,14 @@ const STEPS: &[Step] = &[
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },
 ];
 
-pub(crate) fn run(workspace: Workspace) -> Result<()> {
+/// Runs the steps; with words, only those that have one of them in their names.
+pub(crate) fn run(workspace: Workspace, words: &[String]) -> Result<()> {
+    let is_wanted = |step: &Step| words.is_empty() || words.iter().any(|word| step.name.contains(word.as_str()));
+    ensure!(STEPS.iter().any(is_wanted), "no step has any of these words in its name");
     let began = Instant::now();
     let temp = TempDir::make()?;
     let workspace = workspace.isolated_in(&temp.0);
-    for (number, step) in (1..).zip(STEPS) {
+    for (number, step) in (1..).zip(STEPS).filter(|(_, step)| is_wanted(step)) {
         let title = format!("{number}/{} {}", STEPS.len(), step.name);
         println!("==> {title}");
         let step_began = Instant::now();
@@ -70,7 +73,8 @@ pub(crate) fn run(workspace: Workspace) -> Result<()> {
             }
         }
     }
-    println!("==> all green, {}", in_words(began.elapsed()));
+    let which = if words.is_empty() { "all" } else { "what was asked for is" };
+    println!("==> {which} green, {}", in_words(began.elapsed()));
     Ok(())
 }
 
