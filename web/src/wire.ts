@@ -2179,7 +2179,7 @@ export interface Routes {
     answer: undefined;
   };
   /** One of them. */
-  "GET /v1/models/{*model}": {
+  "GET /v1/models/{model}": {
     query: undefined;
     body: undefined;
     answer: undefined;

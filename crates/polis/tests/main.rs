@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use polis::{
-    Agent, ExecuteSubThread, Failure, InteractionUnit, Message, Phase, Phases, PrepareSubThread, Progress, Response,
+    Agent, ExecuteSubThread, Failure, InteractionUnit, Message, Operation, Phase, Phases, PrepareSubThread, Progress, Response,
     StateHandler, SubThreadAgent, Turn, Units,
 };
 use polis_testkit::{Line, ScriptedModel, ask, society};
@@ -40,7 +40,12 @@ use Thinks as SourceWeighingHandler;
 
 struct ArticleAgent;
 
+#[rustfmt::skip]
 impl Agent for ArticleAgent {
+    fn operations(&self) -> Vec<Operation> {
+        vec![Operation::new("again", "Try again", "again").with_meta("_ui_action", "retry").translated("zh", "再试一次", "再来一次")]
+    }
+
     #[rustfmt::skip]
     fn phases(&self) -> Phases {
         Phases::new()
@@ -202,7 +207,7 @@ fn every_piece_of_rust_in_the_documents_is_compiled_and_run() {
     let here = bare(include_str!("main.rs"));
     let first_page: String = include_str!("../src/lib.rs").lines().filter_map(|line| line.strip_prefix("//! ")).collect();
     for (document, wanted, text) in [
-        ("docs/agents.md", 5, include_str!("../../../docs/agents.md")),
+        ("docs/agents.md", 6, include_str!("../../../docs/agents.md")),
         ("README.md", 1, include_str!("../../../README.md")),
         ("README.zh.md", 1, include_str!("../../../README.zh.md")),
     ] {

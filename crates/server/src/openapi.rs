@@ -82,7 +82,7 @@ fn build() -> Value {
     let mut paths = Map::new();
     for route in routes::all() {
         let operation = operation(route, &mut told, &mut taken, problem.as_value());
-        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        let path = paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = operation;
     }
     json!({

@@ -123,7 +123,7 @@ fn every_route_is_in_the_contract_with_its_names_its_scope_and_what_can_go_wrong
     assert_eq!(contract["openapi"], "3.1.0");
     let mut ids = Vec::new();
     for route in listed() {
-        let operation = &contract["paths"][route.path][route.method.to_lowercase()];
+        let operation = &contract["paths"][route.path.replace("{*", "{")][route.method.to_lowercase()];
         assert_eq!(operation["summary"], route.summary, "{route:?}");
         assert_eq!(operation["x-scope"].as_str(), route.scope.map(|scope| scope.as_str()), "{route:?}");
         ids.push(operation["operationId"].as_str().unwrap());

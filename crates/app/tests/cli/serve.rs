@@ -175,7 +175,7 @@ fn with_a_certificate_the_command_line_still_finds_its_server() {
     let mut ready = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
     assert!(ready.starts_with("polis is listening on https://127.0.0.1:"), "{ready}");
-    home.polis(&["agents"]).fails(1, "server_unreachable");
+    home.polis(&["agents"]).fails(1, "bad_certificate");
     let mut trusting = home.command(&["agents"]);
     let done = trusting.env("POLIS_TLS_CA", file("authority.pem")).output().unwrap();
     assert!(String::from_utf8_lossy(&done.stdout).contains("root"), "{}", String::from_utf8_lossy(&done.stderr));
