@@ -37,7 +37,7 @@ export function listenForActions(): () => void {
   return () => window.removeEventListener(ACTION, hear)
 }
 
-/** What the society is told of an action: it becomes a message to an agent. */
-export async function tellSociety(action: string, data: Json, to: { agentId?: string; taskId?: string; component?: string } = {}): Promise<void> {
-  await post('/api/actions', { action, data, ...to })
+/** Tells the society what was done with a component: it becomes a message to an agent, root if none is named. */
+export async function tellSociety(component: string, action: string, data: Json = null, to: { agentId?: string; taskId?: string } = {}): Promise<void> {
+  await post('/api/actions', { component, action, data, ...to })
 }

@@ -89,7 +89,7 @@ export const checks = [
           class SalesChart extends HTMLElement { set props({ months = [] }) { this.replaceChildren(...months.map(({ name }) => Object.assign(document.createElement('button'), { textContent: name, onclick: () => this.dispatchEvent(new CustomEvent('component-action', { detail: { action: name === 'May' ? 'pick' : 'never', data: { name } } })) }))) } }
           customElements.define('sales-chart', SalesChart)
           polis.components.register('sales-chart', 'sales-chart', { schema: { type: 'object', properties: { months: { type: 'array', items: { type: 'object', properties: { name: { type: 'string' } } } } } }, sample: { months: [{ name: 'May', evil: 1 }, { name: 'June' }] } })
-          polis.actions.register('pick', (data) => { document.title = 'picked ' + JSON.stringify(data) })`)
+          polis.actions.register('pick', async (data) => { await polis.actions.tellSociety('sales-chart', 'pick', data); document.title = 'picked ' + JSON.stringify(data) })`)
         script(one, 'task.js', `polis.components.register('task-info', ({ props }) => polis.React.createElement('p', { className: 'mine' }, 'mine: ' + props.name), { sample: { name: 'Report' } })`)
         const page = await open(one, { path: '/gallery' })
         await page.locator('.mine', { hasText: 'mine: Report' }).waitFor()
@@ -97,6 +97,8 @@ export const checks = [
         await page.locator('[role=alert]', { hasText: 'never' }).waitFor({ state: 'attached' })
         await page.getByRole('button', { name: 'May' }).click()
         await page.waitForFunction(() => document.title === 'picked {"name":"May"}')
+        const { events } = await one.ask('/api/log?limit=1000')
+        assert.ok(events.some(({ event }) => /sales-chart/.test(event.letterSent?.letter.payload.text ?? JSON.stringify(event.letterSent ?? ''))), 'the society was told')
         assert.deepEqual(page.trouble, [])
       } finally {
         await one.end()
