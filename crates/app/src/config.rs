@@ -68,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) tools: Tools,
     /// How workflows run.
     pub(crate) workflow: RunSettings,
+    /// Whether `--plan-approval` was typed.
+    pub(crate) typed_plan_approval: bool,
     /// What is kept outside the log.
     pub(crate) artifacts: Kept,
     /// Who may ask over HTTP beside this machine.
@@ -159,6 +161,7 @@ impl Config {
             emulated_tools: written.emulated_tools,
             tools: written.tools,
             workflow: written.workflow.settings(with.and_then(|with| with.plan_approval)),
+            typed_plan_approval: with.is_some_and(|with| with.plan_approval.is_some()),
             artifacts: written.artifacts.into(),
             door: written.server,
             live_html: written.page.live_html,
@@ -250,5 +253,6 @@ mod tests {
         assert_eq!(parse_listen("127.0.0.1:0").unwrap().port(), 0);
         assert_eq!(parse_listen("localhost:81").unwrap().to_string(), "127.0.0.1:81");
         assert!(parse_listen("3000").is_err());
+        assert_eq!(LISTEN.to_string(), "127.0.0.1:3000", "what the documents say");
     }
 }

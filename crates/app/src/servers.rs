@@ -79,6 +79,9 @@ impl WrittenServer {
     /// What it means, or what is wrong with it.
     pub(crate) fn settings(self, name: &str) -> Result<ServerSettings, &'static str> {
         let Self { command, args, env, cwd, url, headers, enabled, trusted, timeout_seconds, tools, oauth } = self;
+        if name.trim().is_empty() {
+            return Err("needs a name");
+        }
         let reach = match (command, url) {
             (Some(command), None) if headers.is_empty() => Reach::Command { command, args, env, cwd },
             (None, Some(url)) if args.is_empty() && env.is_empty() && cwd.is_none() => Reach::Http { url, headers },
@@ -120,11 +123,11 @@ pub(crate) fn of_other_clients(data: &Path) -> Result<Vec<ServerSettings>, Troub
     Ok(Vec::new())
 }
 
-/// `{"mcpServers": {"name": {…}}}`. What other clients have beyond that is passed over.
+/// `{"mcpServers": {"name": {…}}}`, or `servers` as some have it. What other clients have beyond that is passed over.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
-    #[serde(default)]
+    #[serde(default, alias = "servers")]
     mcp_servers: InOrder,
 }
 
@@ -158,6 +161,9 @@ fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trouble> {
         bad(format!("line {}, column {}: {what}", error.line(), error.column()))
     })?;
     let one = |(name, it): (String, Theirs)| {
+        if name.trim().is_empty() {
+            return Err(bad("has an MCP server without a name".to_owned()));
+        }
         if it.r#type.as_deref() == Some("sse") && !it.disabled {
             return Err(bad(format!(
                 "the MCP server `{name}` has the type `sse`, which is not supported; use its address for streamable HTTP (`http`), \
@@ -216,6 +222,8 @@ mod tests {
         let off = ServerSettings { enabled: false, ..ServerSettings::new("off", Reach::command("x", [""; 0])) };
         assert_eq!(servers, [web, files, off]);
         assert_eq!(parse("{}", Path::new(FILE)).unwrap(), []);
+        assert_eq!(parse(&text.replace("mcpServers", "servers"), Path::new(FILE)).unwrap().len(), 3);
+        assert!(parse(&text.replace("files", " "), Path::new(FILE)).is_err());
     }
 
     #[test]

@@ -378,6 +378,7 @@ mod tests {
         assert_eq!(servers[0].effects["now"], polis_domain::EffectClass::Read);
         for (text, want) in [
             ("\n[mcp.x]\nargs = []\n", "line 2, column 6: the MCP server `x` needs a `command` or a `url`"),
+            ("[mcp.\"\"]\ncommand = \"a\"\n", "needs a name"),
             ("[mcp.x]\ncommand = \"a\"\nurl = \"b\"\n", "has both a `command` and a `url`"),
             ("[mcp.x]\ncommand = \"a\"\nheaders.A = \"b\"\n", "cannot have `headers`"),
             ("[mcp.x]\ncommand = \"a\"\noauth = {}\n", "cannot have `oauth`"),

@@ -80,8 +80,8 @@ impl Offer {
     }
 
     fn new(toolbox: Arc<[ToolSpec]>, all: Arc<[ToolSpec]>) -> Self {
-        let tools = match all.iter().any(ToolSpec::is_for_code) {
-            true => all.iter().filter(|tool| !tool.is_for_code()).cloned().collect(),
+        let tools = match all.iter().any(|tool| ToolSpec::is_for_code(&tool.name)) {
+            true => all.iter().filter(|tool| !ToolSpec::is_for_code(&tool.name)).cloned().collect(),
             false => all.clone(),
         };
         let list = list(&tools);

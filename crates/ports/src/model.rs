@@ -211,9 +211,9 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// Whether only code calls it: its name begins with `_`, and no model is shown it.
-    pub fn is_for_code(&self) -> bool {
-        self.name.starts_with('_')
+    /// Whether only code calls a tool of this name: it begins with `_`, and no model is shown it.
+    pub fn is_for_code(name: &str) -> bool {
+        name.starts_with('_')
     }
 }
 

@@ -7,7 +7,7 @@ use futures_util::stream::FuturesUnordered;
 use polis_domain::{
     Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, Outcome, Ruling, Seq, Source, ToolCall,
 };
-use polis_ports::{CallContext, Caller, ModelRequest, ToolSpec};
+use polis_ports::{CallContext, Caller, ModelRequest, ToolError, ToolSpec};
 use serde_json::Value;
 
 use super::host::{Asker, CallHost};
@@ -19,16 +19,22 @@ use crate::offer::is_recallable;
 use crate::plant::{Plant, is_planted};
 
 impl Turn {
-    /// Calls one tool. A failure is a result that tells of it.
+    /// Calls one tool, also one that no model is shown. A failure is a result that tells of it.
     pub async fn call_tool(&mut self, call: ToolCall) -> CallResult {
-        self.call_tools(vec![call]).await.pop().unwrap_or_else(|| refused("the call was not made"))
+        let call = self.call_of(&call, &self.offer().all);
+        self.call_in_order(vec![call]).await.pop().unwrap_or_else(|| refused("the call was not made"))
     }
 
-    /// Calls tools; exactly one result for each, in order (D22). What only reads or may be repeated runs at once; each write
-    /// waits for those before it, so that after a crash no write is in doubt that was never begun.
+    /// Calls what a model asks for; exactly one result for each, in order (D22). A tool that only code calls is none of them.
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
-        let tools = self.offer().all;
-        let calls: Vec<_> = calls.iter().map(|call| self.call_of(call, &tools)).collect();
+        let tools = self.offer().tools;
+        let calls = calls.iter().map(|call| self.call_of(call, &tools)).collect();
+        self.call_in_order(calls).await
+    }
+
+    /// What only reads or may be repeated runs at once; each write waits for those before it, so that after a crash no write
+    /// is in doubt that was never begun.
+    async fn call_in_order(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
         let mut results = Vec::new();
         let mut together = Vec::new();
         for call in calls {
@@ -52,6 +58,8 @@ impl Turn {
         let own = !is_lent && cast.find_tool(&call.name).is_some();
         // What is judged is what is stated and called: the name is looked up once.
         let listed = if own || is_lent { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
+        let is_shown = |tool: &Arc<str>| !ToolSpec::is_for_code(tool) || tools.iter().any(|spec| spec.name == *tool);
+        let listed = listed.and_then(|tool| if is_shown(&tool) { Ok(tool) } else { Err(ToolError::Unknown(tool.to_string())) });
         let tool = listed.clone().unwrap_or_else(|_| call.name.clone());
         let spec = brought.or_else(|| tools.iter().find(|spec| spec.name == tool));
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));

@@ -33,7 +33,7 @@ fn tools(made: &Made) -> ScriptedTools {
         })
     };
     let (read, write) = (EffectClass::Read, EffectClass::Write);
-    let all = [("look", read), ("peek", read), ("poll", read), ("count", read), ("fail", read), ("mark", write)];
+    let all = [("look", read), ("peek", read), ("poll", read), ("count", read), ("fail", read), ("_count", read), ("mark", write)];
     all.into_iter().fold(ScriptedTools::new(), tool).volatile("poll").volatile("count")
 }
 
@@ -74,6 +74,13 @@ async fn an_identical_call_is_answered_from_the_log_in_every_turn_thread_and_age
     assert!(first.starts_with("look look\n\n[Not"), "{first}");
     assert_eq!(ask(&society, vec![again()]).await.unwrap(), "look", "another request is another matter");
     assert_eq!(made.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_only_code_calls_is_none_to_a_model_that_guesses_its_name() {
+    let (said, made) = run(vec![call("_count", "{}"), call("look", READ)]).await;
+    assert_eq!(made, [format!("look {READ}")]);
+    assert!(said.starts_with("there is no tool `_count`"), "{said}");
 }
 
 #[tokio::test(start_paused = true)]
