@@ -9,6 +9,7 @@ mod mock;
 mod opening;
 mod pace;
 mod runs;
+mod server;
 mod sides;
 mod society;
 mod streams;
@@ -32,6 +33,7 @@ fn main() -> Result<()> {
         ["pace"] => pace::serve(),
         ["mcp"] => tools::serve(),
         ["open", streams, url] => streams::resident(streams, url),
+        ["server", kind, dir] => server::serve(kind, dir.as_ref()),
         ["society", agents, dir] => society::live(agents, dir.as_ref()),
         ["resident", what, dir] => memory::resident(what, dir.as_ref()),
         chosen => measure(chosen),
@@ -41,7 +43,7 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 10] = [
+    let all: [(&str, Measure); 11] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),
@@ -52,6 +54,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("tools", tools::measure),
         ("workflow", workflow::measure),
         ("society", society::measure),
+        ("server", server::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));

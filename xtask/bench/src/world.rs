@@ -98,6 +98,20 @@ pub(crate) fn most_resident() -> Result<u64> {
     Ok(field("/proc/self/status", "VmHWM:")? * 1_024)
 }
 
+/// CPU time that another process has used so far.
+pub(crate) fn cpu_of(process: u32) -> Result<Duration> {
+    const TICKS_A_SECOND: u64 = 100;
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let after_name = text.rsplit_once(')').context("the system tells it so")?.1;
+    let ticks: u64 = after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 1_000 / TICKS_A_SECOND))
+}
+
+/// Bytes of memory that another process holds.
+pub(crate) fn resident_of(process: u32) -> Result<u64> {
+    Ok(field(format!("/proc/{process}/status"), "VmRSS:")? * 1_024)
+}
+
 fn field(file: impl AsRef<Path>, name: &str) -> Result<u64> {
     let text = std::fs::read_to_string(file)?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)).context("the system counts it")?;
