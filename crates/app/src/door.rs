@@ -99,7 +99,9 @@ impl Door {
             out::note("polis: it has a model of its own; the one that you chose is not used");
         }
         if config.typed_plan_approval {
-            out::note("polis: whether plans are asked about is for it to say; start it with --plan-approval, or write it into polis.toml");
+            out::note(
+                "polis: whether plans are asked about is for it to say; start it with --plan-approval, or write it into polis.toml",
+            );
         }
         if config.tape.is_some() {
             out::note("polis: it does the work, so nothing is recorded or replayed here; give it the cassette instead");

@@ -444,7 +444,9 @@ async fn floor(dir: &Path) -> Result<()> {
             let events: Vec<_> = (1..=batch.len() as u64).map(|n| one(seq + n)).collect();
             log.append(&"main".into(), Seq(seq), &events).await?;
             seq += events.len() as u64;
-            batch.drain(..).for_each(|reply| drop(reply.send(())));
+            for reply in batch.drain(..) {
+                let _ = reply.send(());
+            }
         }
         anyhow::Ok(())
     });

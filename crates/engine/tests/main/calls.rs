@@ -33,7 +33,8 @@ fn tools(made: &Made) -> ScriptedTools {
         })
     };
     let (read, write) = (EffectClass::Read, EffectClass::Write);
-    let all = [("look", read), ("peek", read), ("poll", read), ("count", read), ("fail", read), ("_count", read), ("mark", write)];
+    let all =
+        [("look", read), ("peek", read), ("poll", read), ("count", read), ("fail", read), ("_count", read), ("mark", write)];
     all.into_iter().fold(ScriptedTools::new(), tool).volatile("poll").volatile("count")
 }
 
