@@ -307,6 +307,8 @@ pub enum Act {
         settings: Settings,
         /// Free data.
         meta: Map<String, Value>,
+        /// How the message begins to say why, should the turn end before it says what came of the sub-thread.
+        held: Option<Arc<str>>,
     },
     /// Take what the person has said to the agent about this request meanwhile out of its inbox, to act on it at once.
     TakeLetters,

@@ -338,6 +338,9 @@ pub enum Event {
         slot: MetaPath,
         /// The sub-thread.
         child: ThreadId,
+        /// How the message begins to say why, should the turn end before it says what came of the sub-thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held: Option<Arc<str>>,
     },
     /// A turn's code has broken down; it is run again.
     TurnCrashed {

@@ -157,6 +157,14 @@ impl Spine {
                 }
             }
             Event::PlanSet { by, plan } => self.note_plan(*by, plan, recorded),
+            Event::MessageUpdated { by, index, patch } if patch.text.is_some() => {
+                let own = self.turns.get_mut(&by.turn).filter(|turn| recorded.thread.as_ref() == Some(&turn.thread));
+                own.into_iter().for_each(|turn| turn.held.retain(|(held, _)| held != index));
+            }
+            Event::ThreadLinked { by, index, held: Some(says), .. } => {
+                let own = self.turns.get_mut(&by.turn).filter(|turn| recorded.thread.as_ref() == Some(&turn.thread));
+                own.into_iter().for_each(|turn| turn.held.push((*index, says.clone())));
+            }
             Event::EffectRefused { .. }
             | Event::Acted { .. }
             | Event::MessageAdded { .. }
@@ -350,6 +358,7 @@ impl Spine {
             crashes: 0,
             revived: 0,
             rests_until: None,
+            held: Vec::new(),
         };
         self.turns.insert(id, turn);
     }

@@ -273,6 +273,10 @@ pub struct Turn {
     pub revived: u8,
     /// When it may be run again after a breakdown.
     pub rests_until: Option<Timestamp>,
+    /// The messages of its thread that do not say yet what came of their sub-threads: their places, and how they begin to say
+    /// that it was nothing.
+    #[serde(default)]
+    pub held: Vec<(u32, Arc<str>)>,
 }
 
 /// An effect without a result.

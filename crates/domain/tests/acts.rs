@@ -32,7 +32,7 @@ fn opened(child: &str, parent: &str) -> Said {
 
 fn linked(parent: &str, slot: &str, child: &str) -> Said {
     let slot = MetaPath::new(slot).expect("a slot of the case");
-    under(parent, Event::ThreadLinked { by: effect(8, 0), index: 0, slot, child: child.into() })
+    under(parent, Event::ThreadLinked { by: effect(8, 0), index: 0, slot, child: child.into(), held: None })
 }
 
 #[test]

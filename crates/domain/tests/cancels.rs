@@ -37,6 +37,35 @@ fn a_cancelled_task_settles_children_first_and_tells_the_person_once() {
     check(vec![], cancel(task()), Err(Refusal::UnknownTask("t".into())));
 }
 
+/// Opens a sub-thread whose message is to show what comes of it.
+fn hold(parent: &str, child: &str) -> Act {
+    match open(parent, "meta._thread", child) {
+        Act::OpenSubThread { parent, index, slot, child, settings, meta, .. } => {
+            Act::OpenSubThread { parent, index, slot, child, settings, meta, held: Some("Nothing: ".into()) }
+        }
+        other => other,
+    }
+}
+
+#[test]
+fn a_message_that_waits_for_its_sub_thread_says_why_nothing_came_of_it() {
+    let given = || vec![submit("a", "go"), act(effect(8, 0), vec![hold("a", "s")])];
+    let patch = |text: &str| MessagePatch { text: Some(text.to_owned()), ..MessagePatch::default() };
+    let told_why = || {
+        let patch = patch(&format!("Nothing: {}", enough()));
+        under("a", Event::MessageUpdated { by: effect(8, 1), index: 0, patch })
+    };
+    let failed = |seq| told(seq, "a", LetterKind::Failure(enough()), "enough");
+    check(given(), cancel(Target::Turn(turn(8))), Ok(vec![told_why(), gone("a", 8, 1), failed(13)]));
+    let fail = Command::Settle { turn: turn(8), result: TurnResult::Failed(enough()) };
+    let expected = vec![told_why(), under("a", settled(turn(8), Settlement::Failed(enough()), 1)), failed(13)];
+    check(given(), fail, Ok(expected));
+    // One that says what came of it is left alone.
+    let told = act(effect(8, 1), vec![Act::UpdateMessage { thread: "a".into(), index: 0, patch: patch("42") }]);
+    let given = given().into_iter().chain([told]).collect();
+    check(given, cancel(Target::Turn(turn(8))), Ok(vec![gone("a", 8, 1), failed(13)]));
+}
+
 #[test]
 fn a_cancelled_turn_takes_what_it_started_and_tells_the_turn_above() {
     let expected = vec![gone("c", 16, 1), gone("b", 14, 1), under("s", ended(effect(12, 0), Outcome::Failed(enough())))];

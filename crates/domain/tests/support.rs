@@ -224,6 +224,7 @@ pub(crate) fn open(parent: &str, slot: &str, child: &str) -> Act {
         child: child.into(),
         settings: Settings::default(),
         meta: Map::new(),
+        held: None,
     }
 }
 

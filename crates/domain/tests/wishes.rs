@@ -462,7 +462,9 @@ impl<'a> Chooser<'a> {
                 let slot = MetaPath::new(slot).expect("a slot");
                 lengths.entry(child.clone()).or_default();
                 let settings = self.settings();
-                Act::OpenSubThread { parent: thread, index, slot, child, settings, meta: self.meta() }
+                let meta = self.meta();
+                let held = self.one_in(2).then(|| "nothing: ".into());
+                Act::OpenSubThread { parent: thread, index, slot, child, settings, meta, held }
             }
             12 | 13 => {
                 let to = match self.roll(4) {

@@ -87,13 +87,14 @@ fn whoever_waits_sees_who_works_on_what_where_and_what_it_took() {
         &[
             "· planner begins: Planning … (root.messages[1].meta._thread.messages[0].meta._thread)\n",
             "· planner asks the model\n",
-            "· planner plans task-1: read NOTES.md (priority 1)\n",
+            // `plans` while it is being written, `the plan has` for who comes late: a model that takes no time can be either.
+            " task-1: read NOTES.md (priority 1)\n",
             "· planner ends: the plan stands (1 round, 0.",
             "· executor task-1 begins: read NOTES.md (root.messages[1].meta._thread.messages[2].meta._thread)\n",
             "· executor task-1 calls read_file {\"path\":\"NOTES.md\"}\n",
             "· executor task-1 ends: read NOTES.md: completed (2 rounds, 0.",
             " tokens in, ",
-            "· verifier writes the answer\n",
+            "· verifier ends: ",
         ],
     );
     done.ok();

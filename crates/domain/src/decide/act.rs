@@ -74,14 +74,14 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             check_thread(draft, turn, &thread)?;
             draft.push(Some(&thread), Event::ContextKept { by, failure });
         }
-        Act::OpenSubThread { parent, index, slot, child, settings, meta } => {
+        Act::OpenSubThread { parent, index, slot, child, settings, meta, held } => {
             check_message(draft, turn, &parent, index)?;
             let free = Free { parent: &parent, index, slot: &slot, child: &child };
             free.check(draft)?;
             let agent = turn.agent.clone();
             let opened = Event::ThreadOpened { by, agent, parent: parent.clone(), settings: first(settings), meta };
             draft.push(Some(&child), opened);
-            draft.push(Some(&parent), Event::ThreadLinked { by, index, slot, child });
+            draft.push(Some(&parent), Event::ThreadLinked { by, index, slot, child, held });
         }
         Act::TakeLetters => {
             let letters = message::said_meanwhile(draft, turn);

@@ -36,6 +36,7 @@ pub(super) fn call_off(
         let Some(stopped) = spine.turns.get(id) else { continue };
         let thread = stopped.thread.clone();
         let settlement = Settlement::Cancelled(failure.clone());
+        turn::tell_held(draft, *id, failure);
         let index = draft.length(&thread);
         draft.push(Some(&thread), Event::TurnSettled { turn: *id, settlement, message: None, index, next: Vec::new() });
     }

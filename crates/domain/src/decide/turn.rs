@@ -2,7 +2,10 @@
 
 use super::{Draft, cancel, effect, leave, message};
 use crate::spine::{Due, OpenEffect, OpenKind, Turn};
-use crate::{Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TurnId, TurnResult};
+use crate::{
+    EffectId, Event, Failure, LetterKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TurnId,
+    TurnResult,
+};
 
 /// A turn's handler returned: whoever waits is told, and the agent turns to what is next.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
@@ -13,6 +16,9 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
         TurnResult::Done { message, answer, next } => (Settlement::Done, message, next, Ok(answer)),
         TurnResult::Failed(failure) => (Settlement::Failed(failure.clone()), None, Vec::new(), Err(failure)),
     };
+    if let Err(failure) = &told {
+        tell_held(draft, id, failure);
+    }
     next.iter_mut().for_each(|task| task.hops = turn.hops);
     let goes_on = turn.origin == Origin::Inbox && !next.is_empty();
     let follow_up = next.first().map(|task| Due::FollowUp {
@@ -33,6 +39,17 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
         }
     }
     Ok(())
+}
+
+/// A message that was to show what comes of its sub-thread says why that is nothing.
+pub(super) fn tell_held(draft: &mut Draft<'_>, id: TurnId, failure: &Failure) {
+    let Some(turn) = draft.spine.turns.get(&id) else { return };
+    for (n, (index, says)) in (turn.next..).zip(&turn.held) {
+        let mut text = format!("{says}{failure}");
+        text.truncate(text.floor_char_boundary(draft.spine.limits.text_bytes));
+        let patch = MessagePatch { text: Some(text), ..MessagePatch::default() };
+        draft.push(Some(&turn.thread), Event::MessageUpdated { by: EffectId { turn: id, n }, index: *index, patch });
+    }
 }
 
 /// A unit is a part of the turn that started it: one that was not waited for ends with it, and everything below.

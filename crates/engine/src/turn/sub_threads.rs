@@ -88,7 +88,8 @@ impl Turn {
         let brief_status = BriefStatus { phase: course.first.clone(), ..BriefStatus::default() };
         let settings = Settings { brief_status, ..Settings::default() };
         let here = self.path();
-        let path = self.open_sub_thread_at(&here, &holder, request.slot, settings, request.meta).await?;
+        let held = Some(FAILED.to(&self.task.message).into());
+        let path = self.link_sub_thread(&here, &holder, request.slot, settings, request.meta, held).await?;
         let name = if path.is_nested() { "ProcessNestedSubThread" } else { "ProcessSubThread" };
         let original = self.task.meta.get("originalQuery").cloned().unwrap_or_else(|| (*self.task.message).into());
         let task = Task::action(self.task.id.clone(), name, request.message)

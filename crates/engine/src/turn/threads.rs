@@ -144,10 +144,23 @@ impl Turn {
         settings: Settings,
         meta: Map<String, Value>,
     ) -> Result<SubThreadPath, Failure> {
+        self.link_sub_thread(path, message, slot, settings, meta, None).await
+    }
+
+    /// The same; `held` is how the message begins to say why, should the turn end before it says what came of the sub-thread.
+    pub(super) async fn link_sub_thread(
+        &mut self,
+        path: &SubThreadPath,
+        message: &MessageId,
+        slot: MetaPath,
+        settings: Settings,
+        meta: Map<String, Value>,
+        held: Option<Arc<str>>,
+    ) -> Result<SubThreadPath, Failure> {
         let parent = self.resolve(path).await?;
         let index = self.index_of(&parent, message).await?;
         let child = self.sub_thread_id(path, &parent);
-        let act = Act::OpenSubThread { parent, index, slot: slot.clone(), child: child.clone(), settings, meta };
+        let act = Act::OpenSubThread { parent, index, slot: slot.clone(), child: child.clone(), settings, meta, held };
         self.act(vec![act]).await?;
         let address = path.child_at(index, slot);
         self.known.threads.insert(address.clone(), child);
