@@ -13,12 +13,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::Settings;
 use crate::ids::Ids;
 use crate::meters::Meters;
 use crate::place::Place;
 use crate::post::{BadCollector, Post, Unsent};
 use crate::tracer::{self, Finished, Tracer};
-use crate::Settings;
 
 /// Most spans in a batch, and most bytes.
 const BATCH_SPANS: usize = 512;

@@ -10,7 +10,19 @@ use crate::spans::Chat;
 
 /// The steps that the conventions want.
 const TOKENS: [f64; 14] = [
-    1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0,
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1024.0,
+    4096.0,
+    16384.0,
+    65536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
     67_108_864.0,
 ];
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
@@ -185,8 +197,8 @@ impl Meters {
         }
         let sum = |data_points| Data::Sum { aggregation_temporality: CUMULATIVE, is_monotonic: true, data_points };
         let histogram = |data_points| Data::Histogram { aggregation_temporality: CUMULATIVE, data_points };
-        let gauge = |count: usize| {
-            Data::Gauge { data_points: vec![point(Attributes::default(), Figure::Int { as_int: count.to_string() })] }
+        let gauge = |count: usize| Data::Gauge {
+            data_points: vec![point(Attributes::default(), Figure::Int { as_int: count.to_string() })],
         };
         let metrics = [
             ("gen_ai.client.token.usage", "{token}", "Tokens of model calls.", histogram(tokens)),

@@ -87,9 +87,8 @@ impl Post {
     pub(crate) async fn spans(&self, spans: &[String]) -> Result<u64, Unsent> {
         let Self { resource, scope, .. } = self;
         let spans = spans.join(",");
-        let body = format!(
-            r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"scope":{scope},"spans":[{spans}]}}]}}]}}"#
-        );
+        let body =
+            format!(r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"scope":{scope},"spans":[{spans}]}}]}}]}}"#);
         let answer = self.send(&self.traces, body).await?;
         let rejected = &answer["partialSuccess"]["rejectedSpans"];
         Ok(rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0))

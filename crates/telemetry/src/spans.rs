@@ -84,12 +84,9 @@ impl Beginning {
     pub(crate) fn of_inquiry(inquiry: &Inquiry) -> Self {
         match inquiry {
             Inquiry::Model { model, .. } => Self::chat(model),
-            Inquiry::Person { .. } => Self {
-                name: "approval".to_owned(),
-                kind: INTERNAL,
-                attributes: Attributes::default(),
-                model: None,
-            },
+            Inquiry::Person { .. } => {
+                Self { name: "approval".to_owned(), kind: INTERNAL, attributes: Attributes::default(), model: None }
+            }
         }
     }
 
@@ -213,9 +210,10 @@ pub(crate) fn message(role: &str, text: &str) -> String {
 
 fn spoken(reply: &Reply) -> String {
     let text = (!reply.text.is_empty()).then(|| json!({ "type": "text", "content": cut(&reply.text) }));
-    let calls = reply.tool_calls.iter().map(
-        |call| json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": cut(&call.arguments) }),
-    );
+    let calls = reply
+        .tool_calls
+        .iter()
+        .map(|call| json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": cut(&call.arguments) }));
     let parts: Vec<_> = text.into_iter().chain(calls).collect();
     json!([{ "role": "assistant", "parts": parts, "finish_reason": finish(&reply.finish) }]).to_string()
 }

@@ -224,6 +224,33 @@ fn a_kill_loses_no_span_and_what_is_sent_twice_is_the_same_twice() {
 }
 
 #[test]
+fn a_rewound_society_and_a_fork_are_told_from_there_on() {
+    let home = Home::new();
+    let run = |society: &str, request: &str| {
+        let collector = Collector::start();
+        let mut command = home.command(&["--society", society, "run", request]);
+        collector.set(&mut command);
+        Done::from(command.output().unwrap()).ok();
+        let spans = collector.spans();
+        (root(&spans)["traceId"].clone(), spans)
+    };
+    let (first, _) = run("main", "what is 2 + 3?");
+    let shared = home.last();
+    let (second, long) = run("main", "what is 3 + 4?");
+    home.polis(&["fork", "--at", &shared.0.to_string(), "other"]).ok();
+    home.polis(&["rewind", "--to", &shared.0.to_string()]).ok();
+    let (third, spans) = run("main", "what is 3 + 4?");
+    let (fourth, others) = run("other", "what is 3 + 4?");
+    assert_eq!((spans.len(), others.len()), (long.len(), long.len()), "the same work, told again");
+    let mut traces: Vec<_> = [first, second, third, fourth].iter().map(Value::to_string).collect();
+    traces.sort();
+    traces.dedup();
+    assert_eq!(traces.len(), 4);
+    let ids = |spans: &[Value]| spans.iter().map(|span| span["spanId"].to_string()).collect::<Vec<_>>();
+    assert!(ids(&long).iter().all(|id| !ids(&spans).contains(id) && !ids(&others).contains(id)));
+}
+
+#[test]
 fn everything_on_stderr_is_json_where_somebody_wants_it() {
     let home = Home::new();
     let mut command = home.command(&["run", "what is 2 + 3?"]);

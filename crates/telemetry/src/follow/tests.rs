@@ -2,15 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use polis_domain::{Recorded, Usage};
-use polis_engine::{Cast, Options, Ports};
-use polis_ports::ModelError;
+use polis_domain::{CallResult, EffectClass, Recorded, Usage};
+use polis_engine::{Cast, Options, Ports, Turn, TurnTool};
+use polis_ports::{ModelError, ToolSpec};
 use polis_testkit::{Line, ManualClock, MemoryLog, Op, Program, Programmed, ScriptedModel, worker_role, world};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
+
+/// A tool that the turn does itself: it asks the helper.
+struct Relay;
+
+impl TurnTool for Relay {
+    fn spec(&self) -> ToolSpec {
+        let parameters = serde_json::json!({ "type": "object" });
+        ToolSpec { name: "relay".into(), description: String::new(), parameters, class: EffectClass::Write, volatile: false }
+    }
+
+    async fn call(&self, turn: &mut Turn, _: &str) -> CallResult {
+        match turn.ask(&"helper".into(), &Program(vec![think("relayed")]).text(), Duration::from_secs(60)).await {
+            Ok(said) => CallResult::good(said),
+            Err(failure) => CallResult::failed(failure.to_string()),
+        }
+    }
+}
 
 /// A society of agents that do what they are told, with a model that cannot answer some things at first.
 async fn society() -> Society {
@@ -24,7 +41,7 @@ async fn society() -> Society {
     });
     let ports = Ports { toolbox: Arc::new(world::tools(|_, _| {})), ..Ports::new(MemoryLog::new()).with_model(model) };
     let ports = Ports { clock: Arc::new(ManualClock::at(polis_domain::Timestamp(1_700_000_000_000))), ..ports };
-    let cast = Cast::new().with(Programmed::NAME, Programmed);
+    let cast = Cast::new().with(Programmed::NAME, Programmed).with_tool(Relay);
     Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap()
 }
 
@@ -149,7 +166,10 @@ async fn a_request_is_one_tree_of_turns_calls_and_agents() {
     assert_eq!(of("chat", "gen_ai.usage.input_tokens"), ["7", "7", "7"]);
     assert_eq!(of("request root", "gen_ai.usage.output_tokens"), ["9"]);
     assert_eq!(of("request root", "polis.cost_usd"), ["6e-6"]);
-    assert_eq!((of("request root", "polis.model_calls"), of("request root", "polis.tool_calls")), (vec!["3".into()], vec!["3".into()]));
+    assert_eq!(
+        (of("request root", "polis.model_calls"), of("request root", "polis.tool_calls")),
+        (vec!["3".into()], vec!["3".into()])
+    );
     let mut paths = of("turn root", "polis.path");
     paths.sort();
     let tree = society.tree(&"root".into(), &"".parse().unwrap_or_default()).await.unwrap();
@@ -160,6 +180,41 @@ async fn a_request_is_one_tree_of_turns_calls_and_agents() {
         assert!(found.find(&tree).is_ok(), "{path}");
     }
     assert_eq!(paths[1..].iter().map(|path| path.matches("messages[").count()).max(), Some(2), "{paths:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_does_by_effects_of_the_turn_stands_below_it() {
+    let society = society().await;
+    ask(&society, vec![Op::Spawn("helper".to_owned()), call("relay"), call("look")]).await;
+    let turn = "turn root < request root";
+    let relayed = format!("turn helper < invoke_agent helper < execute_tool relay < {turn}");
+    let mut want = vec![
+        "request root".to_owned(),
+        turn.to_owned(),
+        format!("execute_tool relay < {turn}"),
+        format!("invoke_agent helper < execute_tool relay < {turn}"),
+        relayed.clone(),
+        format!("chat < {relayed}"),
+        format!("execute_tool look < {turn}"),
+    ];
+    want.sort();
+    assert_eq!(lines(&all(&society).await), want);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_a_person_comes_back_to_stands_below_its_first_time() {
+    let society = society().await;
+    let sent = society.submit(&Program(vec![think("one")]).text()).await.unwrap();
+    society.answer(&sent).await.unwrap();
+    let again = society.send("root".into(), &Program(vec![think("two")]).text(), Some(sent.task_id)).await.unwrap();
+    society.answer(&again).await.unwrap();
+    let second = "turn root < request root < request root";
+    let mut want =
+        ["request root", "turn root < request root", "chat < turn root < request root", "request root < request root"];
+    want.sort();
+    let told = lines(&all(&society).await);
+    assert!(want.iter().all(|line| told.iter().any(|told| told == line)), "{told:?}");
+    assert!(told.iter().any(|line| line == second) && told.len() == 6, "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
