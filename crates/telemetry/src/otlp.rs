@@ -63,16 +63,18 @@ struct Attribute {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) enum Value {
-    StringValue(String),
-    BoolValue(bool),
+    #[serde(rename = "stringValue")]
+    Text(String),
+    #[serde(rename = "boolValue")]
+    Bool(bool),
     /// As text.
-    IntValue(String),
-    DoubleValue(f64),
-    ArrayValue {
-        values: Vec<Value>,
-    },
+    #[serde(rename = "intValue")]
+    Int(String),
+    #[serde(rename = "doubleValue")]
+    Double(f64),
+    #[serde(rename = "arrayValue")]
+    List { values: Vec<Value> },
 }
 
 impl Attributes {
@@ -103,31 +105,31 @@ impl Attributes {
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::StringValue(text.to_owned())
+        Self::Text(text.to_owned())
     }
 }
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        Self::StringValue(text)
+        Self::Text(text)
     }
 }
 
 impl From<u64> for Value {
     fn from(number: u64) -> Self {
-        Self::IntValue(number.to_string())
+        Self::Int(number.to_string())
     }
 }
 
 impl From<f64> for Value {
     fn from(number: f64) -> Self {
-        Self::DoubleValue(number)
+        Self::Double(number)
     }
 }
 
 impl From<bool> for Value {
     fn from(is: bool) -> Self {
-        Self::BoolValue(is)
+        Self::Bool(is)
     }
 }
 

@@ -57,6 +57,12 @@ impl Post {
             let text = format!("`{base}` is no address of a collector; write for example http://127.0.0.1:4318");
             BadCollector(text)
         };
+        // It is shown to people, and nothing would be made of it.
+        if base.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@'))) {
+            return Err(BadCollector(
+                "the address of the collector holds a name or a key; write it into the headers".to_owned(),
+            ));
+        }
         let address = |path: &str| {
             let uri: Uri = format!("{base}{path}").parse().map_err(|_| bad())?;
             let is_http = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());
@@ -189,6 +195,8 @@ mod tests {
         for bad in ["", "h:4318", "ftp://h", "http://", "http://h/?a=b"] {
             assert!(check(bad, fine).unwrap_err().contains("is no address of a collector"), "{bad}");
         }
+        let said = check("https://me:secret@h", fine).unwrap_err();
+        assert!(said.contains("into the headers") && !said.contains("secret"), "{said}");
         for bad in [("a b", "secret"), ("a", "secret\n")] {
             let said = check("http://h", bad).err().unwrap_or_default();
             assert!(bad.0 == "a" || said.contains("cannot be sent"), "{said}");

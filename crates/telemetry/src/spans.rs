@@ -149,7 +149,7 @@ impl Ending {
     fn replied(reply: &Reply, content: bool) -> Self {
         let Usage { input_tokens, output_tokens, cached_tokens, reasoning_tokens, cache_write_tokens, .. } = reply.usage;
         let some = |count: u64| (count > 0).then_some(count);
-        let reasons = Value::ArrayValue { values: vec![finish(&reply.finish).into()] };
+        let reasons = Value::List { values: vec![finish(&reply.finish).into()] };
         let attributes = Attributes::default()
             .with("gen_ai.usage.input_tokens", input_tokens)
             .with("gen_ai.usage.output_tokens", output_tokens)
