@@ -43,12 +43,11 @@ impl Settings {
     pub const METRIC_INTERVAL: Duration = Duration::from_secs(15);
 }
 
-/// Shows no header's value.
+/// Shows no header's value and no address: somebody may have written a key there.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("Settings")
-            .field("endpoint", &self.endpoint)
             .field("headers", &names)
             .field("service_name", &self.service_name)
             .field("content", &self.content)

@@ -136,7 +136,10 @@ fn a_workflow_arrives_as_one_tree_with_the_calls_and_tokens_that_polis_itself_co
     assert!(spent > 0);
     assert_eq!((chats.map(tokens).sum::<u64>(), tokens(request)), (spent, spent));
     let nested = "messages[1].meta._thread.messages[0].meta._thread";
-    assert!(spans.iter().any(|span| attribute(span, "polis.path").as_deref() == Some(nested)));
+    let inner =
+        spans.iter().find(|span| span["name"] == "turn root" && attribute(span, "polis.path").as_deref() == Some(nested));
+    let above = spans.iter().find(|span| span["spanId"] == inner.unwrap()["parentSpanId"]).unwrap();
+    assert!(above["name"].as_str().unwrap().starts_with("unit "), "{above}");
     assert!(spans.iter().all(|span| attribute(span, "polis.task") == attribute(request, "polis.task")));
 
     let heard = collector.heard.lock().unwrap().iter().map(|(head, body)| format!("{head}{body}")).collect::<String>();
