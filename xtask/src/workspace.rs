@@ -126,7 +126,10 @@ pub(crate) fn succeed(command: &mut Command, what: &str) -> Result<()> {
 
 /// A variable that Polis itself or a vendor's client would obey.
 fn is_setting(variable: &str) -> bool {
-    variable.starts_with("POLIS_") || variable.ends_with("_API_KEY") || variable.ends_with("_BASE_URL")
+    variable.starts_with("POLIS_")
+        || variable.starts_with("OTEL_")
+        || variable.ends_with("_API_KEY")
+        || variable.ends_with("_BASE_URL")
 }
 
 fn cargo_program() -> PathBuf {

@@ -14,6 +14,7 @@ use polis_tools::mcp::ServerSettings;
 use crate::cli::{Command, Typed, With};
 use crate::remotes::Remote;
 use crate::servers;
+use crate::telemetry::WrittenTelemetry;
 use crate::trouble::Trouble;
 use crate::written::{self, Kept, Tools, Written, WrittenDoor, WrittenSociety};
 
@@ -76,6 +77,8 @@ pub(crate) struct Config {
     pub(crate) door: WrittenDoor,
     /// Whether the page may show live documents of models.
     pub(crate) live_html: bool,
+    /// Where spans and metrics go.
+    pub(crate) telemetry: WrittenTelemetry,
     /// Addresses of vendors, by the variable that would set them.
     base_urls: BTreeMap<String, String>,
 }
@@ -165,6 +168,7 @@ impl Config {
             artifacts: written.artifacts.into(),
             door: written.server,
             live_html: written.page.live_html,
+            telemetry: written.telemetry,
             servers,
             foreign_servers,
             remotes: written.remotes,

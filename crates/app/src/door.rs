@@ -112,6 +112,7 @@ impl Door {
     pub(crate) async fn close(self, stopped: bool) {
         if let Self::Here(opened) = self {
             opened.desk.society().stop(if stopped { MOMENT } else { GRACE }).await;
+            opened.tell_rest().await;
             opened.close_servers().await;
             opened.desk.close();
             opened.tell_unused();

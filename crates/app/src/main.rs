@@ -23,6 +23,7 @@ mod scaffold;
 mod servers;
 mod signals;
 mod team;
+mod telemetry;
 mod token;
 mod trouble;
 mod wiring;

@@ -1,9 +1,18 @@
 //! Where words go: results to stdout, everything else to stderr. Model and tool texts cannot steer a terminal.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::trouble::{Exit, Trouble};
 
@@ -25,8 +34,73 @@ pub(crate) fn piece(text: &str) -> Result<(), Trouble> {
 
 /// Tells the person something beside the result.
 pub(crate) fn note(text: &str) {
+    say(Level::INFO, text);
+}
+
+/// Whether everything on stderr is JSON, one object a line.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+fn say(level: Level, text: &str) {
     // Without a stderr there is nobody to tell.
-    let _ = writeln!(io::stderr(), "{}", harmless(text));
+    let _ = match IS_JSON.load(Ordering::Relaxed) {
+        true => writeln!(io::stderr(), "{}", json_line(level, "polis", Map::from_iter([("message".to_owned(), text.into())]))),
+        false => writeln!(io::stderr(), "{}", harmless(text)),
+    };
+}
+
+/// What is said, as one object: when, how urgent, by whom, and the fields.
+fn json_line(level: Level, target: &str, fields: Map<String, Value>) -> String {
+    let mut time = String::new();
+    // Writing to a string does not fail.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+    let head = [("time", time), ("level", level.to_string()), ("target", target.to_owned())];
+    let head = head.map(|(name, value)| (name.to_owned(), Value::String(value)));
+    Value::Object(fields.into_iter().chain(head).collect()).to_string()
+}
+
+/// Writes what the libraries log as JSON.
+struct JsonLines;
+
+impl<S, N> FormatEvent<S, N> for JsonLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let about = event.metadata();
+        writeln!(writer, "{}", json_line(*about.level(), about.target(), fields.0))
+    }
+}
+
+#[derive(Default)]
+struct Fields(Map<String, Value>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
 }
 
 /// The same without ending the line.
@@ -38,7 +112,7 @@ pub(crate) fn prompt(text: &str) {
 /// Tells why it failed, and how the program ends.
 pub(crate) fn trouble(trouble: &Trouble) -> Exit {
     if !trouble.message.is_empty() {
-        note(&format!("polis: {trouble}"));
+        say(Level::ERROR, &format!("polis: {trouble}"));
     }
     trouble.exit
 }
@@ -63,7 +137,8 @@ pub(crate) fn short(text: &str, chars: usize) -> String {
 /// What tells of codes and keys when it is asked to talk. It is never asked.
 const SECRETIVE: &[&str] = &["rmcp::transport::auth=off", "oauth2=off"];
 
-/// Sends what the libraries log to stderr, as `POLIS_LOG` wants it (`info`, `polis_engine=debug`, …); warnings by default.
+/// Sends what the libraries log to stderr, as `POLIS_LOG` wants it (`info`, `polis_engine=debug`, …); warnings by default. With
+/// `POLIS_LOG_FORMAT=json` everything on stderr is one object a line.
 pub(crate) fn start_log() -> Result<(), Trouble> {
     let wanted = std::env::var("POLIS_LOG").unwrap_or_default();
     let wanted = if wanted.trim().is_empty() { "warn" } else { wanted.trim() };
@@ -74,7 +149,18 @@ pub(crate) fn start_log() -> Result<(), Trouble> {
             filter.add_directive(quiet.parse().map_err(|error| Trouble::new("bad_log_filter", format!("{quiet}: {error}")))?);
     }
     let colour = io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colour).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match std::env::var("POLIS_LOG_FORMAT").unwrap_or_default().trim() {
+        "" | "text" => log.with_ansi(colour).init(),
+        "json" => {
+            IS_JSON.store(true, Ordering::Relaxed);
+            log.with_ansi(false).event_format(JsonLines).init();
+        }
+        other => {
+            let what = format!("POLIS_LOG_FORMAT: `{other}` is none of the formats; write json or text");
+            return Err(Trouble::usage("bad_log_format", what));
+        }
+    }
     Ok(())
 }
 

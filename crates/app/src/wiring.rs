@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use polis_agents::role::{RoleParts, Sops};
@@ -10,10 +10,11 @@ use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, RunSettings, Workflow};
 use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
-use polis_ports::{Model, ServerState, ToolServer, Toolbox};
+use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
 use polis_server::{About, Desk, PageOptions, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
+use polis_telemetry::{Followed, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{Ruled, Workbench, Workspace, built_ins};
 
@@ -22,7 +23,7 @@ use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::machine;
 use crate::trouble::Trouble;
-use crate::{out, remotes, roles, servers};
+use crate::{out, remotes, roles, servers, telemetry};
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
@@ -47,9 +48,17 @@ pub(crate) struct Opened {
     pub(crate) artifacts: LocalArtifacts,
     replayer: Option<Arc<Replayer>>,
     servers: Option<Arc<McpServers>>,
+    followed: Option<Followed>,
 }
 
 impl Opened {
+    /// Sends what telemetry there still is, within a second. The society must have come to rest.
+    pub(crate) async fn tell_rest(&self) {
+        if let Some(followed) = &self.followed {
+            followed.finish().await;
+        }
+    }
+
     /// Ends the MCP servers that were started. The society must have come to rest.
     pub(crate) async fn close_servers(&self) {
         if let Some(servers) = &self.servers {
@@ -71,6 +80,8 @@ impl Opened {
 pub(crate) struct Store {
     pub(crate) log: Arc<LocalLog>,
     pub(crate) artifacts: LocalArtifacts,
+    /// Where telemetry goes, once somebody works.
+    telemetry: Arc<OnceLock<Option<Telemetry>>>,
 }
 
 impl Store {
@@ -78,7 +89,16 @@ impl Store {
     pub(crate) fn open(config: &Config, log: LocalLog) -> Result<Self, Trouble> {
         let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
             .map_err(|error| Trouble::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
-        Ok(Self { log: Arc::new(log), artifacts })
+        Ok(Self { log: Arc::new(log), artifacts, telemetry: Arc::default() })
+    }
+
+    /// Where telemetry goes, the same for all societies; none where nobody has said where to.
+    fn telemetry(&self, config: &Config) -> Result<Option<Telemetry>, Trouble> {
+        if let Some(telemetry) = self.telemetry.get() {
+            return Ok(telemetry.clone());
+        }
+        let telemetry = telemetry::open(config)?.map(|(_, telemetry)| telemetry);
+        Ok(self.telemetry.get_or_init(|| telemetry).clone())
     }
 }
 
@@ -117,7 +137,9 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
         announce(config, &thinking.about);
         announce_servers(config);
     }
-    let Store { log, artifacts } = store.clone();
+    let telemetry = if purpose == Purpose::Work { store.telemetry(config)? } else { None };
+    let before = store.log.head(&config.society).await?;
+    let Store { log, artifacts, .. } = store.clone();
     let ports = Ports {
         log,
         model: thinking.model,
@@ -134,12 +156,17 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
         }
         Purpose::Work => Society::open(id, ports, cast(config.workflow), options(config)?).await?,
     };
+    let followed = match telemetry {
+        Some(telemetry) => telemetry.follow(&society, before).await,
+        None => None,
+    };
     if purpose == Purpose::Work {
         roles::apply(&society, Path::new(roles::FOLDER)).await;
         remotes::apply(&society, &config.remotes).await;
     }
     let page = PageOptions { components: Some(COMPONENTS.into()), live_html: config.live_html };
-    Ok(Opened { desk: Desk::new(society, thinking.about).with_page(page), artifacts, replayer: thinking.replayer, servers })
+    let desk = Desk::new(society, thinking.about).with_page(page);
+    Ok(Opened { desk, artifacts, replayer: thinking.replayer, servers, followed })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.

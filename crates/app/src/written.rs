@@ -20,6 +20,7 @@ use crate::config::FILE;
 use crate::planning::WrittenWorkflow;
 use crate::remotes::{Remote, WrittenRemote};
 use crate::servers::WrittenServer;
+use crate::telemetry::WrittenTelemetry;
 use crate::trouble::Trouble;
 
 /// What the file may say.
@@ -51,6 +52,8 @@ pub(crate) struct Written {
     pub(crate) society: BTreeMap<Spanned<String>, WrittenSociety>,
     #[serde(default)]
     pub(crate) page: WrittenPage,
+    #[serde(default)]
+    pub(crate) telemetry: WrittenTelemetry,
     #[serde(default)]
     mcp: BTreeMap<Spanned<String>, WrittenServer>,
     /// The MCP servers, in the order of the file.

@@ -7,7 +7,7 @@ use crate::cli::Doctor;
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::trouble::{Exit, Trouble};
-use crate::{files, machine, out, wiring};
+use crate::{files, machine, out, telemetry, wiring};
 
 /// What was looked at, and what was found.
 struct Finding {
@@ -25,6 +25,7 @@ pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Troub
     }
     findings.extend(models(config, wish.call).await);
     findings.extend(servers(config).await);
+    findings.extend(collector(config).await);
     let is_well = findings.iter().all(|finding| finding.found.is_ok());
     for Finding { what, found } in &findings {
         if wish.json {
@@ -91,6 +92,19 @@ async fn servers(config: &Config) -> Vec<Finding> {
         })
     };
     listed["servers"].as_array().into_iter().flatten().map(one).collect()
+}
+
+/// The collector of telemetry, if there is one.
+async fn collector(config: &Config) -> Option<Finding> {
+    let found = match telemetry::open(config) {
+        Ok(None) => return None,
+        Ok(Some((endpoint, telemetry))) => match telemetry.check().await {
+            Ok(()) => Ok(format!("spans and metrics go to {endpoint}, which answers")),
+            Err(why) => Err(format!("{endpoint} takes nothing: {why}; OTLP over HTTP is usually at port 4318")),
+        },
+        Err(trouble) => Err(trouble.to_string()),
+    };
+    Some(Finding { what: "telemetry", found })
 }
 
 /// The models in the order in which they are asked; each is really asked for a word only when somebody says so.

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use polis_domain::{Failure, SocietyId};
 use polis_engine::Rest;
 use polis_server::{Access, BindError, Desk, Keeper, Listener, Open, Rate, Rates, Security, Tls, Town};
@@ -75,6 +76,7 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
         () = roles::watch(first.society(), Path::new(roles::FOLDER)) => {}
     }
     let opened: Vec<Opened> = std::mem::take(&mut *opened_all.lock().await).into_values().collect();
+    join_all(opened.iter().map(Opened::tell_rest)).await;
     for one in &opened {
         one.close_servers().await;
         one.tell_unused();
@@ -121,6 +123,7 @@ async fn town(config: &Config, store: &Store, all: &All) -> Town {
         let (config, store, all) = (config.of(&society), store.clone(), all.clone());
         Box::pin(async move {
             if let Some(before) = all.lock().await.remove(&society) {
+                before.tell_rest().await;
                 before.close_servers().await;
             }
             let purpose = if works { Purpose::Work } else { Purpose::Look };

@@ -45,7 +45,11 @@ impl Home {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_polis"));
         for (name, _) in std::env::vars() {
-            if name.starts_with("POLIS_") || name.ends_with("_API_KEY") || name.ends_with("_BASE_URL") {
+            if name.starts_with("POLIS_")
+                || name.starts_with("OTEL_")
+                || name.ends_with("_API_KEY")
+                || name.ends_with("_BASE_URL")
+            {
                 command.env_remove(name);
             }
         }

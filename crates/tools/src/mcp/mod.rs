@@ -28,7 +28,7 @@ pub use joined::JoinedTools;
 pub use listing::{Prompt, Resource, Template};
 pub use oauth::{OAuth, login, logout};
 pub use servers::{McpError, McpOptions, McpServers};
-pub use settings::{Reach, ServerSettings};
+pub use settings::{Reach, ServerSettings, variables};
 
 /// Whose names of types stand in errors: the library's, and ours around them.
 const OURS: &[&str] = &["rmcp", "polis_tools"];

@@ -99,8 +99,8 @@ impl fmt::Debug for Reach {
     }
 }
 
-/// Puts the variables of the environment in.
-pub(super) fn variables(text: &str) -> Result<String, String> {
+/// Puts the variables of the environment in: `${NAME}`, or `${NAME:-otherwise}`. One that is not set is an error.
+pub fn variables(text: &str) -> Result<String, String> {
     expanded(text, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
 }
 

@@ -1,0 +1,127 @@
+//! Where telemetry goes: `[telemetry]` in `polis.toml`, and the variables that all programs with OpenTelemetry know. These win.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use polis_telemetry::{Settings, Telemetry};
+use polis_tools::mcp::variables;
+use serde::Deserialize;
+
+use crate::config::Config;
+use crate::trouble::Trouble;
+
+/// The name that we have among other programs.
+const SERVICE: &str = "polis";
+
+/// `[telemetry]`.
+#[derive(Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenTelemetry {
+    endpoint: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    content: bool,
+    service_name: Option<String>,
+}
+
+/// Shows nothing: its values may be secret.
+impl fmt::Debug for WrittenTelemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WrittenTelemetry").finish_non_exhaustive()
+    }
+}
+
+/// Telemetry as it is set up; none where nobody has said where to.
+pub(crate) fn open(config: &Config) -> Result<Option<(String, Telemetry)>, Trouble> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let Some(settings) = settings(config, &set).map_err(|what| Trouble::usage("bad_telemetry", what))? else {
+        return Ok(None);
+    };
+    let endpoint = settings.endpoint.clone();
+    let telemetry = Telemetry::new(settings).map_err(|error| Trouble::usage("bad_telemetry", error.to_string()))?;
+    Ok(Some((endpoint, telemetry)))
+}
+
+fn settings(config: &Config, set: &dyn Fn(&str) -> Option<String>) -> Result<Option<Settings>, String> {
+    let WrittenTelemetry { endpoint, headers, content, service_name } = config.telemetry.clone();
+    let is_off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
+    let Some(endpoint) = set("OTEL_EXPORTER_OTLP_ENDPOINT").or(endpoint).filter(|_| !is_off) else { return Ok(None) };
+    let mut all = BTreeMap::new();
+    for (name, value) in headers {
+        let value = variables(&value).map_err(|what| format!("[telemetry] headers.{name}: {what}"))?;
+        all.insert(name.to_lowercase(), value);
+    }
+    for pair in set("OTEL_EXPORTER_OTLP_HEADERS").iter().flat_map(|pairs| pairs.split(',')) {
+        let (name, value) = pair.split_once('=').ok_or("OTEL_EXPORTER_OTLP_HEADERS: write it like name=value,other=value")?;
+        all.insert(name.trim().to_lowercase(), decoded(value.trim()));
+    }
+    let metric_interval = match set("OTEL_METRIC_EXPORT_INTERVAL").map(|ms| ms.trim().parse::<u64>()) {
+        None => Settings::METRIC_INTERVAL,
+        Some(Ok(ms)) if ms > 0 => Duration::from_millis(ms),
+        Some(_) => return Err("OTEL_METRIC_EXPORT_INTERVAL: write milliseconds, for example 15000".to_owned()),
+    };
+    Ok(Some(Settings {
+        endpoint: endpoint.trim().to_owned(),
+        headers: all.into_iter().collect(),
+        service_name: set("OTEL_SERVICE_NAME").or(service_name).unwrap_or_else(|| SERVICE.to_owned()),
+        service_version: env!("CARGO_PKG_VERSION").to_owned(),
+        content,
+        metric_interval,
+        folder: config.data.join("telemetry"),
+    }))
+}
+
+/// The text without `%20` and the like; what is none of these stays.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let pair = (*first == b'%').then(|| after.get(..2)).flatten();
+        let byte = pair.and_then(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::Typed;
+
+    #[test]
+    fn the_environment_wins_over_the_file_and_without_both_nothing_is_sent() {
+        let typed = Typed::parse_from(["polis", "--config", "/dev/null", "--data", "/nowhere", "doctor"]);
+        let mut config = Config::resolve(&typed).unwrap();
+        let nothing = |_: &str| None;
+        assert!(settings(&config, &nothing).unwrap().is_none());
+        config.telemetry = toml::from_str(
+            "endpoint = \"http://file\"\nheaders = { A = \"x\", B = \"${POLIS_TEST_UNSET:-y}\" }\ncontent = true\n",
+        )
+        .unwrap();
+        let read = settings(&config, &nothing).unwrap().unwrap();
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!((read.endpoint.as_str(), read.service_name.as_str(), read.content), ("http://file", "polis", true));
+        assert_eq!(read.headers, [header("a", "x"), header("b", "y")]);
+        let set = |name: &str| match name {
+            "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("http://env".to_owned()),
+            "OTEL_EXPORTER_OTLP_HEADERS" => Some("a=Bearer%20z, c=1%".to_owned()),
+            "OTEL_SERVICE_NAME" => Some("mine".to_owned()),
+            "OTEL_METRIC_EXPORT_INTERVAL" => Some("500".to_owned()),
+            _ => None,
+        };
+        let read = settings(&config, &set).unwrap().unwrap();
+        assert_eq!((read.endpoint.as_str(), read.service_name.as_str()), ("http://env", "mine"));
+        assert_eq!(read.headers, [header("a", "Bearer z"), header("b", "y"), header("c", "1%")]);
+        assert_eq!(read.metric_interval, Duration::from_millis(500));
+        let off = |name: &str| if name == "OTEL_SDK_DISABLED" { Some("TRUE".to_owned()) } else { set(name) };
+        assert!(settings(&config, &off).unwrap().is_none());
+        config.telemetry.headers.insert("D".to_owned(), "Bearer ${POLIS_TEST_UNSET}".to_owned());
+        let said = settings(&config, &nothing).unwrap_err();
+        assert_eq!(said, "[telemetry] headers.D: the variable POLIS_TEST_UNSET is not set");
+    }
+}

@@ -1,0 +1,56 @@
+//! Turns a society's events into OpenTelemetry spans and metrics and sends them by OTLP over HTTP, as JSON (D17). The log is the
+//! trace: nothing is measured in the engine, and whatever was not sent can be made again from the log.
+//!
+//! It knows the domain, the ports and how to watch a society; it knows nothing of servers and programs.
+
+mod follow;
+mod ids;
+mod meters;
+mod otlp;
+mod place;
+mod post;
+mod spans;
+mod tracer;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use follow::{Followed, Telemetry};
+pub use post::BadCollector;
+
+/// Where telemetry goes, and what it says.
+#[derive(Clone)]
+pub struct Settings {
+    /// The collector, without `/v1/traces`: `http://127.0.0.1:4318`.
+    pub endpoint: String,
+    /// What every request carries. Values may be secret.
+    pub headers: Vec<(String, String)>,
+    /// The name that this program has among others.
+    pub service_name: String,
+    /// The version of this program.
+    pub service_version: String,
+    /// Whether spans carry what was said: requests, replies, arguments and results.
+    pub content: bool,
+    /// How often metrics are sent.
+    pub metric_interval: Duration,
+    /// The folder that says how far each society's spans were sent.
+    pub folder: PathBuf,
+}
+
+impl Settings {
+    /// How often metrics are sent where nobody says otherwise.
+    pub const METRIC_INTERVAL: Duration = Duration::from_secs(15);
+}
+
+/// Shows no header's value and no address: somebody may have written a key there.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Settings")
+            .field("headers", &names)
+            .field("service_name", &self.service_name)
+            .field("content", &self.content)
+            .finish_non_exhaustive()
+    }
+}

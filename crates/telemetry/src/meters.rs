@@ -1,0 +1,215 @@
+//! What is counted: model calls by the GenAI conventions, tokens and cost by agent. Sums since this process began.
+
+use std::collections::BTreeMap;
+
+use polis_domain::Timestamp;
+use serde::Serialize;
+
+use crate::otlp::{Attributes, nanos, usd};
+use crate::spans::Chat;
+
+/// The steps that the conventions want.
+const TOKENS: [f64; 14] = [
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1024.0,
+    4096.0,
+    16384.0,
+    65536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+
+/// Most agents, and most kinds of model calls, that are counted apart.
+const MAX_SERIES: usize = 2_000;
+
+/// What all others are counted as.
+const OTHERS: &str = "_other";
+
+/// Sums are told as a whole each time.
+const CUMULATIVE: u8 = 2;
+
+/// The figures of one society.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    society: String,
+    since: Timestamp,
+    calls: BTreeMap<Kind, Figures>,
+    agents: BTreeMap<String, Account>,
+}
+
+/// What kind of model call it was.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    provider: String,
+    request_model: String,
+    response_model: String,
+    error: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Figures {
+    seconds: Histogram,
+    input: Histogram,
+    output: Histogram,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    input: u64,
+    output: u64,
+    cost_nanos: u64,
+}
+
+#[derive(Debug, Default)]
+struct Histogram {
+    counts: [u64; 15],
+    count: u64,
+    sum: f64,
+}
+
+#[derive(Serialize)]
+struct Metric {
+    name: &'static str,
+    unit: &'static str,
+    description: &'static str,
+    #[serde(flatten)]
+    data: Data,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum Data {
+    Sum { aggregation_temporality: u8, is_monotonic: bool, data_points: Vec<Point> },
+    Gauge { data_points: Vec<Point> },
+    Histogram { aggregation_temporality: u8, data_points: Vec<Point> },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Point {
+    attributes: Attributes,
+    start_time_unix_nano: String,
+    time_unix_nano: String,
+    #[serde(flatten)]
+    value: Figure,
+}
+
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum Figure {
+    Int { as_int: String },
+    Double { as_double: f64 },
+    Histogram { count: String, sum: f64, bucket_counts: Vec<String>, explicit_bounds: &'static [f64] },
+}
+
+impl Data {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Sum { data_points, .. } | Self::Gauge { data_points } | Self::Histogram { data_points, .. } => {
+                data_points.is_empty()
+            }
+        }
+    }
+}
+
+impl Histogram {
+    fn add(&mut self, value: f64, bounds: &[f64; 14]) {
+        self.counts[bounds.partition_point(|bound| *bound < value)] += 1;
+        self.count += 1;
+        self.sum += value;
+    }
+
+    fn figure(&self, explicit_bounds: &'static [f64]) -> Figure {
+        let bucket_counts = self.counts.iter().map(ToString::to_string).collect();
+        Figure::Histogram { count: self.count.to_string(), sum: self.sum, bucket_counts, explicit_bounds }
+    }
+}
+
+impl Meters {
+    pub(crate) fn new(society: &str, since: Timestamp) -> Self {
+        Self { society: society.to_owned(), since, calls: BTreeMap::new(), agents: BTreeMap::new() }
+    }
+
+    pub(crate) fn count(&mut self, chat: &Chat) {
+        let mut kind = Kind {
+            provider: chat.provider.clone(),
+            request_model: chat.request_model.clone(),
+            response_model: chat.response_model.clone(),
+            error: chat.error.clone(),
+        };
+        if self.calls.len() >= MAX_SERIES && !self.calls.contains_key(&kind) {
+            let others = || OTHERS.to_owned();
+            kind = Kind { provider: others(), request_model: others(), response_model: others(), error: None };
+        }
+        let figures = self.calls.entry(kind).or_default();
+        figures.seconds.add(chat.seconds, &SECONDS);
+        if chat.error.is_none() {
+            figures.input.add(chat.usage.input_tokens as f64, &TOKENS);
+            figures.output.add(chat.usage.output_tokens as f64, &TOKENS);
+        }
+        let is_known = self.agents.len() < MAX_SERIES || self.agents.contains_key(&chat.agent);
+        let account = self.agents.entry(if is_known { chat.agent.clone() } else { OTHERS.to_owned() }).or_default();
+        account.input += chat.usage.input_tokens;
+        account.output += chat.usage.output_tokens;
+        account.cost_nanos += chat.cost_nanos;
+    }
+
+    /// The metrics as they are sent, with the requests and turns that are under way.
+    pub(crate) fn json(&self, now: Timestamp, (requests, turns): (usize, usize)) -> String {
+        let point = |attributes: Attributes, value| Point {
+            attributes: attributes.with("polis.society", self.society.as_str()),
+            start_time_unix_nano: nanos(self.since),
+            time_unix_nano: nanos(now),
+            value,
+        };
+        let of = |kind: &Kind| {
+            let some = |text: &String| (!text.is_empty()).then(|| text.clone());
+            Attributes::default()
+                .with("gen_ai.operation.name", "chat")
+                .with("gen_ai.provider.name", kind.provider.as_str())
+                .with_some("gen_ai.request.model", some(&kind.request_model))
+                .with_some("gen_ai.response.model", some(&kind.response_model))
+                .with_some("error.type", kind.error.clone())
+        };
+        let mut tokens = Vec::new();
+        for (kind, figures) in self.calls.iter().filter(|(kind, _)| kind.error.is_none()) {
+            tokens.push(point(of(kind).with("gen_ai.token.type", "input"), figures.input.figure(&TOKENS)));
+            tokens.push(point(of(kind).with("gen_ai.token.type", "output"), figures.output.figure(&TOKENS)));
+        }
+        let seconds = self.calls.iter().map(|(kind, figures)| point(of(kind), figures.seconds.figure(&SECONDS)));
+        let seconds = seconds.collect();
+        let mut counted = Vec::new();
+        let mut cost = Vec::new();
+        for (agent, account) in &self.agents {
+            let of = || Attributes::default().with("polis.agent", agent.as_str());
+            for (which, count) in [("input", account.input), ("output", account.output)] {
+                counted.push(point(of().with("gen_ai.token.type", which), Figure::Int { as_int: count.to_string() }));
+            }
+            cost.push(point(of(), Figure::Double { as_double: usd(account.cost_nanos) }));
+        }
+        let sum = |data_points| Data::Sum { aggregation_temporality: CUMULATIVE, is_monotonic: true, data_points };
+        let histogram = |data_points| Data::Histogram { aggregation_temporality: CUMULATIVE, data_points };
+        let gauge = |count: usize| Data::Gauge {
+            data_points: vec![point(Attributes::default(), Figure::Int { as_int: count.to_string() })],
+        };
+        let metrics = [
+            ("gen_ai.client.token.usage", "{token}", "Tokens of model calls.", histogram(tokens)),
+            ("gen_ai.client.operation.duration", "s", "How long model calls took.", histogram(seconds)),
+            ("polis.tokens", "{token}", "Tokens by agent.", sum(counted)),
+            ("polis.cost", "USD", "What models cost, by agent.", sum(cost)),
+            ("polis.requests.active", "{request}", "Requests under way.", gauge(requests)),
+            ("polis.turns.active", "{turn}", "Turns under way.", gauge(turns)),
+        ];
+        let told = metrics.into_iter().filter(|(.., data)| !data.is_empty());
+        let told: Vec<_> = told.map(|(name, unit, description, data)| Metric { name, unit, description, data }).collect();
+        serde_json::to_string(&told).expect("metrics are plain data")
+    }
+}

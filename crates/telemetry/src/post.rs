@@ -1,0 +1,206 @@
+//! The way to the collector: one pooled HTTP client, one request a batch. It retries nothing.
+
+use std::error::Error;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::{Request, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::Settings;
+use crate::otlp::Attributes;
+
+/// How long a collector may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest that a collector can have us wait.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+
+const MAX_ANSWER_BYTES: usize = 64 << 10;
+
+/// A collector that nothing can be sent to. Says nothing of the headers' values.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadCollector(String);
+
+/// Why it was not taken.
+#[derive(Debug)]
+pub(crate) enum Unsent {
+    /// It never will be.
+    Refused(String),
+    /// Perhaps later, and not before this.
+    Later { why: String, after: Option<Duration> },
+}
+
+/// Where telemetry goes.
+pub(crate) struct Post {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    traces: Uri,
+    metrics: Uri,
+    headers: HeaderMap,
+    /// Who we are, as JSON.
+    resource: String,
+    scope: String,
+}
+
+impl Post {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, BadCollector> {
+        let base = settings.endpoint.trim().trim_end_matches('/');
+        let bad = || {
+            let text = format!("`{base}` is no address of a collector; write for example http://127.0.0.1:4318");
+            BadCollector(text)
+        };
+        // It is shown to people, and nothing would be made of it.
+        if base.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@'))) {
+            return Err(BadCollector(
+                "the address of the collector holds a name or a key; write it into the headers".to_owned(),
+            ));
+        }
+        let address = |path: &str| {
+            let uri: Uri = format!("{base}{path}").parse().map_err(|_| bad())?;
+            let is_http = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());
+            if is_http && uri.query().is_none() { Ok(uri) } else { Err(bad()) }
+        };
+        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        for (name, value) in &settings.headers {
+            let unfit = || BadCollector(format!("the header `{name}` of the collector cannot be sent"));
+            let name = HeaderName::try_from(name.trim()).map_err(|_| unfit())?;
+            let mut value = HeaderValue::try_from(value.trim()).map_err(|_| unfit())?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let resource = Attributes::default()
+            .with("service.name", settings.service_name.as_str())
+            .with("service.version", settings.service_version.as_str());
+        Ok(Self {
+            client: client(),
+            traces: address("/v1/traces")?,
+            metrics: address("/v1/metrics")?,
+            headers,
+            resource: json!({ "attributes": resource }).to_string(),
+            scope: json!({ "name": "polis", "version": settings.service_version }).to_string(),
+        })
+    }
+
+    /// Sends spans; how many of them the collector did not want.
+    pub(crate) async fn spans(&self, spans: &[String]) -> Result<u64, Unsent> {
+        let Self { resource, scope, .. } = self;
+        let spans = spans.join(",");
+        let body =
+            format!(r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"scope":{scope},"spans":[{spans}]}}]}}]}}"#);
+        let answer = self.send(&self.traces, body).await?;
+        let rejected = &answer["partialSuccess"]["rejectedSpans"];
+        Ok(rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0))
+    }
+
+    /// Sends metrics: a list, as JSON.
+    pub(crate) async fn metrics(&self, metrics: &str) -> Result<(), Unsent> {
+        let Self { resource, scope, .. } = self;
+        let body = format!(
+            r#"{{"resourceMetrics":[{{"resource":{resource},"scopeMetrics":[{{"scope":{scope},"metrics":{metrics}}}]}}]}}"#
+        );
+        self.send(&self.metrics, body).await.map(drop)
+    }
+
+    /// Sends nothing, to see whether somebody takes it.
+    pub(crate) async fn check(&self) -> Result<(), String> {
+        match self.send(&self.traces, r#"{"resourceSpans":[]}"#.to_owned()).await {
+            Ok(_) => Ok(()),
+            Err(Unsent::Refused(why) | Unsent::Later { why, .. }) => Err(why),
+        }
+    }
+
+    async fn send(&self, to: &Uri, body: String) -> Result<Value, Unsent> {
+        let later = |why: String| Unsent::Later { why, after: None };
+        match timeout(PATIENCE, self.exchange(to, body)).await {
+            Ok(done) => done,
+            Err(_) => Err(later(format!("it said nothing for {} s", PATIENCE.as_secs()))),
+        }
+    }
+
+    async fn exchange(&self, to: &Uri, body: String) -> Result<Value, Unsent> {
+        let later = |why: String| Unsent::Later { why, after: None };
+        let mut request = Request::new(Full::from(body));
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
+            (hyper::Method::POST, to.clone(), self.headers.clone());
+        let response = self.client.request(request).await.map_err(|error| later(last_cause(&error)))?;
+        let (head, body) = response.into_parts();
+        let answer = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(http_body_util::Collected::to_bytes);
+        if head.status.is_success() {
+            // Whatever it says beyond that only tells what it did not want.
+            return Ok(answer.ok().and_then(|answer| serde_json::from_slice(&answer).ok()).unwrap_or_default());
+        }
+        let why = format!("it answered {}", head.status);
+        // What is wrong with the batch does not get better; what is wrong with us or with it may.
+        if matches!(head.status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY) {
+            return Err(Unsent::Refused(why));
+        }
+        let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        Err(Unsent::Later { why, after: after.map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER)) })
+    }
+}
+
+fn client() -> Client<HttpsConnector<HttpConnector>, Full<Bytes>> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(PATIENCE));
+    let connector = HttpsConnectorBuilder::new()
+        .with_provider_and_webpki_roots(rustls::crypto::ring::default_provider())
+        .expect("ring speaks the TLS versions that rustls wants by default")
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(tcp);
+    Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).pool_max_idle_per_host(2).build(connector)
+}
+
+/// The cause at the bottom, which says most.
+fn last_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(below) = cause.source() {
+        cause = below;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collector_has_an_address_and_headers_that_can_be_sent() {
+        let check = |endpoint: &str, header: (&str, &str)| {
+            let settings = Settings {
+                endpoint: endpoint.to_owned(),
+                headers: vec![(header.0.to_owned(), header.1.to_owned())],
+                service_name: "polis".to_owned(),
+                service_version: "1".to_owned(),
+                content: false,
+                metric_interval: Settings::METRIC_INTERVAL,
+                folder: "x".into(),
+            };
+            assert!(!format!("{settings:?}").contains("secret"), "{settings:?}");
+            Post::new(&settings).map(|post| post.traces.to_string()).map_err(|error| error.to_string())
+        };
+        let fine = ("authorization", "Bearer secret");
+        assert_eq!(check("http://127.0.0.1:4318/", fine), Ok("http://127.0.0.1:4318/v1/traces".to_owned()));
+        assert_eq!(check("https://h/otlp", fine), Ok("https://h/otlp/v1/traces".to_owned()));
+        for bad in ["", "h:4318", "ftp://h", "http://", "http://h/?a=b"] {
+            assert!(check(bad, fine).unwrap_err().contains("is no address of a collector"), "{bad}");
+        }
+        let said = check("https://me:secret@h", fine).unwrap_err();
+        assert!(said.contains("into the headers") && !said.contains("secret"), "{said}");
+        for bad in [("a b", "secret"), ("a", "secret\n")] {
+            let said = check("http://h", bad).err().unwrap_or_default();
+            assert!(bad.0 == "a" || said.contains("cannot be sent"), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
+}
