@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Due, Event, Failure, Letter, Spine};
+use polis_domain::{Act, Due, Event, Failure, Letter, Seq, Spine};
+use polis_ports::ThreadRange;
 use tokio::sync::oneshot;
 
 use super::Turn;
@@ -20,6 +21,27 @@ impl Turn {
         }
         let events = self.act(vec![Act::TakeLetters]).await?;
         Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
+    }
+
+    /// What the person has said to this agent about the turn's own request after a place in the log and up to the turn's own,
+    /// oldest first, whoever has taken it in; and that place.
+    pub async fn said_since(&mut self, after: Seq) -> (Seq, Vec<Arc<Letter>>) {
+        let place = self.place().await;
+        if place <= after {
+            return (after, Vec::new());
+        }
+        let range = ThreadRange { after, ..ThreadRange::through(place) };
+        let events = self.read(&self.task.id.thread(), range).await;
+        let letters = events.iter().filter_map(|recorded| match &recorded.event {
+            Event::LetterSent { letter, .. } if letter.from.is_user() && letter.to == self.seat.agent => Some(letter.clone()),
+            _ => None,
+        });
+        (place, letters.collect())
+    }
+
+    /// Where in the log the turn began.
+    pub fn began(&self) -> Seq {
+        self.seat.id.0
     }
 
     /// Whether something waits just now. Only asked where the log does not say what came of it.

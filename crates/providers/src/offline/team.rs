@@ -54,7 +54,7 @@ struct Told<'a>(&'a str);
 struct Shown<'a> {
     id: &'a str,
     status: &'a str,
-    result: &'a str,
+    result: String,
 }
 
 impl<'a> Told<'a> {
@@ -92,11 +92,16 @@ impl<'a> Told<'a> {
             let Some((id, status)) = head(lines[at]) else { continue };
             let end = begins.get(n + 1).map_or(plan.len(), |&next| offset(lines[next]));
             let text = &plan[offset(lines[at])..end];
-            let result = ["\n  result: ", "\n  结果: "]
+            let result = ["\n  result:", "\n  结果:"]
                 .iter()
                 .find_map(|mark| text.split_once(mark))
                 .map_or("", |(_, result)| result.trim());
-            tasks.push(Shown { id, status, result });
+            // What has several lines has a mark before each.
+            let lines = result.lines().map(|line| {
+                let line = line.strip_prefix("  ").unwrap_or(line);
+                line.strip_prefix("| ").unwrap_or(line)
+            });
+            tasks.push(Shown { id, status, result: lines.collect::<Vec<_>>().join("\n") });
         }
         tasks
     }
@@ -142,6 +147,7 @@ fn planned(told: &Told<'_>) -> Value {
         todos.push(json!({
             "id": format!("task-{n}"), "title": part, "description": format!("{part}{mark}{done}"),
             "priority": n, "dependencies": dependencies, "status": "pending",
+            "writes": matches!(wish, Wish::Write { .. }),
         }));
     }
     let count = todos.len();
@@ -242,7 +248,7 @@ fn verified(told: &Told<'_>) -> Value {
         .collect();
     let is_done = |n: usize| judged[n].0 || tasks[n].status == "skipped";
     let all = (0..tasks.len()).all(is_done);
-    let results: Vec<&str> = tasks.iter().map(|task| task.result).filter(|result| !result.is_empty()).collect();
+    let results: Vec<&str> = tasks.iter().map(|task| &*task.result).filter(|result| !result.is_empty()).collect();
     let summary = match (all, &results[..]) {
         (false, _) => String::new(),
         (true, [one]) => language::signed(language, one),
@@ -300,12 +306,12 @@ mod tests {
     #[test]
     fn the_plan_is_read_as_it_is_shown() {
         let told = Told(
-            "## The user's request\n\nread a.txt\n\n## The plan so far\n\n- task-1 [completed] (priority 1) Read a.txt\n  result: two\nlines [x]\n\
+            "## The user's request\n\nread a.txt\n\n## The plan so far\n\n- task-1 [completed] (priority 1) Read a.txt\n  result:\n  | two\n  | lines [x]\n\
              - task-2 [failed] (priority 2; after task-1) Write\n  result: no\n\n## What happened\n\n[c1] (task-1) read_file {} returned: x\n\
              [c2] (task-2) write_file {} FAILED: no\n[m1] (task-2) the executor said: no\n\nJudge each task, then the whole.",
         );
-        let tasks: Vec<_> = told.tasks().iter().map(|task| (task.id, task.status, task.result)).collect();
-        assert_eq!(tasks, [("task-1", "completed", "two\nlines [x]"), ("task-2", "failed", "no")]);
+        let tasks: Vec<_> = told.tasks().iter().map(|task| (task.id, task.status, task.result.clone())).collect();
+        assert_eq!(tasks, [("task-1", "completed", "two\nlines [x]".to_owned()), ("task-2", "failed", "no".to_owned())]);
         assert_eq!(told.evidence("task-1"), ["c1"]);
         assert_eq!(told.evidence("task-2"), ["m1"]);
         let judged = verified(&told);
