@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    CallResult, Failure, Message, MessageId, MessagePatch, Reply, Sender, Seq, SubThreadRequest, Timestamp, ToolCall, Usage,
-    Verdict,
+    CallResult, Failure, Message, MessageId, MessagePatch, Reply, Sender, SubThreadRequest, Timestamp, ToolCall, Usage, Verdict,
 };
 use polis_engine::{NewMessage, SubThreadGroup, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
@@ -20,7 +19,7 @@ use super::{Done, Order, RoleOutcome, WorkflowRole};
 /// Where an order stands in the meta of its sub-thread.
 pub(super) const ORDER: &str = "workflow";
 
-/// Where the meta of an order's sub-thread says up to where whoever gave the order had heard the person.
+/// Where the meta of an order's sub-thread says how much whoever gave the order had heard of what the person says.
 pub(super) const HEARD: &str = "workflowHeard";
 
 /// Where a message's data stands in its meta.
@@ -39,8 +38,8 @@ pub(super) struct TurnBackend<'t> {
     has_asked: bool,
     /// The messages that may be replaced.
     named: BTreeMap<String, MessageId>,
-    /// Up to where in the log the person was heard.
-    heard: Seq,
+    /// How much was heard of what the person says in the task; none before anybody has listened.
+    heard: Option<usize>,
     /// The orders that have begun, and the todos that they are about.
     group: SubThreadGroup,
     todos: Vec<String>,
@@ -57,29 +56,28 @@ struct Report {
 
 impl<'t> TurnBackend<'t> {
     pub(super) fn new(turn: &'t mut Turn) -> Self {
-        let heard = turn.began();
         Self {
             turn,
             listeners: Listeners::default(),
             unsaved: Vec::new(),
             has_asked: false,
             named: BTreeMap::new(),
-            heard,
+            heard: None,
             group: SubThreadGroup::default(),
             todos: Vec::new(),
         }
     }
 
-    /// The same backend; what the person said up to this place is known.
+    /// The same backend; so much of what the person says is known.
     pub(super) fn having_heard(self, heard: Option<u64>) -> Self {
-        Self { heard: heard.map_or(self.heard, Seq), ..self }
+        Self { heard: heard.map(|heard| heard as usize), ..self }
     }
 
     fn request(&self, order: &Order) -> SubThreadRequest {
         SubThreadRequest::new(order.agent.name(), order.title.as_str())
             .showing(order.title.as_str())
             .with_meta(ORDER, serde_json::to_value(order).unwrap_or_default())
-            .with_meta(HEARD, self.heard.0)
+            .with_meta(HEARD, self.heard.unwrap_or_default())
     }
 
     /// Says what is to be said, and this as the last bot message. Gives it as it stands in the thread.
@@ -171,9 +169,9 @@ impl AgentBackend for TurnBackend<'_> {
 
     async fn steering(&mut self) -> Result<Vec<String>, Failure> {
         let mut letters = self.turn.take_letters().await?;
-        let (heard, said) = self.turn.said_since(self.heard).await;
-        self.heard = heard;
-        for letter in said {
+        let (said, before) = self.turn.said_in_task().await;
+        let known = self.heard.replace(said.len()).unwrap_or(before);
+        for letter in said.into_iter().skip(known) {
             if letters.iter().all(|taken| taken.id != letter.id) {
                 letters.push(letter);
             }

@@ -131,7 +131,11 @@ async fn what_the_person_said_is_heard_by_all_who_work_in_a_second_run_too() {
     first.answer(&sent).await.unwrap();
     first.stop(Duration::ZERO).await;
     let whole = log.events(&"main".into());
-    assert_eq!(texts(&whole).iter().filter(|text| text.contains("in French please")).count(), 4, "three todos, the verifier");
+    assert_eq!(
+        texts(&whole).iter().filter(|text| text.contains("in French please")).count(),
+        5,
+        "three todos, the verifier twice"
+    );
     let said = whole.iter().find_map(|recorded| match &recorded.event {
         Event::LetterSent { letter, .. } if &*letter.payload.text == "in French please" => Some(recorded.seq),
         _ => None,

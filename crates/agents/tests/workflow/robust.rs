@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polis_agents::workflow::{PlanApproval, WorkflowLimits};
-use polis_domain::{Effect, Event, Verdict};
+use polis_domain::{Effect, Event, Outcome, Verdict};
 use polis_ports::ModelError;
 use polis_testkit::Line;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn what_was_done_before_a_failure_is_shown_counted_and_told_to_the_next_pl
         assert!(told.contains("[c1] (a) write_note {\"text\":\"x\"} returned: written"), "{told}");
         let told = &bed.heard("planner")[1].first;
         assert!(told.contains("Before that it called:\n  | - write_note {\"text\":\"x\"}"), "{told}");
-        let paid = bed.count(|event| matches!(event, Event::EffectEnded { spent: Some(_), .. }));
+        let paid = bed.count(|event| matches!(event, Event::EffectEnded { outcome: Outcome::Reply(_), .. }));
         let used = bed.workflow().await.last().unwrap().meta["usage"]["outputTokens"].as_u64().unwrap();
         assert!(used >= 5, "{used} of {paid}");
         assert_eq!(used as usize, paid, "every reply that was paid");

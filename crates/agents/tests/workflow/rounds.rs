@@ -60,7 +60,7 @@ async fn todos_are_done_by_priority_and_dependency_and_those_that_may_at_once() 
     let team = |at_once| {
         let team = Team {
             planner: Arc::new(move |_| plan(four)),
-            executor: Arc::new(|todo, _| executed(todo, &format!("result of {todo}"))),
+            executor: Arc::new(|todo, _| executed(todo, &format!("found in {todo}"))),
             verifier: Arc::new(|_| verified("All four.", &[("b", &["m1"]), ("a", &["m2"]), ("c", &["m3"]), ("d", &["m4"])])),
         };
         (team, limited(WorkflowLimits { at_once, ..WorkflowLimits::default() }))
@@ -73,7 +73,7 @@ async fn todos_are_done_by_priority_and_dependency_and_those_that_may_at_once() 
             .workflow()
             .await
             .iter()
-            .filter_map(|message| message.text.strip_prefix("result of ").map(str::to_owned))
+            .filter_map(|message| message.text.strip_prefix("found in ").map(str::to_owned))
             .collect();
         assert_eq!(titles.join(" "), order, "{at_once}");
         let seen = bed.heard("executor");
@@ -85,7 +85,7 @@ async fn todos_are_done_by_priority_and_dependency_and_those_that_may_at_once() 
         };
         assert_eq!(waves, wanted, "{at_once}");
         let last = &seen.last().unwrap().first;
-        assert!(last.contains("### c\n\nresult: result of c"), "it is told the result that it depends on: {last}");
+        assert!(last.contains("### c\n\nresult: found in c"), "it is told the result that it depends on: {last}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Due, Event, Failure, Letter, Seq, Spine};
+use polis_domain::{Act, Due, Event, Failure, Letter, Spine};
 use polis_ports::ThreadRange;
 use tokio::sync::oneshot;
 
@@ -23,25 +23,20 @@ impl Turn {
         Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
     }
 
-    /// What the person has said to this agent about the turn's own request after a place in the log and up to the turn's own,
-    /// oldest first, whoever has taken it in; and that place.
-    pub async fn said_since(&mut self, after: Seq) -> (Seq, Vec<Arc<Letter>>) {
-        let place = self.place().await;
-        if place <= after {
-            return (after, Vec::new());
-        }
-        let range = ThreadRange { after, ..ThreadRange::through(place) };
+    /// What the person has said to this agent in the task that the turn belongs to, oldest first, whoever has taken it in: what
+    /// began it, and everything after that up to the turn's place in the log. And how much of it was said before the turn began.
+    pub async fn said_in_task(&mut self) -> (Vec<Arc<Letter>>, usize) {
+        let range = ThreadRange::through(self.place().await);
         let events = self.read(&self.task.id.thread(), range).await;
-        let letters = events.iter().filter_map(|recorded| match &recorded.event {
-            Event::LetterSent { letter, .. } if letter.from.is_user() && letter.to == self.seat.agent => Some(letter.clone()),
+        let said = events.iter().filter_map(|recorded| match &recorded.event {
+            Event::LetterSent { letter, .. } if letter.from.is_user() && letter.to == self.seat.agent => {
+                Some((recorded.seq, letter.clone()))
+            }
             _ => None,
         });
-        (place, letters.collect())
-    }
-
-    /// Where in the log the turn began.
-    pub fn began(&self) -> Seq {
-        self.seat.id.0
+        let said: Vec<_> = said.collect();
+        let before = said.partition_point(|(seq, _)| *seq <= self.seat.id.0);
+        (said.into_iter().map(|(_, letter)| letter).collect(), before)
     }
 
     /// Whether something waits just now. Only asked where the log does not say what came of it.

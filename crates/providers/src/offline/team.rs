@@ -193,7 +193,14 @@ fn parts(request: &str) -> Vec<String> {
             .collect();
     }
     let is_known = |part: &String| !matches!(wish::of(part, &[request]), Wish::Chat);
-    if parts.len() > 1 && parts.iter().all(is_known) { parts } else { vec![request.trim().to_owned()] }
+    // A comma parts two wishes only where each of them is one.
+    let finer = |part: &String| {
+        let parts = part.split(", ").flat_map(|part| part.split('，')).map(bare);
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>()
+    };
+    let finer: Vec<String> = parts.iter().flat_map(finer).collect();
+    let parted = [finer, parts].into_iter().find(|parts| parts.len() > 1 && parts.iter().all(is_known));
+    parted.unwrap_or_else(|| vec![request.trim().to_owned()])
 }
 
 /// A part without what counts or joins it.
@@ -296,6 +303,10 @@ mod tests {
             ),
             ("analyse sales.csv, then summarise README.md", vec!["analyse sales.csv", "summarise README.md"]),
             ("统计 docs 目录有多少文件；然后读 a.txt；最后计算 2+2", vec!["统计 docs 目录有多少文件", "读 a.txt", "计算 2+2"]),
+            (
+                "分析 sales.csv，数一数 notes.txt 有多少个词，然后计算 240 的 15%",
+                vec!["分析 sales.csv", "数一数 notes.txt 有多少个词", "计算 240 的 15%"],
+            ),
             ("read a.txt. write me a poem", vec!["read a.txt. write me a poem"]),
             ("write a.txt: one; two", vec!["write a.txt: one; two"]),
         ] {
