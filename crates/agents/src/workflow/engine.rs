@@ -386,6 +386,7 @@ impl<B: AgentBackend> Run<'_, B> {
 
     /// Does the todos of a plan, by priority. One begins as soon as what it needs is done and there is room.
     async fn execute(&mut self, mut plan: Plan) -> Result<Plan, Failure> {
+        let mut all = Vec::new();
         loop {
             if self.backend.is_stopped() && !plan.is_settled() {
                 return Err(stopped());
@@ -406,14 +407,23 @@ impl<B: AgentBackend> Run<'_, B> {
             if !left.is_empty() {
                 let todos: Vec<String> = left.iter().map(|order| order.todo.clone()).collect();
                 let done = self.backend.run_orders(&self.engine.roles, left).await?;
-                todos.iter().zip(done).for_each(|(todo, done)| self.settle(&mut plan, todo, &done));
+                todos.iter().zip(&done).for_each(|(todo, done)| self.settle(&mut plan, todo, done));
+                all.extend(todos.into_iter().zip(done));
                 continue;
             }
             match self.backend.next_done().await? {
-                Some((todo, done)) => self.settle(&mut plan, &todo, &done),
-                None => return Ok(plan),
+                Some((todo, done)) => {
+                    self.settle(&mut plan, &todo, &done);
+                    all.push((todo, done));
+                }
+                None => break,
             }
         }
+        // What is cited is named by the plan, not by who happened to end first.
+        let place = |id: &str| plan.todos().iter().position(|todo| todo.id == id);
+        all.sort_by_key(|(todo, _)| (plan.todo(todo).map(|todo| todo.priority), place(todo)));
+        all.iter().for_each(|(todo, done)| self.note(todo, done));
+        Ok(plan)
     }
 
     /// An order for each of these todos, which have begun.
@@ -431,10 +441,9 @@ impl<B: AgentBackend> Run<'_, B> {
         Ok(orders.collect())
     }
 
-    /// Takes over what came of a todo, and what the verifier may cite.
+    /// Takes over what came of a todo.
     fn settle(&mut self, plan: &mut Plan, todo: &str, done: &Done) {
         self.usage = self.usage.plus(done.usage);
-        self.note(todo, done);
         if let RoleOutcome::Failed { failure } = &done.outcome {
             self.backend.listeners().failed(failure);
         }
@@ -454,6 +463,7 @@ impl<B: AgentBackend> Run<'_, B> {
         self.log(|| format!("todo {todo}: {status}"));
     }
 
+    /// What the verifier may cite of a todo.
     fn note(&mut self, todo: &str, done: &Done) {
         let place = |index: usize| {
             if done.address.is_empty() { todo.to_owned() } else { format!("{}.messages[{index}]", done.address) }

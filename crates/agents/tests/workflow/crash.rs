@@ -115,7 +115,7 @@ async fn what_the_person_said_is_heard_at_the_same_place_by_a_second_run() {
 #[tokio::test(start_paused = true)]
 async fn what_the_person_said_is_heard_by_all_who_work_in_a_second_run_too() {
     let slow = Team {
-        planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 1, &[]), ("c", 1, &["a"])])),
+        planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 1, &[]), ("c", 1, &["a", "b"])])),
         executor: Arc::new(|todo, heard| match heard.replies {
             0 => Line::call("x", "look", &json!({ "at": todo }).to_string()).after(Duration::from_secs(5)),
             _ => executed(todo, &format!("{todo}, {}", heard.request.messages.len())),
