@@ -351,7 +351,9 @@ pub fn parse_verifier_response(text: &str) -> Result<Parsed<VerifierResponse>, U
     };
     let (all_completed, user_needs_satisfied) = (needed("allCompleted"), needed("userNeedsSatisfied"));
     let overall_feedback = reading.text(object.get("overallFeedback"), "overallFeedback", WORDS_CHARS).ok().unwrap_or_default();
-    let summary = reading.text(object.get("summary"), "summary", RESULT_CHARS).ok().unwrap_or_default();
+    let summary = reading.text(object.get("summary"), "summary", RESULT_CHARS);
+    let is_wrong = matches!(summary, Field::Wrong);
+    let summary = summary.ok().unwrap_or_default();
     let improvements = reading.texts(object.get("improvements"), "improvements", WORDS_CHARS).ok().unwrap_or_default();
     let (Some(all_completed), Some(user_needs_satisfied), Some(tasks)) = (all_completed, user_needs_satisfied, tasks) else {
         return reading.end(None);
@@ -359,7 +361,7 @@ pub fn parse_verifier_response(text: &str) -> Result<Parsed<VerifierResponse>, U
     let mut response = VerifierResponse { all_completed, user_needs_satisfied, overall_feedback, summary, improvements, tasks };
     if response.is_final() {
         response.improvements.clear();
-        if response.summary.trim().is_empty() {
+        if response.summary.trim().is_empty() && !is_wrong {
             reading.problem("summary", "is missing; with both flags true it must be the whole answer for the user");
         }
     } else {
