@@ -1791,7 +1791,7 @@ export interface Routes {
       /** For a question: the words, or the object. */
       answer?: unknown;
       approved?: boolean | null;
-      /** For a call: other arguments, as an object or as JSON text. */
+      /** For a call: other arguments, as an object or as JSON text. For the plan of a workflow: an object with other `todos`. */
       arguments?: unknown;
       outcome?: string | null;
       reason?: string;

@@ -6,7 +6,7 @@ use polis_ports::{ChatMessage, ModelRequest};
 use serde_json::{Map, Value};
 
 /// What stands before a summary (R186).
-const SUMMARY: &str = "[历史摘要]";
+pub(crate) const SUMMARY: &str = "[历史摘要]";
 
 /// Of a model's window, the part that a conversation may fill before it is compressed. The rest is for instructions, tools
 /// and the reply; tools come and go, so they are not counted: a second run must decide alike.

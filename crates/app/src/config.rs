@@ -71,6 +71,8 @@ pub(crate) struct Config {
     pub(crate) workflow: RunSettings,
     /// Whether `--plan-approval` was typed.
     pub(crate) typed_plan_approval: bool,
+    /// What was typed of it that whoever goes on with the work must type again.
+    repeated: String,
     /// What is kept outside the log.
     pub(crate) artifacts: Kept,
     /// Who may ask over HTTP beside this machine.
@@ -165,6 +167,7 @@ impl Config {
             tools: written.tools,
             workflow: written.workflow.settings(with.and_then(|with| with.plan_approval)),
             typed_plan_approval: with.is_some_and(|with| with.plan_approval.is_some()),
+            repeated: with.map(repeated).unwrap_or_default(),
             artifacts: written.artifacts.into(),
             door: written.server,
             live_html: written.page.live_html,
@@ -219,6 +222,11 @@ impl Config {
         set.or_else(|| self.base_urls.get(name).cloned())
     }
 
+    /// How to call the program again so that it goes on with the work: on the same data, with the same model and workspace.
+    pub(crate) fn again_with(&self, command: &str) -> String {
+        self.again(&format!("{command}{}", self.repeated))
+    }
+
     /// How to call the program again on the same data.
     pub(crate) fn again(&self, command: &str) -> String {
         let named = self.is_named && std::env::var("POLIS_SOCIETY").is_ok_and(|name| name == self.society.as_str());
@@ -231,6 +239,23 @@ impl Config {
         }
         format!("polis --data {} {command}", self.data.display())
     }
+}
+
+/// The flags that count for whoever goes on with the work. What the environment says, it says again.
+fn repeated(with: &With) -> String {
+    let workspace = with.workspace.as_ref().map(|dir| dir.display().to_string());
+    let flags = [("--model", "POLIS_MODEL", &with.model), ("--workspace", "POLIS_WORKSPACE", &workspace)];
+    let typed = flags.into_iter().filter_map(|(flag, variable, value)| {
+        let value = value.as_ref().filter(|value| std::env::var(variable).ok().as_ref() != Some(value))?;
+        Some(format!(" {flag} {}", in_shell(value)))
+    });
+    typed.collect()
+}
+
+/// A word as a shell takes it.
+fn in_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,@%+=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// One name, or several with commas between.

@@ -129,7 +129,9 @@ impl Follow<'_> {
         let is_own = waiting.task_id == self.task;
         match self.agree {
             Agree::Never if is_own && waiting.is_question() => {
-                Some(Word::No("approvals are turned off for this run (--approve never)".to_owned()))
+                // A plan that is refused with a reason is planned anew, which nobody has asked for.
+                let why = "approvals are turned off for this run (--approve never)";
+                Some(Word::No(if waiting.is_plan() { String::new() } else { why.to_owned() }))
             }
             // To agree to everything that agents do is not to pay without end.
             Agree::All if is_own && waiting.wants_a_yes() && !waiting.is_budget() => Some(Word::Yes),

@@ -134,14 +134,14 @@ impl Waiting {
     }
 
     /// Whether it asks about a plan, which can be changed.
-    fn is_plan(&self) -> bool {
+    pub(crate) fn is_plan(&self) -> bool {
         matches!(&self.what, What::Approval { details, call: None, .. } if details.get("todos").is_some())
     }
 
     /// What to type.
     pub(crate) fn advice(&self, config: &Config) -> String {
         let Self { id, task_id: task, .. } = self;
-        let again = |command: String| config.again(&command);
+        let again = |command: String| config.again_with(&command);
         match &self.what {
             What::Approval { call, .. } => {
                 let more = match call {
@@ -184,7 +184,7 @@ impl Waiting {
             What::Parked { .. } => format!(
                 "let it try again with `{}`, or call it off with `{}`",
                 again(format!("approve {id} --again")),
-                again(format!("cancel {task}")),
+                config.again(&format!("cancel {task}")),
             ),
         }
     }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 pub(crate) enum AskAboutPlans {
     /// Carry every plan out
     Never,
-    /// Ask about plans that name a tool that writes, and about long ones
+    /// Ask about plans that may write, and about long ones
     Ask,
     /// Ask about every plan
     Always,
@@ -25,26 +25,51 @@ pub(crate) struct WrittenWorkflow {
     plan_approval: Option<AskAboutPlans>,
     /// Todos that `ask` lets pass.
     ask_above: Option<usize>,
-    planning_rounds: Option<NonZeroUsize>,
-    executor_rounds: Option<NonZeroUsize>,
-    verifier_rounds: Option<NonZeroUsize>,
-    cycles: Option<NonZeroUsize>,
-    at_once: Option<NonZeroUsize>,
-    repairs: Option<usize>,
+    planning_rounds: Option<Count<{ WorkflowLimits::MOST.planning_rounds }>>,
+    executor_rounds: Option<Count<{ WorkflowLimits::MOST.executor_rounds }>>,
+    verifier_rounds: Option<Count<{ WorkflowLimits::MOST.verifier_rounds }>>,
+    cycles: Option<Count<{ WorkflowLimits::MOST.cycles }>>,
+    at_once: Option<Count<{ WorkflowLimits::MOST.at_once }>>,
+    repairs: Option<UpTo<{ WorkflowLimits::MOST.repairs }>>,
+}
+
+/// A number from 1 up to this.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "NonZeroUsize")]
+struct Count<const MOST: usize>(usize);
+
+impl<const MOST: usize> TryFrom<NonZeroUsize> for Count<MOST> {
+    type Error = String;
+
+    fn try_from(number: NonZeroUsize) -> Result<Self, String> {
+        UpTo::<MOST>::try_from(number.get()).map(|UpTo(number)| Self(number))
+    }
+}
+
+/// A number up to this.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "usize")]
+struct UpTo<const MOST: usize>(usize);
+
+impl<const MOST: usize> TryFrom<usize> for UpTo<MOST> {
+    type Error = String;
+
+    fn try_from(number: usize) -> Result<Self, String> {
+        if number <= MOST { Ok(Self(number)) } else { Err(format!("{number} is more than {MOST}, which is the most")) }
+    }
 }
 
 impl WrittenWorkflow {
     /// What is meant, with what was typed before what is written.
     pub(crate) fn settings(&self, typed: Option<AskAboutPlans>) -> RunSettings {
         let usual = WorkflowLimits::default();
-        let or = |written: Option<NonZeroUsize>, usual: usize| written.map_or(usual, NonZeroUsize::get);
         let limits = WorkflowLimits {
-            planning_rounds: or(self.planning_rounds, usual.planning_rounds),
-            executor_rounds: or(self.executor_rounds, usual.executor_rounds),
-            verifier_rounds: or(self.verifier_rounds, usual.verifier_rounds),
-            cycles: or(self.cycles, usual.cycles),
-            at_once: or(self.at_once, usual.at_once),
-            repairs: self.repairs.unwrap_or(usual.repairs),
+            planning_rounds: self.planning_rounds.map_or(usual.planning_rounds, |Count(number)| number),
+            executor_rounds: self.executor_rounds.map_or(usual.executor_rounds, |Count(number)| number),
+            verifier_rounds: self.verifier_rounds.map_or(usual.verifier_rounds, |Count(number)| number),
+            cycles: self.cycles.map_or(usual.cycles, |Count(number)| number),
+            at_once: self.at_once.map_or(usual.at_once, |Count(number)| number),
+            repairs: self.repairs.map_or(usual.repairs, |UpTo(number)| number),
         };
         let approval = match typed.or(self.plan_approval) {
             None | Some(AskAboutPlans::Never) => PlanApproval::Never,
@@ -69,7 +94,15 @@ mod tests {
         assert_eq!(approval, PlanApproval::Ask { todos: 2 });
         assert_eq!(some.settings(Some(AskAboutPlans::Always)).approval, PlanApproval::Always);
         assert_eq!(written("plan_approval = \"ask\"\n").settings(None).approval, PlanApproval::ASK);
-        for bad in ["plan_approval = \"sometimes\"", "cycles = 0", "rounds = 3"] {
+        assert_eq!(written("cycles = 100\nrepairs = 20\n").settings(None).limits.cycles, 100);
+        for bad in [
+            "plan_approval = \"sometimes\"",
+            "cycles = 0",
+            "rounds = 3",
+            "cycles = 101",
+            "repairs = 1000000000",
+            "at_once = 51",
+        ] {
             assert!(toml::from_str::<WrittenWorkflow>(bad).is_err(), "{bad}");
         }
     }

@@ -34,8 +34,20 @@ pub(crate) const ROLE: &str = "role";
 /// The code of agents that plan, do and verify whatever they are asked.
 const WORKFLOW: &str = "workflow";
 
-/// Where the business contexts of the workflow stand, in the working directory.
-const PROMPTS: &str = "prompts";
+/// Where the business contexts of the workflow stand, in the working directory. The first folder that has one counts.
+const PROMPTS: [&str; 2] = ["prompts", "agents/prompts"];
+
+/// What the roles of the workflow are told.
+pub(crate) fn prompts() -> PromptManager {
+    PROMPTS.into_iter().fold(PromptManager::default(), PromptManager::with_folder)
+}
+
+/// What is wrong with the files of business contexts.
+fn announce_prompts() {
+    for (file, warnings) in prompts().files() {
+        warnings.iter().for_each(|warning| out::note(&format!("polis: {file}: {warning}")));
+    }
+}
 
 /// Where people put their procedures, in the working directory.
 pub(crate) const SOPS: &str = "sops";
@@ -161,6 +173,7 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
         None => None,
     };
     if purpose == Purpose::Work {
+        announce_prompts();
         roles::apply(&society, Path::new(roles::FOLDER)).await;
         remotes::apply(&society, &config.remotes).await;
     }
@@ -314,7 +327,7 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 }
 
 pub(crate) fn cast(settings: RunSettings) -> Cast {
-    let engine = AgentWorkflowEngine::new(PromptManager::default().with_folder(PROMPTS)).with_settings(settings);
+    let engine = AgentWorkflowEngine::new(prompts()).with_settings(settings);
     let workflow = Workflow::new(engine);
     let parts = RoleParts::new(ROLE).with_sops(Sops::folder(SOPS)).with_workflow(workflow.clone());
     let cast =

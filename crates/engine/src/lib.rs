@@ -42,5 +42,5 @@ pub use replay::{Divergence, Replayed, replay};
 pub use society::{NotOpened, Options, Ports, Rejected, Rest, Sent, Society};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
-pub use turn::{BatchUpdate, Context, NewMessage, Request, Requests, Teller, Turn};
+pub use turn::{BatchUpdate, Context, NewMessage, Request, Requests, SubThreadGroup, Teller, Turn};
 pub use watch::{Seen, Watch};

@@ -149,7 +149,8 @@ pub use polis_engine::{
     Agent, BadCast, BatchUpdate, Branch, Cast, Context, Divergence, ExecuteSubThread, Forked, Interaction, InteractionUnit,
     LocalLive, NewMessage, NoModel, NoTools, NotForked, NotOpened, Operation, OperationWords, Options, Phases, Ports,
     PrepareSubThread, Progress, Rejected, Replayed, Request, Requests, Rest, Seen, Sent, Society, StateHandler, SubThreadAgent,
-    SubThreadResult, SubThreads, SystemClock, Teller, Turn, TurnTool, Units, Watch, fork, free_name, is_society_name, replay,
+    SubThreadGroup, SubThreadResult, SubThreads, SystemClock, Teller, Turn, TurnTool, Units, Watch, fork, free_name,
+    is_society_name, replay,
 };
 pub use polis_ports as ports;
 pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};

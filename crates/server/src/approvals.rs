@@ -105,7 +105,7 @@ pub(crate) struct Spoken {
     approved: Option<bool>,
     #[serde(default)]
     reason: String,
-    /// For a call: other arguments, as an object or as JSON text.
+    /// For a call: other arguments, as an object or as JSON text. For the plan of a workflow: an object with other `todos`.
     arguments: Option<Value>,
     /// For a call: `agent`, `task` or `tool`.
     always: Option<Always>,

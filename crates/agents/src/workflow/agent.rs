@@ -3,14 +3,19 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Failure, Phase};
-use polis_engine::{Interaction, InteractionUnit, SubThreadAgent, SubThreads, Turn, Units};
+use polis_domain::{Failure, Message, Phase, Sender};
+use polis_engine::{Context, Interaction, InteractionUnit, SubThreadAgent, SubThreads, Turn, Units};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::turn_backend::{ORDER, TurnBackend, report};
+use super::engine::SUMMED_UP;
+use super::turn_backend::{HEARD, ORDER, TurnBackend, report};
 use super::work::work;
-use super::{AgentType, AgentWorkflowEngine, Component, Order, RoleOutcome, RunOptions, WorkflowResult};
+use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, Order, RoleOutcome, RunOptions, WorkflowResult};
+use crate::conversation::SUMMARY;
+
+/// Most messages of the conversation that are looked at. Of these, as much is shown as fits.
+const MOST_BEFORE: usize = 40;
 
 /// Plans, does and verifies what it is asked.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +59,7 @@ impl InteractionUnit for WorkflowUnit {
         let phase = turn.phase().clone();
         let options = RunOptions {
             user_message: turn.task().message.to_string(),
+            initial_messages: said_before(turn).await?,
             system_message: turn.role().filter(|_| tells_role).map(|role| role.prompt.to_string()).unwrap_or_default(),
             ..RunOptions::default()
         };
@@ -64,6 +70,25 @@ impl InteractionUnit for WorkflowUnit {
         turn.suggest_phase(completed()?).await?;
         Ok(Interaction { phase, bot, user: None })
     }
+}
+
+/// What was said in the conversation before the request: the newest messages, and what stands for older ones.
+async fn said_before(turn: &mut Turn) -> Result<Vec<AiMessage>, Failure> {
+    let Context { summaries, mut messages } = turn.context_above(MOST_BEFORE).await?;
+    let request = turn.task().meta.get("originalTask").and_then(Value::as_str).unwrap_or(&turn.task().message);
+    let asks = |message: &Message| message.sender == Sender::User && message.text.trim() == request.trim();
+    if let Some(own) = messages.iter().rposition(|(_, message)| asks(message)) {
+        messages.truncate(own);
+    }
+    let summaries = (!summaries.is_empty()).then(|| AiMessage {
+        id: SUMMED_UP.to_owned(),
+        ..AiMessage::assistant(format!("{SUMMARY} {}", summaries.join("\n\n")))
+    });
+    let messages = messages.into_iter().map(|(_, message)| match message.sender {
+        Sender::User => AiMessage::user(message.text),
+        Sender::Bot => AiMessage::assistant(message.text),
+    });
+    Ok(summaries.into_iter().chain(messages).collect())
 }
 
 fn completed() -> Result<Phase, Failure> {
@@ -100,7 +125,7 @@ impl InteractionUnit for RoleUnit {
         let meta = turn.own_thread().await?.meta;
         let order = meta.get(ORDER).map(Order::deserialize).transpose();
         let order = order.ok().flatten().ok_or_else(|| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
-        let mut backend = TurnBackend::new(turn);
+        let mut backend = TurnBackend::new(turn).having_heard(meta.get(HEARD).and_then(Value::as_u64));
         let done = work(&mut backend, &self.0.roles, &order).await;
         let bot = backend.conclude(done.text().to_owned(), report(&done)).await?;
         if let RoleOutcome::Failed { failure } = done.outcome {

@@ -63,7 +63,7 @@ pub trait AgentBackend: Send {
         None
     }
 
-    /// What somebody has said to the work since it was last asked, oldest first.
+    /// What somebody has said to the work since this one last asked, oldest first. Each that works on it is told.
     fn steering(&mut self) -> impl Future<Output = Result<Vec<String>, Failure>> + Send {
         async { Ok(Vec::new()) }
     }
@@ -71,6 +71,17 @@ pub trait AgentBackend: Send {
     /// Asks a person about a plan. Agreement with `arguments` is agreement to those todos instead.
     fn approve_plan(&mut self, _question: &str, _plan: Value) -> impl Future<Output = Result<Verdict, Failure>> + Send {
         async { Ok(Verdict::yes()) }
+    }
+
+    /// Begins orders beside those that are under way, where the backend can; gives back those that it does not take, which
+    /// are then carried out one after another. [`AgentBackend::next_done`] tells what came of the others.
+    fn begin_orders(&mut self, orders: Vec<Order>) -> impl Future<Output = Result<Vec<Order>, Failure>> + Send {
+        async { Ok(orders) }
+    }
+
+    /// What came of the order that ended first, of those that were begun: its todo, and that. None when none is under way.
+    fn next_done(&mut self) -> impl Future<Output = Result<Option<(String, Done)>, Failure>> + Send {
+        async { Ok(None) }
     }
 
     /// Carries out orders that do not depend on each other; what came of each, in order. Some may be for these roles.

@@ -3,18 +3,20 @@
 
 use std::sync::Arc;
 
-use polis_domain::{EffectClass, Failure, Usage, Verdict};
+use polis_domain::{EffectClass, Failure, ToolCall, Usage, Verdict};
 use polis_ports::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::answer::{listed, partial, unverified};
 use super::backend::{AgentBackend, AiMessage, Speaker};
+use super::edited::edited;
+use super::fit::{clipped, one_line, quoted};
 use super::phrases::phrases;
 use super::work::stopped;
 use super::{
     AgentAction, AgentType, Component, Done, Evidence, Language, McpServerInfo, Order, Plan, PlannerResponse, PromptManager,
-    PromptOptions, RoleOutcome, Standing, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable, VerifierResponse,
+    PromptOptions, Refused, RoleOutcome, Standing, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable, VerifierResponse,
     WorkflowRole, check_proof, executor_message, planner_message, tool_lines, verifier_message,
 };
 
@@ -42,6 +44,28 @@ impl Default for WorkflowLimits {
     }
 }
 
+impl WorkflowLimits {
+    /// The most of each that is taken.
+    pub const MOST: Self =
+        Self { planning_rounds: 100, executor_rounds: 1_000, verifier_rounds: 100, cycles: 100, at_once: 50, repairs: 20 };
+
+    /// The same limits, none above [`WorkflowLimits::MOST`].
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        Self {
+            planning_rounds: self.planning_rounds.min(Self::MOST.planning_rounds),
+            executor_rounds: self.executor_rounds.min(Self::MOST.executor_rounds),
+            verifier_rounds: self.verifier_rounds.min(Self::MOST.verifier_rounds),
+            cycles: self.cycles.min(Self::MOST.cycles),
+            at_once: self.at_once.min(Self::MOST.at_once),
+            repairs: self.repairs.min(Self::MOST.repairs),
+        }
+    }
+}
+
+/// How often a person may refuse a plan before nothing more is planned.
+const MOST_DENIALS: usize = 10;
+
 /// When a person is asked about a plan before it is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,7 +73,8 @@ pub enum PlanApproval {
     /// Never.
     #[default]
     Never,
-    /// When it names a tool that writes, or has more todos than this.
+    /// When it may write, or has more todos than this. It may where a todo says so, names a tool that writes, or does not say
+    /// and a tool on offer writes.
     Ask {
         /// Todos that need no asking.
         todos: usize,
@@ -59,7 +84,7 @@ pub enum PlanApproval {
 }
 
 impl PlanApproval {
-    /// Asks about plans that name a tool that writes, and about those of more than five todos.
+    /// Asks about plans that may write, and about those of more than five todos.
     pub const ASK: Self = Self::Ask { todos: 5 };
 
     fn asks(self, plan: &Plan, writes: &[String]) -> bool {
@@ -168,8 +193,10 @@ impl AgentWorkflowEngine {
             request: request(&options, language),
             options,
             language,
-            settings: RunSettings { limits: self.limits, approval: self.approval },
+            settings: RunSettings { limits: self.limits.bounded(), approval: self.approval },
             plan: None,
+            refused: Refused::default(),
+            said: Vec::new(),
             evidence: Evidence::default(),
             cited: Vec::new(),
             usage: Usage::default(),
@@ -191,6 +218,9 @@ struct Run<'a, B> {
     language: Language,
     settings: RunSettings,
     plan: Option<Plan>,
+    refused: Refused,
+    /// What the person has said while it ran.
+    said: Vec<String>,
     evidence: Evidence,
     cited: Vec<(String, String)>,
     usage: Usage,
@@ -202,8 +232,8 @@ enum Planned {
     Plan(Plan),
     /// There is none, and this is the answer.
     Answer(SummaryResponse),
-    /// There is none that the person wants; they say why.
-    Unwanted(String),
+    /// There is none that the person wants; they said why.
+    Unwanted,
 }
 
 /// What came of verifying.
@@ -225,11 +255,15 @@ impl<B: AgentBackend> Run<'_, B> {
             let plan = match self.planned(&improvements).await {
                 Ok(Planned::Plan(plan)) => plan,
                 Ok(Planned::Answer(answer)) => return Ok(answer),
-                Ok(Planned::Unwanted(why)) => {
-                    improvements = vec![why];
+                Ok(Planned::Unwanted) => {
+                    self.cycles -= 1;
                     continue;
                 }
-                Err(failure) => return self.at_its_end(vec![failure.message.clone()]).ok_or(failure),
+                Err(failure) if &*failure.code == "stopped" || self.plan.is_none() => return Err(failure),
+                Err(failure) => {
+                    let missing = std::iter::once(format!("{}: {}", words.not_planned, failure.message)).chain(improvements);
+                    return Ok(partial(self.language, self.plan.as_ref(), missing.collect(), false));
+                }
             };
             let plan = self.execute(plan).await?;
             self.plan = Some(plan.clone());
@@ -243,32 +277,38 @@ impl<B: AgentBackend> Run<'_, B> {
                 Verified::Answer(answer) => return Ok(answer),
                 Verified::Improvements(wanted) => improvements = wanted,
                 Verified::Nothing(why) => {
-                    let answer = self.at_its_end(vec![why.clone()]);
-                    return answer.ok_or_else(|| Failure::new("not_verified", why));
+                    let missing = vec![format!("{}: {why}", words.no_judgement)];
+                    return Ok(partial(self.language, self.plan.as_ref(), missing, true));
                 }
             }
         }
         let mut missing = improvements;
         missing.insert(0, (words.out_of_cycles)(self.cycles));
-        Ok(partial(self.language, self.plan.as_ref(), missing))
+        Ok(partial(self.language, self.plan.as_ref(), missing, false))
     }
 
-    /// An honest partial answer, where something was done.
-    fn at_its_end(&self, missing: Vec<String>) -> Option<SummaryResponse> {
-        let plan = self.plan.as_ref()?;
-        plan.todos()
-            .iter()
-            .any(|todo| todo.status == TodoStatus::Completed)
-            .then(|| partial(self.language, Some(plan), missing))
+    /// Takes in what the person has said meanwhile. Whoever is asked from now on is told.
+    async fn hear(&mut self) -> Result<(), Failure> {
+        self.said.extend(self.backend.steering().await?);
+        Ok(())
+    }
+
+    /// What a role is told: what it is about, and what the person has said meanwhile.
+    fn told(&self, text: String) -> Vec<AiMessage> {
+        let words = phrases(self.language);
+        let said = self.said.iter().map(|said| AiMessage::user(format!("{}\n\n{said}", words.person_says)));
+        std::iter::once(AiMessage::user(text)).chain(said).collect()
     }
 
     /// A plan that is agreed to.
     async fn planned(&mut self, improvements: &[String]) -> Result<Planned, Failure> {
         let words = phrases(self.language);
-        let text = planner_message(self.language, &self.request, self.plan.as_ref(), improvements);
+        self.hear().await?;
+        let refused = Some(&self.refused).filter(|refused| !refused.wishes.is_empty());
+        let text = planner_message(self.language, &self.request, self.plan.as_ref(), improvements, refused);
         let tools = self.tools();
         let writers = tools.iter().filter(|tool| tool.class == EffectClass::Write).map(|tool| tool.name.to_string()).collect();
-        let mut order = self.order(AgentType::PLANNER, vec![AiMessage::user(text)], words.planning);
+        let mut order = self.order(AgentType::PLANNER, self.told(text), words.planning);
         order.rounds = self.settings.limits.planning_rounds;
         order.plan = self.plan.clone();
         order.writers = if matches!(self.settings.approval, PlanApproval::Ask { .. }) { writers } else { Vec::new() };
@@ -283,7 +323,7 @@ impl<B: AgentBackend> Run<'_, B> {
         };
         if response.todos.is_empty() && self.plan.is_some() {
             let missing = std::iter::once(response.summary).chain(improvements.iter().cloned()).collect();
-            return Ok(Planned::Answer(partial(self.language, self.plan.as_ref(), missing)));
+            return Ok(Planned::Answer(partial(self.language, self.plan.as_ref(), missing, false)));
         }
         if response.todos.is_empty() {
             let summary = format!("{}: {}", words.needs_more, response.summary);
@@ -306,7 +346,8 @@ impl<B: AgentBackend> Run<'_, B> {
     /// Asks a person about a plan, and takes over what they changed.
     async fn agreed(&mut self, plan: Plan, response: &PlannerResponse) -> Result<Planned, Failure> {
         let words = phrases(self.language);
-        let mut question = format!("{}\n\n{}\n\n{}", response.summary, listed(&plan, self.language), words.agree);
+        let plain = format!("{}\n\n{}\n\n{}", response.summary, listed(&plan, self.language), words.agree);
+        let mut question = plain.clone();
         loop {
             let shown: Vec<&Todo> = open(&plan).collect();
             let verdict = self.backend.approve_plan(&question, json!({ "todos": shown })).await?;
@@ -315,57 +356,94 @@ impl<B: AgentBackend> Run<'_, B> {
                     let summary = format!("{}.", words.not_agreed);
                     return Ok(Planned::Answer(SummaryResponse { summary, verified: false, missing: Vec::new() }));
                 }
-                Verdict { approved: false, reason, .. } => {
-                    // So that the planner is told what they want.
-                    self.plan.get_or_insert_default();
-                    return Ok(Planned::Unwanted(reason));
-                }
+                Verdict { approved: false, reason, .. } => return Ok(self.denied(plan, reason)),
                 Verdict { arguments: None, .. } => return Ok(Planned::Plan(plan)),
                 Verdict { arguments: Some(arguments), .. } => match edited(&arguments)
                     .and_then(|todos| self.merged(todos).map_err(|unreadable| unreadable.problems.join("; ")))
                 {
                     Ok(plan) => return Ok(Planned::Plan(plan)),
-                    Err(why) => question = format!("{} ({why})\n\n{question}", words.bad_edit),
+                    Err(why) => question = format!("{} ({why})\n\n{plain}", words.bad_edit),
                 },
             }
         }
     }
 
-    /// Does the todos of a plan, by priority, those that do not wait for each other at once.
-    async fn execute(&mut self, mut plan: Plan) -> Result<Plan, Failure> {
-        loop {
-            self.show(&plan).await?;
-            let ready: Vec<Todo> = plan.runnable(self.settings.limits.at_once.max(1)).into_iter().cloned().collect();
-            if ready.is_empty() {
-                return Ok(plan);
-            }
-            if self.backend.is_stopped() {
-                return Err(stopped());
-            }
-            let is_shaped = self.tools().is_empty();
-            let orders = ready.iter().map(|todo| {
-                let mut plan = plan.clone();
-                plan.begin(&todo.id);
-                let text = executor_message(self.language, &self.request, &plan, todo);
-                let mut order = self.order(AgentType::EXECUTOR, vec![AiMessage::user(text)], &todo.heading());
-                order.rounds = self.settings.limits.executor_rounds;
-                order.todo.clone_from(&todo.id);
-                order.is_shaped = is_shaped;
-                order
-            });
-            let orders: Vec<Order> = orders.collect();
-            ready.iter().for_each(|todo| plan.begin(&todo.id));
-            let done = self.backend.run_orders(&self.engine.roles, orders).await?;
-            for (todo, done) in ready.iter().zip(done) {
-                self.settle(&mut plan, &todo.id, &done);
-            }
+    /// The person does not agree, and says why. The planner hears of it, but not for ever.
+    fn denied(&mut self, plan: Plan, reason: String) -> Planned {
+        let words = phrases(self.language);
+        self.refused.plan = plan;
+        self.refused.wishes.push(reason);
+        if self.refused.wishes.len() < MOST_DENIALS {
+            return Planned::Unwanted;
         }
+        let count = (words.denied)(self.refused.wishes.len());
+        if self.plan.is_some() {
+            return Planned::Answer(partial(self.language, self.plan.as_ref(), vec![count], false));
+        }
+        let summary = format!("{}: {count}.", words.not_agreed);
+        Planned::Answer(SummaryResponse { summary, verified: false, missing: self.refused.wishes.clone() })
     }
 
-    /// Takes over what came of a todo, and what the verifier may cite.
+    /// Does the todos of a plan, by priority. One begins as soon as what it needs is done and there is room.
+    async fn execute(&mut self, mut plan: Plan) -> Result<Plan, Failure> {
+        let mut all = Vec::new();
+        loop {
+            if self.backend.is_stopped() && !plan.is_settled() {
+                return Err(stopped());
+            }
+            let ready = plan.runnable(self.settings.limits.at_once.max(1));
+            let ready: Vec<String> = ready.into_iter().map(|todo| todo.id.clone()).collect();
+            ready.iter().for_each(|todo| plan.begin(todo));
+            self.show(&plan).await?;
+            let orders = if ready.is_empty() { Vec::new() } else { self.orders(&plan, &ready).await? };
+            let left = match self.backend.begin_orders(orders).await {
+                Ok(left) => left,
+                Err(failure) => {
+                    // Those that have begun come to their ends first.
+                    while let Ok(Some(_)) = self.backend.next_done().await {}
+                    return Err(failure);
+                }
+            };
+            if !left.is_empty() {
+                let todos: Vec<String> = left.iter().map(|order| order.todo.clone()).collect();
+                let done = self.backend.run_orders(&self.engine.roles, left).await?;
+                todos.iter().zip(&done).for_each(|(todo, done)| self.settle(&mut plan, todo, done));
+                all.extend(todos.into_iter().zip(done));
+                continue;
+            }
+            match self.backend.next_done().await? {
+                Some((todo, done)) => {
+                    self.settle(&mut plan, &todo, &done);
+                    all.push((todo, done));
+                }
+                None => break,
+            }
+        }
+        // What is cited is named by the plan, not by who happened to end first.
+        let place = |id: &str| plan.todos().iter().position(|todo| todo.id == id);
+        all.sort_by_key(|(todo, _)| (plan.todo(todo).map(|todo| todo.priority), place(todo)));
+        all.iter().for_each(|(todo, done)| self.note(todo, done));
+        Ok(plan)
+    }
+
+    /// An order for each of these todos, which have begun.
+    async fn orders(&mut self, plan: &Plan, todos: &[String]) -> Result<Vec<Order>, Failure> {
+        self.hear().await?;
+        let is_shaped = self.tools().is_empty();
+        let orders = todos.iter().filter_map(|id| plan.todo(id)).map(|todo| {
+            let text = executor_message(self.language, &self.request, plan, todo);
+            let mut order = self.order(AgentType::EXECUTOR, self.told(text), &todo.heading());
+            order.rounds = self.settings.limits.executor_rounds;
+            order.todo.clone_from(&todo.id);
+            order.is_shaped = is_shaped;
+            order
+        });
+        Ok(orders.collect())
+    }
+
+    /// Takes over what came of a todo.
     fn settle(&mut self, plan: &mut Plan, todo: &str, done: &Done) {
         self.usage = self.usage.plus(done.usage);
-        self.note(todo, done);
         if let RoleOutcome::Failed { failure } = &done.outcome {
             self.backend.listeners().failed(failure);
         }
@@ -376,29 +454,25 @@ impl<B: AgentBackend> Run<'_, B> {
                     plan.apply(todo, &response.states());
                 }
             }
-            _ => plan.settle(todo, TodoStatus::Failed, done.text()),
+            _ => {
+                let called = called(&done.transcript, phrases(self.language).called_before);
+                plan.settle(todo, TodoStatus::Failed, &format!("{}{called}", done.text()));
+            }
         }
         let status = plan.todo(todo).map_or("gone", |todo| todo.status.name());
         self.log(|| format!("todo {todo}: {status}"));
     }
 
+    /// What the verifier may cite of a todo.
     fn note(&mut self, todo: &str, done: &Done) {
-        let results = |id: &str| {
-            done.transcript
-                .iter()
-                .position(|message| message.role == Speaker::Tool && message.tool_call_id.as_deref() == Some(id))
-        };
         let place = |index: usize| {
             if done.address.is_empty() { todo.to_owned() } else { format!("{}.messages[{index}]", done.address) }
         };
-        for message in &done.transcript {
-            for call in &message.tool_calls {
-                let Some(at) = results(&call.id) else { continue };
-                let content = &*done.transcript[at].content;
-                let result = if done.transcript[at].is_error { Err(content) } else { Ok(content) };
-                let name = self.evidence.call(&place(at), todo, &call.name, &call.arguments, result);
-                self.cited.push((name, place(at)));
-            }
+        for (at, call, result) in results(&done.transcript) {
+            let content = &*result.content;
+            let result = if result.is_error { Err(content) } else { Ok(content) };
+            let name = self.evidence.call(&place(at), todo, &call.name, &call.arguments, result);
+            self.cited.push((name, place(at)));
         }
         if matches!(done.outcome, RoleOutcome::Executed { .. }) {
             let at = place(done.transcript.len());
@@ -437,11 +511,8 @@ impl<B: AgentBackend> Run<'_, B> {
     /// Has the results judged. What is called done without proof is refused once (D27).
     async fn verify(&mut self, plan: &Plan) -> Result<Verified, Failure> {
         let words = phrases(self.language);
-        let text = verifier_message(self.language, &self.request, plan, &self.evidence);
-        let mut messages = vec![AiMessage::user(text)];
-        for text in self.backend.steering().await? {
-            messages.push(AiMessage::user(format!("{}\n\n{text}", words.person_says)));
-        }
+        self.hear().await?;
+        let mut messages = self.told(verifier_message(self.language, &self.request, plan, &self.evidence));
         let mut is_refused = false;
         let mut rounds = self.settings.limits.verifier_rounds.max(1);
         let mut why = String::new();
@@ -561,19 +632,38 @@ fn open(plan: &Plan) -> impl Iterator<Item = &Todo> {
     plan.todos().iter().filter(|todo| todo.status == TodoStatus::Pending)
 }
 
-/// The todos that a person wants instead: a list, or an object that has one.
-fn edited(arguments: &str) -> Result<Vec<Todo>, String> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Edited {
-        List(Vec<Todo>),
-        Object { todos: Vec<Todo> },
-    }
-    match serde_json::from_str(arguments) {
-        Ok(Edited::List(todos) | Edited::Object { todos }) => Ok(todos),
-        Err(_) => Err("write {\"todos\": [{\"id\", \"description\", \"priority\"} …]}".to_owned()),
-    }
+/// The calls of a transcript with their results and where these stand. One result follows for each call of a round, in order;
+/// the ids say nothing, since models use them twice.
+fn results(transcript: &[AiMessage]) -> impl Iterator<Item = (usize, &ToolCall, &AiMessage)> {
+    transcript.iter().enumerate().flat_map(|(round, message)| {
+        let results = transcript[round + 1..].iter().take_while(|next| next.role == Speaker::Tool);
+        message.tool_calls.iter().zip(results).enumerate().map(move |(n, (call, result))| (round + 1 + n, call, result))
+    })
 }
+
+/// What was called before a failure, for whoever plans what is left.
+fn called(transcript: &[AiMessage], words: &str) -> String {
+    let lines = results(transcript).take(MOST_CALLED).map(|(_, call, result)| {
+        let failed = if result.is_error { " FAILED" } else { "" };
+        format!("\n- {} {}{failed}", one_line(&call.name), one_line(&clipped(&call.arguments, CALLED_BYTES)))
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("\n{words}{lines}") }
+}
+
+/// Most calls, and most bytes of the arguments of each, that a planner is told of.
+const MOST_CALLED: usize = 20;
+const CALLED_BYTES: usize = 200;
+
+/// The name of a message that stands for older ones. It is shown however long the others are.
+pub(super) const SUMMED_UP: &str = "summary";
+
+/// Most bytes of what was said before, and of one message of it.
+const BEFORE_BYTES: usize = 16 * 1024;
+const MESSAGE_BYTES: usize = 4 * 1024;
+
+/// What is cut to less than this is left out.
+const LEAST_BYTES: usize = 200;
 
 /// What is asked, with what was said before and what the person has before them.
 fn request(options: &RunOptions, language: Language) -> String {
@@ -584,9 +674,23 @@ fn request(options: &RunOptions, language: Language) -> String {
         text += &format!("\n\n### {}\n\n{}", words.context, lines.join("\n"));
     }
     let before = options.initial_messages.iter().filter(|message| message.role != Speaker::Tool && !message.content.is_empty());
-    let said: Vec<String> = before
-        .map(|message| format!("{}: {}", if message.role == Speaker::User { "user" } else { "assistant" }, message.content))
-        .collect();
+    let line = |message: &AiMessage, most: usize| {
+        let speaker = if message.role == Speaker::User { "user" } else { "assistant" };
+        format!("{speaker}:{}", quoted(&clipped(&message.content, most)))
+    };
+    let (summed_up, before): (Vec<_>, Vec<_>) = before.partition(|message| message.id == SUMMED_UP);
+    let mut room = BEFORE_BYTES;
+    let mut said: Vec<String> = Vec::new();
+    for message in before.into_iter().rev() {
+        let most = MESSAGE_BYTES.min(room);
+        said.push(line(message, most));
+        room = room.saturating_sub(message.content.len().min(most));
+        if room < LEAST_BYTES {
+            break;
+        }
+    }
+    said.extend(summed_up.iter().rev().take(1).map(|message| line(message, MESSAGE_BYTES)));
+    said.reverse();
     if !said.is_empty() {
         text += &format!("\n\n### {}\n\n{}", words.before, said.join("\n\n"));
     }

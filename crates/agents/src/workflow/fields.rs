@@ -52,13 +52,34 @@ pub(super) struct Reading {
     is_repaired: bool,
 }
 
+/// Most bytes of a reply. What must be longer belongs into a file.
+const MOST_REPLY_BYTES: usize = 192 * 1024;
+
+/// Most elements of a list.
+const MOST_ELEMENTS: usize = 1_000;
+
+/// Most problems that a model is told at once.
+const MOST_PROBLEMS: usize = 30;
+
 impl Reading {
+    /// A reading of something that is an object already.
+    pub(super) fn of(component: &'static str) -> Self {
+        Self { component, problems: Vec::new(), is_repaired: false }
+    }
+
     /// Finds the object of a reply.
     pub(super) fn begin(
         text: &str,
         component: &'static str,
         fields: &[&str],
     ) -> Result<(Self, Map<String, Value>), Unreadable> {
+        if text.len() > MOST_REPLY_BYTES {
+            let problem = format!(
+                "the reply has {} bytes; at most {MOST_REPLY_BYTES} are allowed: write a shorter one, and put what is long into a file",
+                text.len()
+            );
+            return Err(Unreadable { component, problems: vec![problem] });
+        }
         let found =
             repair::find(text, component, fields).map_err(|problem| Unreadable { component, problems: vec![problem] })?;
         let mut reading = Self { component, problems: Vec::new(), is_repaired: found.is_repaired };
@@ -110,9 +131,15 @@ impl Reading {
         Field::Wrong
     }
 
-    pub(super) fn text(&mut self, value: Option<&Value>, at: &str) -> Field<String> {
+    /// A text of at most so many characters.
+    pub(super) fn text(&mut self, value: Option<&Value>, at: &str, most: usize) -> Field<String> {
         match value {
             None | Some(Value::Null) => Field::Missing,
+            Some(Value::String(text)) if text.len() > most && text.chars().count() > most => {
+                let count = text.chars().count();
+                self.problem(at, &format!("has {count} characters; at most {most} are allowed, so write it shorter"));
+                Field::Wrong
+            }
             Some(Value::String(text)) => Field::Is(text.clone()),
             Some(Value::Number(number)) => {
                 self.repaired();
@@ -123,8 +150,8 @@ impl Reading {
     }
 
     /// A text that says something.
-    pub(super) fn words(&mut self, value: Option<&Value>, at: &str) -> Option<String> {
-        let text = self.text(value, at);
+    pub(super) fn words(&mut self, value: Option<&Value>, at: &str, most: usize) -> Option<String> {
+        let text = self.text(value, at, most);
         let text = self.need(text, at, "a text")?;
         if text.trim().is_empty() {
             self.problem(at, "is empty");
@@ -203,24 +230,33 @@ impl Reading {
     pub(super) fn list<'a>(&mut self, value: Option<&'a Value>, at: &str) -> Field<&'a [Value]> {
         match value {
             None | Some(Value::Null) => Field::Missing,
+            Some(Value::Array(elements)) if elements.len() > MOST_ELEMENTS => {
+                self.problem(at, &format!("has {} elements; at most {MOST_ELEMENTS} are allowed", elements.len()));
+                Field::Wrong
+            }
             Some(Value::Array(elements)) => Field::Is(elements),
             Some(other) => self.wrong(at, "a list", other),
         }
     }
 
-    /// A list of texts; a single one may stand alone.
-    pub(super) fn texts(&mut self, value: Option<&Value>, at: &str) -> Field<Vec<String>> {
+    /// A list of texts of at most so many characters; a single one may stand alone.
+    pub(super) fn texts(&mut self, value: Option<&Value>, at: &str, most: usize) -> Field<Vec<String>> {
         if let Some(Value::String(one)) = value {
             self.repaired();
-            return Field::Is(if one.trim().is_empty() { vec![] } else { vec![one.clone()] });
+            return match one.trim().is_empty() {
+                true => Field::Is(vec![]),
+                false => self.words(value, at, most).map_or(Field::Wrong, |one| Field::Is(vec![one])),
+            };
         }
         let elements = match self.list(value, at) {
             Field::Is(elements) => elements,
             Field::Missing => return Field::Missing,
             Field::Wrong => return Field::Wrong,
         };
-        let texts =
-            elements.iter().enumerate().filter_map(|(index, element)| self.words(Some(element), &format!("{at}[{index}]")));
+        let texts = elements
+            .iter()
+            .enumerate()
+            .filter_map(|(index, element)| self.words(Some(element), &format!("{at}[{index}]"), most));
         Field::Is(texts.collect())
     }
 
@@ -240,7 +276,12 @@ impl Reading {
     }
 
     /// The response, unless something is wrong.
-    pub(super) fn end<T>(self, response: Option<T>) -> Result<Parsed<T>, Unreadable> {
+    pub(super) fn end<T>(mut self, response: Option<T>) -> Result<Parsed<T>, Unreadable> {
+        if self.problems.len() > MOST_PROBLEMS {
+            let more = self.problems.len() - MOST_PROBLEMS;
+            self.problems.truncate(MOST_PROBLEMS);
+            self.problems.push(format!("and {more} more of the kind"));
+        }
         match response {
             Some(response) if self.problems.is_empty() => Ok(Parsed { response, is_repaired: self.is_repaired }),
             _ => Err(Unreadable { component: self.component, problems: self.problems }),

@@ -15,6 +15,7 @@ static PLANNER: LazyLock<Arc<Format>> = LazyLock::new(|| {
         "description": text("what to do, when it is done, what one must know for it"),
         "priority": { "type": "integer", "minimum": 1, "description": "1 is done first" },
         "dependencies": texts("ids of todos that must be done before"),
+        "writes": flag("whether it changes anything: writes, deletes, sends, orders"),
         "status": choice(&[TodoStatus::Pending.name()]),
     }));
     format(

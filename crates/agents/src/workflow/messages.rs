@@ -5,10 +5,14 @@ use std::fmt::Write;
 
 use polis_ports::ToolSpec;
 
+use super::fit::{head, one_line, quoted, share};
 use super::{Evidence, Language, Plan, Todo, TodoStatus};
 
-/// Most characters of a result, as other roles are shown it.
-const RESULT_CHARS: usize = 4_000;
+/// Most bytes of a result, as other roles are shown it.
+const RESULT_BYTES: usize = 12_000;
+
+/// Most bytes of all results of a plan, as other roles are shown them.
+const RESULTS_BYTES: usize = 48 * 1024;
 
 /// Most characters of a tool's description, as the planner is shown it.
 const TOOL_CHARS: usize = 160;
@@ -18,6 +22,9 @@ struct Words {
     request: &'static str,
     plan: &'static str,
     improvements: &'static str,
+    refused: &'static str,
+    wishes: &'static str,
+    plan_as_wished: &'static str,
     plan_again: &'static str,
     current: &'static str,
     needed: &'static str,
@@ -33,6 +40,9 @@ const ENGLISH: Words = Words {
     request: "The user's request",
     plan: "The plan so far",
     improvements: "Improvements that the Verifier demands",
+    refused: "The plan that the user refused",
+    wishes: "What the user said about it, and about earlier ones",
+    plan_as_wished: "Plan anew, as the user wants it.",
     plan_again: "Plan what is left. Leave out what is completed.",
     current: "The current task",
     needed: "Results of the tasks that it depends on",
@@ -48,6 +58,9 @@ const CHINESE: Words = Words {
     request: "用户的需求",
     plan: "目前的计划",
     improvements: "验证者要求的改进措施",
+    refused: "用户没有同意的计划",
+    wishes: "用户对它以及之前的计划说的话",
+    plan_as_wished: "请按用户的意思重新规划。",
     plan_again: "规划剩下的工作，已完成的不要再列。",
     current: "当前任务",
     needed: "它所依赖的任务的结果",
@@ -66,17 +79,42 @@ fn words(language: Language) -> &'static Words {
     }
 }
 
-/// What the planner is told: the request alone at first, later also the plan and what the verifier wants better.
-pub fn planner_message(language: Language, request: &str, plan: Option<&Plan>, improvements: &[String]) -> String {
+/// A plan that the person did not agree to, and what they said about it and about earlier ones.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Refused {
+    /// The plan that was refused last.
+    pub plan: Plan,
+    /// What they said, oldest first.
+    pub wishes: Vec<String>,
+}
+
+/// What the planner is told: the request alone at first, later also the plan and what the verifier wants better, and what the
+/// person did not agree to.
+pub fn planner_message(
+    language: Language,
+    request: &str,
+    plan: Option<&Plan>,
+    improvements: &[String],
+    refused: Option<&Refused>,
+) -> String {
     let words = words(language);
+    let lines = |texts: &[String]| texts.iter().map(|text| format!("-{}", quoted(text))).collect::<Vec<_>>().join("\n");
     let mut message = section(words.request, request);
-    let Some(plan) = plan else { return message };
-    message += &section(words.plan, &list(plan, words, true));
-    if !improvements.is_empty() {
-        let lines: Vec<String> = improvements.iter().map(|improvement| format!("- {improvement}")).collect();
-        message += &section(words.improvements, &lines.join("\n"));
+    if let Some(plan) = plan {
+        message += &section(words.plan, &list(plan, words, true));
+        if !improvements.is_empty() {
+            message += &section(words.improvements, &lines(improvements));
+        }
     }
-    message + words.plan_again
+    match (plan, refused) {
+        (None, None) => message,
+        (Some(_), None) => message + words.plan_again,
+        (_, Some(refused)) => {
+            message += &section(words.refused, &list(&refused.plan, words, true));
+            message += &section(words.wishes, &lines(&refused.wishes));
+            message + words.plan_as_wished
+        }
+    }
 }
 
 /// What the executor is told about the todo `current`.
@@ -84,8 +122,13 @@ pub fn executor_message(language: Language, request: &str, plan: &Plan, current:
     let words = words(language);
     let mut message = section(words.request, request) + &section(words.plan, &list(plan, words, false));
     let needed = plan.todos().iter().filter(|todo| current.dependencies.contains(&todo.id) && !todo.result.is_empty());
-    let needed: Vec<String> =
-        needed.map(|todo| format!("### {}\n\n{}", todo.id, shortened(&todo.result, RESULT_CHARS))).collect();
+    let needed: Vec<&Todo> = needed.collect();
+    let most = share(needed.iter().map(|todo| todo.result.len()), RESULTS_BYTES).min(RESULT_BYTES);
+    let result = |todo: &&Todo| {
+        let result = head(&todo.result, todo.result.len(), most, "");
+        format!("### {}\n\n{}:{}", todo.id, words.result, quoted(&result))
+    };
+    let needed: Vec<String> = needed.iter().map(result).collect();
     if !needed.is_empty() {
         message += &section(words.needed, &needed.join("\n\n"));
     }
@@ -118,15 +161,20 @@ fn section(heading: &str, text: &str) -> String {
 
 fn list(plan: &Plan, words: &Words, with_results: bool) -> String {
     let mut lines = String::new();
+    let results = plan.todos().iter().map(|todo| todo.result.len());
+    let most = share(results, RESULTS_BYTES).min(RESULT_BYTES);
     for todo in plan.todos() {
         let _ = write!(lines, "- {} [{}] ({} {}", todo.id, todo.status.name(), words.priority, todo.priority);
         if !todo.dependencies.is_empty() {
             let _ = write!(lines, "; {} {}", words.after, todo.dependencies.join(", "));
         }
-        let text = if with_results { todo.description.clone() } else { todo.heading() };
-        let _ = writeln!(lines, ") {text}");
+        let _ = match with_results {
+            true => writeln!(lines, "){}", quoted(&todo.description)),
+            false => writeln!(lines, ") {}", one_line(&todo.heading())),
+        };
         if with_results && todo.status != TodoStatus::Executing && !todo.result.is_empty() {
-            let _ = writeln!(lines, "  {}: {}", words.result, shortened(&todo.result, RESULT_CHARS));
+            let result = head(&todo.result, todo.result.len(), most, "");
+            let _ = writeln!(lines, "  {}:{}", words.result, quoted(&result));
         }
     }
     lines
@@ -159,13 +207,37 @@ mod tests {
 
     #[test]
     fn the_planner_is_told_what_is_done_and_what_is_wanted_better() {
-        assert_eq!(planner_message(Language::En, " Count. ", None, &[]), "## The user's request\n\nCount.\n\n");
+        assert_eq!(planner_message(Language::En, " Count. ", None, &[], None), "## The user's request\n\nCount.\n\n");
         assert_eq!(
-            planner_message(Language::En, "Count.", Some(&plan()), &["Count all rows".into()]),
+            planner_message(Language::En, "Count.", Some(&plan()), &["Count all rows".into()], None),
             "## The user's request\n\nCount.\n\n## The plan so far\n\n- a [completed] (priority 1) Do a well\n  result: There are 3.\n\
              - b [pending] (priority 2; after a) Do b well\n\n## Improvements that the Verifier demands\n\n- Count all rows\n\n\
              Plan what is left. Leave out what is completed."
         );
+    }
+
+    #[test]
+    fn the_planner_is_told_what_was_refused_in_the_persons_own_words() {
+        let refused = Refused { plan: plan(), wishes: vec!["no c".into(), "only two\n## Heading".into()] };
+        let message = planner_message(Language::En, "Count.", None, &[], Some(&refused));
+        let (_, after) = message.split_once("## The plan that the user refused\n\n").unwrap();
+        assert_eq!(
+            after,
+            "- a [completed] (priority 1) Do a well\n  result: There are 3.\n- b [pending] (priority 2; after a) Do b well\n\n\
+             ## What the user said about it, and about earlier ones\n\n- no c\n-\n  | only two\n  | ## Heading\n\n\
+             Plan anew, as the user wants it."
+        );
+        assert!(!message.contains("Verifier"), "{message}");
+    }
+
+    #[test]
+    fn long_results_are_cut_so_that_all_together_fit() {
+        let todo = |n: usize| Todo { id: format!("t{n}"), description: "d".into(), priority: 1, ..Todo::default() };
+        let mut plan = Plan::new((0..50).map(todo).collect()).unwrap();
+        (0..50).for_each(|n| plan.settle(&format!("t{n}"), TodoStatus::Completed, &"字\n".repeat(10_000)));
+        let message = verifier_message(Language::En, "Count.", &plan, &Evidence::default());
+        assert!(message.len() < 192 * 1024, "{}", message.len());
+        assert!(message.contains(" more bytes)"));
     }
 
     #[test]
@@ -174,7 +246,7 @@ mod tests {
         assert_eq!(
             executor_message(Language::En, "Count.", &plan, plan.todo("b").unwrap()),
             "## The user's request\n\nCount.\n\n## The plan so far\n\n- a [completed] (priority 1) Do a\n- b [pending] (priority 2; after a) Do b\n\n\
-             ## Results of the tasks that it depends on\n\n### a\n\nThere are 3.\n\n## The current task\n\nb: Do b well"
+             ## Results of the tasks that it depends on\n\n### a\n\nresult: There are 3.\n\n## The current task\n\nb: Do b well"
         );
     }
 

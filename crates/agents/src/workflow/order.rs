@@ -77,7 +77,7 @@ pub enum RoleOutcome {
     Planned {
         /// What it said last.
         response: PlannerResponse,
-        /// The tools that write and are named in it.
+        /// What of it may write: tools that it names, todos that say so or do not say.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         writes: Vec<String>,
         /// What the whole run keeps to, as the order said.

@@ -10,7 +10,10 @@ use super::{TaskJudgement, Todo, TodoStatus};
 pub const MOST_TODOS: usize = 50;
 
 /// Most characters of an id.
-const LONGEST_ID: usize = 64;
+pub(super) const LONGEST_ID: usize = 64;
+
+/// Most bytes of all descriptions of a plan together. Every role is shown them.
+const MOST_BYTES: usize = 64 * 1024;
 
 /// Todos that fit together: ids once each, dependencies that are there, no circles.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,6 +30,9 @@ pub enum PlanError {
     /// More than anybody can follow.
     #[error("todos: has {0} todos, more than {MOST_TODOS}; put some of them together")]
     TooMany(usize),
+    /// More than anybody can read.
+    #[error("todos: the descriptions have {0} bytes together, more than {MOST_BYTES}; write shorter ones")]
+    TooLong(usize),
     /// An id that cannot be used.
     #[error("todos[{0}].id: must be 1 to {LONGEST_ID} characters, such as \"task-1\"")]
     BadId(usize),
@@ -64,6 +70,10 @@ impl Plan {
             0 => return Err(PlanError::Empty),
             count if count > MOST_TODOS => return Err(PlanError::TooMany(count)),
             _ => {}
+        }
+        let bytes = todos.iter().map(|todo| todo.title.len() + todo.description.len()).sum();
+        if bytes > MOST_BYTES {
+            return Err(PlanError::TooLong(bytes));
         }
         let mut ids = BTreeSet::new();
         for (index, todo) in todos.iter().enumerate() {

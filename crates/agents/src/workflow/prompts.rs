@@ -30,7 +30,7 @@ pub struct PromptManager {
     language: Language,
     cores: BTreeMap<(AgentType, Language), Template>,
     contexts: BTreeMap<AgentType, String>,
-    folder: Option<PathBuf>,
+    folders: Vec<PathBuf>,
     system_context: Option<String>,
 }
 
@@ -129,12 +129,32 @@ impl PromptManager {
                 ((agent.clone(), language), Template::core(text).expect("our own templates are checked by tests"))
             })
         });
-        Self { language, cores: cores.collect(), contexts: BTreeMap::new(), folder: None, system_context: None }
+        Self { language, cores: cores.collect(), contexts: BTreeMap::new(), folders: Vec::new(), system_context: None }
     }
 
-    /// Takes business contexts from the Markdown files of a folder, such as `prompts/planner.md`, where none is set.
-    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Some(folder.into()), ..self }
+    /// Takes business contexts from the Markdown files of a folder, such as `prompts/planner.md`, where none is set. Of several
+    /// folders the first that has one counts.
+    #[must_use]
+    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folders.push(folder.into());
+        self
+    }
+
+    /// The files that business contexts come from, each with what whoever wrote it should look at, if anything: as they stand now.
+    pub fn files(&self) -> Vec<(String, Vec<String>)> {
+        let mut files: Vec<(String, Vec<String>)> = Vec::new();
+        for (agent, language) in self.cores.keys() {
+            let options = PromptOptions { language: Some(*language), ..PromptOptions::default() };
+            let found = match self.prompt(agent, &options) {
+                Ok(Prompt { context: ContextSource::File(path), warnings, .. }) => (path.display().to_string(), warnings),
+                Ok(_) => continue,
+                Err(error) => (format!("{agent}"), vec![error.to_string()]),
+            };
+            if !files.contains(&found) {
+                files.push(found);
+            }
+        }
+        files
     }
 
     /// Sets the business context of one type of agent.
@@ -206,8 +226,9 @@ impl PromptManager {
         if let Some(context) = self.contexts.get(agent) {
             return Ok((context.clone(), ContextSource::Set));
         }
-        let file = self.folder.as_ref().map(|folder| context::read(folder, agent, language)).transpose();
-        match file.map_err(|error| PromptError::Context { agent: agent.clone(), error })?.flatten() {
+        let files = self.folders.iter().map(|folder| context::read(folder, agent, language));
+        let file = files.filter_map(Result::transpose).next().transpose();
+        match file.map_err(|error| PromptError::Context { agent: agent.clone(), error })? {
             Some(file) if !file.text.trim().is_empty() => Ok((file.text, ContextSource::File(file.path))),
             _ => Ok(match &self.system_context {
                 Some(context) => (context.clone(), ContextSource::System),

@@ -16,15 +16,16 @@ pub(super) struct Found {
 /// How many places of a reply are tried as the beginning of the object.
 const MOST_TRIES: usize = 32;
 
-/// Objects and lists inside each other, at most; serde_json stops there as well.
-const MOST_DEPTH: usize = 127;
+/// Objects and lists inside each other, at most. No answer needs half of it.
+const MOST_DEPTH: usize = 32;
 
 /// The object with this `component`, or else the one that has most of these fields. The error says what is wrong.
 pub(super) fn find(text: &str, component: &str, fields: &[&str]) -> Result<Found, String> {
     if let Ok(object) = serde_json::from_str(text) {
-        return Ok(Found { object, is_repaired: false });
+        return if is_deep(&object) { Err(Wrong::TooDeep.in_words(text)) } else { Ok(Found { object, is_repaired: false }) };
     }
     let mut best: Option<(usize, Map<String, Value>)> = None;
+    let mut the_one: Option<Map<String, Value>> = None;
     let mut first_wrong = None;
     let (mut at, mut tries) = (0, 0);
     while let Some(begin) = next_brace(text, at) {
@@ -36,7 +37,16 @@ pub(super) fn find(text: &str, component: &str, fields: &[&str]) -> Result<Found
             Ok((object, length)) => {
                 at = begin + length;
                 if object.get("component").and_then(Value::as_str) == Some(component) {
-                    return Ok(Found { object, is_repaired: true });
+                    match &the_one {
+                        Some(one) if *one != object => {
+                            return Err(format!(
+                                "there are two different \"{component}\" objects in the reply; write the one that counts"
+                            ));
+                        }
+                        Some(_) => {}
+                        None => the_one = Some(object),
+                    }
+                    continue;
                 }
                 let count = fields.iter().filter(|field| object.contains_key(**field)).count();
                 if best.as_ref().is_none_or(|(most, _)| count >= *most) {
@@ -48,6 +58,9 @@ pub(super) fn find(text: &str, component: &str, fields: &[&str]) -> Result<Found
                 at = begin + 1;
             }
         }
+    }
+    if let Some(object) = the_one {
+        return Ok(Found { object, is_repaired: true });
     }
     match (best, first_wrong) {
         (Some((count, object)), _) if count > 0 => Ok(Found { object, is_repaired: true }),
@@ -87,6 +100,7 @@ enum Wrong {
     /// It breaks near some text.
     Syntax(String, String),
     NeverClosed,
+    TooDeep,
 }
 
 impl Wrong {
@@ -104,6 +118,9 @@ impl Wrong {
                 excerpt(text)
             ),
             Self::Syntax(near, what) => format!("the JSON breaks near `{near}`: {what}"),
+            Self::TooDeep => {
+                format!("objects and lists stand more than {MOST_DEPTH} deep in each other; write it flat, as described")
+            }
         }
     }
 }
@@ -117,10 +134,13 @@ fn object_at(text: &str) -> Result<(Map<String, Value>, usize), Wrong> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>();
     let strict = stream.next();
     if let Some(Ok(object)) = strict {
-        return Ok((object, stream.byte_offset()));
+        return if is_deep(&object) { Err(Wrong::TooDeep) } else { Ok((object, stream.byte_offset())) };
     }
     let mut cleaning = Cleaning { text, at: 0, out: String::with_capacity(text.len()), open: Vec::new() };
     let is_closed = cleaning.run();
+    if cleaning.open.len() >= MOST_DEPTH {
+        return Err(Wrong::TooDeep);
+    }
     let cleaned = serde_json::from_str(&cleaning.out);
     match (cleaned, is_closed) {
         (Ok(object), true) => Ok((object, cleaning.at)),
@@ -128,6 +148,17 @@ fn object_at(text: &str) -> Result<(Map<String, Value>, usize), Wrong> {
         (Err(error), true) => Err(Wrong::syntax(&error, &cleaning.out)),
         (Ok(_), false) => Err(Wrong::NeverClosed),
     }
+}
+
+fn is_deep(object: &Map<String, Value>) -> bool {
+    fn exceeds(value: &Value, most: usize) -> bool {
+        match value {
+            Value::Array(list) => most == 0 || list.iter().any(|value| exceeds(value, most - 1)),
+            Value::Object(object) => most == 0 || object.values().any(|value| exceeds(value, most - 1)),
+            _ => false,
+        }
+    }
+    object.values().any(|value| exceeds(value, MOST_DEPTH - 1))
 }
 
 const DOUBLE: &[char] = &['"', '“', '”', '„', '‟', '＂'];

@@ -4,7 +4,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::fields::{Field, Parsed, Reading, Unreadable};
+use super::plan::LONGEST_ID;
+use super::substance::says_nothing;
 use super::{PlanError, Todo, TodoStatus};
+
+/// Most characters of a title.
+const TITLE_CHARS: usize = 300;
+
+/// Most characters of a description, a reason or a wish.
+const WORDS_CHARS: usize = 8_000;
+
+/// Most characters of a result or an answer.
+const RESULT_CHARS: usize = 40_000;
+
+/// Most characters of the name of something that is cited.
+const CITED_CHARS: usize = 200;
 
 /// The planner's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,7 +251,7 @@ impl From<PlanError> for Unreadable {
 /// Reads what a planner wrote.
 pub fn parse_planner_response(text: &str) -> Result<Parsed<PlannerResponse>, Unreadable> {
     let (mut reading, object) = Reading::begin(text, PlannerResponse::NAME, &["summary", "needsMorePlanning", "todos"])?;
-    let summary = reading.words(object.get("summary"), "summary");
+    let summary = reading.words(object.get("summary"), "summary", WORDS_CHARS);
     let flag = reading.flag(object.get("needsMorePlanning"), "needsMorePlanning");
     let needs_more_planning = reading.need(flag, "needsMorePlanning", "true or false");
     let list = reading.list(object.get("todos"), "todos");
@@ -249,18 +263,21 @@ pub fn parse_planner_response(text: &str) -> Result<Parsed<PlannerResponse>, Unr
     reading.end(response.map(|((summary, needs_more_planning), todos)| PlannerResponse { summary, needs_more_planning, todos }))
 }
 
-fn planned(reading: &mut Reading, list: &[Value]) -> Vec<Todo> {
+/// Todos as a planner writes them.
+pub(super) fn planned(reading: &mut Reading, list: &[Value]) -> Vec<Todo> {
     let mut todos = Vec::new();
     for (at, object) in reading.objects(list, "todos") {
-        let id = reading.words(object.get("id"), &format!("{at}.id"));
-        let title = reading.text(object.get("title"), &format!("{at}.title")).ok().unwrap_or_default();
-        let description = reading.words(object.get("description"), &format!("{at}.description"));
+        let id = reading.words(object.get("id"), &format!("{at}.id"), LONGEST_ID);
+        let title = reading.text(object.get("title"), &format!("{at}.title"), TITLE_CHARS).ok().unwrap_or_default();
+        let description = reading.words(object.get("description"), &format!("{at}.description"), WORDS_CHARS);
         let priority = reading.count(object.get("priority"), &format!("{at}.priority"));
         let priority = reading.need(priority, &format!("{at}.priority"), "a whole number from 1 up");
-        let dependencies = reading.texts(object.get("dependencies"), &format!("{at}.dependencies")).ok().unwrap_or_default();
+        let dependencies = reading.texts(object.get("dependencies"), &format!("{at}.dependencies"), LONGEST_ID);
+        let dependencies = dependencies.ok().unwrap_or_default();
         let status = status(reading, object, &at).ok().unwrap_or_default();
+        let writes = reading.flag(object.get("writes"), &format!("{at}.writes")).ok();
         if let ((Some(id), Some(description)), Some(priority)) = ((id, description), priority) {
-            todos.push(Todo { id, title, description, priority, dependencies, status, ..Todo::default() });
+            todos.push(Todo { id, title, description, priority, dependencies, status, writes, ..Todo::default() });
         }
     }
     todos
@@ -280,7 +297,7 @@ fn status(reading: &mut Reading, object: &Map<String, Value>, at: &str) -> Field
 pub fn parse_executor_response(text: &str, current: &str) -> Result<Parsed<ExecutorResponse>, Unreadable> {
     let (mut reading, object) =
         Reading::begin(text, ExecutorResponse::NAME, &["summary", "taskCompleted", "shouldContinue", "nextAction", "todos"])?;
-    let summary = reading.words(object.get("summary"), "summary");
+    let summary = reading.words(object.get("summary"), "summary", RESULT_CHARS);
     let completed = reading.flag(object.get("taskCompleted"), "taskCompleted");
     let is_missing = matches!(completed, Field::Missing);
     let task_completed = completed.ok();
@@ -311,7 +328,7 @@ pub fn parse_executor_response(text: &str, current: &str) -> Result<Parsed<Execu
 fn states(reading: &mut Reading, list: &[Value]) -> Vec<TodoState> {
     let mut states = Vec::new();
     for (at, object) in reading.objects(list, "todos") {
-        let id = reading.words(object.get("id"), &format!("{at}.id"));
+        let id = reading.words(object.get("id"), &format!("{at}.id"), LONGEST_ID);
         let status = status(reading, object, &at);
         let status = reading.need(status, &format!("{at}.status"), "a status");
         states.extend(id.zip(status).map(|(id, status)| TodoState { id, status }));
@@ -319,7 +336,7 @@ fn states(reading: &mut Reading, list: &[Value]) -> Vec<TodoState> {
     states
 }
 
-/// Reads what a verifier wrote. Whether its proofs hold is for [`super::check_proof`] to say.
+/// Reads what a verifier wrote. Whether its proofs hold and its answer says something is for [`super::check_proof`] to say.
 pub fn parse_verifier_response(text: &str) -> Result<Parsed<VerifierResponse>, Unreadable> {
     let (mut reading, object) = Reading::begin(
         text,
@@ -333,22 +350,19 @@ pub fn parse_verifier_response(text: &str) -> Result<Parsed<VerifierResponse>, U
         reading.need(flag, name, "true or false")
     };
     let (all_completed, user_needs_satisfied) = (needed("allCompleted"), needed("userNeedsSatisfied"));
-    let overall_feedback = reading.text(object.get("overallFeedback"), "overallFeedback").ok().unwrap_or_default();
-    let summary = reading.text(object.get("summary"), "summary").ok().unwrap_or_default();
-    let improvements = reading.texts(object.get("improvements"), "improvements").ok().unwrap_or_default();
+    let overall_feedback = reading.text(object.get("overallFeedback"), "overallFeedback", WORDS_CHARS).ok().unwrap_or_default();
+    let summary = reading.text(object.get("summary"), "summary", RESULT_CHARS);
+    let is_wrong = matches!(summary, Field::Wrong);
+    let summary = summary.ok().unwrap_or_default();
+    let improvements = reading.texts(object.get("improvements"), "improvements", WORDS_CHARS).ok().unwrap_or_default();
     let (Some(all_completed), Some(user_needs_satisfied), Some(tasks)) = (all_completed, user_needs_satisfied, tasks) else {
         return reading.end(None);
     };
     let mut response = VerifierResponse { all_completed, user_needs_satisfied, overall_feedback, summary, improvements, tasks };
-    if let Some(open) = response.tasks.iter().find(|task| all_completed && !task.completed) {
-        reading.problem("allCompleted", &format!("is true, but task \"{}\" has completed: false; make them agree", open.id));
-    }
     if response.is_final() {
         response.improvements.clear();
-        if response.summary.trim().is_empty() {
+        if response.summary.trim().is_empty() && !is_wrong {
             reading.problem("summary", "is missing; with both flags true it must be the whole answer for the user");
-        } else if says_nothing(&response.summary) {
-            reading.problem("summary", "only says that it is done; answer what the user asked, with the results");
         }
     } else {
         response.summary.clear();
@@ -363,55 +377,14 @@ pub fn parse_verifier_response(text: &str) -> Result<Parsed<VerifierResponse>, U
 fn judged(reading: &mut Reading, list: &[Value]) -> Vec<TaskJudgement> {
     let mut tasks = Vec::new();
     for (at, object) in reading.objects(list, "tasks") {
-        let id = reading.words(object.get("id"), &format!("{at}.id"));
+        let id = reading.words(object.get("id"), &format!("{at}.id"), LONGEST_ID);
         let completed = reading.flag(object.get("completed"), &format!("{at}.completed"));
         let completed = reading.need(completed, &format!("{at}.completed"), "true or false");
-        let feedback = reading.text(object.get("feedback"), &format!("{at}.feedback")).ok().unwrap_or_default();
-        let evidence = reading.texts(object.get("evidence"), &format!("{at}.evidence")).ok().unwrap_or_default();
+        let feedback = reading.text(object.get("feedback"), &format!("{at}.feedback"), WORDS_CHARS).ok().unwrap_or_default();
+        let evidence = reading.texts(object.get("evidence"), &format!("{at}.evidence"), CITED_CHARS).ok().unwrap_or_default();
         tasks.extend(id.zip(completed).map(|(id, completed)| TaskJudgement { id, completed, feedback, evidence }));
     }
     tasks
-}
-
-/// Whole texts that say that something is done and nothing else, without their punctuation.
-const EMPTY_PHRASES: &[&str] = &[
-    "done",
-    "completed",
-    "complete",
-    "finished",
-    "taskcompleted",
-    "taskcomplete",
-    "taskdone",
-    "thetaskiscompleted",
-    "thetaskiscomplete",
-    "thetaskisdone",
-    "thetaskhasbeencompleted",
-    "taskcompletedsuccessfully",
-    "alltaskscompleted",
-    "alltasksarecompleted",
-    "alltasksaredone",
-    "alltaskshavebeencompleted",
-    "alldone",
-    "userneedssatisfied",
-    "完成",
-    "已完成",
-    "任务完成",
-    "任务已完成",
-    "该任务已完成",
-    "所有任务已完成",
-    "全部任务已完成",
-    "所有任务均已完成",
-    "任务已成功完成",
-    "需求已满足",
-    "用户需求已满足",
-    "已满足用户需求",
-    "任务已完成需求已满足",
-];
-
-/// Whether a summary has nothing in it. It looks at the whole text; whether a task is done is never read from words.
-pub(super) fn says_nothing(text: &str) -> bool {
-    let bare: String = text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(80).collect();
-    bare.is_empty() || EMPTY_PHRASES.contains(&&*bare)
 }
 
 #[cfg(test)]

@@ -61,6 +61,9 @@ pub struct Todo {
     pub priority: u32,
     /// Ids of todos that must be done before.
     pub dependencies: Vec<String>,
+    /// Whether it changes anything outside the conversation. Where nobody says, it may if a tool on offer does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<bool>,
     /// Where it stands.
     pub status: TodoStatus,
     /// It is the one that is being worked on.
@@ -77,14 +80,17 @@ pub struct Todo {
 /// Most characters of a title that is made from a description.
 const TITLE_CHARS: usize = 60;
 
+/// Most characters of a title that is shown.
+const LONGEST_TITLE: usize = 300;
+
 impl Todo {
     /// The title, or the beginning of the description.
     pub fn heading(&self) -> String {
-        if !self.title.trim().is_empty() {
-            return self.title.trim().to_owned();
-        }
-        let line = self.description.trim().lines().next().unwrap_or_default();
-        match line.char_indices().nth(TITLE_CHARS) {
+        let title = self.title.trim();
+        let from = if title.is_empty() { self.description.trim() } else { title };
+        let line = from.lines().next().unwrap_or_default();
+        let most = if title.is_empty() { TITLE_CHARS } else { LONGEST_TITLE };
+        match line.char_indices().nth(most) {
             Some((end, _)) => format!("{}…", &line[..end]),
             None => line.to_owned(),
         }

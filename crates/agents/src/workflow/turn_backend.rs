@@ -6,17 +6,21 @@ use std::sync::Arc;
 use polis_domain::{
     CallResult, Failure, Message, MessageId, MessagePatch, Reply, Sender, SubThreadRequest, Timestamp, ToolCall, Usage, Verdict,
 };
-use polis_engine::{NewMessage, SubThreadResult, Turn};
+use polis_engine::{NewMessage, SubThreadGroup, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
+use super::fit::{MOST_MESSAGE_BYTES, clipped};
 use super::{Done, Order, RoleOutcome, WorkflowRole};
 
 /// Where an order stands in the meta of its sub-thread.
 pub(super) const ORDER: &str = "workflow";
+
+/// Where the meta of an order's sub-thread says how much whoever gave the order had heard of what the person says.
+pub(super) const HEARD: &str = "workflowHeard";
 
 /// Where a message's data stands in its meta.
 const DATA: &str = "workflow";
@@ -34,6 +38,11 @@ pub(super) struct TurnBackend<'t> {
     has_asked: bool,
     /// The messages that may be replaced.
     named: BTreeMap<String, MessageId>,
+    /// How much was heard of what the person says in the task; none before anybody has listened.
+    heard: Option<usize>,
+    /// The orders that have begun, and the todos that they are about.
+    group: SubThreadGroup,
+    todos: Vec<String>,
 }
 
 /// What a message of a workflow says beside its text.
@@ -47,12 +56,34 @@ struct Report {
 
 impl<'t> TurnBackend<'t> {
     pub(super) fn new(turn: &'t mut Turn) -> Self {
-        Self { turn, listeners: Listeners::default(), unsaved: Vec::new(), has_asked: false, named: BTreeMap::new() }
+        Self {
+            turn,
+            listeners: Listeners::default(),
+            unsaved: Vec::new(),
+            has_asked: false,
+            named: BTreeMap::new(),
+            heard: None,
+            group: SubThreadGroup::default(),
+            todos: Vec::new(),
+        }
+    }
+
+    /// The same backend; so much of what the person says is known.
+    pub(super) fn having_heard(self, heard: Option<u64>) -> Self {
+        Self { heard: heard.map(|heard| heard as usize), ..self }
+    }
+
+    fn request(&self, order: &Order) -> SubThreadRequest {
+        SubThreadRequest::new(order.agent.name(), order.title.as_str())
+            .showing(order.title.as_str())
+            .with_meta(ORDER, serde_json::to_value(order).unwrap_or_default())
+            .with_meta(HEARD, self.heard.unwrap_or_default())
     }
 
     /// Says what is to be said, and this as the last bot message. Gives it as it stands in the thread.
     pub(super) async fn conclude(&mut self, text: String, meta: Map<String, Value>) -> Result<Message, Failure> {
         let mut messages: Vec<_> = std::mem::take(&mut self.unsaved).into_iter().map(shown).collect();
+        let text = fitting(text);
         messages.push(NewMessage { sender: Sender::Bot, text, meta });
         let added = self.turn.add_messages(messages).await?;
         added.into_iter().last().ok_or_else(|| Failure::new("no_bot_message", "nothing was said"))
@@ -69,16 +100,20 @@ impl<'t> TurnBackend<'t> {
 
     /// What came of an order, from its sub-thread.
     async fn done(&mut self, result: SubThreadResult) -> Result<Done, Failure> {
-        if let Some(failure) = result.failure {
-            return Ok(Done { address: result.path.to_string(), ..Done::failed(failure) });
-        }
+        let address = result.path.to_string();
         let mut messages = self.turn.thread(&result.path).await?.messages;
-        let last = messages.pop().ok_or_else(|| Failure::new("no_bot_message", "the order left no message"))?;
-        let Report { outcome, duration_ms, rounds } = read(&last, DATA);
-        let outcome = outcome.ok_or_else(|| Failure::new("no_outcome", "the order left no outcome"))?;
+        let last = messages.last().map(|last| (read::<Report>(last, DATA), read(last, "usage")));
+        let (Report { outcome, duration_ms, rounds }, usage) = last.unwrap_or_default();
+        if outcome.is_some() {
+            messages.pop();
+        }
         let transcript = messages.into_iter().map(told).collect();
-        let usage: Usage = read(&last, "usage");
-        Ok(Done { outcome, transcript, address: result.path.to_string(), usage, duration_ms, rounds })
+        let outcome = match (result.failure, outcome) {
+            (Some(failure), _) => RoleOutcome::Failed { failure },
+            (None, Some(outcome)) => outcome,
+            (None, None) => return Err(Failure::new("no_outcome", "the order left no outcome")),
+        };
+        Ok(Done { outcome, transcript, address, usage, duration_ms, rounds })
     }
 }
 
@@ -133,8 +168,31 @@ impl AgentBackend for TurnBackend<'_> {
     }
 
     async fn steering(&mut self) -> Result<Vec<String>, Failure> {
-        let letters = self.turn.take_letters().await?;
+        let mut letters = self.turn.take_letters().await?;
+        let (said, before) = self.turn.said_in_task().await;
+        let known = self.heard.replace(said.len()).unwrap_or(before);
+        for letter in said.into_iter().skip(known) {
+            if letters.iter().all(|taken| taken.id != letter.id) {
+                letters.push(letter);
+            }
+        }
         Ok(letters.iter().map(|letter| letter.payload.text.to_string()).collect())
+    }
+
+    async fn begin_orders(&mut self, orders: Vec<Order>) -> Result<Vec<Order>, Failure> {
+        if !orders.is_empty() {
+            self.flush().await?;
+            let requests = orders.iter().map(|order| self.request(order)).collect();
+            self.todos.extend(orders.into_iter().map(|order| order.todo));
+            self.turn.join_sub_threads(&mut self.group, requests).await?;
+        }
+        Ok(Vec::new())
+    }
+
+    async fn next_done(&mut self) -> Result<Option<(String, Done)>, Failure> {
+        let Some((place, result)) = self.turn.next_sub_thread(&mut self.group).await else { return Ok(None) };
+        let done = self.done(result).await?;
+        Ok(self.todos.get(place).map(|todo| (todo.clone(), done)))
     }
 
     async fn approve_plan(&mut self, question: &str, plan: Value) -> Result<Verdict, Failure> {
@@ -143,11 +201,7 @@ impl AgentBackend for TurnBackend<'_> {
 
     async fn run_orders(&mut self, _roles: &[Arc<dyn WorkflowRole>], orders: Vec<Order>) -> Result<Vec<Done>, Failure> {
         self.flush().await?;
-        let requests = orders.iter().map(|order| {
-            SubThreadRequest::new(order.agent.name(), order.title.as_str())
-                .showing(order.title.as_str())
-                .with_meta(ORDER, serde_json::to_value(order).unwrap_or_default())
-        });
+        let requests = orders.iter().map(|order| self.request(order));
         let results = self.turn.run_sub_threads(requests.collect()).await?;
         let mut done = Vec::with_capacity(results.len());
         for result in results {
@@ -179,6 +233,7 @@ fn shown(mut message: AiMessage) -> NewMessage {
     for call in &message.tool_calls {
         text += &format!("{}→ {} {}", if text.is_empty() { "" } else { "\n" }, call.name, call.arguments);
     }
+    let text = fitting(text);
     let sender = if message.role == Speaker::Assistant { Sender::Bot } else { Sender::User };
     let mut meta = Map::new();
     if let Some(component) = message.component.take() {
@@ -190,6 +245,11 @@ fn shown(mut message: AiMessage) -> NewMessage {
     }
     meta.insert(DATA.to_owned(), data);
     NewMessage { sender, text, meta }
+}
+
+/// A text that the log takes, whatever was said: what was paid for is not lost for its length.
+fn fitting(text: String) -> String {
+    if text.len() <= MOST_MESSAGE_BYTES { text } else { clipped(&text, MOST_MESSAGE_BYTES).into_owned() }
 }
 
 /// The message that stands in the thread like this.

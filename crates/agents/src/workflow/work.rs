@@ -1,5 +1,6 @@
 //! Carries out one order: the rounds of a planner, an executor or a verifier. Written once, over any backend.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use polis_domain::{Failure, Finish, Reply, Timestamp, Usage};
@@ -7,6 +8,7 @@ use polis_ports::{ChatMessage, Format, ToolSpec};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
 use super::fields::Reading;
+use super::fit::clipped;
 use super::listening::Listening;
 use super::phrases::phrases;
 use super::{
@@ -14,6 +16,9 @@ use super::{
     TodoStatus, Unreadable, Verdict, VerifierResponse, WorkflowRole, executor_format, parse_executor_response,
     parse_planner_response, parse_verifier_response, planner_format, role, verifier_format,
 };
+
+/// Most bytes of a reply that cannot be read, as the model that wrote it is shown it again.
+const ECHO_BYTES: usize = 32 * 1024;
 
 /// Carries out an order, which may be for one of these roles. What goes wrong is told in what comes of it.
 pub async fn work<B: AgentBackend>(backend: &mut B, roles: &[Arc<dyn WorkflowRole>], order: &Order) -> Done {
@@ -102,7 +107,9 @@ impl<B: AgentBackend> Rounds<'_, B> {
             self.go_on(&reply, phrases(order.language).plan_on).await?;
         }
         let response = last.ok_or_else(no_reply)?;
-        let writes = order.writers.iter().filter(|tool| names(&response.todos, tool)).cloned().collect();
+        let named = order.writers.iter().filter(|tool| names(&response.todos, tool)).cloned();
+        let may_write = |todo: &&Todo| !order.writers.is_empty() && todo.writes.unwrap_or(true);
+        let writes = named.chain(response.todos.iter().filter(may_write).map(|todo| todo.id.clone())).collect();
         Ok(RoleOutcome::Planned { response, writes, settings: order.settings })
     }
 
@@ -204,6 +211,9 @@ impl<B: AgentBackend> Rounds<'_, B> {
             }
             let unreadable = match parse(&reply.text) {
                 Ok(parsed) => return Ok(Said::Response(parsed.response, reply)),
+                Err(Unreadable { component, .. }) if !reply.tool_calls.is_empty() => {
+                    Unreadable { component, problems: vec![phrases(self.order.language).no_tools.to_owned()] }
+                }
                 Err(_) if reply.finish == Finish::Refusal => {
                     return Err(Failure::new("model_refused", format!("the model will not do this: {}", reply.text)));
                 }
@@ -218,7 +228,8 @@ impl<B: AgentBackend> Rounds<'_, B> {
             }
             repairs -= 1;
             self.keep(AiMessage::said(&reply)).await?;
-            self.said.push(ChatMessage::assistant(if reply.text.is_empty() { "{}" } else { &*reply.text }));
+            let echo = if reply.text.is_empty() { Cow::Borrowed("{}") } else { clipped(&reply.text, ECHO_BYTES) };
+            self.said.push(ChatMessage::assistant(&*echo));
             self.tell_model(unreadable.to_string()).await?;
         }
     }

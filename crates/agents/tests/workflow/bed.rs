@@ -97,7 +97,7 @@ pub(super) fn unsure(todos: &[(&str, u32, &[&str])]) -> Line {
 fn todos_of(todos: &[(&str, u32, &[&str])]) -> Vec<Value> {
     let todo = |(id, priority, dependencies): &(&str, u32, &[&str])| {
         json!({ "id": id, "title": format!("Do {id}"), "description": format!("Do {id}. Done when: it is seen."),
-                "priority": priority, "dependencies": dependencies, "status": "pending" })
+                "priority": priority, "dependencies": dependencies, "writes": false, "status": "pending" })
     };
     todos.iter().map(todo).collect()
 }
@@ -154,6 +154,7 @@ pub(super) fn tools() -> ScriptedTools {
         let at = serde_json::from_str::<Value>(arguments).unwrap()["at"].as_str().unwrap().to_owned();
         match &*at {
             "nowhere" => CallResult::failed("there is nothing"),
+            at if at.starts_with("big") => CallResult::good("字".repeat(40_000)),
             at => CallResult::good(format!("{}", at.bytes().next().unwrap() - b'a' + 1)),
         }
     };

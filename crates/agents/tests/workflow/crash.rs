@@ -23,8 +23,8 @@ async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
         }),
         verifier: Arc::new(|heard| match (heard.first.contains("(c)"), heard.replies) {
             (false, _) => unsatisfied("Look again", &[("a", true, &["m1"]), ("b", false, &[])]),
-            (true, 0) => verified("All.", &[("a", &[]), ("c", &["m3"])]),
-            (true, _) => verified("All.", &[("a", &["m1"]), ("c", &["m3"])]),
+            (true, 0) => verified("All three.", &[("a", &[]), ("c", &["m3"])]),
+            (true, _) => verified("All three.", &[("a", &["m1"]), ("c", &["m3"])]),
         }),
         ..team()
     };
@@ -112,6 +112,40 @@ async fn what_the_person_said_is_heard_at_the_same_place_by_a_second_run() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_the_person_said_is_heard_by_all_who_work_in_a_second_run_too() {
+    let slow = Team {
+        planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 1, &[]), ("c", 1, &["a", "b"])])),
+        executor: Arc::new(|todo, heard| match heard.replies {
+            0 => Line::call("x", "look", &json!({ "at": todo }).to_string()).after(Duration::from_secs(5)),
+            _ => executed(todo, &format!("{todo}, {}", heard.request.messages.len())),
+        }),
+        verifier: Arc::new(|_| unsatisfied("Nothing", &[])),
+    };
+    let once = || limited(WorkflowLimits { cycles: 1, ..WorkflowLimits::default() });
+    let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
+    let first = society(ends.of(log.clone()), &slow, once(), &Asked::default()).await;
+    let sent = first.submit("a, b and c?").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    first.send("root".into(), "in French please", Some(sent.task_id.clone())).await.unwrap();
+    first.answer(&sent).await.unwrap();
+    first.stop(Duration::ZERO).await;
+    let whole = log.events(&"main".into());
+    assert_eq!(
+        texts(&whole).iter().filter(|text| text.contains("in French please")).count(),
+        5,
+        "three todos, the verifier twice"
+    );
+    let said = whole.iter().find_map(|recorded| match &recorded.event {
+        Event::LetterSent { letter, .. } if &*letter.payload.text == "in French please" => Some(recorded.seq),
+        _ => None,
+    });
+    for end in ends.all().into_iter().filter(|end| *end >= said.unwrap()) {
+        let (log, _) = resumed(&whole, end, &slow, once()).await;
+        assert_eq!(texts(&log.events(&"main".into())), texts(&whole), "stopped after event {end}");
+    }
+}
+
 /// Everything that was said in any thread.
 fn texts(log: &[Arc<Recorded>]) -> Vec<&str> {
     let said = log.iter().filter_map(|recorded| match &recorded.event {
@@ -132,13 +166,13 @@ async fn a_second_run_keeps_to_the_limits_of_the_first() {
         }),
         verifier: Arc::new(|heard| match heard.first.contains("(c)") {
             false => unsatisfied("Look again", &[("a", true, &["c1"]), ("b", true, &["c2"])]),
-            true => verified("All.", &[("a", &["c1"]), ("b", &["c2"]), ("c", &["c3"])]),
+            true => verified("All three.", &[("a", &["c1"]), ("b", &["c2"]), ("c", &["c3"])]),
         }),
         ..team()
     };
     let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
     let first = society(ends.of(log.clone()), &two, engine(), &Asked::default()).await;
-    assert_eq!(polis_testkit::ask(&first, "a and b?").await.unwrap(), "All.");
+    assert_eq!(polis_testkit::ask(&first, "a and b?").await.unwrap(), "All three.");
     let whole = log.events(&"main".into());
     let planned = whole.iter().find(|recorded| prompt(&recorded.event).is_some()).unwrap().seq;
     let strict = || limited(WorkflowLimits { at_once: 1, cycles: 1, planning_rounds: 1, ..WorkflowLimits::default() });

@@ -88,7 +88,7 @@ async fn what_there_is_and_was_not_accepted_is_told_as_well() {
 async fn done_without_proof_is_refused_once_and_then_reported_as_unverified() {
     let repenting = Team {
         verifier: Arc::new(|heard| match heard.replies {
-            0 => verified("Both are done.", &[("a", &[]), ("b", &["c9"])]),
+            0 => verified("a and b are there.", &[("a", &[]), ("b", &["c9"])]),
             _ => verified("a is 1, b is 2.", &[("a", &["c1"]), ("b", &["c2"])]),
         }),
         ..team()
@@ -98,11 +98,11 @@ async fn done_without_proof_is_refused_once_and_then_reported_as_unverified() {
     let told = &bed.heard("verifier")[1].last;
     assert!(told.contains("\"a\" has completed: true without evidence") && told.contains("\"b\" cites \"c9\""), "{told}");
 
-    let stubborn = Team { verifier: Arc::new(|_| verified("Both are done.", &[("a", &[]), ("b", &["c2"])])), ..team() };
+    let stubborn = Team { verifier: Arc::new(|_| verified("a and b are there.", &[("a", &[]), ("b", &["c2"])])), ..team() };
     let bed = open(&stubborn, engine()).await;
     let answer = bed.ask("a and b?").await;
     assert!(
-        answer.starts_with("Both are done.\n\nThis answer could not be verified:\n- tasks: \"a\" has completed"),
+        answer.starts_with("a and b are there.\n\nThis answer could not be verified:\n- tasks: \"a\" has completed"),
         "{answer}"
     );
     assert_eq!(bed.counts(), [1, 4, 2], "refused once, not for ever");

@@ -7,5 +7,6 @@ mod crash;
 mod embedded;
 mod limits;
 mod person;
+mod robust;
 mod rounds;
 mod seen;

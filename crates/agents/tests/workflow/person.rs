@@ -30,7 +30,7 @@ async fn rule(bed: &Bed, nth: usize, verdict: Verdict) -> String {
     }
 }
 
-async fn answered(bed: &Bed, verdicts: Vec<Verdict>) -> (String, Vec<String>) {
+pub(super) async fn answered(bed: &Bed, verdicts: Vec<Verdict>) -> (String, Vec<String>) {
     let sent = bed.society.submit("a and b?").await.unwrap();
     let mut questions = Vec::new();
     for (nth, verdict) in verdicts.into_iter().enumerate() {
@@ -62,6 +62,7 @@ async fn an_edited_plan_runs_in_place_of_the_planners_and_a_bad_one_is_asked_abo
     assert_eq!(answer, "b is 2.");
     assert!(questions[1].starts_with("The changed plan cannot be used (todos: is empty"), "{}", questions[1]);
     assert!(questions[2].starts_with("The changed plan cannot be used (write {\"todos\""), "{}", questions[2]);
+    assert_eq!(questions[2].matches("The changed plan").count(), 1, "the last error alone");
     assert_eq!(bed.counts(), [1, 2, 1]);
 }
 
@@ -119,7 +120,7 @@ async fn what_the_person_says_meanwhile_reaches_the_next_round_once_and_the_answ
     let answer = bed.society.answer(&more).await.unwrap();
     assert_eq!((&answer.kind, &*answer.payload.text), (&LetterKind::Answer, "a is 1 and b is 2."));
     let told: Vec<_> = bed.heard("executor").iter().map(|heard| heard.last.starts_with("The user says meanwhile")).collect();
-    assert_eq!(told, [false, true, false, false], "the next round, and no other");
+    assert_eq!(told, [false, true, true, false], "the next round, and whoever begins later");
     assert!(bed.heard("executor")[1].last.ends_with("in French please"));
     assert_eq!(bed.count(|event| matches!(event, Event::LettersTaken { .. })), 1);
     assert_eq!(bed.count(|event| matches!(event, Event::LetterSent { letter, .. } if letter.to.is_user())), 1, "one answer");

@@ -60,8 +60,8 @@ async fn todos_are_done_by_priority_and_dependency_and_those_that_may_at_once() 
     let team = |at_once| {
         let team = Team {
             planner: Arc::new(move |_| plan(four)),
-            executor: Arc::new(|todo, _| executed(todo, &format!("result of {todo}"))),
-            verifier: Arc::new(|_| verified("All four.", &[("a", &["m1"]), ("b", &["m1"]), ("c", &["m1"]), ("d", &["m1"])])),
+            executor: Arc::new(|todo, _| executed(todo, &format!("found in {todo}"))),
+            verifier: Arc::new(|_| verified("All four.", &[("b", &["m1"]), ("a", &["m2"]), ("c", &["m3"]), ("d", &["m4"])])),
         };
         (team, limited(WorkflowLimits { at_once, ..WorkflowLimits::default() }))
     };
@@ -73,19 +73,19 @@ async fn todos_are_done_by_priority_and_dependency_and_those_that_may_at_once() 
             .workflow()
             .await
             .iter()
-            .filter_map(|message| message.text.strip_prefix("result of ").map(str::to_owned))
+            .filter_map(|message| message.text.strip_prefix("found in ").map(str::to_owned))
             .collect();
         assert_eq!(titles.join(" "), order, "{at_once}");
         let seen = bed.heard("executor");
         let waves: Vec<_> = seen.iter().map(|heard| heard.first.matches("[completed]").count()).collect();
         let wanted: &[usize] = match at_once {
             1 => &[0, 1, 2, 3],
-            2 => &[0, 0, 2, 3],
+            2 => &[0, 0, 1, 3],
             _ => &[0, 0, 0, 3],
         };
         assert_eq!(waves, wanted, "{at_once}");
         let last = &seen.last().unwrap().first;
-        assert!(last.contains("### c\n\nresult of c"), "it is told the result that it depends on: {last}");
+        assert!(last.contains("### c\n\nresult: found in c"), "it is told the result that it depends on: {last}");
     }
 }
 
@@ -124,18 +124,18 @@ async fn what_an_executor_wants_next_is_what_happens() {
             match (skipped, failed) {
                 (true, _) => verified("It was not needed.", &[]),
                 (_, true) => unsatisfied("Another way", &[("a", false, &[])]),
-                _ => verified("It is done.", &[("a", &["m1"])]),
+                _ => verified("It is 3.", &[("a", &["m1"])]),
             }
         }),
     };
     for (name, team, answer, executors) in [
-        ("complete", one(|todo, _| acting(todo, "found 3", true, "complete")), "It is done.", 1),
+        ("complete", one(|todo, _| acting(todo, "found 3", true, "complete")), "It is 3.", 1),
         (
             "continue",
             one(|todo, heard| {
                 acting(todo, "half of it", heard.replies == 2, if heard.replies == 2 { "complete" } else { "continue" })
             }),
-            "It is done.",
+            "It is 3.",
             3,
         ),
         ("skip", one(|todo, _| acting(todo, "nobody needs it", false, "skip")), "It was not needed.", 1),
@@ -145,7 +145,7 @@ async fn what_an_executor_wants_next_is_what_happens() {
                 true => acting(todo, "found 3", true, "complete"),
                 false => acting(todo, "wrong way", false, "retry"),
             }),
-            "It is done.",
+            "It is 3.",
             2,
         ),
     ] {
@@ -214,7 +214,11 @@ async fn an_executor_knows_the_results_that_its_todo_depends_on_and_no_call_is_m
     let bed = open(&same, super::bed::engine()).await;
     bed.ask("a, twice?").await;
     let heard = bed.heard("executor");
-    assert!(heard[2].first.contains("## Results of the tasks that it depends on\n\n### a\n\na: 1"), "{}", heard[2].first);
+    assert!(
+        heard[2].first.contains("## Results of the tasks that it depends on\n\n### a\n\nresult: a: 1"),
+        "{}",
+        heard[2].first
+    );
     assert_eq!(heard[1].last, "1");
     assert!(heard[3].last.starts_with("1\n\n[Not called again: the same call gave this before"), "{}", heard[3].last);
     let calls = |known: bool| {

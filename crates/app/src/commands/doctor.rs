@@ -23,6 +23,10 @@ pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Troub
     if let Err(wrong) = machine::check(config) {
         findings.push(Finding { what: "tools", found: Err(wrong) });
     }
+    for (file, warnings) in wiring::prompts().files() {
+        let found = if warnings.is_empty() { Ok(file) } else { Err(format!("{file}: {}", warnings.join("; "))) };
+        findings.push(Finding { what: "prompts", found });
+    }
     findings.extend(models(config, wish.call).await);
     findings.extend(servers(config).await);
     findings.extend(collector(config).await);

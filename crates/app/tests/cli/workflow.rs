@@ -79,6 +79,40 @@ fn business_contexts_come_from_the_prompts_folder() {
 }
 
 #[test]
+fn business_contexts_come_from_the_documents_folder_too_and_what_is_odd_about_them_is_said() {
+    let home = folder();
+    std::fs::create_dir_all(home.path().join("agents/prompts")).unwrap();
+    home.write("agents/prompts/planner.md", "We sell tea. Answer with a planner-response.");
+    let done = home.polis(&["run", "--strategy", "workflow", "read NOTES.md"]);
+    has(&done.stderr, &["agents/prompts/planner.md: the business context names `planner-response`"]);
+    done.ok();
+    let prompt = home.polis(&["show", "root.messages[1].meta._thread.messages[0].meta._thread", "--prompt"]).ok();
+    has(&prompt, &["We sell tea."]);
+    let found = home.polis(&["doctor"]);
+    has(&found.stdout, &["BAD  prompts    agents/prompts/planner.md: "]);
+}
+
+#[test]
+fn the_command_that_goes_on_with_a_plan_repeats_model_and_workspace() {
+    let home = folder();
+    std::fs::create_dir(home.path().join("a b")).unwrap();
+    let args =
+        ["run", "--strategy", "workflow", "--plan-approval", "always", "--model", "offline", "--workspace", "a b", "read x"];
+    let asked = home.polis(&args);
+    has(&asked.stderr, &[" --model offline --workspace 'a b'`"]);
+    assert_eq!(asked.code, 3, "{}", asked.stderr);
+}
+
+#[test]
+fn a_run_without_approvals_pays_for_one_plan_and_does_nothing() {
+    let home = folder();
+    let args = ["run", "--strategy", "workflow", "--plan-approval", "always", "--approve", "never", "read NOTES.md"];
+    let answer = home.polis(&args).ok();
+    has(&answer, &["The plan was not agreed to, so nothing was done."]);
+    assert_eq!(times_asked(&home), 1);
+}
+
+#[test]
 fn whoever_waits_sees_who_works_on_what_where_and_what_it_took() {
     let home = folder();
     let done = home.polis(&["run", "--strategy", "workflow", "read NOTES.md; what is 15% of 240"]);

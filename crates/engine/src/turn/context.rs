@@ -1,6 +1,6 @@
 //! What of its thread a turn shows the model: everything, or summaries in place of what came first (D10, D11).
 
-use polis_domain::{Act, Event, Failure, Message, Sender, Seq, Shown};
+use polis_domain::{Act, Event, Failure, Message, Messages, Sender, Seq, Shown, ThreadId};
 use polis_ports::{ThreadRange, estimate_tokens};
 
 use super::Turn;
@@ -32,6 +32,40 @@ impl Turn {
         let mut messages = self.recent(limit).await?;
         messages.retain(|(index, _)| *index >= from);
         Ok(Context { summaries, messages })
+    }
+
+    /// What was said in the main thread before the message that this turn's sub-thread hangs below, with at most so many of the
+    /// newest messages: for whoever works on a request down there. In the main thread it is the turn's own context.
+    pub async fn context_above(&mut self, limit: usize) -> Result<Context, Failure> {
+        let holder = self.path().segments().first().map(|segment| segment.message_index);
+        let Some(holder) = holder else { return self.context(limit).await };
+        if holder == 0 {
+            return Ok(Context::default());
+        }
+        let thread = self.seat.agent.main_thread();
+        let mut newest = limit.saturating_mul(8).max(32);
+        loop {
+            let range = ThreadRange { newest, ..ThreadRange::through(self.place().await) };
+            let events = self.read(&thread, range).await;
+            let compression = events.iter().rev().find_map(|recorded| match &recorded.event {
+                Event::TurnStarted { shown, .. } => Some(shown.compression),
+                Event::ContextCompressed { .. } => Some(Some(recorded.seq)),
+                Event::ContextRestored { to, .. } => Some(*to),
+                _ => None,
+            });
+            let mut messages = Messages::default();
+            events.iter().for_each(|event| messages.apply(event));
+            let before = messages.indexed().filter(|(index, _)| *index < holder);
+            let mut before: Vec<_> = before.map(|(index, message)| (index, message.clone())).collect();
+            if events.len() == newest && (before.len() < limit || compression.is_none()) {
+                newest = newest.saturating_mul(4);
+                continue;
+            }
+            let (from, summaries) = self.compression_of(&thread, compression.flatten()).await?;
+            before.retain(|(index, _)| *index >= from);
+            before.drain(..before.len().saturating_sub(limit));
+            return Ok(Context { summaries, messages: before });
+        }
     }
 
     /// Puts a summary in place of the messages before the newest `keep`, which are counted without the one that this turn
@@ -90,11 +124,15 @@ impl Turn {
 
     /// The first message that is shown, and what stands for those before it.
     async fn compression(&mut self) -> Result<(u32, Vec<String>), Failure> {
-        let Some(seq) = self.shown.compression else { return Ok((0, Vec::new())) };
         let thread = self.seat.thread.clone();
+        self.compression_of(&thread, self.shown.compression).await
+    }
+
+    async fn compression_of(&mut self, thread: &ThreadId, at: Option<Seq>) -> Result<(u32, Vec<String>), Failure> {
+        let Some(seq) = at else { return Ok((0, Vec::new())) };
         self.place().await;
         let range = ThreadRange { after: Seq(seq.0 - 1), ..ThreadRange::through(seq) };
-        let events = self.read(&thread, range).await;
+        let events = self.read(thread, range).await;
         let found = events.iter().find_map(|recorded| match &recorded.event {
             Event::ContextCompressed { from, summaries, .. } => Some((*from, summaries.clone())),
             _ => None,

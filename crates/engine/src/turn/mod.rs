@@ -44,6 +44,7 @@ use crate::offer::Offer;
 pub use context::Context;
 use journal::{Entry, Journal};
 pub use request::{Request, Requests};
+pub use sub_threads::SubThreadGroup;
 pub use teller::Teller;
 pub use threads::{BatchUpdate, NewMessage};
 

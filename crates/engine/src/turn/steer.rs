@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{Act, Due, Event, Failure, Letter, Spine};
+use polis_ports::ThreadRange;
 use tokio::sync::oneshot;
 
 use super::Turn;
@@ -20,6 +21,22 @@ impl Turn {
         }
         let events = self.act(vec![Act::TakeLetters]).await?;
         Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
+    }
+
+    /// What the person has said to this agent in the task that the turn belongs to, oldest first, whoever has taken it in: what
+    /// began it, and everything after that up to the turn's place in the log. And how much of it was said before the turn began.
+    pub async fn said_in_task(&mut self) -> (Vec<Arc<Letter>>, usize) {
+        let range = ThreadRange::through(self.place().await);
+        let events = self.read(&self.task.id.thread(), range).await;
+        let said = events.iter().filter_map(|recorded| match &recorded.event {
+            Event::LetterSent { letter, .. } if letter.from.is_user() && letter.to == self.seat.agent => {
+                Some((recorded.seq, letter.clone()))
+            }
+            _ => None,
+        });
+        let said: Vec<_> = said.collect();
+        let before = said.partition_point(|(seq, _)| *seq <= self.seat.id.0);
+        (said.into_iter().map(|(_, letter)| letter).collect(), before)
     }
 
     /// Whether something waits just now. Only asked where the log does not say what came of it.

@@ -3,6 +3,7 @@
 //! Several run independently: whichever unit ends first in the log is gone on with first. The order of the log is the same in
 //! a second run, so that the second run goes the same way.
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -34,6 +35,15 @@ struct Run {
     result: Option<SubThreadResult>,
 }
 
+/// Sub-threads that run beside each other. Others may join them while they run.
+#[derive(Default)]
+pub struct SubThreadGroup {
+    runs: Vec<Run>,
+    open: Vec<(usize, Entry)>,
+    /// Those that have come to their end and were not told yet.
+    ended: VecDeque<usize>,
+}
+
 impl Turn {
     /// Opens a sub-thread and runs it to its end, unit by unit. It hangs in a message of the turn's own thread, which shows
     /// what comes of it. What fails in it is told in the result; an error here means that it could not be begun.
@@ -43,6 +53,40 @@ impl Turn {
         let course = self.declared(&request)?;
         let run = self.open_run(course, request).await?;
         self.finish_all(vec![run]).await.pop().ok_or_else(not_run)
+    }
+
+    /// Begins sub-threads beside those of a group. [`Turn::next_sub_thread`] tells what becomes of them.
+    pub async fn join_sub_threads(
+        &mut self,
+        group: &mut SubThreadGroup,
+        requests: Vec<SubThreadRequest>,
+    ) -> Result<(), Failure> {
+        let courses = requests.iter().map(|request| self.declared(request)).collect::<Result<Vec<_>, _>>()?;
+        let mut runs = Vec::with_capacity(requests.len());
+        for (course, request) in courses.into_iter().zip(requests) {
+            runs.push(self.open_run(course, request).await?);
+        }
+        self.begin_all(group, runs).await;
+        Ok(())
+    }
+
+    /// The sub-thread of a group that came to its end first in the log, of those that were not told yet: its place in the order
+    /// in which they joined, and what came of it. None when all have been told.
+    pub async fn next_sub_thread(&mut self, group: &mut SubThreadGroup) -> Option<(usize, SubThreadResult)> {
+        loop {
+            if let Some(place) = group.ended.pop_front() {
+                return group.runs[place].result.take().map(|result| (place, result));
+            }
+            if group.open.is_empty() {
+                return None;
+            }
+            let (place, outcome) = self.first_of(&mut group.open).await;
+            let next = self.go_on(&mut group.runs[place], Some(outcome)).await;
+            match next {
+                Some(unit) => self.begin(group, vec![(place, unit)]).await,
+                None => group.ended.push_back(place),
+            }
+        }
     }
 
     /// Runs several sub-threads beside each other, none waiting for another; one result for each, in order (R086).
@@ -99,39 +143,48 @@ impl Turn {
         Ok(Run { course, task, holder, path, results: Vec::new(), seen: 0, phase, result: None })
     }
 
-    async fn finish_all(&mut self, mut runs: Vec<Run>) -> Vec<SubThreadResult> {
-        let mut first = Vec::with_capacity(runs.len());
-        for (place, run) in runs.iter_mut().enumerate() {
-            first.extend(self.go_on(run, None).await.map(|unit| (place, unit)));
+    async fn finish_all(&mut self, runs: Vec<Run>) -> Vec<SubThreadResult> {
+        let mut group = SubThreadGroup::default();
+        let mut results: Vec<_> = runs.iter().map(|_| None).collect();
+        self.begin_all(&mut group, runs).await;
+        while let Some((place, result)) = self.next_sub_thread(&mut group).await {
+            results[place] = Some(result);
         }
-        // All at once: a turn that has begun a unit and nothing else may have to leave its seat.
-        let mut open = self.begin(&mut runs, first).await;
-        while !open.is_empty() {
-            let (place, outcome) = self.first_of(&mut open).await;
-            let Some(run) = runs.get_mut(place) else { continue };
-            let next = self.go_on(run, Some(outcome)).await.map(|unit| (place, unit));
-            let begun = self.begin(&mut runs, next.into_iter().collect()).await;
-            open.extend(begun);
+        results.into_iter().flatten().collect()
+    }
+
+    /// The first units of sub-threads, all at once: a turn that has begun a unit and nothing else may have to leave its seat.
+    async fn begin_all(&mut self, group: &mut SubThreadGroup, runs: Vec<Run>) {
+        let begins = group.runs.len();
+        group.runs.extend(runs);
+        let mut first = Vec::with_capacity(group.runs.len() - begins);
+        for place in begins..group.runs.len() {
+            match self.go_on(&mut group.runs[place], None).await {
+                Some(unit) => first.push((place, unit)),
+                None => group.ended.push_back(place),
+            }
         }
-        runs.into_iter().filter_map(|run| run.result).collect()
+        self.begin(group, first).await;
     }
 
     /// States units. A sub-thread whose unit is refused has come to its end.
-    async fn begin(&mut self, runs: &mut [Run], units: Vec<(usize, Effect)>) -> Vec<(usize, Entry)> {
+    async fn begin(&mut self, group: &mut SubThreadGroup, units: Vec<(usize, Effect)>) {
         if units.is_empty() {
-            return Vec::new();
+            return;
         }
         // Where the turn stands must not depend on whether its own reports have reached the log yet.
         self.place().await;
         let (places, effects): (Vec<_>, Vec<_>) = units.into_iter().unzip();
-        let mut open = Vec::with_capacity(places.len());
         for (place, entry) in places.into_iter().zip(self.state(effects).await) {
-            match (entry.refusal().cloned(), runs.get_mut(place)) {
-                (Some(failure), Some(run)) => run.result = Some(self.close(run, Err(failure)).await),
-                _ => open.push((place, entry)),
+            match entry.refusal().cloned() {
+                Some(failure) => {
+                    let result = self.close(&group.runs[place], Err(failure)).await;
+                    group.runs[place].result = Some(result);
+                    group.ended.push_back(place);
+                }
+                None => group.open.push((place, entry)),
             }
         }
-        open
     }
 
     /// The unit that ended first in the log, of those that are open, and what came of it.

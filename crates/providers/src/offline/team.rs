@@ -54,7 +54,7 @@ struct Told<'a>(&'a str);
 struct Shown<'a> {
     id: &'a str,
     status: &'a str,
-    result: &'a str,
+    result: String,
 }
 
 impl<'a> Told<'a> {
@@ -92,11 +92,16 @@ impl<'a> Told<'a> {
             let Some((id, status)) = head(lines[at]) else { continue };
             let end = begins.get(n + 1).map_or(plan.len(), |&next| offset(lines[next]));
             let text = &plan[offset(lines[at])..end];
-            let result = ["\n  result: ", "\n  结果: "]
+            let result = ["\n  result:", "\n  结果:"]
                 .iter()
                 .find_map(|mark| text.split_once(mark))
                 .map_or("", |(_, result)| result.trim());
-            tasks.push(Shown { id, status, result });
+            // What has several lines has a mark before each.
+            let lines = result.lines().map(|line| {
+                let line = line.strip_prefix("  ").unwrap_or(line);
+                line.strip_prefix("| ").unwrap_or(line)
+            });
+            tasks.push(Shown { id, status, result: lines.collect::<Vec<_>>().join("\n") });
         }
         tasks
     }
@@ -142,6 +147,7 @@ fn planned(told: &Told<'_>) -> Value {
         todos.push(json!({
             "id": format!("task-{n}"), "title": part, "description": format!("{part}{mark}{done}"),
             "priority": n, "dependencies": dependencies, "status": "pending",
+            "writes": matches!(wish, Wish::Write { .. }),
         }));
     }
     let count = todos.len();
@@ -187,7 +193,14 @@ fn parts(request: &str) -> Vec<String> {
             .collect();
     }
     let is_known = |part: &String| !matches!(wish::of(part, &[request]), Wish::Chat);
-    if parts.len() > 1 && parts.iter().all(is_known) { parts } else { vec![request.trim().to_owned()] }
+    // A comma parts two wishes only where each of them is one.
+    let finer = |part: &String| {
+        let parts = part.split(", ").flat_map(|part| part.split('，')).map(bare);
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>()
+    };
+    let finer: Vec<String> = parts.iter().flat_map(finer).collect();
+    let parted = [finer, parts].into_iter().find(|parts| parts.len() > 1 && parts.iter().all(is_known));
+    parted.unwrap_or_else(|| vec![request.trim().to_owned()])
 }
 
 /// A part without what counts or joins it.
@@ -242,7 +255,7 @@ fn verified(told: &Told<'_>) -> Value {
         .collect();
     let is_done = |n: usize| judged[n].0 || tasks[n].status == "skipped";
     let all = (0..tasks.len()).all(is_done);
-    let results: Vec<&str> = tasks.iter().map(|task| task.result).filter(|result| !result.is_empty()).collect();
+    let results: Vec<&str> = tasks.iter().map(|task| &*task.result).filter(|result| !result.is_empty()).collect();
     let summary = match (all, &results[..]) {
         (false, _) => String::new(),
         (true, [one]) => language::signed(language, one),
@@ -290,6 +303,10 @@ mod tests {
             ),
             ("analyse sales.csv, then summarise README.md", vec!["analyse sales.csv", "summarise README.md"]),
             ("统计 docs 目录有多少文件；然后读 a.txt；最后计算 2+2", vec!["统计 docs 目录有多少文件", "读 a.txt", "计算 2+2"]),
+            (
+                "分析 sales.csv，数一数 notes.txt 有多少个词，然后计算 240 的 15%",
+                vec!["分析 sales.csv", "数一数 notes.txt 有多少个词", "计算 240 的 15%"],
+            ),
             ("read a.txt. write me a poem", vec!["read a.txt. write me a poem"]),
             ("write a.txt: one; two", vec!["write a.txt: one; two"]),
         ] {
@@ -300,12 +317,12 @@ mod tests {
     #[test]
     fn the_plan_is_read_as_it_is_shown() {
         let told = Told(
-            "## The user's request\n\nread a.txt\n\n## The plan so far\n\n- task-1 [completed] (priority 1) Read a.txt\n  result: two\nlines [x]\n\
+            "## The user's request\n\nread a.txt\n\n## The plan so far\n\n- task-1 [completed] (priority 1) Read a.txt\n  result:\n  | two\n  | lines [x]\n\
              - task-2 [failed] (priority 2; after task-1) Write\n  result: no\n\n## What happened\n\n[c1] (task-1) read_file {} returned: x\n\
              [c2] (task-2) write_file {} FAILED: no\n[m1] (task-2) the executor said: no\n\nJudge each task, then the whole.",
         );
-        let tasks: Vec<_> = told.tasks().iter().map(|task| (task.id, task.status, task.result)).collect();
-        assert_eq!(tasks, [("task-1", "completed", "two\nlines [x]"), ("task-2", "failed", "no")]);
+        let tasks: Vec<_> = told.tasks().iter().map(|task| (task.id, task.status, task.result.clone())).collect();
+        assert_eq!(tasks, [("task-1", "completed", "two\nlines [x]".to_owned()), ("task-2", "failed", "no".to_owned())]);
         assert_eq!(told.evidence("task-1"), ["c1"]);
         assert_eq!(told.evidence("task-2"), ["m1"]);
         let judged = verified(&told);

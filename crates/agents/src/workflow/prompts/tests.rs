@@ -220,3 +220,17 @@ fn the_language_is_the_askers() {
     assert_eq!(prompt.language, Language::Zh);
     assert!(prompt.text.contains("最多有 3 轮"));
 }
+
+#[test]
+fn of_several_folders_the_first_that_has_a_file_counts_and_all_are_listed() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(second.path().join("planner.md"), "Tea.").unwrap();
+    std::fs::write(second.path().join("verifier.md"), "Write a verifier-response.").unwrap();
+    let prompts = PromptManager::new(Language::En).with_folder(first.path()).with_folder(second.path());
+    assert!(prompts.get_prompt(&AgentType::PLANNER).unwrap().text.contains("Tea."));
+    std::fs::write(first.path().join("planner.md"), "Coffee.").unwrap();
+    assert!(prompts.get_prompt(&AgentType::PLANNER).unwrap().text.contains("Coffee."));
+    let files = prompts.files();
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert!(files[0].1.is_empty() && files[1].1[0].contains("`verifier-response`"), "{files:?}");
+}

@@ -243,12 +243,8 @@ fn a_verifier_is_told_what_is_wrong() {
             "summary: is missing; with both flags true it must be the whole answer for the user",
         ),
         (
-            both(json!({ "summary": "需求已满足。" })),
-            "summary: only says that it is done; answer what the user asked, with the results",
-        ),
-        (
-            both(json!({ "tasks": [{ "id": "a", "completed": false, "feedback": "" }] })),
-            "allCompleted: is true, but task \"a\" has completed: false; make them agree",
+            both(json!({ "summary": "字".repeat(40_001) })),
+            "summary: has 40001 characters; at most 40000 are allowed, so write it shorter",
         ),
         (both(json!({ "tasks": null })), "tasks: is missing; must be a list with a judgement for each task"),
         (both(json!({ "tasks": [{ "completed": true }] })), "tasks[0].id: is missing; must be a text"),
@@ -264,14 +260,40 @@ fn a_verifier_is_told_what_is_wrong() {
 }
 
 #[test]
-fn summaries_that_say_nothing_are_known_and_others_are_not() {
-    for text in ["", " … ", "Done.", "**任务已完成**", "All tasks are completed!", "任务已完成，需求已满足。"]
-    {
-        assert!(says_nothing(text), "{text}");
+fn what_is_too_long_or_too_deep_is_told_with_its_place() {
+    let todo = |id: &str, title: &str, description: &str| {
+        json!({ "component": "planner-response", "summary": "s", "needsMorePlanning": false,
+                "todos": [{ "id": id, "title": title, "description": description, "priority": 1 }] })
+        .to_string()
+    };
+    let long = "字".repeat(8_001);
+    for (text, expected) in [
+        (todo(&long, "t", "d"), "todos[0].id: has 8001 characters; at most 64 are allowed, so write it shorter"),
+        (todo("a", &long, "d"), "todos[0].title: has 8001 characters; at most 300 are allowed, so write it shorter"),
+        (todo("a", "t", &long), "todos[0].description: has 8001 characters; at most 8000 are allowed, so write it shorter"),
+        (todo("a", "t", &long[3..]), ""),
+        (
+            todo("a", "t", &"x".repeat(9_000_000)),
+            "the reply has 9000135 bytes; at most 196608 are allowed: write a shorter one, and put what is long into a file",
+        ),
+        (
+            todo("a", "t", "d").replacen("{", &format!("{{\"x\":{}{},", "[".repeat(40), "]".repeat(40)), 1),
+            "objects and lists stand more than 32 deep in each other; write it flat, as described",
+        ),
+    ] {
+        match expected {
+            "" => assert!(planner(&text).is_ok()),
+            expected => assert_eq!(problems(planner(&text)), [expected]),
+        }
     }
-    for text in ["42", "No.", "OK", "成功", "任务已完成：共 3 行", "All tasks are completed: 3 lines", "是"] {
-        assert!(!says_nothing(text), "{text}");
-    }
+    let deep = "{\"a\":".repeat(100_000);
+    assert!(problems(planner(&deep))[0].contains(" bytes; at most "), "{deep}");
+    let two = [todo("a", "t", "d"), todo("b", "t", "d")].join("\n");
+    assert_eq!(
+        problems(planner(&two)),
+        ["there are two different \"planner-response\" objects in the reply; write the one that counts"]
+    );
+    assert!(planner(&[todo("a", "t", "d"), todo("a", "t", "d")].join("\n")).is_ok());
 }
 
 #[test]

@@ -93,7 +93,7 @@ pub(super) fn analyse(talk: &mut Talk<'_>, path: Option<&str>, asked: &str) -> S
     ));
     let question = match question::parse(asked, &table) {
         Ok(question) => question,
-        Err(puzzle) => return Ok(puzzled(language, path, &table, &puzzle)),
+        Err(puzzle) => return Err(Stop::Say(puzzled(language, path, &table, &puzzle))),
     };
     talk.think(answer::understood(language, &table, &question));
     let answer = answer::answer(language, path, &table, &question);
