@@ -27,5 +27,6 @@ mod societies;
 mod sops;
 mod support;
 mod tape;
+mod town;
 mod tutorial;
 mod workflow;
