@@ -206,6 +206,13 @@ export type Attempt = {
   next: string;
 };
 
+/** It is there. */
+export type BegunSociety = {
+  /** Whether it was not there before. */
+  begun: boolean;
+  society: SocietyId;
+};
+
 /** Names the code that runs a turn. */
 export type Behaviour = string;
 
@@ -730,6 +737,8 @@ export type Event = {
     by: EffectId;
     /** The sub-thread. */
     child: ThreadId;
+    /** How the message begins to say why, should the turn end before it says what came of the sub-thread. */
+    held?: string | null;
     /** The message's place. */
     index: number;
     /** The place in its meta. */
@@ -835,6 +844,10 @@ export type HealthStore = {
 /** How much of it is new. */
 export type Imported = {
   agents: number;
+  /** Roles that were here and are others now. */
+  changed?: number | null;
+  /** What of the document did not come in, in words. */
+  left?: Array<string>;
   roles: number;
 };
 
@@ -1900,7 +1913,10 @@ export interface Routes {
   };
   /** Makes the roles and agents of a document that are not there yet. */
   "POST /api/org": {
-    query: undefined;
+    query: {
+      /** Whether root's role becomes what the document says. */
+      root?: boolean;
+    };
     body: {
       /** All agents, those that are gone included; the oldest first. */
       agents: Array<{
@@ -2026,6 +2042,15 @@ export interface Routes {
     };
     body: undefined;
     answer: Societies;
+  };
+  /** Begins a society and has it work, unless it is there. */
+  "POST /api/societies": {
+    query: undefined;
+    body: {
+      /** What to call it. */
+      name: string;
+    };
+    answer: BegunSociety;
   };
   /** Gives root a new request. */
   "POST /api/submit": {

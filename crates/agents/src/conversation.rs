@@ -12,6 +12,9 @@ pub(crate) const SUMMARY: &str = "[历史摘要]";
 /// and the reply; tools come and go, so they are not counted: a second run must decide alike.
 const FULL_PERCENT: u64 = 60;
 
+/// Of what it may be before it is compressed, the part from which on the agent is told so (D11).
+const NEAR_PERCENT: u64 = 80;
+
 /// Tokens that a summary may have.
 const SUMMARY_TOKENS: u32 = 1_000;
 
@@ -59,7 +62,7 @@ pub struct Fullness {
 }
 
 impl Fullness {
-    fn of(context: &Context, limits: &ContextLimits, window: Option<u64>) -> Self {
+    pub(crate) fn of(context: &Context, limits: &ContextLimits, window: Option<u64>) -> Self {
         let current_count = context.messages.len();
         Self { current_count, max_count: limits.max_context_messages, tokens: context.tokens(), window }
     }
@@ -68,6 +71,28 @@ impl Fullness {
     pub fn warning(&self) -> bool {
         let crowded = self.window.is_some_and(|window| self.tokens.saturating_mul(100) > window.saturating_mul(FULL_PERCENT));
         self.current_count > self.max_count || crowded
+    }
+
+    /// Whether it will soon be.
+    pub fn is_near(&self) -> bool {
+        let nears = |count: u64, most: u64| count.saturating_mul(100) >= most.saturating_mul(NEAR_PERCENT);
+        let crowded = self.window.is_some_and(|window| nears(self.tokens, Self::most(window)));
+        nears(self.current_count as u64, self.max_count as u64) || crowded
+    }
+
+    /// The tokens of a conversation that a window has room for.
+    pub(crate) fn most(window: u64) -> u64 {
+        window.saturating_mul(FULL_PERCENT) / 100
+    }
+
+    /// What the agent is told while there is still room.
+    fn told_early(&self) -> String {
+        let Self { current_count, max_count, tokens, .. } = self;
+        let most = self.window.map(|window| format!(" of {}", Self::most(window))).unwrap_or_default();
+        format!(
+            "[上下文 context] Used so far: {current_count} of {max_count} messages, about {tokens}{most} tokens. Beyond that the older \
+             messages are summarised for you; call compress_context first if you want to choose what is kept."
+        )
     }
 
     /// What the agent is told.
@@ -103,7 +128,11 @@ pub(crate) async fn conversation(turn: &mut Turn, limits: &ContextLimits) -> Res
         fullness = Fullness::of(&context, limits, turn.window());
     }
     let mut notes: Vec<_> = context.summaries.iter().map(|summary| format!("{SUMMARY} {summary}")).collect();
-    notes.extend(fullness.warning().then(|| fullness.told()));
+    notes.extend(match (fullness.warning(), fullness.is_near()) {
+        (true, _) => Some(fullness.told()),
+        (false, true) => Some(fullness.told_early()),
+        (false, false) => None,
+    });
     Ok(Conversation { notes: notes.join("\n\n"), messages: said(&context) })
 }
 

@@ -480,3 +480,16 @@ async fn what_an_agent_is_at_can_be_read_from_the_log() {
     assert_eq!(seen, ["idle", "executing_step", "waiting_for_collaboration", "executing_step", "idle"]);
     assert_eq!(spine.plans.len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_colleague_follows_no_procedure_for_the_task_that_its_step_is_a_part_of() {
+    for (request, steps) in [("write about fish", "1. @clerk print it"), ("write about 鱼，用中文", "1. @clerk 打印")] {
+        let log = Arc::new(MemoryLog::new());
+        let ports = Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(ScriptedModel::new(script)) };
+        let cast = cast(Founder(sop(steps), &["clerk"])).with("clerk", sop(steps));
+        let bed = Bed { society: open(cast, ports).await, log };
+        let answer = bed.ask(request).await.unwrap();
+        assert!(answer.starts_with("model: "), "{answer}");
+        assert_eq!(bed.plans().iter().filter(|plan| plan.status.is_some()).count(), 1, "root's alone");
+    }
+}

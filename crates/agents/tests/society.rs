@@ -293,3 +293,30 @@ async fn a_letter_that_nobody_reads_comes_back_with_the_reason() {
     assert!(matches!(&back.kind, LetterKind::Failure(failure) if &*failure.code == "terminated"));
     assert!(back.payload.text.contains("read this"), "{}", back.payload.text);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_sees_its_usage_and_sends_away_the_one_that_has_a_role() {
+    let read = read(vec![
+        role("Worker"),
+        agent("worker", "w1"),
+        ("list_agents", json!({})),
+        ("terminate_agent", json!({ "agentId": "Worker" })),
+        ("request_collaboration", json!({ "requests": [request("nobody")] })),
+        ("request_collaboration", json!({ "requests": [request("nobody")], "timeoutSeconds": 0 })),
+        ("create_role", json!({ "name": "a\nb", "rolePrompt": "work", "id": "odd" })),
+    ])
+    .await;
+    let own = &read[2]["yourContext"];
+    assert_eq!((&own["messages"], &own["maxMessages"]), (&json!(1), &json!(50)), "{own}");
+    assert_eq!(read[2]["agents"][1]["contextMessages"], json!({ "now": 0, "most": 50 }));
+    assert_eq!(read[3]["terminatedAgentId"], "w1");
+    assert_eq!((&read[4]["ok"], &read[4]["answers"][0]["code"]), (&json!(false), &json!("unknown_agent")));
+    assert_eq!((&read[5]["code"], &read[6]["code"]), (&json!("bad_arguments"), &json!("bad_name")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_sent_away_by_its_role_survives_a_crash_after_every_commit() {
+    let calls = || vec![role("Worker"), agent("worker", "w1"), ("terminate_agent", json!({ "agentId": "worker" }))];
+    let survived = crash::at_every_commit(&cast(), || scripted(calls()), &["go"]).await.unwrap();
+    assert_eq!(survived.log.iter().filter(|recorded| matches!(recorded.event, Event::AgentTerminated { .. })).count(), 1);
+}

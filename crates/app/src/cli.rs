@@ -286,6 +286,10 @@ pub(crate) struct Export {
 pub(crate) struct Import {
     /// As `polis export` writes it
     pub(crate) file: PathBuf,
+
+    /// Let root's role become what the file says; else it stays as it is here
+    #[arg(long)]
+    pub(crate) root: bool,
 }
 
 #[derive(Debug, Args)]

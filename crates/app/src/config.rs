@@ -22,7 +22,7 @@ pub(crate) const FILE: &str = "polis.toml";
 const DATA: &str = ".polis";
 
 /// The society that is meant where none is named.
-const SOCIETY: &str = "main";
+pub(crate) const SOCIETY: &str = "main";
 
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 3000);
 
@@ -36,6 +36,9 @@ pub(crate) struct Config {
     pub(crate) is_named: bool,
     /// What the names of the variables with its keys begin with.
     keys: String,
+    /// The society that the command line means, and what was typed or set in the environment for it.
+    meant: SocietyId,
+    typed: Section,
     /// What `polis.toml` says of societies, and of all that it says nothing of.
     sections: BTreeMap<SocietyId, Section>,
     common: Section,
@@ -151,6 +154,12 @@ impl Config {
             society: SocietyId::from(SOCIETY),
             is_named,
             keys: String::new(),
+            meant: society.clone(),
+            typed: Section {
+                models: flag(|with| with.model.clone()).map(|models| listed(&models)).unwrap_or_default(),
+                workspace: path(|with| &with.workspace),
+                ..Section::default()
+            },
             sections,
             common,
             tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),
@@ -181,27 +190,38 @@ impl Config {
                 .filter_map(|(name, it)| Some((written::address_variable(name.get_ref())?, it.base_url?)))
                 .collect(),
         };
-        // What was typed counts for the society that was meant.
-        let mut own = base.of(&society);
-        if let Some(models) = flag(|with| with.model.clone()) {
-            own.models = listed(&models);
-        }
-        own.workspace = path(|with| &with.workspace).unwrap_or(own.workspace);
-        Ok(own)
+        Ok(base.of(&society))
     }
 
     /// The same for another society.
     pub(crate) fn of(&self, society: &SocietyId) -> Self {
-        let own = self.sections.get(society).cloned().unwrap_or_default();
-        let models = if own.models.is_empty() { &self.common.models } else { &own.models };
+        self.with_kin(society, &[])
+    }
+
+    /// The same for a society that comes from others, the nearest first: what nothing is said of is as it is for those. What was
+    /// typed counts for the society that was meant, however often it is opened.
+    pub(crate) fn with_kin(&self, society: &SocietyId, forebears: &[SocietyId]) -> Self {
+        let mut layers = Vec::new();
+        for one in std::iter::once(society).chain(forebears) {
+            layers.extend((*one == self.meant).then_some(&self.typed));
+            layers.extend(self.sections.get(one));
+        }
+        layers.push(&self.common);
+        let models = layers.iter().map(|layer| &layer.models).find(|models| !models.is_empty());
+        let workspace = layers.iter().find_map(|layer| layer.workspace.clone());
         Self {
             society: society.clone(),
-            models: models.clone(),
-            workspace: own.workspace.or_else(|| self.common.workspace.clone()).unwrap_or_else(|| ".".into()),
-            budgets: own.budgets.or_else(|| self.common.budgets.clone()).unwrap_or_default(),
-            keys: own.keys.unwrap_or_default(),
+            models: models.cloned().unwrap_or_default(),
+            workspace: workspace.unwrap_or_else(|| ".".into()),
+            budgets: layers.iter().find_map(|layer| layer.budgets.clone()).unwrap_or_default(),
+            keys: layers.iter().find_map(|layer| layer.keys.clone()).unwrap_or_default(),
             ..self.clone()
         }
+    }
+
+    /// Whether this is about another society than the command line means.
+    pub(crate) fn is_of_another(&self) -> bool {
+        self.society != self.meant
     }
 
     /// The societies that `polis.toml` names.

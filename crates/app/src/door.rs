@@ -33,8 +33,17 @@ pub(crate) enum Purpose {
     Look,
     /// To tell it something that it turns to when it next works.
     Tell,
+    /// To bring something into it that it turns to when it next works; it is begun if it is not there.
+    Bring,
     /// To have it work.
     Work,
+}
+
+impl Purpose {
+    /// Whether a society that is not there yet is begun.
+    fn begins(self) -> bool {
+        matches!(self, Self::Bring | Self::Work)
+    }
 }
 
 /// A society that can be asked.
@@ -62,9 +71,9 @@ impl Door {
     /// Opens the way that there is.
     pub(crate) async fn open(config: &Config, purpose: Purpose) -> Result<Self, Trouble> {
         if let Some(url) = &config.url {
-            return reached(config, url, token_for(config)?);
+            return reached_for(config, url, token_for(config)?, purpose).await;
         }
-        if purpose != Purpose::Work && !holds_society(&config.data) {
+        if !purpose.begins() && !holds_society(&config.data) {
             let message = format!("there is no society in {}; begin one with polis run or polis serve", config.data.display());
             return Err(Trouble::new("no_data", message));
         }
@@ -78,7 +87,7 @@ impl Door {
                 Ok(Self::Here(wiring::open(config, &Store::open(config, log)?, purpose).await?))
             }
             Err(LogError::Locked(message)) => match url_of_owner(&config.data) {
-                Some(url) => reached(config, &url, token::read(&config.data)?),
+                Some(url) => reached_for(config, &url, token::read(&config.data)?, purpose).await,
                 None => Err(Trouble::new("data_locked", message)),
             },
             Err(error) => Err(error.into()),
@@ -217,13 +226,32 @@ impl Events {
 }
 
 /// The polis that runs there. `POLIS_TLS_CA` names certificates to trust, where the world does not know its own.
-fn reached(config: &Config, url: &str, token: Option<polis_server::Token>) -> Result<Door, Trouble> {
+fn reached(url: &str, token: Option<polis_server::Token>, prefix: String) -> Result<Door, Trouble> {
     let client = Client::new(url, token.map(|token| token.as_str().to_owned()))?;
     let client = match std::env::var_os("POLIS_TLS_CA").filter(|path| !path.is_empty()) {
         Some(path) => client.trusting(Path::new(&path))?,
         None => client,
     };
-    Ok(Door::There(client.at(prefix(config))))
+    Ok(Door::There(client.at(prefix)))
+}
+
+/// The same, where the society that was named is begun if it is not there and the purpose allows.
+async fn reached_for(
+    config: &Config,
+    url: &str,
+    token: Option<polis_server::Token>,
+    purpose: Purpose,
+) -> Result<Door, Trouble> {
+    let door = reached(url, token.clone(), prefix(config))?;
+    if purpose.begins() && config.is_named {
+        // Whatever else is wrong is told by whoever asks next.
+        let is_there = door.get::<Value>("/api/health").await;
+        if is_there.is_err_and(|trouble| trouble.code == "unknown_society") {
+            let wish = serde_json::json!({ "name": config.society });
+            reached(url, token, String::new())?.post::<Value>("/api/societies", &wish).await?;
+        }
+    }
+    Ok(door)
 }
 
 impl From<ClientError> for Trouble {
@@ -243,7 +271,7 @@ fn prefix(config: &Config) -> String {
 
 /// Looking must not begin a society, nor must a word to an agent that cannot be there.
 async fn refuse_unknown(config: &Config, log: &LocalLog, purpose: Purpose) -> Result<(), Trouble> {
-    if purpose == Purpose::Work || !config.is_named || log.head(&config.society).await? > Seq(0) {
+    if purpose.begins() || !config.is_named || log.head(&config.society).await? > Seq(0) {
         return Ok(());
     }
     Err(NotForked::Unknown(config.society.clone()).into())

@@ -124,6 +124,11 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(harmful) { text.replace(harmful, "\u{fffd}").into() } else { text.into() }
 }
 
+/// A number of things, such as `1 role` and `2 roles`.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// One line of at most `chars` characters.
 pub(crate) fn short(text: &str, chars: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

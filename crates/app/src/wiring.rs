@@ -23,7 +23,7 @@ use crate::door::Purpose;
 use crate::fence::Fence;
 use crate::machine;
 use crate::trouble::Trouble;
-use crate::{out, remotes, roles, servers, telemetry};
+use crate::{kin, out, remotes, roles, servers, sops, telemetry};
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
@@ -61,6 +61,9 @@ pub(crate) struct Opened {
     replayer: Option<Arc<Replayer>>,
     servers: Option<Arc<McpServers>>,
     followed: Option<Followed>,
+    /// Tells whoever watches it.
+    live: Arc<LocalLive>,
+    works: bool,
 }
 
 impl Opened {
@@ -69,6 +72,11 @@ impl Opened {
         if let Some(followed) = &self.followed {
             followed.finish().await;
         }
+    }
+
+    /// Those who watch a society that is only looked at, for when it is opened to work.
+    pub(crate) fn watchers(&self) -> Option<Arc<LocalLive>> {
+        (!self.works).then(|| self.live.clone())
     }
 
     /// Ends the MCP servers that were started. The society must have come to rest.
@@ -136,6 +144,21 @@ pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, 
 
 /// Opens the society of a store for a purpose.
 pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Result<Opened, Trouble> {
+    open_for(config, store, purpose, None).await
+}
+
+/// The same for watchers that are there already.
+pub(crate) async fn open_for(
+    config: &Config,
+    store: &Store,
+    purpose: Purpose,
+    watchers: Option<Arc<LocalLive>>,
+) -> Result<Opened, Trouble> {
+    let forebears = match purpose {
+        Purpose::Work | Purpose::Bring => kin::forebears(&store.log, &config.society).await?,
+        Purpose::Look | Purpose::Tell => Vec::new(),
+    };
+    let config = &config.with_kin(&config.society, &forebears);
     let idle = || Thinking {
         model: Arc::new(Offline::default()),
         about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, vendors: Vec::new() },
@@ -143,27 +166,36 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
     };
     let (thinking, Tools { toolbox, servers }) = match purpose {
         Purpose::Work => (thinking(config).await?, tools(config).await?),
+        // Nobody is asked; but whether a model can be is known.
+        Purpose::Bring => {
+            let known = models(config).await.ok().map(|models| Thinking { model: Arc::new(models), ..idle() });
+            (known.unwrap_or_else(idle), Tools { toolbox: workbench(Vec::new())?, servers: None })
+        }
         Purpose::Look | Purpose::Tell => (idle(), Tools { toolbox: workbench(Vec::new())?, servers: None }),
     };
     if purpose == Purpose::Work {
         announce(config, &thinking.about);
         announce_servers(config);
+        if !config.is_of_another() {
+            sops::faults(Path::new(SOPS)).iter().for_each(|fault| out::note(&format!("polis: {fault} (bad_sop)")));
+        }
     }
     let telemetry = if purpose == Purpose::Work { store.telemetry(config)? } else { None };
     let before = store.log.head(&config.society).await?;
     let Store { log, artifacts, .. } = store.clone();
+    let live = watchers.unwrap_or_else(|| Arc::new(LocalLive::remembering()));
     let ports = Ports {
         log,
         model: thinking.model,
         toolbox,
-        live: Arc::new(LocalLive::remembering()),
+        live: live.clone(),
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(artifacts.clone()),
     };
     let id = config.society.clone();
     let society = match purpose {
         Purpose::Look => Society::open_to_look(id, ports).await?,
-        Purpose::Tell => {
+        Purpose::Tell | Purpose::Bring => {
             Society::open(id, ports, cast(config.workflow), Options { max_running: 0, ..options(config)? }).await?
         }
         Purpose::Work => Society::open(id, ports, cast(config.workflow), options(config)?).await?,
@@ -179,17 +211,19 @@ pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Re
     }
     let page = PageOptions { components: Some(COMPONENTS.into()), live_html: config.live_html };
     let desk = Desk::new(society, thinking.about).with_page(page);
-    Ok(Opened { desk, artifacts, replayer: thinking.replayer, servers, followed })
+    let works = purpose == Purpose::Work;
+    Ok(Opened { desk, artifacts, replayer: thinking.replayer, servers, followed, live, works })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.
 fn announce(config: &Config, about: &About) {
+    let of = if config.is_of_another() { format!("polis: for the society {}: ", config.society) } else { "polis: ".to_owned() };
     match (about.is_offline, config.models.is_empty()) {
-        (true, true) => out::note(OFFLINE_NOTE),
-        (true, false) => out::note(OFFLINE_CHOSEN),
+        (true, true) => out::note(&OFFLINE_NOTE.replacen("polis: ", &of, 1)),
+        (true, false) => out::note(&OFFLINE_CHOSEN.replacen("polis: ", &of, 1)),
         (false, true) if about.model.starts_with("ollama/") => {
             out::note(&format!(
-                "polis: no model is set; {} on this machine answers. Choose with --model vendor/name.",
+                "{of}no model is set; {} on this machine answers. Choose with --model vendor/name.",
                 about.model
             ));
         }

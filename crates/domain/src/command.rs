@@ -68,6 +68,8 @@ pub enum Command {
     Import {
         /// The document.
         org: Box<Org>,
+        /// Whether root's role becomes what the document says.
+        root: bool,
     },
     /// Undo the last compression of a thread, from outside any turn.
     RestoreContext {

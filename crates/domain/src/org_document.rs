@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::{AgentId, Command, Role, RoleId, Spine, Timestamp};
+use crate::{AgentId, Behaviour, Command, Role, RoleId, Spine, Timestamp};
 
 /// Roles, agents and who is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -136,36 +138,72 @@ impl Org {
         Self { roles: spine.roles.iter().map(role).collect(), agents, terminations }
     }
 
+    /// Reads a document. A role that does not say which code runs its agents is run as root is; everything else has to be as it
+    /// is documented, and nothing may stand there that would be lost.
+    pub fn read(written: Value) -> Result<Self, BadOrg> {
+        let mut fields = match written {
+            Value::Object(fields) => fields,
+            _ => return Err(BadOrg("it is no object with `roles` and `agents`".to_owned())),
+        };
+        let mut listed = |name: &str| match fields.remove(name) {
+            Some(Value::Array(items)) => Ok(Some(items)),
+            Some(_) => Err(BadOrg(format!("`{name}` is no list"))),
+            None => Ok(None),
+        };
+        let (roles, agents, gone) = (listed("roles")?, listed("agents")?, listed("terminations")?);
+        if let Some(name) = fields.keys().next() {
+            return Err(unknown(name, "it", &["roles", "agents", "terminations"]));
+        }
+        let missing = |name: &str| BadOrg(format!("it has no `{name}`"));
+        let mut roles = roles.ok_or_else(|| missing("roles"))?;
+        for role in roles.iter_mut().filter_map(Value::as_object_mut) {
+            role.entry("behaviour").or_insert_with(|| "".into());
+        }
+        Ok(Self {
+            roles: items("roles", ROLE_FIELDS, roles)?,
+            agents: items("agents", AGENT_FIELDS, agents.ok_or_else(|| missing("agents"))?)?,
+            terminations: items("terminations", TERMINATION_FIELDS, gone.unwrap_or_default())?,
+        })
+    }
+
     /// What to wish for so that a society gets these roles and agents: parents before their children. Agents that are gone,
-    /// and what is there already just like this, are left out.
-    pub fn wishes(&self, spine: &Spine) -> Result<Vec<Command>, BadOrg> {
+    /// and what is there already just like this, are left out. The root of the society counts, whether the document has one or
+    /// not; its role becomes what the document says only with `root`.
+    pub fn wishes(&self, spine: &Spine, root: bool) -> Result<Vec<Command>, BadOrg> {
         let roles = unique(self.roles.iter().map(|role| (&role.role.id, role)), "role")?;
         let agents = unique(self.agents.iter().map(|agent| (&agent.id, agent)), "agent")?;
+        self.check_gone(&agents)?;
+        let of_root = root_role(spine);
         let mut wishes = Vec::new();
         for (id, role) in &roles {
+            if role.role.name.trim().is_empty() {
+                return Err(BadOrg(format!("role `{id}` has no name")));
+            }
+            let role = told(role, spine);
             match spine.roles.get(*id) {
-                None => wishes.push(Command::CreateRole { role: Arc::new(role.role.clone()) }),
-                Some(known) if **known == role.role => {}
+                None if role.prompt.trim().is_empty() => return Err(BadOrg(format!("role `{id}` has no rolePrompt"))),
+                None => wishes.push(Command::CreateRole { role: Arc::new(role) }),
+                Some(known) if **known == role => {}
+                Some(_) if Some(*id) == of_root => wishes.extend(root.then(|| Command::ChangeRole { role: Arc::new(role) })),
                 Some(_) => return Err(BadOrg(format!("role `{id}` exists here and is another one"))),
             }
         }
-        let mut placed = BTreeSet::new();
+        let mut placed = BTreeSet::from([AgentId::root()]);
         for agent in agents.values().filter(|agent| agent.status == OrgStatus::Active) {
             let mut chain = vec![*agent];
             while let Some(child) = chain.last().filter(|child| !placed.contains(&child.id)) {
-                match &child.parent_agent_id {
-                    Some(parent) => {
-                        let above = agents.get(parent).filter(|above| above.status == OrgStatus::Active);
-                        let above =
-                            above.ok_or_else(|| BadOrg(format!("`{}` has a parent `{parent}` that is not there", child.id)))?;
-                        if chain.iter().any(|below| below.id == above.id) {
-                            return Err(BadOrg(format!("`{}` is above itself", above.id)));
-                        }
-                        chain.push(above);
-                    }
-                    None if child.id == AgentId::root() => break,
-                    None => return Err(BadOrg(format!("`{}` has no parent; only root has none", child.id))),
+                let Some(parent) = &child.parent_agent_id else {
+                    return Err(BadOrg(format!("`{}` has no parent; only root has none", child.id)));
+                };
+                if !agents.contains_key(parent) && spine.agents.contains_key(parent) {
+                    break;
                 }
+                let above = agents.get(parent).filter(|above| above.status == OrgStatus::Active);
+                let above = above.ok_or_else(|| BadOrg(format!("`{}` has a parent `{parent}` that is not there", child.id)))?;
+                if chain.iter().any(|below| below.id == above.id) {
+                    return Err(BadOrg(format!("`{}` is above itself", above.id)));
+                }
+                chain.push(above);
             }
             while let Some(agent) = chain.pop() {
                 if placed.insert(agent.id.clone()) {
@@ -174,6 +212,91 @@ impl Org {
             }
         }
         Ok(wishes)
+    }
+
+    /// What of the document does not come into a society, in words.
+    pub fn left_out(&self, spine: &Spine, root: bool) -> Vec<String> {
+        let mut left = Vec::new();
+        let differs = |id: &RoleId| {
+            let role = self.roles.iter().find(|role| role.role.id == *id);
+            role.is_some_and(|role| spine.roles.get(id).is_some_and(|known| **known != told(role, spine)))
+        };
+        if let Some(id) = root_role(spine).filter(|id| !root && differs(id)) {
+            left.push(format!("root's role `{id}` stays as it is here; say so if it is to become what the document says"));
+        }
+        let other =
+            self.agents.iter().find(|agent| agent.id == AgentId::root()).filter(|it| Some(&it.role_id) != root_role(spine));
+        if let Some(other) = other {
+            left.push(format!("root keeps the role that it has here; the document gives it `{}`", other.role_id));
+        }
+        let gone = self.agents.iter().filter(|agent| agent.status == OrgStatus::Terminated).count();
+        if gone > 0 {
+            left.push(format!("agents that are gone stay in the document alone, with when and why they went: {gone}"));
+        }
+        left
+    }
+
+    /// Whether what is said of those that are gone fits together.
+    fn check_gone(&self, agents: &BTreeMap<&AgentId, &OrgAgent>) -> Result<(), BadOrg> {
+        for OrgAgent { id, status, terminated_at, .. } in agents.values() {
+            match (status, terminated_at) {
+                (OrgStatus::Terminated, None) => return Err(BadOrg(format!("`{id}` is terminated and has no terminatedAt"))),
+                (OrgStatus::Active, Some(_)) => return Err(BadOrg(format!("`{id}` is active and has a terminatedAt"))),
+                _ => {}
+            }
+        }
+        match agents.get(&AgentId::root()) {
+            Some(root) if root.status == OrgStatus::Terminated => {
+                return Err(BadOrg("root is terminated; it stays as long as the society does".to_owned()));
+            }
+            Some(OrgAgent { parent_agent_id: Some(_), .. }) => return Err(BadOrg("root has a parent".to_owned())),
+            _ => {}
+        }
+        let gone = unique(self.terminations.iter().map(|gone| (&gone.agent_id, gone)), "the termination of")?;
+        let is_gone = |id: &AgentId| agents.get(id).is_some_and(|agent| agent.status == OrgStatus::Terminated);
+        match gone.keys().find(|id| !is_gone(id)) {
+            Some(id) => Err(BadOrg(format!("`{id}` has a termination and is no agent that is terminated"))),
+            None => Ok(()),
+        }
+    }
+}
+
+const ROLE_FIELDS: &[&str] =
+    &["id", "name", "rolePrompt", "createdBy", "createdAt", "behaviour", "model", "tools", "translations", "limits"];
+const AGENT_FIELDS: &[&str] = &["id", "roleId", "parentAgentId", "createdAt", "terminatedAt", "status"];
+const TERMINATION_FIELDS: &[&str] = &["agentId", "terminatedBy", "terminatedAt", "reason"];
+
+/// Reads the items of a list, and says which of them cannot be read.
+fn items<T: DeserializeOwned>(list: &str, fields: &[&str], items: Vec<Value>) -> Result<Vec<T>, BadOrg> {
+    let read = |(at, item): (usize, Value)| {
+        let place = format!("{list}[{at}]");
+        let other =
+            item.as_object().and_then(|item: &Map<String, Value>| item.keys().find(|key| !fields.contains(&key.as_str())));
+        match other {
+            Some(key) => Err(unknown(key, &place, fields)),
+            None => serde_json::from_value(item).map_err(|error| BadOrg(format!("{place}: {error}"))),
+        }
+    };
+    items.into_iter().enumerate().map(read).collect()
+}
+
+fn unknown(key: &str, place: &str, fields: &[&str]) -> BadOrg {
+    BadOrg(format!("{place} has `{key}`, which is not known; there are {}", fields.join(", ")))
+}
+
+/// The role of the society's root.
+fn root_role(spine: &Spine) -> Option<&RoleId> {
+    spine.agents.get(&AgentId::root()).map(|root| &root.role)
+}
+
+/// A role of the document, run as root is where it does not say how.
+fn told(role: &OrgRole, spine: &Spine) -> Role {
+    let known = spine.roles.get(&role.role.id).or_else(|| spine.roles.get(root_role(spine)?));
+    match known {
+        Some(known) if role.role.behaviour == Behaviour::from("") => {
+            Role { behaviour: known.behaviour.clone(), ..role.role.clone() }
+        }
+        _ => role.role.clone(),
     }
 }
 
@@ -199,6 +322,6 @@ fn place(agent: &OrgAgent, roles: &BTreeMap<&RoleId, &OrgRole>, spine: &Spine) -
         (Some(known), parent) if known.role == *role_id && known.parent == *parent => Ok(None),
         (Some(_), _) => Err(BadOrg(format!("agent `{id}` exists here and is another one"))),
         (None, Some(parent)) => Ok(Some(Command::Spawn { agent: id.clone(), role: role_id.clone(), parent: parent.clone() })),
-        (None, None) => Err(BadOrg("there is no root here".to_owned())),
+        (None, None) => Err(BadOrg(format!("`{id}` has no parent; only root has none"))),
     }
 }

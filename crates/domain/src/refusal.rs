@@ -66,6 +66,21 @@ pub enum Refusal {
     /// The name cannot be used.
     #[error("`{0}` cannot be a name; use 1 to 128 letters, digits, `-`, `_` or `.`")]
     BadName(String),
+    /// What people would read as a role's name cannot be one.
+    #[error("a role's name is one line of 1 to 128 characters, without control characters; `{0}` is not")]
+    BadTitle(String),
+    /// An agent would have more children than it may when those of another come to it (P21).
+    #[error(
+        "the children of `{agent}` would come to `{parent}`, which may have {limit}; let them go with it (cascade), or terminate some first"
+    )]
+    NoRoomAbove {
+        /// Who goes.
+        agent: AgentId,
+        /// Who would get its children.
+        parent: AgentId,
+        /// How many that one may have.
+        limit: usize,
+    },
     /// Nothing is being done for that task.
     #[error("nothing is under way for task `{0}`")]
     UnknownTask(TaskId),
@@ -210,7 +225,8 @@ impl Refusal {
             Self::UnknownRole(_) => "unknown_role",
             Self::SameRole(_) => "same_role",
             Self::NameTaken(_) => "name_taken",
-            Self::BadName(_) => "bad_name",
+            Self::BadName(_) | Self::BadTitle(_) => "bad_name",
+            Self::NoRoomAbove { .. } => "too_many_agents",
             Self::UnknownTask(_) => "unknown_task",
             Self::ForeignTask(_) => "foreign_task",
             Self::FalseLetter(_) => "false_letter",

@@ -425,6 +425,21 @@ impl Spine {
         children
     }
 
+    /// Whom a name means: an agent of that name, or the one agent of the role of that name (D30). Who is about to go is not meant.
+    pub fn addressee(&self, name: &str) -> Option<&AgentId> {
+        let wanted = name.trim().to_lowercase();
+        let staying = || self.agents.iter().filter(|(_, agent)| agent.leaving.is_none());
+        if let Some((id, _)) = staying().find(|(id, _)| id.as_str().to_lowercase() == wanted) {
+            return Some(id);
+        }
+        let is_named = |id: &crate::RoleId| {
+            let role = self.roles.get(id);
+            id.as_str().to_lowercase() == wanted || role.is_some_and(|role| role.name.to_lowercase() == wanted)
+        };
+        let mut holders = staying().filter(|(_, agent)| is_named(&agent.role)).map(|(id, _)| id);
+        holders.next().filter(|_| holders.next().is_none())
+    }
+
     /// The roles that limit which tools an agent gets: its own, and those of everybody above it, so that nobody gets more by
     /// making somebody.
     pub fn fences(&self, agent: &AgentId) -> Vec<Arc<Role>> {

@@ -126,3 +126,53 @@ fn agents_make_agents_within_the_limits_and_a_person_beyond() {
     assert!(matches!(made[0].1, Event::AgentSpawned { .. }), "a minute later there is room again: {made:?}");
     later.wish(spawn("g", "root"), NOON).expect("a person may always");
 }
+
+#[test]
+fn children_come_to_a_grandparent_only_where_there_is_room() {
+    let limits = Limits { children: 4, ..Limits::default() };
+    let detach = |agent: &str| Effect::Terminate {
+        agent: agent.into(),
+        children: Children::Detach,
+        reason: String::new(),
+        deadline: Timestamp(NOON.0 + 50),
+    };
+    let no_room = |agent: &str| Refusal::NoRoomAbove { agent: agent.into(), parent: AgentId::root(), limit: 4 };
+    // Root has a, b and c; two below a fit, three do not.
+    let two = vec![spawn("d", "a"), spawn("e", "a"), submit("root", "go")];
+    let mut society = four_agents_within(limits);
+    two.iter().for_each(|command| drop(society.wish(command.clone(), NOON).unwrap()));
+    society.wish(begin(effect(10, 0), vec![detach("a")]), NOON).unwrap();
+    assert_eq!(society.spine.children(&AgentId::root()).len(), 4);
+    let three = [vec![spawn("x", "a")], two].concat();
+    let refused_at = |n| under("root", refused(effect(11, n), no_room("a")));
+    check_in(four_agents_within(limits), three.clone(), begin(effect(11, 0), vec![detach("a")]), Ok(vec![refused_at(0)]));
+    let by_person = check_in_ok(four_agents_within(limits), three, terminate("a", Children::Detach, false));
+    assert_eq!(by_person.spine.children(&AgentId::root()).len(), 5, "a person may always");
+    // One that has yet to go counts with those that it leaves behind: there is no room for one more.
+    let busy = vec![spawn("d", "a"), spawn("e", "a"), submit("a", "work"), submit("root", "go")];
+    let mut society = four_agents_within(limits);
+    busy.into_iter().for_each(|command| drop(society.wish(command, NOON).unwrap()));
+    society.wish(begin(effect(12, 0), vec![detach("a")]), NOON).unwrap();
+    let one_more = act(effect(12, 1), vec![Act::Spawn { agent: "f".into(), role: "worker".into() }]);
+    let crowded = Refusal::TooManyAgents { what: "the number of an agent's children", limit: 4 };
+    assert_eq!(society.wish(one_more, NOON), Ok(vec![under("root", refused(effect(12, 1), crowded))]));
+}
+
+fn check_in_ok(mut society: Society, given: Vec<Command>, wish: Command) -> Society {
+    given.into_iter().chain([wish]).for_each(|command| drop(society.wish(command, NOON).unwrap()));
+    society.assert_replays();
+    society
+}
+
+#[test]
+fn a_role_has_a_name_that_can_be_shown_and_is_not_the_persons() {
+    let named =
+        |name: &str| Command::CreateRole { role: std::sync::Arc::new(Role { name: name.into(), ..Role::clone(&role("r")) }) };
+    for bad in ["", " ", "a\nb", "ev\u{1b}]0;x\u{7}il", "\u{202e}live", &"n".repeat(129)] {
+        let refusal = four_agents().wish(named(bad), NOON).unwrap_err();
+        assert!(refusal.code() == "bad_name" && !refusal.to_string().contains(|c: char| c.is_control()), "{refusal}");
+    }
+    four_agents().wish(named("Prüfer 审稿人"), NOON).unwrap();
+    let user = Command::CreateRole { role: role("user") };
+    assert_eq!(four_agents().wish(user, NOON), Err(Refusal::NameTaken("user".to_owned())));
+}

@@ -39,7 +39,7 @@ fn what_is_exported_is_imported_and_a_second_time_changes_nothing() {
     let written = serde_json::to_string(&Org::of(&old.spine)).unwrap();
     let org: Org = serde_json::from_str(&written).unwrap();
     let mut new = Society::found(Limits::default());
-    let import = Command::Import { org: Box::new(org.clone()) };
+    let import = Command::Import { org: Box::new(org.clone()), root: false };
     new.wish(import.clone(), NOON).unwrap();
     let living = |society: &Society| {
         let mut agents: Vec<_> =
@@ -59,7 +59,7 @@ fn a_document_that_is_not_sound_is_refused_with_the_place() {
     let root = || agent("root", "worker", None);
     let refused = |roles: Vec<Value>, agents: Vec<Value>| {
         let org: Org = serde_json::from_value(json!({ "roles": roles, "agents": agents })).unwrap();
-        org.wishes(&four_agents().spine).unwrap_err().0
+        org.wishes(&four_agents().spine, false).unwrap_err().0
     };
     let one = || vec![role.clone()];
     assert_eq!(refused(vec![role.clone(), role.clone()], vec![]), "role `worker` stands there twice");
@@ -73,7 +73,14 @@ fn a_document_that_is_not_sound_is_refused_with_the_place() {
         refused(one(), vec![root(), agent("c", "worker", Some("root")), agent("a", "worker", Some("c"))]),
         "agent `a` exists here and is another one"
     );
-    let other = json!({ "id": "worker", "name": "other", "rolePrompt": "work", "behaviour": "plain" });
-    assert_eq!(refused(vec![other], vec![]), "role `worker` exists here and is another one");
+    let other = |id: &str| json!({ "id": id, "name": "other", "rolePrompt": "work", "behaviour": "plain" });
+    let org: Org = serde_json::from_value(json!({ "roles": [other("writer")], "agents": [] })).unwrap();
+    assert_eq!(org.wishes(&bureau().spine, true).unwrap_err().0, "role `writer` exists here and is another one");
+    // Root's role is the society's own, unless a person says otherwise.
+    let org: Org = serde_json::from_value(json!({ "roles": [other("worker")], "agents": [] })).unwrap();
+    let spine = four_agents().spine;
+    assert_eq!((org.wishes(&spine, false), org.left_out(&spine, false).len()), (Ok(vec![]), 1));
+    let changed = org.wishes(&spine, true).unwrap();
+    assert!(matches!(&changed[..], [Command::ChangeRole { .. }]) && org.left_out(&spine, true).is_empty(), "{changed:?}");
     assert!(serde_json::from_value::<Org>(json!({ "roles": [], "agents": [{ "id": "x" }] })).is_err());
 }

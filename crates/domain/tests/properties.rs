@@ -149,7 +149,7 @@ proptest! {
             _ => read.agents.push(read.agents[place].clone()),
         }
         let mut other = Society::found(Limits::default());
-        let imported = other.wish(Command::Import { org: Box::new(read) }, NOON);
+        let imported = other.wish(Command::Import { org: Box::new(read), root: false }, NOON);
         prop_assert_eq!(imported.is_ok(), sound, "{:?}", imported);
         let names = if sound { everybody(&society) } else { vec![AgentId::root()] };
         prop_assert_eq!(everybody(&other), names, "all of it or nothing");

@@ -39,7 +39,7 @@ pub use live::LocalLive;
 pub use nothing::{NoModel, NoTools};
 pub use ready::{ExecuteSubThread, PrepareSubThread};
 pub use replay::{Divergence, Replayed, replay};
-pub use society::{NotOpened, Options, Ports, Rejected, Rest, Sent, Society};
+pub use society::{Imported, NotOpened, Options, Ports, Rejected, Rest, Sent, Society};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
 pub use turn::{BatchUpdate, Context, NewMessage, Request, Requests, SubThreadGroup, Teller, Turn};

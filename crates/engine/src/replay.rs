@@ -272,6 +272,10 @@ impl Model for NoCalls<dyn Model> {
         self.port.name(model)
     }
 
+    fn refuses(&self, model: &str) -> Option<String> {
+        self.port.refuses(model)
+    }
+
     fn window(&self, model: &str) -> Option<u64> {
         self.port.window(model)
     }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Answer, Behaviour, Budgets, Children, Command, EffectId, Event, Failure, InquiryId, Letter, LetterKind, Limits,
-    MessageId, Org, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine, SubThreadPath,
-    Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
+    AgentId, Answer, BadOrg, Behaviour, Budgets, Children, Command, EffectId, Event, Failure, InquiryId, Letter, LetterKind,
+    Limits, MessageId, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
+    SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
 use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
@@ -65,6 +65,19 @@ impl Ports {
     pub fn with_artifacts(self, artifacts: impl Artifacts + 'static) -> Self {
         Self { artifacts: Arc::new(artifacts), ..self }
     }
+}
+
+/// What came of a document that was brought in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Roles that are new.
+    pub roles: usize,
+    /// Roles that were here and are others now.
+    pub changed: usize,
+    /// Agents that are new.
+    pub agents: usize,
+    /// What of the document did not come in, in words.
+    pub left: Vec<String>,
 }
 
 /// How a society is run on this node.
@@ -403,11 +416,50 @@ impl Society {
         self.wish(Command::Terminate { agent, children, reason: reason.to_owned(), now }).await.map(drop)
     }
 
-    /// Makes the roles and agents of a document that are not there yet; all of them or none. Gives how many of each are new.
-    pub async fn import(&self, org: Org) -> Result<(usize, usize), Rejected> {
-        let events = self.wish(Command::Import { org: Box::new(org) }).await?;
-        let roles = events.iter().filter(|recorded| matches!(recorded.event, Event::RoleCreated { .. })).count();
-        Ok((roles, events.len() - roles))
+    /// Makes the roles and agents of a document that are not there yet; all of them or none. Root's role becomes what the document
+    /// says only with `root`.
+    pub async fn import(&self, org: Org, root: bool) -> Result<Imported, Rejected> {
+        self.check_roles(&org)?;
+        let told = org.clone();
+        let left = self.look(move |spine| told.left_out(spine, root)).await?;
+        let events = self.wish(Command::Import { org: Box::new(org), root }).await?;
+        let count = |which: fn(&Event) -> bool| events.iter().filter(|recorded| which(&recorded.event)).count();
+        Ok(Imported {
+            roles: count(|event| matches!(event, Event::RoleCreated { .. })),
+            changed: count(|event| matches!(event, Event::RoleChanged { .. })),
+            agents: count(|event| matches!(event, Event::AgentSpawned { .. })),
+            left,
+        })
+    }
+
+    /// Whether somebody here runs the agents of these roles, and whether their models can be.
+    fn check_roles(&self, org: &Org) -> Result<(), Rejected> {
+        let behaviours = self.handle.shared.cast.behaviours();
+        for OrgRole { role, .. } in &org.roles {
+            let (id, behaviour) = (&role.id, &role.behaviour);
+            if !behaviour.as_str().is_empty() && !behaviours.contains(behaviour) {
+                let there = behaviours.iter().map(Behaviour::as_str).collect::<Vec<_>>().join(", ");
+                let wrong = format!("role `{id}` has the behaviour `{behaviour}`, which nobody here knows; there are {there}");
+                return Err(Refusal::from(BadOrg(wrong)).into());
+            }
+            if let Some(wrong) = role.models.iter().find_map(|model| self.ports().model.refuses(model)) {
+                return Err(Refusal::from(BadOrg(format!("role `{id}`: {wrong}"))).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whom a name means: an agent of that name, or the one agent of the role of that name; else whoever it names (D30).
+    pub async fn addressee(&self, name: AgentId) -> Result<AgentId, Rejected> {
+        if name.is_user() {
+            return Ok(name);
+        }
+        self.look(
+            move |spine| {
+                if spine.agents.contains_key(&name) { name } else { spine.addressee(name.as_str()).cloned().unwrap_or(name) }
+            },
+        )
+        .await
     }
 
     /// Has an agent compress its conversation as its next task. Whether it can is up to its code.
@@ -508,6 +560,12 @@ impl Society {
     pub async fn at_rest(&self) -> Result<Rest, LogError> {
         let (spine, _) = fold(self.ports(), self.id()).await?;
         Ok(Rest { last: spine.seq, open_turns: spine.turns.len(), pending_messages: spine.pending() })
+    }
+
+    /// Its organisation as its log says it; also when it has ended.
+    pub async fn org_at_rest(&self) -> Result<Org, LogError> {
+        let (spine, _) = fold(self.ports(), self.id()).await?;
+        Ok(Org::of(&spine))
     }
 
     fn ports(&self) -> &Ports {

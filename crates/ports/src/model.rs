@@ -30,6 +30,11 @@ pub trait Model: Send + Sync {
         model.into()
     }
 
+    /// Why a model of this name cannot be, and what to write; nothing where it may be one.
+    fn refuses(&self, _model: &str) -> Option<String> {
+        None
+    }
+
     /// Tokens that a model can see at once, if that is known.
     fn window(&self, _model: &str) -> Option<u64> {
         None

@@ -200,6 +200,10 @@ impl Model for Models {
         self.resolve(model).map_or_else(|_| model.into(), |(_, full)| full)
     }
 
+    fn refuses(&self, model: &str) -> Option<String> {
+        self.resolve(model).err().map(|error| error.to_string())
+    }
+
     fn window(&self, model: &str) -> Option<u64> {
         let (vendor, model) = self.resolve(model).ok()?;
         let opened = self.vendors.get(vendor).and_then(|opened| opened.as_ref().ok());

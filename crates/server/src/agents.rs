@@ -154,7 +154,7 @@ pub(crate) async fn compress(
     once: Once,
     Json(wish): Json<Compress>,
 ) -> Result<axum::Json<Compressing>, Problem> {
-    let agent = AgentId::from(id);
+    let agent = desk.society.addressee(AgentId::from(id)).await?;
     let task_id = match wish.undo {
         true => {
             desk.society.restore_context(agent.main_thread()).await?;
@@ -175,7 +175,7 @@ pub(crate) async fn operate(
     once: Once,
     Json(wish): Json<Operate>,
 ) -> Result<axum::Json<Accepted>, Problem> {
-    let agent = AgentId::from(id);
+    let agent = desk.society.addressee(AgentId::from(id)).await?;
     let asked = agent.clone();
     let behaviour = desk.society.look(move |spine| behaviour(spine, &asked)).await?;
     let behaviour = behaviour.ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(agent.clone())))?;

@@ -15,8 +15,14 @@ use crate::problem::Problem;
 /// Longest body that is taken.
 const MAX_BYTES: usize = 1 << 20;
 
+/// Longest document that is taken whole, such as an organisation.
+const MAX_DOCUMENT_BYTES: usize = 16 << 20;
+
 /// How much of a longer one is read and thrown away, so that its sender gets to hear why.
 const MAX_DRAINED_BYTES: usize = 16 << 20;
+
+/// Where documents are taken.
+const DOCUMENTS: &str = "/api/org";
 
 /// How long a body may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,7 +39,8 @@ impl<T: DeserializeOwned> FromRequest<Desk> for Json<T> {
     async fn from_request(request: Request, _: &Desk) -> Result<Self, Problem> {
         let is_json = is_json(request.headers());
         let declared = declared_bytes(request.headers());
-        let body = read_in_time(request.into_body(), declared).await?;
+        let most = most_bytes(request.uri().path());
+        let body = read_in_time(request.into_body(), declared, most).await?;
         if !is_json {
             let detail = "send the body as JSON, with the header `Content-Type: application/json`";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
@@ -63,20 +70,26 @@ pub(crate) fn declared_bytes(headers: &HeaderMap) -> usize {
     value.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
+/// Longest body that is taken at a place.
+pub(crate) fn most_bytes(path: &str) -> usize {
+    if path.ends_with(DOCUMENTS) { MAX_DOCUMENT_BYTES } else { MAX_BYTES }
+}
+
 /// Reads a body whole, within its time and its size.
-pub(crate) async fn read_in_time(body: Body, declared: usize) -> Result<Vec<u8>, Problem> {
-    tokio::time::timeout(TIMEOUT, read(body, declared)).await.unwrap_or_else(|_| {
+pub(crate) async fn read_in_time(body: Body, declared: usize, most: usize) -> Result<Vec<u8>, Problem> {
+    tokio::time::timeout(TIMEOUT, read(body, declared, most)).await.unwrap_or_else(|_| {
         let detail = "the body took too long to arrive; send it again";
         Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail))
     })
 }
 
-async fn read(body: Body, declared: usize) -> Result<Vec<u8>, Problem> {
+async fn read(body: Body, declared: usize, most: usize) -> Result<Vec<u8>, Problem> {
     let too_large = || {
-        let detail = format!("the body is longer than {MAX_BYTES} bytes; send less at once");
+        let detail = format!("the body is longer than {most} bytes; send less at once");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
     };
-    if declared > MAX_DRAINED_BYTES {
+    let drained = most.max(MAX_DRAINED_BYTES);
+    if declared > drained {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(declared.min(MAX_BYTES));
@@ -85,13 +98,13 @@ async fn read(body: Body, declared: usize) -> Result<Vec<u8>, Problem> {
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| Problem::bad_request("bad_body", format!("the body broke off: {error}")))?;
         seen += chunk.len();
-        if seen <= MAX_BYTES {
+        if seen <= most {
             bytes.extend_from_slice(&chunk);
-        } else if seen > MAX_DRAINED_BYTES {
+        } else if seen > drained {
             break;
         }
     }
-    if seen > MAX_BYTES { Err(too_large()) } else { Ok(bytes) }
+    if seen > most { Err(too_large()) } else { Ok(bytes) }
 }
 
 /// How deep arrays and objects nest. Brackets inside strings do not count.

@@ -95,6 +95,12 @@ impl Desk {
         Self { page: Arc::new(page), ..self }
     }
 
+    /// The same with the event streams of another desk of the same society: what ends these ends those.
+    pub(crate) fn in_place_of(self, before: &Self) -> Self {
+        let Self { streams, closing, reason, .. } = before.clone();
+        Self { streams, closing, reason, ..self }
+    }
+
     /// The society behind it.
     pub fn society(&self) -> &Society {
         &self.society

@@ -246,7 +246,7 @@ async fn try_once(request: Request, next: Next) -> Result<Response, Problem> {
         hex(&digest(&[caller.name(), target.strip_prefix("/s/").and_then(|rest| rest.split('/').next()).unwrap_or(""), key]));
     let declared = body::declared_bytes(request.headers());
     let (parts, body) = request.into_parts();
-    let body = body::read_in_time(body, declared).await?;
+    let body = body::read_in_time(body, declared, body::most_bytes(parts.uri.path())).await?;
     let request = hex(&digest(&[&target, &String::from_utf8_lossy(&body)]));
     let under_way = {
         let mut kept = answers.kept();

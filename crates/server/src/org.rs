@@ -4,6 +4,7 @@ use axum::extract::State;
 use polis_domain::{AgentId, Children, Org, OrgRole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::body::Json;
 use crate::desk::Desk;
@@ -42,11 +43,27 @@ pub(crate) struct Terminated {
     terminated_agent_id: AgentId,
 }
 
+/// How a document is brought in.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ImportWish")]
+pub(crate) struct How {
+    /// Whether root's role becomes what the document says.
+    #[serde(default)]
+    root: bool,
+}
+
 /// How much of it is new.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Imported {
     roles: usize,
     agents: usize,
+    /// Roles that were here and are others now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<usize>,
+    /// What of the document did not come in, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left: Vec<String>,
 }
 
 pub(crate) async fn org(State(desk): State<Desk>) -> Result<axum::Json<Org>, Problem> {
@@ -65,14 +82,20 @@ pub(crate) async fn terminate(
     Name(id): Name,
     Json(wish): Json<Terminate>,
 ) -> Result<axum::Json<Terminated>, Problem> {
-    let agent = AgentId::from(id);
+    let agent = desk.society.addressee(AgentId::from(id)).await?;
     desk.society.terminate(agent.clone(), wish.children, &wish.reason, wish.now).await?;
     let gone = agent.clone();
     let ok = desk.society.look(move |spine| spine.terminated.contains_key(&gone)).await?;
     Ok(axum::Json(Terminated { ok, terminated_agent_id: agent }))
 }
 
-pub(crate) async fn import(State(desk): State<Desk>, Json(org): Json<Org>) -> Result<axum::Json<Imported>, Problem> {
-    let (roles, agents) = desk.society.import(org).await?;
-    Ok(axum::Json(Imported { roles, agents }))
+pub(crate) async fn import(
+    State(desk): State<Desk>,
+    Wanted(how): Wanted<How>,
+    Json(written): Json<Value>,
+) -> Result<axum::Json<Imported>, Problem> {
+    let org = Org::read(written).map_err(|bad| Problem::bad_request("bad_org", bad.to_string()))?;
+    let made = desk.society.import(org, how.root).await?;
+    let changed = Some(made.changed).filter(|count| *count > 0);
+    Ok(axum::Json(Imported { roles: made.roles, agents: made.agents, changed, left: made.left }))
 }

@@ -119,9 +119,12 @@ impl From<LogError> for Problem {
 
 fn status_of(refusal: &Refusal) -> StatusCode {
     match refusal {
-        Refusal::ToUser | Refusal::BadName(_) | Refusal::EmptyText | Refusal::BadOrg(_) | Refusal::BadAnswer(_) => {
-            StatusCode::BAD_REQUEST
-        }
+        Refusal::ToUser
+        | Refusal::BadName(_)
+        | Refusal::BadTitle(_)
+        | Refusal::EmptyText
+        | Refusal::BadOrg(_)
+        | Refusal::BadAnswer(_) => StatusCode::BAD_REQUEST,
         Refusal::UnknownAgent(_)
         | Refusal::UnknownRole(_)
         | Refusal::UnknownTask(_)
@@ -143,6 +146,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::HasChildren(_)
         | Refusal::RootStays
         | Refusal::TooManyAgents { .. }
+        | Refusal::NoRoomAbove { .. }
         | Refusal::TurnNotOpen(_)
         | Refusal::NotParked(_)
         | Refusal::NotOpen(_)

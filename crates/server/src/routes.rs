@@ -114,6 +114,7 @@ const IMPORT: Problems =
     &[(400, "bad_name"), (400, "bad_org"), (404, "unknown_agent"), (404, "unknown_role"), (409, "name_taken")];
 const FORK: Problems =
     &[(400, "bad_society_name"), (409, "no_such_event"), (409, "society_exists"), (409, "too_early"), (501, "one_society")];
+const BEGIN: Problems = &[(400, "bad_society_name"), (501, "one_society"), (503, "too_many_societies")];
 const PUT: Problems = &[
     (404, "no_artifacts"),
     (413, "artifact_too_large"),
@@ -165,7 +166,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/api/org", gate: READ, handler: || get(org::org),
             doc: Doc::new("The organisation as one document.").gives::<Org>() },
     Route { method: Method::POST, path: "/api/org", gate: ADMIN, handler: || post(org::import),
-            doc: Doc::new("Makes the roles and agents of a document that are not there yet.").takes::<Org>().gives::<org::Imported>().once().fails(IMPORT) },
+            doc: Doc::new("Makes the roles and agents of a document that are not there yet.").asks::<org::How>().takes::<Org>().gives::<org::Imported>().once().fails(IMPORT) },
     Route { method: Method::GET, path: "/api/roles", gate: READ, handler: || get(org::roles),
             doc: Doc::new("The roles.").asks::<Paging>().gives::<org::Roles>() },
     Route { method: Method::GET, path: "/api/threads", gate: READ, handler: || get(threads::threads),
@@ -202,6 +203,8 @@ const ROUTES: &[Route] = &[
             doc: Doc::new("What was spent.").gives::<models::Usage>() },
     Route { method: Method::GET, path: "/api/societies", gate: READ, handler: || get(societies::list),
             doc: Doc::new("The societies of the store.").asks::<Paging>().gives::<societies::Listed>() },
+    Route { method: Method::POST, path: "/api/societies", gate: ADMIN, handler: || post(societies::begin),
+            doc: Doc::new("Begins a society and has it work, unless it is there.").takes::<societies::Begin>().gives::<societies::Begun>().once().fails(BEGIN) },
     Route { method: Method::POST, path: "/api/fork", gate: ADMIN, handler: || post(societies::fork),
             doc: Doc::new("Begins a society with the past of this one.").takes::<societies::Fork>().gives::<societies::Made>().once().fails(FORK) },
     Route { method: Method::POST, path: "/api/rewind", gate: ADMIN, handler: || post(societies::rewind),

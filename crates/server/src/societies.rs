@@ -34,6 +34,24 @@ struct Society {
     first: bool,
 }
 
+/// A society that is to be there.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "BeginSociety")]
+pub(crate) struct Begin {
+    /// What to call it.
+    name: String,
+}
+
+/// It is there.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BegunSociety")]
+pub(crate) struct Begun {
+    society: SocietyId,
+    /// Whether it was not there before.
+    begun: bool,
+}
+
 /// Where a society parts from this one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +97,16 @@ pub(crate) async fn list(
     societies.sort_by(|a, b| a.name.cmp(&b.name));
     let (societies, next) = paging.cut(societies, |society| society.name.to_string());
     Ok(axum::Json(Listed { societies, next }))
+}
+
+pub(crate) async fn begin(
+    State(_): State<Desk>,
+    Extension(town): Extension<Town>,
+    Json(wish): Json<Begin>,
+) -> Result<axum::Json<Begun>, Problem> {
+    let society = SocietyId::from(wish.name);
+    let begun = town.begin(&society).await?;
+    Ok(axum::Json(Begun { society, begun }))
 }
 
 pub(crate) async fn fork(

@@ -73,7 +73,8 @@ pub(crate) async fn send(
     once: Once,
     Json(wish): Json<Send>,
 ) -> Result<axum::Json<Accepted>, Problem> {
-    said(&desk, &once, (wish.agent_id, &wish.text, wish.task_id), wish.artifacts, Map::new()).await
+    let agent = desk.society.addressee(wish.agent_id).await?;
+    said(&desk, &once, (agent, &wish.text, wish.task_id), wish.artifacts, Map::new()).await
 }
 
 async fn said(

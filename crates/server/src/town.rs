@@ -147,6 +147,20 @@ impl Town {
         &self.0.first
     }
 
+    /// Begins a society and has it work, unless it is there. Gives whether it was not.
+    pub(crate) async fn begin(&self, society: &SocietyId) -> Result<bool, Problem> {
+        self.keeper()?;
+        if !is_society_name(society.as_str()) {
+            return Err(NotForked::BadName(society.clone()).into());
+        }
+        let _changing = self.0.changing.lock().await;
+        if self.0.log.head(society).await? > Seq(0) {
+            return Ok(false);
+        }
+        self.open(society, true).await.map_err(unopened)?;
+        Ok(true)
+    }
+
     /// Begins a society with the past of another, which may go on working meanwhile.
     pub(crate) async fn fork(
         &self,
@@ -241,9 +255,18 @@ impl Town {
             return Err(Failure::new("too_many_societies", message));
         }
         let keeper = self.0.keeper.as_ref().ok_or_else(|| Failure::new("one_society", "no other society is opened here"))?;
-        let house = House::new((keeper.open)(society.clone(), works).await?, works);
+        let desk = (keeper.open)(society.clone(), works).await?;
         let mut houses = self.0.houses.write().unwrap_or_else(PoisonError::into_inner);
+        // Whoever watches the one that was only looked at goes on watching.
+        let desk = match houses.get(society) {
+            Some(before) => desk.in_place_of(&before.desk),
+            None => desk,
+        };
+        let house = House::new(desk, works);
         if working + looked_at >= MAX_OPEN {
+            let let_go = |(name, house): (&SocietyId, &House)| (!house.works && name != society).then(|| house.desk.clone());
+            let let_go: Vec<_> = houses.iter().filter_map(let_go).collect();
+            let_go.iter().for_each(|desk| desk.close_because("let_go"));
             houses.retain(|_, house| house.works);
         }
         houses.insert(society.clone(), house.clone());

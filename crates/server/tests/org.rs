@@ -62,3 +62,17 @@ async fn conversations_and_what_is_under_way_are_listed_and_a_context_is_compres
     let told = rig.post("/api/agents/bob/compress", json!({})).await.ok();
     assert!(told["ok"] == true && told["taskId"].is_string(), "{told}");
 }
+
+#[tokio::test]
+async fn the_one_agent_of_a_role_is_addressed_by_it_everywhere() {
+    let rig = Rig::start().await;
+    let role = json!({ "id": "writer", "name": "Scribe", "rolePrompt": "Write." });
+    let agent = json!({ "id": "will", "roleId": "writer", "parentAgentId": "root", "status": "active" });
+    let made = rig.post("/api/org", json!({ "roles": [role], "agents": [agent] })).await.ok();
+    assert_eq!(made, json!({ "roles": 1, "agents": 1 }));
+    rig.post("/api/send", json!({ "agentId": "Scribe", "text": "hello" })).await.ok();
+    rig.post("/api/agents/writer/compress", json!({})).await.ok();
+    let gone = rig.post("/api/agents/writer/terminate", json!({ "now": true })).await.ok();
+    assert_eq!(gone["terminatedAgentId"], json!("will"));
+    assert_eq!(rig.post("/api/org", json!({ "roles": 5 })).await.problem(), (400, "bad_org".to_owned()));
+}

@@ -89,6 +89,11 @@ impl LocalLog {
         self.lock.write_note(note)
     }
 
+    /// The societies that are forks: each with the one whose past it has, as that is called now, and the last event they share.
+    pub async fn forks(&self) -> Result<Vec<(SocietyId, SocietyId, Seq)>, LogError> {
+        self.readers()?.run(|reader| reader.forks()).await
+    }
+
     async fn write(&self, work: Work, bytes: usize) -> Result<(), LogError> {
         let (answer, answered) = oneshot::channel();
         self.queue.push(Job { work, answer }, bytes).await?;

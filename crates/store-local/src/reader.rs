@@ -197,6 +197,21 @@ impl Reader {
         list(self.connection()?).map_err(from_sqlite)
     }
 
+    /// The societies that are forks: each with the one whose past it has, as that is called now, and the last event they share.
+    pub(crate) fn forks(&mut self) -> Result<Vec<(SocietyId, SocietyId, Seq)>, LogError> {
+        let list = |connection: &Connection| {
+            let sql =
+                "SELECT child.name, above.name, child.at FROM societies child JOIN societies above ON above.key = child.parent";
+            let mut statement = connection.prepare_cached(sql)?;
+            let fork = |row: &rusqlite::Row<'_>| {
+                let name = |at| Ok::<_, rusqlite::Error>(SocietyId::from(row.get::<_, String>(at)?));
+                Ok((name(0)?, name(1)?, Seq(row.get::<_, Option<i64>>(2)?.unwrap_or(0) as u64)))
+            };
+            statement.query_map([], fork)?.collect::<Result<_, _>>()
+        };
+        list(self.connection()?).map_err(from_sqlite)
+    }
+
     /// The first events of a stretch in the range, or the last ones of a thread, newest first.
     fn select(&mut self, stretch: &Stretch, thread: Option<i64>, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
         let (after, through) = (range.after.max(stretch.after), range.through.min(stretch.through));

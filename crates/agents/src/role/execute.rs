@@ -165,12 +165,23 @@ async fn request(
     }
 }
 
+/// What stands between a step and the task that it is a part of.
+const PART_OF: [&str; 2] = ["This is a part of", "这是以下任务的一部分"];
+
+/// What of a task is the agent's own to do. Where it is a step of another's plan, the task behind it is only told so that it is
+/// understood: a procedure for that is followed by whoever asked.
+pub(super) fn own_part(task: &TaskInfo) -> &str {
+    let text = task.description.as_str();
+    let cut = PART_OF.iter().filter_map(|about| text.find(&format!("\n\n{about}: "))).min();
+    cut.filter(|_| task.plan_id.is_some()).map_or(text, |cut| &text[..cut])
+}
+
 /// What another agent is told: the step, and what it must know of what came before.
 fn asked_text(state: &AgentState, step: &InternalStep) -> String {
     let Some(task) = &state.current_task else { return step.description.clone() };
     let (about, so_far) = match language(task) {
-        Language::En => ("This is a part of", "Done so far"),
-        Language::Zh => ("这是以下任务的一部分", "已完成"),
+        Language::En => (PART_OF[0], "Done so far"),
+        Language::Zh => (PART_OF[1], "已完成"),
     };
     let mut text = format!("{}\n\n{about}: {}", step.description, task.description);
     if !step.context.is_empty() {

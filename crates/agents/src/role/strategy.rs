@@ -124,7 +124,7 @@ pub(super) async fn choose(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) 
 async fn matched(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) -> Option<Matched> {
     let role = turn.role().map_or_else(|| parts.name.clone(), |role| role.id.as_str().into());
     let noted = turn.once(MATCHED, || {
-        let found = parts.sops.find(&role, &task.description)?;
+        let found = parts.sops.find(&role, super::execute::own_part(task))?;
         serde_json::to_string(&Matched { reason: found.reason, plan: found.plan }).ok()
     });
     serde_json::from_str(&noted.await?).ok()

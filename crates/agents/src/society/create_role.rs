@@ -103,12 +103,19 @@ impl CreateRole {
             limits: wanted.limits,
             ..Role::new(id.as_str(), self.behaviour.clone())
         };
-        let tools = role.tools.clone();
+        let (tools, models) = (role.tools.clone(), role.models.clone());
         turn.create_role(role).await?;
         let own = turn.tools();
         let lacks = |pattern: &&Arc<str>| !own.iter().any(|tool| fits(pattern, &tool.name));
         let lacking: Vec<_> = tools.iter().flat_map(|tools| tools.iter()).filter(lacks).map(ToString::to_string).collect();
-        Ok(if lacking.is_empty() { json!({ "roleId": id }) } else { json!({ "roleId": id, "toolsThatYouLack": lacking }) })
+        let mut told = json!({ "roleId": id });
+        if !lacking.is_empty() {
+            told["toolsThatYouLack"] = json!(lacking);
+        }
+        if let Some(wrong) = models.iter().find_map(|model| turn.refuses_model(model)) {
+            told["modelThatCannotBe"] = wrong.into();
+        }
+        Ok(told)
     }
 }
 

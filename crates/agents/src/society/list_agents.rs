@@ -1,12 +1,15 @@
 //! `list_agents`: who is there.
 
-use polis_domain::{Agent, AgentId, CallResult, EffectClass, Failure, Spine};
+use std::sync::Arc;
+
+use polis_domain::{Agent, AgentId, CallResult, EffectClass, Failure, Role, Spine};
 use polis_engine::{Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{arguments, spec, told};
+use crate::conversation::{ContextLimits, Fullness};
 
 /// Most agents of one list.
 const MOST: usize = 100;
@@ -25,8 +28,8 @@ struct Arguments {
 
 impl TurnTool for ListAgents {
     fn spec(&self) -> ToolSpec {
-        let description = "Lists the agents that are there: name, role, who made each, and whether it is idle. Look here before you make \
-                           one more.";
+        let description = "Lists the agents that are there: name, role, who made each, whether it is idle, and how full its conversation is. \
+                           Look here before you make one more.";
         let properties = json!({
             "mine": { "type": "boolean", "description": "Only those that you made" },
             "roleId": { "type": "string", "description": "Only those of this role" },
@@ -39,7 +42,7 @@ impl TurnTool for ListAgents {
     }
 }
 
-async fn list(turn: &Turn, given: &str) -> Result<Value, Failure> {
+async fn list(turn: &mut Turn, given: &str) -> Result<Value, Failure> {
     let Arguments { mine, role_id } = arguments(given)?;
     let me = turn.agent().clone();
     let you = me.clone();
@@ -55,7 +58,8 @@ async fn list(turn: &Turn, given: &str) -> Result<Value, Failure> {
     });
     let (agents, count) =
         listed.await.ok_or_else(|| Failure::new("unavailable", "the society cannot be looked at just now"))?;
-    Ok(json!({ "you": you.as_str(), "agents": agents, "count": count }))
+    let own = usage(turn).await?;
+    Ok(json!({ "you": you.as_str(), "yourContext": own, "agents": agents, "count": count }))
 }
 
 fn shown(spine: &Spine, id: &AgentId, agent: &Agent) -> Value {
@@ -73,6 +77,27 @@ fn shown(spine: &Spine, id: &AgentId, agent: &Agent) -> Value {
         "roleName": role.map(|role| &*role.name),
         "parentAgentId": agent.parent.as_ref().map(AgentId::as_str),
         "status": status,
+        "contextMessages": crowd(spine, id, role),
         "waitingMessages": agent.inbox.as_ref().map_or(0, |inbox| inbox.entries.len()),
     })
+}
+
+/// How many messages of an agent's conversation the model is shown, and how many are wise.
+fn crowd(spine: &Spine, id: &AgentId, role: Option<&Arc<Role>>) -> Value {
+    let limits = ContextLimits::default().within(&role.map(|role| role.limits).unwrap_or_default());
+    let shown = spine.threads.get(&id.main_thread()).map_or(0, |head| {
+        let cuts = head.context.as_deref().map(|context| &context.cuts);
+        head.messages.saturating_sub(cuts.and_then(|cuts| cuts.last()).map_or(0, |(_, from)| *from))
+    });
+    json!({ "now": shown, "most": limits.max_context_messages })
+}
+
+/// How full the conversation of the agent is that asks (D11).
+async fn usage(turn: &mut Turn) -> Result<Value, Failure> {
+    let limits = ContextLimits::default().within(&turn.role().map(|role| role.limits).unwrap_or_default());
+    let context = turn.context(limits.max_context_messages.saturating_mul(4)).await?;
+    let Fullness { current_count, max_count, tokens, window } = Fullness::of(&context, &limits, turn.window());
+    Ok(
+        json!({ "messages": current_count, "maxMessages": max_count, "tokens": tokens, "maxTokens": window.map(Fullness::most) }),
+    )
 }

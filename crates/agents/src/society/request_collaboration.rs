@@ -71,21 +71,16 @@ impl TurnTool for RequestCollaboration {
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         match ask(turn, given).await {
-            Ok(answers) if answers.iter().all(|answer| answer.get("error").is_some()) => nobody(answers),
+            Ok(answers) if answers.iter().all(|answer| answer.get("error").is_some()) => nobody(&answers),
             answers => told(answers.map(|answers| json!({ "answers": answers }))),
         }
     }
 }
 
-/// What is told when no request came to anything.
-fn nobody(mut answers: Vec<Value>) -> CallResult {
-    let told = match answers.pop() {
-        Some(only) if answers.is_empty() => only,
-        last => {
-            answers.extend(last);
-            json!({ "error": "nobody has answered", "answers": answers })
-        }
-    };
+/// What is told when no request came to anything: the same shape, and why the first did not.
+fn nobody(answers: &[Value]) -> CallResult {
+    let first = answers.first().cloned().unwrap_or_default();
+    let told = json!({ "ok": false, "error": first["error"], "code": first["code"], "answers": answers });
     CallResult::failed(told.to_string())
 }
 
@@ -93,6 +88,9 @@ async fn ask(turn: &mut Turn, given: &str) -> Result<Vec<Value>, Failure> {
     let Arguments { requests, timeout_seconds } = arguments(given)?;
     if requests.is_empty() || requests.len() > MOST {
         return Err(Failure::new("bad_arguments", format!("give 1 to {MOST} requests at once")));
+    }
+    if timeout_seconds == Some(0) {
+        return Err(Failure::new("bad_arguments", "timeoutSeconds is at least 1"));
     }
     let patience = Duration::from_secs(timeout_seconds.unwrap_or(USUAL).clamp(1, LONGEST));
     let requests: Vec<(String, String)> = requests.into_iter().map(|Request { to, text }| (to, text)).collect();

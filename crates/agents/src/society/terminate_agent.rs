@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polis_domain::{AgentId, CallResult, Children, EffectClass, Failure};
+use polis_domain::{CallResult, Children, EffectClass, Failure};
 use polis_engine::{Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ impl TurnTool for TerminateAgent {
         let description = "Sends away an agent that you made, for good. It first does what waits for it. Only whoever made an agent may \
                            do this.";
         let properties = json!({
-            "agentId": { "type": "string", "description": "Who" },
+            "agentId": { "type": "string", "description": "Its name, or the role that only one agent has" },
             "reason": { "type": "string", "description": "Why, for the record" },
             "children": {
                 "type": "string",
@@ -60,8 +60,9 @@ impl TurnTool for TerminateAgent {
 async fn terminate(turn: &mut Turn, given: &str) -> Result<Value, Failure> {
     let Arguments { agent_id, reason, children, patience_seconds } = arguments(given)?;
     let patience = Duration::from_secs(patience_seconds.unwrap_or(USUAL).clamp(1, LONGEST));
-    match turn.terminate(&AgentId::from(agent_id.as_str()), children, &reason, patience).await {
-        Ok(()) => Ok(json!({ "terminatedAgentId": agent_id })),
+    let agent = turn.addressee(&agent_id).await;
+    match turn.terminate(&agent, children, &reason, patience).await {
+        Ok(()) => Ok(json!({ "terminatedAgentId": agent.as_str() })),
         Err(failure) => Err(with_names(turn, failure).await),
     }
 }

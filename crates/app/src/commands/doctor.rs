@@ -1,5 +1,8 @@
 //! `polis doctor`: is everything there that the society needs, and what to do where it is not.
 
+use std::path::Path;
+
+use polis_agents::role::Sops;
 use polis_providers::vendors::VENDORS;
 use serde_json::{Value, json};
 
@@ -7,7 +10,7 @@ use crate::cli::Doctor;
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::trouble::{Exit, Trouble};
-use crate::{files, machine, out, telemetry, wiring};
+use crate::{files, machine, out, sops, telemetry, wiring};
 
 /// What was looked at, and what was found.
 struct Finding {
@@ -27,6 +30,7 @@ pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Troub
         let found = if warnings.is_empty() { Ok(file) } else { Err(format!("{file}: {}", warnings.join("; "))) };
         findings.push(Finding { what: "prompts", found });
     }
+    findings.extend(sops());
     findings.extend(models(config, wish.call).await);
     findings.extend(servers(config).await);
     findings.extend(collector(config).await);
@@ -72,6 +76,18 @@ fn workspace(config: &Config) -> Result<String, String> {
     match std::fs::read_dir(&config.workspace) {
         Ok(_) => Ok(format!("file tools work in {folder}")),
         Err(error) => Err(format!("{folder}: {error}; choose another with --workspace or in polis.toml")),
+    }
+}
+
+/// The SOPs that are there, and those that cannot be followed.
+fn sops() -> Vec<Finding> {
+    let folder = Path::new(wiring::SOPS);
+    let finding = |found| Finding { what: "sops", found };
+    let faults = sops::faults(folder);
+    match Sops::files(folder).len() {
+        0 => Vec::new(),
+        count if faults.is_empty() => vec![finding(Ok(format!("{count} in {}", folder.display())))],
+        _ => faults.into_iter().map(|fault| finding(Err(fault))).collect(),
     }
 }
 

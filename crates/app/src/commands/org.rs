@@ -4,16 +4,31 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 use polis_domain::{Org, OrgStatus};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::act::tell;
 use crate::cli::{Export, Import};
 use crate::config::Config;
 use crate::door::{Door, Purpose};
-use crate::out;
+use crate::out::{self, count, harmless, short};
 use crate::trouble::{Exit, Trouble};
 
 const ROUTE: &str = "/api/org";
+
+/// Longest name and longest reason that are shown; `--json` has all of it.
+const NAME: usize = 128;
+const REASON: usize = 300;
+
+/// What came of an import.
+#[derive(Deserialize)]
+struct Imported {
+    roles: usize,
+    agents: usize,
+    #[serde(default)]
+    changed: usize,
+    #[serde(default)]
+    left: Vec<String>,
+}
 
 pub(crate) async fn org(config: &Config, json: bool) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Look).await?;
@@ -26,7 +41,7 @@ pub(crate) async fn org(config: &Config, json: bool) -> Result<Exit, Trouble> {
     out::line("roles")?;
     for role in &org.roles {
         let models = role.role.models.join(", ");
-        out::line(format!("  {:<16}  {}  by {}  {models}", role.role.id, role.role.name, role.created_by).trim_end())?;
+        shown(&format!("  {:<16}  {}  by {}  {models}", role.role.id, short(&role.role.name, NAME), role.created_by))?;
     }
     out::line("agents")?;
     let living = |parent: Option<&str>| {
@@ -37,16 +52,21 @@ pub(crate) async fn org(config: &Config, json: bool) -> Result<Exit, Trouble> {
     };
     let mut next: Vec<_> = living(None).into_iter().map(|agent| (1, agent)).collect();
     while let Some((depth, agent)) = next.pop() {
-        out::line(&format!("{}{} ({})", "  ".repeat(depth), agent.id, agent.role_id))?;
+        shown(&format!("{}{} ({})", "  ".repeat(depth), agent.id, agent.role_id))?;
         next.extend(living(Some(agent.id.as_str())).into_iter().rev().map(|child| (depth + 1, child)));
     }
     if !org.terminations.is_empty() {
         out::line("gone")?;
     }
     for gone in &org.terminations {
-        out::line(format!("  {}  by {}  {}", gone.agent_id, gone.terminated_by, gone.reason).trim_end())?;
+        shown(&format!("  {}  by {}  {}", gone.agent_id, gone.terminated_by, short(&gone.reason, REASON)))?;
     }
     Ok(Exit::Done)
+}
+
+/// A line that agents have had a hand in.
+fn shown(line: &str) -> Result<(), Trouble> {
+    out::line(harmless(line).trim_end())
 }
 
 pub(crate) async fn export(config: &Config, wish: &Export) -> Result<Exit, Trouble> {
@@ -69,7 +89,15 @@ pub(crate) async fn import(config: &Config, wish: &Import) -> Result<Exit, Troub
     let unread = |error: String| Trouble::new("bad_org", format!("{}: {error}", wish.file.display()));
     let text = std::fs::read_to_string(&wish.file).map_err(|error| unread(error.to_string()))?;
     let body: Value = serde_json::from_str(&text).map_err(|error| unread(error.to_string()))?;
-    let made: Value = tell(config, ROUTE, &body).await?;
-    out::note(&format!("polis: {} roles and {} agents are new", made["roles"], made["agents"]));
+    let door = Door::open(config, Purpose::Bring).await?;
+    let target = if wish.root { format!("{ROUTE}?root=true") } else { ROUTE.to_owned() };
+    let made: Result<Imported, Trouble> = door.post(&target, &body).await;
+    door.close(false).await;
+    let Imported { roles, agents, changed, left } = made?;
+    out::note(&format!("polis: new are {} and {}, made by you and now", count(roles, "role"), count(agents, "agent")));
+    if changed > 0 {
+        out::note("polis: root's role is from now on as the file says");
+    }
+    left.iter().for_each(|what| out::note(&format!("polis: not imported: {what}")));
     Ok(Exit::Done)
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use polis_domain::{Failure, SocietyId};
 use polis_engine::Rest;
-use polis_server::{Access, BindError, Desk, Keeper, Listener, Open, Rate, Rates, Security, Tls, Town};
+use polis_server::{Access, BindError, Desk, Keeper, Listener, Open, Rate, Rates, Security, Tls, Town, write_private};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::chat::console;
 use crate::cli::Serve;
-use crate::config::Config;
+use crate::config::{Config, SOCIETY};
 use crate::door::{Door, GRACE, Purpose, open_log, owner_note};
 use crate::trouble::{Exit, Trouble};
 use crate::wiring::{Opened, Store};
@@ -82,6 +82,7 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
         one.tell_unused();
     }
     for desk in town.working() {
+        keep_org(config, &desk).await;
         sum_up(&desk).await;
     }
     Ok(Exit::Done)
@@ -122,12 +123,14 @@ async fn town(config: &Config, store: &Store, all: &All) -> Town {
     let open: Open = Box::new(move |society, works| {
         let (config, store, all) = (config.of(&society), store.clone(), all.clone());
         Box::pin(async move {
-            if let Some(before) = all.lock().await.remove(&society) {
+            let before = all.lock().await.remove(&society);
+            if let Some(before) = &before {
                 before.tell_rest().await;
                 before.close_servers().await;
             }
             let purpose = if works { Purpose::Work } else { Purpose::Look };
-            let opened = wiring::open(&config, &store, purpose).await;
+            let watchers = before.and_then(|before| before.watchers());
+            let opened = wiring::open_for(&config, &store, purpose, watchers).await;
             let opened = opened.map_err(|trouble| Failure::new(trouble.code.into_owned(), trouble.message))?;
             let desk = opened.desk.clone();
             all.lock().await.insert(society, opened);
@@ -141,8 +144,30 @@ async fn town(config: &Config, store: &Store, all: &All) -> Town {
 async fn in_console(config: &Config, store: &Store, stop: &CancellationToken) -> Result<Exit, Trouble> {
     let door = Door::Here(wiring::open(config, store, Purpose::Work).await?);
     let done = console(config, &door, stop).await;
+    let desk = if let Door::Here(opened) = &door { Some(opened.desk.clone()) } else { None };
     door.close(false).await;
+    if let Some(desk) = desk {
+        keep_org(config, &desk).await;
+    }
     done
+}
+
+/// Writes the organisation as it is at the stop (D15, R204): `org.json` of `main`, `org.NAME.json` of another. It is a copy for people;
+/// the log is the record, so a failure is only told.
+async fn keep_org(config: &Config, desk: &Desk) {
+    let name = desk.society().id();
+    let path = config.data.join(if name.as_str() == SOCIETY { "org.json".to_owned() } else { format!("org.{name}.json") });
+    let written = match desk.society().org_at_rest().await {
+        Ok(org) => serde_json::to_string_pretty(&org).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let kept = written.and_then(|text| write_private(&path, &text).map_err(|error| error.to_string()));
+    if let Err(error) = kept {
+        out::note(&format!(
+            "polis: {} was not written: {error}; nothing is lost, `polis export` writes it again",
+            path.display()
+        ));
+    }
 }
 
 async fn sum_up(desk: &Desk) {
@@ -152,7 +177,11 @@ async fn sum_up(desk: &Desk) {
         Ok(Rest { last, open_turns, pending_messages }) => {
             let unfinished = match (open_turns, pending_messages) {
                 (0, 0) => "nothing is unfinished".to_owned(),
-                _ => format!("{open_turns} turns and {pending_messages} pending messages go on at the next start"),
+                _ => format!(
+                    "{} and {} go on at the next start",
+                    out::count(open_turns, "turn"),
+                    out::count(pending_messages, "pending message")
+                ),
             };
             out::note(&format!("polis stopped; the log of {name} ends at event {last}, and {unfinished}"));
         }

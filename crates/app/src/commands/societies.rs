@@ -122,11 +122,11 @@ fn tell(
     }
     if made.open_turns > 0 {
         let doubt = if made.in_doubt > 0 {
-            format!(", and {} calls are in doubt: polis approvals", made.in_doubt)
+            format!(", and {} in doubt: polis approvals", out::count(made.in_doubt, "call"))
         } else {
             String::new()
         };
-        out::note(&format!("polis: {} turns were open there and go on when it works{doubt}", made.open_turns));
+        out::note(&format!("polis: open there, and to go on when it works: {}{doubt}", out::count(made.open_turns, "turn")));
     }
     out::line(&words((&made.society, made.at, made.kept)))?;
     Ok(Exit::Done)

@@ -10,7 +10,7 @@ use crate::trouble::Trouble;
 
 /// The file of a role of this name.
 pub(crate) fn role(name: &str, folder: &Path) -> Result<Draft, Trouble> {
-    let words: Vec<_> = name.split(|c: char| c.is_whitespace() || c == '/').filter(|word| !word.is_empty()).collect();
+    let words: Vec<_> = name.split(char::is_whitespace).filter(|word| !word.is_empty()).collect();
     let id = words.join("-").to_lowercase();
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if id.is_empty() || id.starts_with('.') || !id.chars().all(fits) {
@@ -21,6 +21,7 @@ pub(crate) fn role(name: &str, folder: &Path) -> Result<Draft, Trouble> {
     }
     let path = folder.join(FOLDER).join(format!("{id}.md"));
     let advice =
-        "say in it what the role is for; `polis check` reads it, and the society has it from its next start".to_owned();
+        "say in it what the role is for; `polis check` reads it, and the society has it at once or from its next start"
+            .to_owned();
     Ok(Draft { files: vec![(path, role_file(&id, &words.join(" ")))], advice: vec![advice] })
 }

@@ -28,5 +28,6 @@ mod sops;
 mod support;
 mod tape;
 mod telemetry;
+mod town;
 mod tutorial;
 mod workflow;

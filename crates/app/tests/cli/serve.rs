@@ -118,7 +118,7 @@ fn a_server_that_stops_tells_its_streams_why_and_sums_up_what_is_unfinished() {
     let stream = served.stream("/api/events");
     let (code, said) = served.stop();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("1 turns and 1 pending messages go on at the next start"), "{said}");
+    assert!(said.contains("1 turn and 1 pending message go on at the next start"), "{said}");
     let told: Vec<String> = stream.lines().map(Result::unwrap).collect();
     let word = told.iter().position(|line| line == "event: stopping").unwrap_or_else(|| panic!("{told:?}"));
     assert_eq!(told[word + 1], r#"data: {"reason":"stopped"}"#);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Draft, cancel, effect, message};
+use super::{Draft, cancel, effect, message, org};
 use crate::spine::{Agent, Due};
 use crate::{AgentId, Children, Cleared, EffectId, Event, Failure, Outcome, Refusal, ReplyTo, Target};
 
@@ -29,7 +29,44 @@ pub(super) fn send_away(
 pub(super) fn check(draft: &Draft<'_>, caller: &AgentId, agent: &AgentId, children: Children) -> Result<(), Refusal> {
     check_order(draft, agent, children)?;
     let parent = draft.spine.agents.get(agent).and_then(|agent| agent.parent.as_ref());
-    if parent == Some(caller) { Ok(()) } else { Err(Refusal::NotYourChild(agent.clone())) }
+    if parent != Some(caller) {
+        return Err(Refusal::NotYourChild(agent.clone()));
+    }
+    if children == Children::Detach { check_room_above(draft, agent) } else { Ok(()) }
+}
+
+/// Whether there is room for the children of an agent with whoever gets them in the end (P21). A person may always.
+fn check_room_above(draft: &Draft<'_>, agent: &AgentId) -> Result<(), Refusal> {
+    let above = |id: &AgentId| draft.spine.agents.get(id)?.parent.clone();
+    let mut heir = above(agent);
+    while let Some(leaving) = heir.take_if(|heir| detaches(draft, heir)) {
+        heir = above(&leaving);
+    }
+    let Some(parent) = heir else { return Ok(()) };
+    let limit = org::most_children(draft, &parent);
+    // Nobody is kept from going who leaves no more behind than there were.
+    let (now, then) = (children_to_come(draft, &parent, None), children_to_come(draft, &parent, Some(agent)));
+    if then > limit && then > now {
+        return Err(Refusal::NoRoomAbove { agent: agent.clone(), parent, limit });
+    }
+    Ok(())
+}
+
+/// How many children an agent has once those have gone that leave theirs to it; `also` is one more that does.
+pub(super) fn children_to_come(draft: &Draft<'_>, agent: &AgentId, also: Option<&AgentId>) -> usize {
+    let children = draft.spine.children(agent);
+    let count = |child: &&AgentId| {
+        let leaves_its_own = Some(*child) == also || detaches(draft, child);
+        if leaves_its_own { children_to_come(draft, child, also) } else { 1 }
+    };
+    children.iter().map(count).sum()
+}
+
+/// Whether an agent is about to go and leaves its children to its parent.
+fn detaches(draft: &Draft<'_>, id: &AgentId) -> bool {
+    let dismissed = |event: &Event| matches!(event, Event::AgentDismissed { agent, detach: true, .. } if agent == id);
+    let leaving = draft.spine.agents.get(id).and_then(|agent| agent.leaving.as_ref());
+    leaving.is_some_and(|leaving| leaving.detach) || draft.events.iter().any(|recorded| dismissed(&recorded.event))
 }
 
 fn check_order(draft: &Draft<'_>, agent: &AgentId, children: Children) -> Result<(), Refusal> {

@@ -38,7 +38,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
             draft.spine.threads.get(&thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
             act::restore(&mut draft, &thread, None)?;
         }
-        (true, Command::Import { org }) => org::import(&mut draft, &org)?,
+        (true, Command::Import { org, root }) => org::import(&mut draft, &org, root)?,
         (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
         (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),
@@ -216,6 +216,16 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.chars().count() > 128 || !name.chars().all(plain) {
         return Err(Refusal::BadName(name.chars().take(128).collect()));
+    }
+    Ok(())
+}
+
+/// Names that only people read: one line, and nothing that steers a terminal or turns the direction of what follows.
+fn check_title(name: &str) -> Result<(), Refusal> {
+    let harmful =
+        |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if name.trim().is_empty() || name.chars().count() > 128 || name.contains(harmful) {
+        return Err(Refusal::BadTitle(name.chars().filter(|c| !harmful(*c)).take(128).collect()));
     }
     Ok(())
 }

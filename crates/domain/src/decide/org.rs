@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Draft, check_name, leave};
+use super::{Draft, check_name, check_title, leave};
 use crate::evolve::is_past;
 use crate::{AgentId, BadOrg, Command, EffectId, Event, Limits, Org, Refusal, Role, RoleId};
 
@@ -16,13 +16,14 @@ pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<
 }
 
 /// Everything in the document that is not there yet; a second time there is nothing.
-pub(super) fn import(draft: &mut Draft<'_>, org: &Org) -> Result<(), Refusal> {
-    let wishes = org.wishes(draft.spine)?;
+pub(super) fn import(draft: &mut Draft<'_>, org: &Org, root: bool) -> Result<(), Refusal> {
+    let wishes = org.wishes(draft.spine, root)?;
     if wishes.is_empty() {
         return Err(BadOrg("everything in it is here already".to_owned()).into());
     }
     wishes.into_iter().try_for_each(|wish| match wish {
         Command::CreateRole { role } => create_role(draft, role, None),
+        Command::ChangeRole { role } => change_role(draft, role),
         Command::Spawn { agent, role, parent } => spawn(draft, agent, role, parent, None),
         _ => Ok(()),
     })
@@ -30,6 +31,11 @@ pub(super) fn import(draft: &mut Draft<'_>, org: &Org) -> Result<(), Refusal> {
 
 pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<EffectId>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
+    check_title(&role.name)?;
+    // The person is addressed so.
+    if AgentId::from(role.id.as_str()).is_user() {
+        return Err(Refusal::NameTaken(role.id.to_string()));
+    }
     let made_now = |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: other, .. } if other.id == role.id);
     if draft.spine.roles.contains_key(&role.id) || draft.events.iter().any(made_now) {
         return Err(Refusal::NameTaken(role.id.to_string()));
@@ -45,6 +51,7 @@ pub(super) fn change_role(draft: &mut Draft<'_>, role: Arc<Role>) -> Result<(), 
     if **known == *role {
         return Err(Refusal::SameRole(role.id.clone()));
     }
+    check_title(&role.name)?;
     draft.push(None, Event::RoleChanged { role });
     Ok(())
 }
@@ -91,13 +98,19 @@ fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
         ("the number made within a minute", limits.spawns_a_minute, recent + made_now(&|_| true)),
     ];
     let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));
-    let role = draft.spine.agents.get(parent).and_then(|agent| draft.spine.roles.get(&agent.role));
-    let children = role.and_then(|role| role.limits.children).unwrap_or(limits.children).min(limits.children);
-    let crowded = || draft.spine.children(parent).len() + made_now(&|made| made == parent) >= children;
+    let children = most_children(draft, parent);
+    let crowded = || leave::children_to_come(draft, parent, None) + made_now(&|made| made == parent) >= children;
     match over.or_else(|| crowded().then_some(("the number of an agent's children", children))) {
         Some((what, limit)) => Err(Refusal::TooManyAgents { what, limit }),
         None => Ok(()),
     }
+}
+
+/// How many children an agent may have.
+pub(super) fn most_children(draft: &Draft<'_>, parent: &AgentId) -> usize {
+    let most = draft.spine.limits.children;
+    let role = draft.spine.agents.get(parent).and_then(|agent| draft.spine.roles.get(&agent.role));
+    role.and_then(|role| role.limits.children).unwrap_or(most).min(most)
 }
 
 fn own_thread(draft: &Draft<'_>, by: Option<EffectId>) -> Result<Option<crate::ThreadId>, Refusal> {

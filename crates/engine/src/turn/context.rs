@@ -92,8 +92,10 @@ impl Turn {
             .sum();
         let thread = self.seat.thread.clone();
         if summary.trim().is_empty() || estimate_tokens(summary) >= gone {
-            let message =
-                format!("the summary is not shorter than what it stands for (about {gone} tokens); write a shorter one");
+            let message = match summary.trim() {
+                "" => "the summary says nothing; write what must be kept of the older messages".to_owned(),
+                _ => format!("the summary is not shorter than what it stands for (about {gone} tokens); write a shorter one"),
+            };
             let failure = Failure::new("not_smaller", message);
             self.act(vec![Act::KeepContext { thread, failure: failure.clone() }]).await?;
             self.shown.failed += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    Attempt, Call, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, Timestamp, Wanted,
+    AgentId, Attempt, Call, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, Timestamp, Wanted,
 };
 use polis_ports::{LogError, ThreadRange};
 
@@ -61,6 +61,14 @@ impl Journal {
     /// The letter that an effect sent, if it did.
     pub(super) fn letter(&self, n: u32) -> Option<&Arc<Letter>> {
         self.entries.get(&n)?.events.iter().find_map(|recorded| recorded.event.letter())
+    }
+
+    /// The agent that an effect sends away, if it does.
+    pub(super) fn sent_away(&self, n: u32) -> Option<AgentId> {
+        self.entries.get(&n)?.events.iter().find_map(|recorded| match &recorded.event {
+            Event::EffectStarted { effect: Effect::Terminate { agent, .. }, .. } => Some(agent.clone()),
+            _ => None,
+        })
     }
 
     /// The first effect that this run has not asked for.

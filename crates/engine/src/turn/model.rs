@@ -75,6 +75,12 @@ impl Turn {
         self.seat.shared.ports.model.window(models.first()?)
     }
 
+    /// Why a model of this name cannot be; nothing where it may be one. It may be another answer at another time, so only what a
+    /// tool tells may depend on it.
+    pub fn refuses_model(&self, model: &str) -> Option<String> {
+        self.seat.shared.ports.model.refuses(model)
+    }
+
     /// The models to ask, in this order: those of the request, of the role, of the society. Without any choice it is the one
     /// that the model port takes by itself.
     pub(super) fn models(&self, request: &ModelRequest) -> Vec<Arc<str>> {

@@ -50,21 +50,11 @@ impl Turn {
         if let Some(letter) = self.journal.letter(n) {
             return letter.to.clone();
         }
-        let wanted = name.trim().to_lowercase();
-        let found = self.look(move |spine| find(spine, &wanted)).await;
+        if let Some(agent) = self.journal.sent_away(n) {
+            return agent;
+        }
+        let wanted = name.to_owned();
+        let found = self.look(move |spine| spine.addressee(&wanted).cloned()).await;
         found.flatten().unwrap_or(plain)
     }
-}
-
-fn find(spine: &Spine, wanted: &str) -> Option<AgentId> {
-    let staying = || spine.agents.iter().filter(|(_, agent)| agent.leaving.is_none());
-    if let Some((id, _)) = staying().find(|(id, _)| id.as_str().to_lowercase() == wanted) {
-        return Some(id.clone());
-    }
-    let is_named = |id: &polis_domain::RoleId| {
-        let role = spine.roles.get(id);
-        id.as_str().to_lowercase() == wanted || role.is_some_and(|role| role.name.to_lowercase() == wanted)
-    };
-    let mut holders = staying().filter(|(_, agent)| is_named(&agent.role)).map(|(id, _)| id);
-    holders.next().filter(|_| holders.next().is_none()).cloned()
 }

@@ -59,6 +59,10 @@ impl Model for Recorder {
         self.model.estimate(request)
     }
 
+    fn refuses(&self, model: &str) -> Option<String> {
+        self.model.refuses(model)
+    }
+
     fn window(&self, model: &str) -> Option<u64> {
         self.model.window(model)
     }
