@@ -163,6 +163,7 @@ fn operation(route: &Route, told: &mut SchemaGenerator, taken: &mut SchemaGenera
     });
     match route.gate {
         Gate::Open => operation["security"] = json!([]),
+        Gate::Known => {}
         Gate::Needs(scope) => operation["x-scope"] = json!(scope.as_str()),
     }
     if let Some(protocol) = doc.protocol {
