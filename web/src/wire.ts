@@ -382,6 +382,8 @@ export type Digest = string;
 /** Something that a turn asks for and waits for. Its intent is logged before it happens. */
 export type Effect = {
   model: {
+    /** Whether what it says is for the turn alone: notes, a judgement. Nobody is told it as words of the agent. */
+    aside?: boolean;
     /** Which model. */
     model: string;
     /** Tells this request from any other. */
@@ -730,6 +732,8 @@ export type Event = {
     by: EffectId;
     /** The sub-thread. */
     child: ThreadId;
+    /** How the message begins to say why, should the turn end before it says what came of the sub-thread. */
+    held?: string | null;
     /** The message's place. */
     index: number;
     /** The place in its meta. */
@@ -1215,6 +1219,8 @@ export type Problem = {
 
 /** A question to the person. */
 export type Question = {
+  /** How many milliseconds an answer is waited for; for ever where nothing is said. */
+  patienceMs?: number | null;
   /** The question in words. */
   text: string;
   /** What an answer must be. */
@@ -1486,6 +1492,8 @@ export type TaskId = string;
 export type TaskState = {
   /** The text that ended it. */
   answer?: string | null;
+  /** The agent that is busy with another request, where that one waits for somebody to act: this one comes after it. */
+  behind?: AgentId | null;
   failure?: Failure | null;
   id: TaskId;
   /** The plans that agents keep for it. */
