@@ -47,7 +47,12 @@ impl<T: DeserializeOwned> FromRequest<Desk> for Json<T> {
             return Err(Problem::bad_request("bad_json", detail));
         }
         let text = if text.trim().is_empty() { "{}" } else { text };
-        let bad = |error| Problem::bad_request("bad_json", format!("the body cannot be used: {error}"));
+        let bad = |error: serde_json::Error| {
+            let is_list = text.trim_start().starts_with('[') && error.to_string().contains("expected struct");
+            let why =
+                if is_list { "it must be an object with named fields, and is a list".to_owned() } else { error.to_string() };
+            Problem::bad_request("bad_json", format!("the body cannot be used: {why}"))
+        };
         serde_json::from_str(text).map(Self).map_err(bad)
     }
 }

@@ -141,6 +141,8 @@ pub(crate) struct Follow {
     watch: Watch,
     /// The turns that work on it.
     turns: HashMap<TurnId, Worker>,
+    /// The last event that was heard.
+    seen: Seq,
     /// When its standing is looked at again.
     due: Option<Instant>,
 }
@@ -171,7 +173,7 @@ impl Follow {
         });
         // Where nothing more happens its standing is looked at all the same.
         let due = Some(Instant::now() + SOON);
-        Ok(Self { turns: turns.await?, peer: peer.clone(), task: task.clone(), watch, due })
+        Ok(Self { turns: turns.await?, peer: peer.clone(), task: task.clone(), watch, seen: after, due })
     }
 
     /// Where it stands now.
@@ -202,6 +204,7 @@ impl Follow {
                 Some(Seen::Piece(_)) => continue,
                 None => return Ok(Heard::Ended),
             };
+            self.seen = recorded.seq;
             if self.is_end(&recorded) {
                 self.due = None;
                 return Ok(Heard::Changed);
@@ -213,6 +216,25 @@ impl Follow {
                 return Ok(Heard::Step(step));
             }
         }
+    }
+
+    /// The pieces that came before the end of the log as it is now, and were not heard yet: a look at the standing may be faster.
+    pub(crate) async fn rest(&mut self) -> Result<Vec<Heard>, Problem> {
+        let society = &self.peer.desk.society;
+        let head = society.log().head(society.id()).await?;
+        let mut pieces = Vec::new();
+        while self.seen < head {
+            match self.watch.next().await? {
+                Some(Seen::Event(recorded)) => {
+                    self.seen = recorded.seq;
+                    self.hear(&recorded);
+                }
+                Some(Seen::Delta(delta)) => pieces.extend(self.piece(&delta)),
+                Some(Seen::Piece(_)) => {}
+                None => break,
+            }
+        }
+        Ok(pieces)
     }
 
     /// A piece of what may become the answer.

@@ -271,7 +271,7 @@ async fn the_answer_is_streamed_in_pieces_that_make_it_up() {
     let tools = polis_testkit::ScriptedTools::new()
         .with("note", polis_domain::EffectClass::Write, |_, _| polis_domain::CallResult::good("noted"));
     let model = polis_testkit::ScriptedModel::new(move |_| {
-        polis_testkit::Line::pieces(&pieces).after(std::time::Duration::from_millis(100))
+        polis_testkit::Line::pieces(&pieces).after(std::time::Duration::from_millis(300))
     });
     let rig = Rig::on(std::sync::Arc::new(polis_testkit::MemoryLog::new()), model, tools).await;
     let think = || Op::Think("x".into());

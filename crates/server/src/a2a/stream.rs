@@ -166,14 +166,8 @@ impl Telling {
                     self.step(&words);
                     Ok(())
                 }
-                Ok(Heard::Text { effect, text }) => {
-                    if let Some(piece) = self.answer.hear(effect, text) {
-                        self.tell_piece(&piece, false);
-                    }
-                    Ok(())
-                }
-                Ok(Heard::Dropped(effect)) => {
-                    self.answer.drop(effect);
+                Ok(heard @ (Heard::Text { .. } | Heard::Dropped(_))) => {
+                    self.hear(heard);
                     Ok(())
                 }
                 Ok(Heard::Changed) => match self.follow.standing().await {
@@ -195,6 +189,19 @@ impl Telling {
 
     fn update(&self, status: &Value) -> Value {
         json!({ "statusUpdate": { "taskId": self.task.as_str(), "contextId": self.context, "status": status } })
+    }
+
+    /// More of what may become the answer.
+    fn hear(&mut self, heard: Heard) {
+        match heard {
+            Heard::Text { effect, text } => {
+                if let Some(piece) = self.answer.hear(effect, text) {
+                    self.tell_piece(&piece, false);
+                }
+            }
+            Heard::Dropped(effect) => self.answer.drop(effect),
+            Heard::Step(_) | Heard::Changed | Heard::Ended => {}
+        }
     }
 
     fn tell_artifact(&mut self, artifact: &Value, append: bool, is_last: bool) {
@@ -234,6 +241,9 @@ impl Telling {
         let is_same = self.last["state"] == now && asked(&self.last) == asked(&status);
         if !is_same {
             if standing.is_over() {
+                for heard in self.follow.rest().await? {
+                    self.hear(heard);
+                }
                 let mut made = artifacts(&self.call, &standing, &letters);
                 if let Some(last) = standing.answer.as_ref().and_then(|answer| self.answer.end(answer)) {
                     self.tell_piece(&last, true);
