@@ -389,6 +389,8 @@ export type Digest = string;
 /** Something that a turn asks for and waits for. Its intent is logged before it happens. */
 export type Effect = {
   model: {
+    /** Whether what it says is for the turn alone: notes, a judgement. Nobody is told it as words of the agent. */
+    aside?: boolean;
     /** Which model. */
     model: string;
     /** Tells this request from any other. */
@@ -1228,6 +1230,8 @@ export type Problem = {
 
 /** A question to the person. */
 export type Question = {
+  /** How many milliseconds an answer is waited for; for ever where nothing is said. */
+  patienceMs?: number | null;
   /** The question in words. */
   text: string;
   /** What an answer must be. */
@@ -1499,6 +1503,8 @@ export type TaskId = string;
 export type TaskState = {
   /** The text that ended it. */
   answer?: string | null;
+  /** The agent that is busy with another request, where that one waits for somebody to act: this one comes after it. */
+  behind?: AgentId | null;
   failure?: Failure | null;
   id: TaskId;
   /** The plans that agents keep for it. */

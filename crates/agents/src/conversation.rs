@@ -150,6 +150,7 @@ pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &Contex
         system: format!("{SUMMARISE}{earlier}").into(),
         messages,
         max_tokens: Some(SUMMARY_TOKENS),
+        aside: true,
         ..ModelRequest::default()
     };
     let reply = turn.model(request).await?;

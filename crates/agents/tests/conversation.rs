@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use polis_agents::{ContextLimits, Converse};
-use polis_domain::{Event, LetterKind, Role, ThreadId, Timestamp};
+use polis_domain::{Effect, Event, LetterKind, Role, ThreadId, Timestamp};
 use polis_engine::{Cast, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
 use polis_testkit::{Line, ManualClock, MemoryLog, ScriptedModel};
@@ -106,6 +106,9 @@ async fn a_long_conversation_is_compressed_and_prompt_summaries_and_newest_messa
     say(&society, "question 7").await;
     let notes = bed.last().system.matches("[历史摘要]").count();
     assert!(bed.summaries() == 3 && notes == 2, "undone, and compressed again since it is too long");
+    assert!(bed.asked.lock().unwrap().iter().all(|request| request.aside == is_summary(request)), "notes are told to nobody");
+    let aside = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Model { aside: true, .. }, .. });
+    assert_eq!(bed.count(aside), 3, "and the log says so");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Effect, EffectId, Event, Failure, Inquiry, LetterKind, Recorded, Seq, TaskId, ThreadId};
+use polis_domain::{AgentId, Effect, EffectId, Event, Failure, Inquiry, LetterKind, Recorded, Seq, TaskId, ThreadId};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -288,9 +288,11 @@ async fn status(door: &Door, task: &TaskId) -> Result<String, Trouble> {
     #[derive(Deserialize)]
     struct Task {
         status: String,
+        behind: Option<AgentId>,
     }
     let task: Task = door.get(&format!("/api/tasks/{}", encoded(task.as_str()))).await?;
-    Ok(task.status)
+    // Whoever sits here can settle what another request waits for.
+    Ok(if task.behind.is_some() { "needs_person".to_owned() } else { task.status })
 }
 
 fn asks_person(event: &Event) -> bool {

@@ -376,5 +376,8 @@ fn options(config: &Config) -> Result<Options, Trouble> {
     // One alone is the port's own choice, and nothing that a request needs to say.
     let several = Some(&config.models).filter(|models| models.len() > 1);
     let models = several.into_iter().flatten().map(|model| model.as_str().into()).collect();
-    Ok(Options { own_thread: true, models, budgets: config.budgets.clone(), ..Options::new(entropy, root) })
+    let usual = Options::new(entropy, root);
+    let patience = config.door.client_tool_seconds.map(|seconds| Duration::from_secs(seconds.get().into()));
+    let client_patience = patience.unwrap_or(usual.client_patience);
+    Ok(Options { own_thread: true, models, budgets: config.budgets.clone(), client_patience, ..usual })
 }

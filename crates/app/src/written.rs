@@ -124,6 +124,8 @@ pub(crate) struct WrittenDoor {
     pub(crate) cors: Vec<String>,
     /// Requests a second with each further token.
     pub(crate) requests_per_second: Option<NonZeroU32>,
+    /// How long a call of a tool of whoever asks waits for them.
+    pub(crate) client_tool_seconds: Option<NonZeroU32>,
 }
 
 /// How much is kept outside the log, and how long what nothing names is spared.

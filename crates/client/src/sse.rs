@@ -63,7 +63,8 @@ fn parse(block: &str) -> SseEvent {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "id" => event.id = value.parse().ok(),
+            // What stands behind the place says of which history it is.
+            "id" => event.id = value.split('.').next().and_then(|place| place.parse().ok()),
             "event" => value.clone_into(&mut event.name),
             "data" if event.data.is_empty() => value.clone_into(&mut event.data),
             "data" => event.data = format!("{}\n{value}", event.data),
@@ -81,7 +82,7 @@ mod tests {
 
     #[tokio::test]
     async fn events_are_whole_however_the_bytes_come() {
-        let text = ": alive\n\nid: 1\nevent: a\ndata: {\"x\":1}\n\nevent: b\ndata: 一\ndata: 2\n\n";
+        let text = ": alive\n\nid: 1.5f3c9a01\nevent: a\ndata: {\"x\":1}\n\nevent: b\ndata: 一\ndata: 2\n\n";
         for size in 1..text.len() {
             let pieces: Vec<_> = text.as_bytes().chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
             let mut sse = Sse::new(Box::pin(stream::iter(pieces)));

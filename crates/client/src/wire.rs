@@ -27,6 +27,8 @@ pub struct Task {
     pub answer: Option<String>,
     /// Why it failed.
     pub failure: Option<Failure>,
+    /// The agent that is busy with another request, where that one waits for somebody to act.
+    pub behind: Option<AgentId>,
 }
 
 /// What the society said about a request.

@@ -28,6 +28,9 @@ pub enum Effect {
         /// The tools that it is shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<Arc<ToolList>>,
+        /// Whether what it says is for the turn alone: notes, a judgement. Nobody is told it as words of the agent.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        aside: bool,
     },
     /// A person is asked for more, because a budget is used up. Nobody asks for this: it stands where a model was to be asked.
     #[serde(rename_all = "camelCase")]

@@ -15,6 +15,9 @@ pub struct Question {
     /// What an answer must be.
     #[serde(default, skip_serializing_if = "Wanted::is_agreement")]
     pub wanted: Wanted,
+    /// How many milliseconds an answer is waited for; for ever where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience_ms: Option<u64>,
 }
 
 /// What an answer must be.
@@ -46,7 +49,13 @@ pub enum Wanted {
 impl Question {
     /// A question that words answer; if there are options, one of them.
     pub fn words(text: impl Into<String>, options: Vec<String>) -> Self {
-        Self { text: text.into(), wanted: Wanted::Text { options } }
+        Self { text: text.into(), wanted: Wanted::Text { options }, patience_ms: None }
+    }
+
+    /// The same, for which an answer is not waited longer than this.
+    #[must_use]
+    pub fn within(self, patience_ms: u64) -> Self {
+        Self { patience_ms: Some(patience_ms), ..self }
     }
 }
 

@@ -34,7 +34,13 @@ fn a_second_result_for_one_call_is_refused() {
 
 #[test]
 fn an_effect_takes_only_the_outcome_that_fits_it() {
-    let model = || Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: Spent::default(), tools: None };
+    let model = || Effect::Model {
+        model: "m".into(),
+        request: Digest::of(["r"]),
+        reserve: Spent::default(),
+        tools: None,
+        aside: false,
+    };
     let approval = || asks(Wanted::Agreement, None);
     let sleep = || Effect::Sleep { until: Timestamp(2_000) };
     let reply = || Outcome::Reply(Reply::default());

@@ -13,7 +13,11 @@ fn at_work(effects: Vec<Effect>) -> Society {
 }
 
 fn person(wanted: Wanted) -> Inquiry {
-    Inquiry::Person { question: Question { text: "who?".to_owned(), wanted }, details: ().into(), about: None }
+    Inquiry::Person {
+        question: Question { text: "who?".to_owned(), wanted, patience_ms: None },
+        details: ().into(),
+        about: None,
+    }
 }
 
 fn model(reserve: u64, ruling: Ruling) -> Inquiry {

@@ -180,6 +180,7 @@ fn a_list_of_tools_is_named_once() {
         request: Digest::of(["r"]),
         reserve: Spent::default(),
         tools: Some(list.into()),
+        aside: false,
     };
     let mut society = four_agents();
     society.wish(submit("a", "go"), NOON).unwrap();

@@ -173,7 +173,13 @@ impl<'a> Chooser<'a> {
                 let agent = self.try_pick(&own).cloned().filter(|_| !self.one_in(8)).unwrap_or_else(|| self.agent());
                 Effect::Terminate { agent, children: self.children(), reason: String::new(), deadline: self.later() }
             }
-            0 => Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve: self.spent(), tools: None },
+            0 => Effect::Model {
+                model: "m".into(),
+                request: Digest::of(["r"]),
+                reserve: self.spent(),
+                tools: None,
+                aside: false,
+            },
             1 | 2 => {
                 let class = match self.roll(8) {
                     0 => EffectClass::Idempotent,
@@ -182,7 +188,8 @@ impl<'a> Chooser<'a> {
                 };
                 let ask = || Ruling::Ask("it is dear".to_owned());
                 let allow = || Ruling::Allow;
-                let person = Ruling::Person(Question { text: "which?".to_owned(), wanted: self.wanted() });
+                let person =
+                    Ruling::Person(Question { text: "which?".to_owned(), wanted: self.wanted(), patience_ms: Some(5) });
                 let rulings = [
                     allow(),
                     allow(),
@@ -360,7 +367,7 @@ impl<'a> Chooser<'a> {
         let (id, _) = self.open(|open| strays || runs(open))?;
         let about = self.pick(&["s__sampling", "t__sampling"]).to_string();
         let inquiry = if self.one_in(2) {
-            let question = Question { text: self.text(), wanted: self.wanted() };
+            let question = Question { text: self.text(), wanted: self.wanted(), patience_ms: None };
             Inquiry::Person { question, details: self.value(), about: self.one_in(2).then(|| about.into()) }
         } else {
             let ask = Ruling::Ask(String::new());

@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) ports: Ports,
     pub(crate) cast: Cast,
     pub(crate) models: Vec<Arc<str>>,
+    /// How long a call of a tool of whoever asks waits for them.
+    pub(crate) client_patience: Duration,
     /// The tools that agents are shown.
     pub(crate) offers: Offers,
     pub(crate) recent: Recent,

@@ -19,7 +19,7 @@ use crate::actor::{Mail, Shared, fold};
 use crate::bench::News;
 use crate::offer::Offers;
 use crate::recent::Recent;
-use crate::society::Ports;
+use crate::society::{CLIENT_PATIENCE, Ports};
 use crate::turn::{self, Seat};
 use crate::{Cast, LocalLive};
 
@@ -153,6 +153,7 @@ impl Stage<'_> {
             ports,
             cast: self.cast.clone(),
             models: Vec::new(),
+            client_patience: CLIENT_PATIENCE,
             offers: Offers::default(),
             recent: Recent::default(),
             door,

@@ -80,6 +80,9 @@ pub struct Imported {
     pub left: Vec<String>,
 }
 
+/// How long a call of a tool of whoever asks waits for them where nothing else is said.
+pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_secs(600);
+
 /// How a society is run on this node.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -93,6 +96,8 @@ pub struct Options {
     pub models: Vec<Arc<str>>,
     /// What may be spent on models from now on.
     pub budgets: Budgets,
+    /// How long a call of a tool that whoever asks has brought along waits for what came of it.
+    pub client_patience: Duration,
     /// Most turns that run at once; the others queue.
     pub max_running: usize,
     /// Most waiting turns that stay in memory; the others are run again when their answer comes.
@@ -115,6 +120,7 @@ impl Options {
             role: Arc::new(role),
             models: Vec::new(),
             budgets: Budgets::default(),
+            client_patience: CLIENT_PATIENCE,
             max_running: 4_096,
             max_lingering: 1_024,
             mailbox: 1_024,
@@ -238,6 +244,7 @@ impl Society {
             ports,
             cast,
             models: options.models.clone(),
+            client_patience: options.client_patience,
             offers: Offers::default(),
             recent: Recent::default(),
             door,
@@ -275,6 +282,7 @@ impl Society {
             ports,
             cast: Cast::new(),
             models: Vec::new(),
+            client_patience: CLIENT_PATIENCE,
             offers: Offers::default(),
             recent: Recent::default(),
             door,

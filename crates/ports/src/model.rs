@@ -65,6 +65,9 @@ pub struct ModelRequest {
     pub effort: Option<Effort>,
     /// Who asks, so that those who share a vendor's limit take turns. It is not sent.
     pub asker: Arc<str>,
+    /// Whether the reply is for the turn alone, such as notes or a judgement: nobody is told it as words of the agent. It is
+    /// not sent.
+    pub aside: bool,
 }
 
 /// One thing said to the model, and nothing else.

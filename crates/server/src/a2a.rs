@@ -20,7 +20,7 @@ pub(crate) use card::card;
 pub(crate) use history::History;
 
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller::{Caller, Scope};
 use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
@@ -83,6 +83,9 @@ struct Call {
 
 impl Call {
     async fn answer(&self, id: &Value, method: &str) -> Result<Response, Fault> {
+        if matches!(method, "GetTask" | "ListTasks" | "CancelTask" | "SubscribeToTask") {
+            self.peer.caller.needs(Scope::Read).map_err(|problem| fault(&problem))?;
+        }
         let result = match method {
             "SendMessage" => self.send().await?,
             "SendStreamingMessage" => return self.send_streaming(id).await,
@@ -103,6 +106,11 @@ impl Call {
             _ => return Err(Fault::new(METHOD_NOT_FOUND, format!("there is no method `{method}` in A2A {VERSION}"))),
         };
         Ok(axum::Json(rpc::done(id, &result)).into_response())
+    }
+
+    /// The same, by somebody who may look at what this message began.
+    fn of_own(&self) -> Self {
+        Self { peer: self.peer.of_own(), base: Base(self.base.0.clone()), params: self.params.clone() }
     }
 
     /// The task that is meant, which need not be there.

@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-    ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
-    VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, ORIGIN,
+    REFERRER_POLICY, SET_COOKIE, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -21,6 +21,7 @@ use polis_engine::SystemClock;
 use polis_ports::Clock;
 
 use crate::caller::Caller;
+use crate::listener::MAX_HEAD_BYTES;
 use crate::metrics::Counts;
 use crate::once::{Answers, Asked};
 use crate::problem::Problem;
@@ -46,6 +47,9 @@ impl Default for Rates {
         Self { token: Rate { per_second: 100, burst: 1_000 }, unknown: Rate { per_second: 50, burst: 1_000 } }
     }
 }
+
+/// The route that tells whether the server is well.
+const HEALTH: &str = "/api/health";
 
 /// How the address of a request begins.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +84,9 @@ enum Page {
 /// Lets a request pass with the name of who sent it, or says why not.
 pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let origin = request.headers().get(ORIGIN).cloned();
-    let page = guard.page(&request);
+    let wanted = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
+    let wanted = wanted.unwrap_or_default().to_lowercase();
+    let page = head_fits(&request).and_then(|()| guard.page(&request));
     let is_allowed = matches!(page, Ok(Page::Allowed));
     let mut response = match page {
         Err(problem) => problem.into_response(),
@@ -111,7 +117,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(REFERRER_POLICY).or_insert(HeaderValue::from_static("no-referrer"));
     match origin.filter(|_| is_allowed) {
-        Some(origin) => allow(headers, origin),
+        Some(origin) => allow(headers, origin, &wanted),
         None => {
             headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
         }
@@ -119,15 +125,52 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
     response
 }
 
+/// What clients of the protocols that are spoken here send along.
+const ALLOWED_HEADERS: &[&str] = &[
+    "authorization",
+    "content-type",
+    "accept",
+    "idempotency-key",
+    "if-none-match",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "a2a-version",
+    "a2a-extensions",
+    "openai-beta",
+    "openai-organization",
+    "openai-project",
+    "x-conversation-id",
+    "x-librechat-conversation-id",
+    "x-openwebui-chat-id",
+];
+
+/// What a page of others may read of an answer's head.
+const EXPOSED_HEADERS: &str = "etag, idempotent-replayed, mcp-session-id, retry-after, x-should-retry";
+
+/// The limit holds for what is said; how much is read at once is another matter.
+fn head_fits(request: &Request) -> Result<(), Problem> {
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    if lines.sum::<usize>() + target <= MAX_HEAD_BYTES {
+        return Ok(());
+    }
+    let detail = format!("the head of the request is longer than {MAX_HEAD_BYTES} bytes; send fewer or shorter headers");
+    Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large", detail))
+}
+
 /// Tells a browser that a page of another site may ask, with a token and never with our cookie.
-fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+fn allow(headers: &mut HeaderMap, origin: HeaderValue, wanted: &str) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(VARY, HeaderValue::from_static("Origin"));
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
-    let asked =
-        "authorization, content-type, idempotency-key, if-none-match, last-event-id, mcp-protocol-version, mcp-session-id";
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(asked));
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("etag, retry-after, mcp-session-id"));
+    // Names of one client's own headers are not all known, but how they begin is.
+    let own = wanted.split(',').map(str::trim).filter(|name| name.starts_with("x-stainless-"));
+    let names: Vec<&str> = ALLOWED_HEADERS.iter().copied().chain(own).collect();
+    headers.extend(HeaderValue::from_str(&names.join(", ")).ok().map(|names| (ACCESS_CONTROL_ALLOW_HEADERS, names)));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
 }
 
@@ -142,7 +185,10 @@ impl Guard {
     fn check_host(&self, named: Option<&Authority>, headers: &HeaderMap) -> Result<String, Problem> {
         let mut given = headers.get_all(HOST).iter();
         let host = match (named, given.next(), given.next()) {
-            (Some(authority), _, None) => Some(authority.as_str()),
+            // Who names the server twice must mean the same one.
+            (Some(authority), host, None) if host.is_none_or(|host| host.as_bytes() == authority.as_str().as_bytes()) => {
+                Some(authority.as_str())
+            }
             (None, Some(host), None) => host.to_str().ok(),
             _ => None,
         };
@@ -170,7 +216,10 @@ impl Guard {
     /// A browser says which page asks. Our own may, which has the same host and port, and those that were named.
     fn check_origin(&self, host: &str, method: &Method, headers: &HeaderMap) -> Result<Page, Problem> {
         let ours = |origin: &str| {
-            let from = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            // One that stands before us may encrypt, and has a name for it; to this machine itself nobody does.
+            let is_named = self.hosts.iter().any(|name| is_host(host, name));
+            let encrypted = origin.strip_prefix("https://").filter(|_| self.sessions.is_secure || is_named);
+            let from = encrypted.or_else(|| origin.strip_prefix("http://").filter(|_| !self.sessions.is_secure));
             from.is_some_and(|from| from.eq_ignore_ascii_case(host))
         };
         let origins: Vec<_> = headers.get_all(ORIGIN).iter().map(|origin| origin.to_str().unwrap_or_default()).collect();
@@ -191,7 +240,10 @@ impl Guard {
     fn caller(&self, request: &Request) -> Result<(Caller, Option<Known>), Problem> {
         let Some(tokens) = &self.tokens else { return Ok((Caller::owner(), None)) };
         let headers = request.headers();
-        let known = match headers.get(AUTHORIZATION) {
+        let mut said = headers.get_all(AUTHORIZATION).iter();
+        let known = match said.next() {
+            // Of two, nobody knows which one is meant.
+            Some(_) if said.next().is_some() => None,
             Some(value) => bearer(value).and_then(|secret| tokens.find(secret)),
             None => self.sessions.holder(request.method(), headers, tokens, now_s()),
         };
@@ -200,7 +252,10 @@ impl Guard {
             Some(known) => (known.caller(), Counted::Token(known.name.clone()), self.rates.token),
             None => (Caller::unknown(), Counted::address(peer(request)), self.rates.unknown),
         };
-        self.count(who, rate)?;
+        // Whether the server is well may be looked at however often others ask.
+        if request.uri().path() != HEALTH {
+            self.count(who, rate)?;
+        }
         Ok((caller, known))
     }
 
@@ -234,6 +289,11 @@ impl Guard {
             None => Caller::unknown().is_known().into_response(),
         }
     }
+}
+
+/// Whether a `Host` is this name, whatever its port.
+fn is_host(host: &str, name: &str) -> bool {
+    host.parse::<Authority>().is_ok_and(|authority| authority.host().eq_ignore_ascii_case(name))
 }
 
 fn is_stream(response: &Response) -> bool {
@@ -273,7 +333,7 @@ mod tests {
             listen: listen.parse().unwrap(),
             hosts: vec!["polis.example".to_owned()],
             origins: Vec::new(),
-            sessions: Sessions { port: 1, is_secure: false },
+            sessions: Sessions { port: 1, is_secure: false, browsers_say: true },
             rates: Rates::default(),
             buckets: Buckets::default(),
             counts: Arc::default(),

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
-    AgentId, Always, Call, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, OpenInquiry, OpenKind,
-    Outcome, Recorded, Resolution, Seq, Spine, Stage, TaskId, ThreadId, Timestamp, TurnId, Verdict, Wanted,
+    AgentId, Always, Answer, Call, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, OpenInquiry,
+    OpenKind, Outcome, Recorded, Resolution, Seq, Spine, Stage, TaskId, ThreadId, Timestamp, TurnId, Verdict, Wanted,
 };
 use polis_ports::ThreadRange;
 use schemars::JsonSchema;
@@ -251,6 +251,115 @@ fn open(spine: &Spine) -> Vec<Found> {
         found.extend(turn.parked.iter().map(|failure| one(Target::Turn(*turn_id), Some((**failure).clone()))));
     }
     found
+}
+
+/// Something that waited once, and what was said to it.
+pub(crate) struct Settled {
+    pub(crate) approval: Approval,
+    pub(crate) turn: TurnId,
+    /// Where.
+    pub(crate) at: Seq,
+    said: Said,
+}
+
+/// What was said.
+enum Said {
+    Verdict(Verdict),
+    Done,
+    NotDone,
+    Again,
+    Cancelled,
+    /// Nobody said anything: its time was over, or it was called off.
+    Nothing,
+}
+
+impl Settled {
+    /// Whether a word says the same; how it is reasoned makes no difference.
+    pub(crate) fn is_like(&self, word: &Word) -> bool {
+        let read = |arguments: &Option<std::sync::Arc<str>>| -> Option<Value> {
+            arguments.as_ref().and_then(|text| serde_json::from_str(text).ok())
+        };
+        match (&self.said, word) {
+            (Said::Verdict(said), Word::Verdict(word)) => {
+                said.approved == word.approved && said.answer == word.answer && read(&said.arguments) == read(&word.arguments)
+            }
+            (Said::Done, Word::Done(_))
+            | (Said::NotDone, Word::NotDone(_))
+            | (Said::Again, Word::Again)
+            | (Said::Cancelled, Word::Cancelled) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether nobody said anything.
+    pub(crate) fn is_void(&self) -> bool {
+        matches!(self.said, Said::Nothing)
+    }
+}
+
+/// What was said to something of a request that waits no more; none where nothing of that name ever waited for it.
+pub(crate) async fn settled(desk: &Desk, id: &str, task: &TaskId) -> Result<Option<Settled>, Problem> {
+    let Ok(target) = Target::read(id) else { return Ok(None) };
+    let turn = match target {
+        Target::Effect(id) => id.turn,
+        Target::Inquiry(id) => id.call.turn,
+        Target::Turn(turn) => turn,
+    };
+    let Some(before) = turn.0.0.checked_sub(1) else { return Ok(None) };
+    let started = desk.society.log().read(desk.society.id(), Seq(before), 1).await?.pop();
+    let Some(Recorded { event: Event::TurnStarted { agent, task: of, .. }, thread: Some(thread), .. }) = started else {
+        return Ok(None);
+    };
+    if of.id != *task {
+        return Ok(None);
+    }
+    let events = since(desk, turn, &thread).await?;
+    let Some((at, said)) = end_of(target, turn, &events) else { return Ok(None) };
+    let what = match target {
+        Target::Effect(id) => details(desk, id, &thread).await?,
+        Target::Inquiry(id) => asked(desk, id, &thread).await?,
+        Target::Turn(_) => Some(What::Parked { failure: Failure::new("parked", "it stood still") }),
+    };
+    let approval = |what| Approval { id: id.to_owned(), agent_id: agent, task_id: of.id, thread, path: String::new(), what };
+    Ok(what.map(|what| Settled { approval: approval(what), turn, at, said }))
+}
+
+/// Where something that waits ceased to, and by what word.
+fn end_of(target: Target, turn: TurnId, events: &[Recorded]) -> Option<(Seq, Said)> {
+    let (mut was_open, mut is_doubted) = (false, false);
+    for recorded in events {
+        let said = match (target, &recorded.event) {
+            (Target::Effect(id), Event::EffectStarted { id: other, effect, .. }) if id == *other => {
+                was_open |= matches!(effect, Effect::Approval { .. } | Effect::Grant { .. });
+                continue;
+            }
+            (Target::Effect(id), Event::EffectDoubted { id: other }) if id == *other => {
+                (was_open, is_doubted) = (true, true);
+                continue;
+            }
+            (Target::Effect(id), Event::EffectCleared { id: other }) if id == *other => Said::Again,
+            (Target::Effect(id), Event::EffectEnded { id: other, outcome, .. }) if id == *other && was_open => match outcome {
+                Outcome::Verdict(verdict) => Said::Verdict(verdict.clone()),
+                Outcome::Result(result) if is_doubted && result.is_error => Said::NotDone,
+                Outcome::Result(_) if is_doubted => Said::Done,
+                _ => Said::Nothing,
+            },
+            (Target::Inquiry(id), Event::CallAnswered { id: other, answer, .. }) if id == *other => match answer {
+                Answer::Verdict(verdict) => Said::Verdict(verdict.clone()),
+                Answer::Cancelled => Said::Cancelled,
+                Answer::Reply(_) | Answer::Failed(_) => Said::Nothing,
+            },
+            (Target::Turn(turn), Event::TurnParked { turn: other, .. }) if turn == *other => {
+                was_open = true;
+                continue;
+            }
+            (Target::Turn(turn), Event::TurnResumed { turn: other }) if turn == *other => Said::Again,
+            (_, Event::TurnSettled { turn: other, .. }) if was_open && turn == *other => Said::Nothing,
+            _ => continue,
+        };
+        return Some((recorded.seq, said));
+    }
+    None
 }
 
 /// What the effect is about, as it was stated in the log.

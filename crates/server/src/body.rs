@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
@@ -37,12 +37,12 @@ impl<T: DeserializeOwned> FromRequest<Desk> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &Desk) -> Result<Self, Problem> {
-        let is_json = is_json(request.headers());
+        let is_json = is_json(request.headers()) && is_plain(request.headers());
         let declared = declared_bytes(request.headers());
         let most = most_bytes(request.uri().path());
         let body = read_in_time(request.into_body(), declared, most).await?;
         if !is_json {
-            let detail = "send the body as JSON, with the header `Content-Type: application/json`";
+            let detail = "send the body as JSON in UTF-8, not compressed, with the header `Content-Type: application/json`";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
         }
         let text = std::str::from_utf8(&body).map_err(|error| {
@@ -54,15 +54,28 @@ impl<T: DeserializeOwned> FromRequest<Desk> for Json<T> {
             return Err(Problem::bad_request("bad_json", detail));
         }
         let text = if text.trim().is_empty() { "{}" } else { text };
-        let bad = |error| Problem::bad_request("bad_json", format!("the body cannot be used: {error}"));
+        let bad = |error: serde_json::Error| {
+            let is_list = text.trim_start().starts_with('[') && error.to_string().contains("expected struct");
+            let why =
+                if is_list { "it must be an object with named fields, and is a list".to_owned() } else { error.to_string() };
+            Problem::bad_request("bad_json", format!("the body cannot be used: {why}"))
+        };
         serde_json::from_str(text).map(Self).map_err(bad)
     }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = value.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
+    let mut parts = value.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    let is_charset = |part: &str| part.get(..8).is_some_and(|name| name.eq_ignore_ascii_case("charset="));
+    let is_utf8 = |part: &str| part[8..].trim_matches('"').eq_ignore_ascii_case("utf-8");
+    essence.eq_ignore_ascii_case("application/json") && parts.filter(|part| is_charset(part)).all(is_utf8)
+}
+
+/// Whether the body is as it is meant: nothing here unpacks it.
+fn is_plain(headers: &HeaderMap) -> bool {
+    headers.get_all(CONTENT_ENCODING).iter().all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 pub(crate) fn declared_bytes(headers: &HeaderMap) -> usize {

@@ -126,6 +126,12 @@ impl Caller {
         self.name.as_deref().unwrap_or_default()
     }
 
+    /// The same, who may do this as well.
+    pub(crate) fn with(&self, scope: Scope) -> Self {
+        let scopes = Scope::ALL.into_iter().filter(|other| *other == scope || self.may(*other)).collect();
+        Self { name: self.name.clone(), scopes }
+    }
+
     /// Whether it may do this.
     pub(crate) fn may(&self, scope: Scope) -> bool {
         self.scopes.has(scope)

@@ -1,6 +1,6 @@
 //! Everything that happens, as server-sent events: the log after a place, then live. Nothing twice, nothing missing.
 //!
-//! Events of the log have their place as `id`. Pieces of replies have none: a reply that is being written is told from its
+//! Events of the log have their place as `id`, see [`crate::past`]. Pieces of replies have none: a reply that is being written is told from its
 //! beginning to whoever comes late. Who reads too slowly loses pieces, never events, and is told `resync`: forget the pieces of
 //! replies, they are told again.
 
@@ -25,6 +25,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
+use crate::past::{Past, Place};
 use crate::problem::Problem;
 use crate::wanted::Wanted;
 
@@ -66,7 +67,11 @@ pub(crate) async fn events(
     Wanted(which): Wanted<Which>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
-    let after = Seq(last_event_id(&headers)?.unwrap_or(which.after));
+    let past = desk.society.look(Past::of).await?;
+    let after = match last_event_id(&headers)? {
+        Some(place) => past.find(&place)?,
+        None => Seq(which.after),
+    };
     let last = desk.society.log().head(desk.society.id()).await?;
     if after > last {
         let detail =
@@ -81,6 +86,7 @@ pub(crate) async fn events(
         society: desk.society.clone(),
         watch: desk.society.watch(after),
         which,
+        past,
         turns: HashMap::new(),
         since: after,
         heard: after,
@@ -98,10 +104,15 @@ pub(crate) async fn events(
 }
 
 /// Where an interrupted client goes on. It repeats the address that it began with, so the header counts for more.
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let id = value.to_str().ok().and_then(|text| text.trim().parse().ok());
-    let bad = || Problem::bad_request("bad_query", "Last-Event-ID is not the id of an event; it is a number");
+    let bad = || {
+        Problem::bad_request(
+            "bad_query",
+            "Last-Event-ID is not the id of an event; it is a number, and a mark behind it where the society was forked",
+        )
+    };
     id.map(Some).ok_or_else(bad)
 }
 
@@ -110,6 +121,7 @@ struct Telling {
     society: Society,
     watch: Watch,
     which: Which,
+    past: Past,
     /// Who works in a turn, and for which request. Of the turns that began between `since` and `heard`, those that are not here
     /// are of no interest.
     turns: HashMap<TurnId, (AgentId, TaskId)>,
@@ -173,7 +185,7 @@ impl Telling {
                 if let Happened::TurnStarted { agent, task, .. } = &recorded.event {
                     self.note(TurnId(recorded.seq), agent, &task.id);
                 }
-                self.wants(recorded).await.then(|| committed(recorded))
+                self.wants(recorded).await.then(|| committed(recorded, &self.past))
             }
             Seen::Delta(delta) if self.over.contains(&delta.effect) => None,
             Seen::Delta(delta) => self.wants_piece(&delta.thread, delta.effect.turn).await.then(|| streamed(delta)),
@@ -293,13 +305,13 @@ struct Written<'a> {
     event: &'a RawValue,
 }
 
-fn committed(recorded: &Recorded) -> Result<Event, serde_json::Error> {
+fn committed(recorded: &Recorded, past: &Past) -> Result<Event, serde_json::Error> {
     let body = serde_json::value::to_raw_value(&recorded.event)?;
     // An enum is written as its name, or as an object whose first key is its name.
     let name = body.get().split('"').nth(1).unwrap_or_default();
     let written = Written { seq: recorded.seq, at: recorded.at, thread: recorded.thread.as_ref(), event: &body };
     let data = serde_json::to_string(&written)?;
-    Ok(Event::default().id(recorded.seq.to_string()).event(name).data(data))
+    Ok(Event::default().id(past.name(recorded.seq)).event(name).data(data))
 }
 
 /// A piece of a reply. It has no id: it is not part of the log and is not repeated.
@@ -320,7 +332,7 @@ fn failed(problem: Problem) -> Event {
 
 #[cfg(test)]
 mod tests {
-    use polis_domain::{Event, Limits, Timestamp};
+    use polis_domain::{Event, Limits, Spine, Timestamp};
 
     use super::*;
 
@@ -331,7 +343,7 @@ mod tests {
         let founded = of(Event::SocietyFounded { seed: 1, limits: Limits::default() }, None);
         for (recorded, name) in [(founded, "societyFounded"), (of(Event::SuggestionDropped, Some("root")), "suggestionDropped")]
         {
-            let told = format!("{:?}", committed(&recorded).unwrap());
+            let told = format!("{:?}", committed(&recorded, &Past::of(&Spine::default())).unwrap());
             let whole = format!("{:?}", serde_json::to_string(&recorded).unwrap());
             assert!(told.contains(&format!("event: {name}\\n")), "{told}");
             assert!(told.contains(whole.trim_matches('"')), "{told} {whole}");

@@ -34,6 +34,7 @@ mod openapi;
 mod org;
 mod page;
 mod paging;
+mod past;
 mod plans;
 mod problem;
 mod rate;

@@ -35,7 +35,7 @@ pub const MAX_CONNECTIONS: usize = 16_384;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much of a request's head is read.
-const MAX_HEAD_BYTES: usize = 64 << 10;
+pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// How long answers under way may take when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -147,7 +147,11 @@ impl Listener {
             listen: self.address.ip(),
             hosts,
             origins: cors,
-            sessions: Sessions { port: self.address.port(), is_secure: tls.is_some() },
+            sessions: Sessions {
+                port: self.address.port(),
+                is_secure: tls.is_some(),
+                browsers_say: tls.is_some() || self.address.ip().is_loopback(),
+            },
             rates,
             buckets: Buckets::default(),
             counts: Arc::default(),

@@ -35,6 +35,7 @@ const EVERYWHERE: &[(u16, &str)] = &[
     (403, "missing_scope"),
     (404, "unknown_society"),
     (429, "too_many_requests"),
+    (431, "head_too_large"),
     (503, "stopping"),
     (503, "unavailable"),
     (503, "log_failed"),
@@ -42,7 +43,7 @@ const EVERYWHERE: &[(u16, &str)] = &[
     (503, "too_many_societies"),
 ];
 
-const OPEN: &[(u16, &str)] = &[(403, "bad_host"), (403, "bad_origin"), (429, "too_many_requests")];
+const OPEN: &[(u16, &str)] = &[(403, "bad_host"), (403, "bad_origin"), (429, "too_many_requests"), (431, "head_too_large")];
 const IN_QUERY: &[(u16, &str)] = &[(400, "bad_query")];
 const IN_PATH: &[(u16, &str)] = &[(400, "bad_url")];
 const IN_BODY: &[(u16, &str)] = &[
@@ -163,6 +164,7 @@ fn operation(route: &Route, told: &mut SchemaGenerator, taken: &mut SchemaGenera
     });
     match route.gate {
         Gate::Open => operation["security"] = json!([]),
+        Gate::Known => {}
         Gate::Needs(scope) => operation["x-scope"] = json!(scope.as_str()),
     }
     if let Some(protocol) = doc.protocol {

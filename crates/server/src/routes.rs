@@ -24,11 +24,14 @@ use crate::{
 pub(crate) enum Gate {
     /// Everybody whose `Host` and `Origin` are right.
     Open,
+    /// Only who has a token as well; what it must be good for depends on what is asked.
+    Known,
     /// Only who has a token with this scope as well.
     Needs(Scope),
 }
 
 const OPEN: Gate = Gate::Open;
+const KNOWN: Gate = Gate::Known;
 const READ: Gate = Gate::Needs(Scope::Read);
 const SEND: Gate = Gate::Needs(Scope::Send);
 const APPROVE: Gate = Gate::Needs(Scope::Approve);
@@ -49,7 +52,7 @@ type Problems = &'static [(u16, &'static str)];
 const AGENT: Problems = &[(404, "unknown_agent")];
 const TASK: Problems = &[(404, "unknown_task")];
 const THREAD: Problems = &[(400, "bad_path"), (404, "unknown_thread")];
-const FOLLOW: Problems = &[(400, "bad_query"), (409, "ahead_of_log"), (503, "too_many_streams")];
+const FOLLOW: Problems = &[(400, "bad_query"), (409, "ahead_of_log"), (409, "other_history"), (503, "too_many_streams")];
 const LETTER: Problems = &[
     (400, "bad_artifact_id"),
     (400, "bad_name"),
@@ -240,11 +243,11 @@ const ROUTES: &[Route] = &[
             doc: Doc::new("A response as it stands.").speaks("OpenAI") },
     Route { method: Method::POST, path: "/v1/responses/{id}/cancel", gate: SEND, handler: || post(openai::cancel),
             doc: Doc::new("Calls off what a response is about.").speaks("OpenAI") },
-    Route { method: Method::POST, path: "/mcp", gate: READ, handler: || post(mcp::post),
+    Route { method: Method::POST, path: "/mcp", gate: KNOWN, handler: || post(mcp::post),
             doc: Doc::new("The society as an MCP server; what a tool does needs the scope of the route that does it.").speaks("MCP") },
     Route { method: Method::GET, path: "/.well-known/agent-card.json", gate: OPEN, handler: || get(a2a::card),
             doc: Doc::new("The society's card, for agents of others.").speaks("A2A 1.0") },
-    Route { method: Method::POST, path: "/a2a", gate: READ, handler: || post(a2a::post),
+    Route { method: Method::POST, path: "/a2a", gate: KNOWN, handler: || post(a2a::post),
             doc: Doc::new("The society as an A2A agent; what a method does needs the scope of the route that does it.").speaks("A2A 1.0") },
 ];
 
@@ -260,8 +263,10 @@ pub struct Listed {
     pub method: &'static str,
     /// Its path, with `{name}` where a name belongs.
     pub path: &'static str,
-    /// The scope that a token must have; none where the route answers without one.
+    /// The scope that a token must have; none where the route answers without one, or what is asked decides.
     pub scope: Option<Scope>,
+    /// Whether the route answers without a token.
+    pub is_open: bool,
     /// What it does.
     pub summary: &'static str,
     /// Whether its body must be JSON, and its errors are ours.
@@ -274,9 +279,10 @@ pub fn listed() -> impl Iterator<Item = Listed> {
         method: route.method.as_str(),
         path: route.path,
         scope: match route.gate {
-            Gate::Open => None,
+            Gate::Open | Gate::Known => None,
             Gate::Needs(scope) => Some(scope),
         },
+        is_open: route.gate == Gate::Open,
         summary: route.doc.summary,
         is_plain: !route.doc.any_body && route.doc.protocol.is_none(),
     })
@@ -295,6 +301,7 @@ pub(crate) fn router() -> Router<Desk> {
 async fn pass(State(route): State<&'static Route>, request: Request, next: Next) -> Response {
     let admitted = match route.gate {
         Gate::Open => Ok(()),
+        Gate::Known => Caller::of(request.extensions()).is_known(),
         Gate::Needs(scope) => Caller::of(request.extensions()).needs(scope),
     };
     match admitted {

@@ -3,8 +3,8 @@
 //! A cookie goes to every server of the same host name, whatever its port. So it does not hold the token but a word that is
 //! signed with its hash and ends; and it counts only where the browser says that our own page asks.
 
-use axum::http::header::{COOKIE, ORIGIN};
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::header::{COOKIE, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use ring::hmac;
 
 use crate::tokens::{Known, Tokens, hex};
@@ -18,6 +18,8 @@ pub(crate) struct Sessions {
     pub(crate) port: u16,
     /// Whether the cookie is never to be sent in the open.
     pub(crate) is_secure: bool,
+    /// Whether browsers say here which page asks: they do to this machine, and where it is encrypted.
+    pub(crate) browsers_say: bool,
 }
 
 impl Sessions {
@@ -38,7 +40,7 @@ impl Sessions {
 
     /// Whose session a request belongs to.
     pub(crate) fn holder(self, method: &Method, headers: &HeaderMap, tokens: &Tokens, now_s: u64) -> Option<Known> {
-        if !is_of_our_page(method, headers) {
+        if !self.is_of_our_page(method, headers) {
             return None;
         }
         let name = format!("{}=", self.name());
@@ -56,6 +58,15 @@ impl Sessions {
         (until.parse::<u64>().ok()? > now_s).then_some(known)
     }
 
+    /// Whether the browser says that our page asks, or gives its origin. Where it cannot say so, one that says nothing may look.
+    fn is_of_our_page(self, method: &Method, headers: &HeaderMap) -> bool {
+        match (headers.get("sec-fetch-site"), headers.get(ORIGIN)) {
+            (Some(site), _) => site == "same-origin" || site == "none",
+            (None, Some(origin)) => is_own(origin, headers),
+            (None, None) => !self.browsers_say && (*method == Method::GET || *method == Method::HEAD),
+        }
+    }
+
     fn name(self) -> String {
         format!("polis_{}", self.port)
     }
@@ -65,17 +76,15 @@ impl Sessions {
     }
 }
 
-/// Whether the browser says that our page asks. One that says nothing may look, and act only with its origin, which is checked.
-fn is_of_our_page(method: &Method, headers: &HeaderMap) -> bool {
-    match headers.get("sec-fetch-site") {
-        Some(site) => site == "same-origin" || site == "none",
-        None => *method == Method::GET || *method == Method::HEAD || headers.contains_key(ORIGIN),
-    }
+/// Whether an origin is the server that is asked.
+fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
+    let page = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, page)| page);
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    page.is_some_and(|page| host.is_some_and(|host| host.eq_ignore_ascii_case(page)))
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
 
     use super::*;
     use crate::tokens::Token;
@@ -84,7 +93,7 @@ mod tests {
     fn a_cookie_is_good_for_its_port_its_time_and_our_page_alone() {
         let tokens = Tokens::new(&Token::of_bits([1; 32]), None);
         let others = Tokens::new(&Token::of_bits([2; 32]), None);
-        let sessions = Sessions { port: 3000, is_secure: false };
+        let sessions = Sessions { port: 3000, is_secure: false, browsers_say: true };
         let owner = tokens.named("owner").unwrap();
         let cookie = sessions.cookie(&owner, 100);
         assert!(cookie.contains("HttpOnly; SameSite=Strict") && !cookie.contains("Secure"), "{cookie}");
@@ -101,7 +110,10 @@ mod tests {
         let (get, post) = (&Method::GET, &Method::POST);
         assert!(held(sessions, &tokens, 100, get, Some("same-origin"), pair));
         assert!(held(sessions, &tokens, 100, post, Some("same-origin"), pair));
-        assert!(held(sessions, &tokens, 100, get, None, pair));
+        assert!(!held(sessions, &tokens, 100, get, None, pair), "a program that the browser sent the cookie to");
+        let abroad = Sessions { browsers_say: false, ..sessions };
+        assert!(held(abroad, &tokens, 100, get, None, pair), "browsers say nothing to other machines in the open");
+        assert!(!held(abroad, &tokens, 100, post, None, pair));
         assert!(!held(sessions, &tokens, 100, post, None, pair), "a form of nobody knows where");
         assert!(!held(sessions, &tokens, 100, get, Some("same-site"), pair), "another port of this machine");
         assert!(!held(sessions, &tokens, 100 + LIFETIME_S, get, Some("same-origin"), pair), "too late");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
-    Due, EffectId, Failure, Letter, LetterKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskId, Turn, TurnId,
+    AgentId, Due, EffectId, Failure, Letter, LetterKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskId, Turn, TurnId,
 };
 use polis_engine::Rejected;
 use schemars::JsonSchema;
@@ -34,6 +34,9 @@ pub(crate) struct Task {
     answer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
+    /// The agent that is busy with another request, where that one waits for somebody to act: this one comes after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<AgentId>,
     /// The plans that agents keep for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     plans: Vec<plans::Shown>,
@@ -53,6 +56,23 @@ pub(crate) struct Cancel {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Retry {}
+
+/// The code of a request that comes after another one which waits for somebody to act.
+pub(crate) const BUSY: &str = "agent_busy";
+
+/// What whoever asks is told of that. What the other request is about is not theirs to know.
+pub(crate) fn busy(agent: &str) -> String {
+    format!(
+        "{agent} is busy with another request, which waits for somebody to answer it. This one is kept and comes after it; ask again later."
+    )
+}
+
+/// Where a request stands that is not done.
+pub(crate) struct Stands {
+    pub(crate) status: TaskStatus,
+    /// Whose other request must be settled first, by somebody else.
+    pub(crate) behind: Option<AgentId>,
+}
 
 /// Where a request stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -106,12 +126,17 @@ pub(crate) async fn task(State(desk): State<Desk>, Name(id): Name) -> Result<axu
     let letters = messages::personal(&desk.society, &id).await;
     let ended = letters.as_deref().unwrap_or_default().iter().rev().find_map(|(_, letter)| ending(letter));
     let task = match (open, ended) {
-        (Some(status), _) => Task { id, status, answer: None, failure: None, plans: Vec::new() },
+        (Some(Stands { status, behind }), _) => Task { id, status, answer: None, failure: None, behind, plans: Vec::new() },
         (None, Some(ended)) => Task { id, ..ended },
         // Whoever said something that nobody answers.
-        (None, None) => {
-            letters.map(|_| Task { id, status: TaskStatus::Done, answer: None, failure: None, plans: Vec::new() })?
-        }
+        (None, None) => letters.map(|_| Task {
+            id,
+            status: TaskStatus::Done,
+            answer: None,
+            failure: None,
+            behind: None,
+            plans: Vec::new(),
+        })?,
     };
     let plans = plans::of(&desk, Some(task.id.clone())).await?;
     Ok(axum::Json(Task { plans, ..task }))
@@ -141,7 +166,7 @@ struct Open {
 pub(crate) async fn tasks(State(desk): State<Desk>, Wanted(paging): Wanted<Paging>) -> Result<axum::Json<Tasks>, Problem> {
     let list = |spine: &Spine| {
         let open = |(id, effort): (&TaskId, &polis_domain::Effort)| {
-            let status = of_task(spine, id)?;
+            let status = of_task(spine, id)?.status;
             Some(Open { id: id.clone(), status, turns: effort.turns, open: effort.open })
         };
         spine.efforts.iter().filter_map(open).collect::<Vec<_>>()
@@ -228,32 +253,39 @@ impl Standing {
 }
 
 /// Where a request stands that is not done: also one that waits in an inbox behind others.
-pub(crate) fn of_task(spine: &Spine, task: &TaskId) -> Option<TaskStatus> {
-    let tasks = with_those_before(spine, task);
-    let queued =
-        spine.agents.values().any(|agent| agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|due| due.task() == task)));
-    let own = spine.turns.values().any(|turn| turn.task == *task);
-    if !queued && !own {
+pub(crate) fn of_task(spine: &Spine, task: &TaskId) -> Option<Stands> {
+    let is_queued =
+        |agent: &polis_domain::Agent| agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|due: &Due| due.task() == task));
+    let queued: Vec<_> = spine.agents.iter().filter(|(_, agent)| is_queued(agent)).collect();
+    let of = |is_meant: &dyn Fn(&TaskId) -> bool| -> BTreeSet<Standing> {
+        let turns = spine.turns.iter().filter(|(_, turn)| is_meant(&turn.task));
+        turns.map(|(id, turn)| Standing::of(spine, *id, turn)).collect()
+    };
+    let own = of(&|of| of == task);
+    if queued.is_empty() && own.is_empty() {
         return None;
     }
-    let standings: BTreeSet<Standing> = spine
-        .turns
-        .iter()
-        .filter(|(_, turn)| tasks.contains(&turn.task))
-        .map(|(id, turn)| Standing::of(spine, *id, turn))
-        .collect();
-    let status = if standings.contains(&Standing::Running) {
-        TaskStatus::Running
-    } else if standings.contains(&Standing::Parked) || standings.contains(&Standing::Asking) {
-        TaskStatus::NeedsPerson
-    } else {
-        TaskStatus::Waiting
-    };
-    Some(status)
+    let needs_person =
+        |standings: &BTreeSet<Standing>| standings.contains(&Standing::Parked) || standings.contains(&Standing::Asking);
+    let stands = |status| Some(Stands { status, behind: None });
+    if own.contains(&Standing::Running) {
+        return stands(TaskStatus::Running);
+    }
+    if needs_person(&own) {
+        return stands(TaskStatus::NeedsPerson);
+    }
+    let before = with_those_before(spine, task);
+    let before = of(&|of| of != task && before.contains(of));
+    if before.contains(&Standing::Running) {
+        return stands(TaskStatus::Running);
+    }
+    let is_of_other = |turn: TurnId| spine.turns.get(&turn).is_some_and(|turn| turn.task != *task);
+    let busy = queued.iter().filter(|(_, agent)| agent.turn.is_some_and(is_of_other)).map(|(id, _)| (*id).clone()).min();
+    Some(Stands { status: TaskStatus::Waiting, behind: busy.filter(|_| needs_person(&before)) })
 }
 
 /// The request, and those whose turns must end before it gets its own.
-pub(crate) fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
+fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
     let mut tasks = BTreeSet::from([task.clone()]);
     loop {
         let waits_behind = |agent: &&polis_domain::Agent| {
@@ -281,11 +313,12 @@ fn ending(letter: &Letter) -> Option<Task> {
             status: TaskStatus::Done,
             answer: Some(letter.payload.text.to_string()),
             failure: None,
+            behind: None,
             plans: Vec::new(),
         }),
         LetterKind::Failure(failure) => {
             let status = if &*failure.code == "cancelled" { TaskStatus::Cancelled } else { TaskStatus::Failed };
-            Some(Task { id, status, answer: None, failure: Some(failure.clone()), plans: Vec::new() })
+            Some(Task { id, status, answer: None, failure: Some(failure.clone()), behind: None, plans: Vec::new() })
         }
     }
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use futures_util::TryStreamExt;
-use polis_domain::{AgentId, Effect, Event, LetterKind, Recorded, Seq, TaskId, TurnId};
+use polis_domain::{AgentId, Effect, EffectId, Event, LetterKind, Origin, Recorded, ReplyTo, Seq, TaskId, TurnId};
 use polis_engine::{Seen, Watch};
+use polis_ports::{Delta, StreamedDelta};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Scope};
 use crate::desk::Desk;
 use crate::problem::Problem;
 
@@ -38,12 +39,14 @@ pub(crate) struct Standing {
     pub(crate) approvals: Vec<Value>,
     /// Whether a turn of it is open: it does not just lie in an inbox.
     pub(crate) has_begun: bool,
+    /// The agent that is busy with another request, where that one waits for somebody to act.
+    pub(crate) behind: Option<String>,
 }
 
 impl Standing {
     /// Of what was begun just now.
     pub(crate) fn begun() -> Self {
-        Self { status: "running".to_owned(), answer: None, failure: None, approvals: Vec::new(), has_begun: true }
+        Self { status: "running".to_owned(), answer: None, failure: None, approvals: Vec::new(), has_begun: true, behind: None }
     }
 
     /// Whether nothing more will be done for it.
@@ -55,9 +58,19 @@ impl Standing {
     pub(crate) fn needs_person(&self) -> bool {
         self.status == "needs_person"
     }
+
+    /// Whether nothing comes of waiting for it now: it is over, or somebody must act first.
+    pub(crate) fn rests(&self) -> bool {
+        self.is_over() || self.needs_person() || self.behind.is_some()
+    }
 }
 
 impl Peer {
+    /// The same, who may look at what it has just begun. Whoever may ask may hear the answer.
+    pub(crate) fn of_own(&self) -> Self {
+        Self { desk: self.desk.clone(), caller: self.caller.with(Scope::Read) }
+    }
+
     /// Where a request stands.
     pub(crate) async fn standing(&self, task: &TaskId) -> Result<Standing, Problem> {
         let told = self.ask(&format!("/api/tasks/{}", segment(task.as_str())), None).await?;
@@ -68,6 +81,7 @@ impl Peer {
             failure: told.get("failure").cloned(),
             approvals: Vec::new(),
             has_begun: false,
+            behind: text("behind"),
         };
         if standing.status == "waiting" {
             let wanted = task.clone();
@@ -76,7 +90,7 @@ impl Peer {
         }
         if standing.needs_person() {
             standing.approvals = self.approvals(Some(task)).await?;
-            // Whoever is before it waits for a person; nobody can do anything about that here.
+            // Somebody has acted meanwhile.
             if standing.approvals.is_empty() {
                 "waiting".clone_into(&mut standing.status);
             }
@@ -125,8 +139,10 @@ pub(crate) struct Follow {
     peer: Peer,
     task: TaskId,
     watch: Watch,
-    /// The turns that work on it, and whose they are.
-    turns: HashMap<TurnId, AgentId>,
+    /// The turns that work on it.
+    turns: HashMap<TurnId, Worker>,
+    /// The last event that was heard.
+    seen: Seq,
     /// When its standing is looked at again.
     due: Option<Instant>,
 }
@@ -136,6 +152,10 @@ pub(crate) struct Follow {
 pub(crate) enum Heard {
     /// Somebody began to do something for it, in words.
     Step(String),
+    /// More of a reply that may become the answer.
+    Text { effect: EffectId, text: String },
+    /// A reply broke off: what was heard of it is void.
+    Dropped(EffectId),
     /// It may stand elsewhere now.
     Changed,
     /// The society has ended; what was asked goes on when it runs again.
@@ -149,9 +169,11 @@ impl Follow {
         let wanted = task.clone();
         let turns = peer.desk.society.look(move |spine| {
             let own = spine.turns.iter().filter(|(_, turn)| turn.task == wanted);
-            own.map(|(id, turn)| (*id, turn.agent.clone())).collect()
+            own.map(|(id, turn)| (*id, Worker::new(&turn.agent, turn.origin, turn.reply_to))).collect()
         });
-        Ok(Self { turns: turns.await?, peer: peer.clone(), task: task.clone(), watch, due: None })
+        // Where nothing more happens its standing is looked at all the same.
+        let due = Some(Instant::now() + SOON);
+        Ok(Self { turns: turns.await?, peer: peer.clone(), task: task.clone(), watch, seen: after, due })
     }
 
     /// Where it stands now.
@@ -175,9 +197,14 @@ impl Follow {
             };
             let recorded = match seen {
                 Some(Seen::Event(recorded)) => recorded,
-                Some(Seen::Delta(_) | Seen::Piece(_)) => continue,
+                Some(Seen::Delta(delta)) => match self.piece(&delta) {
+                    Some(heard) => return Ok(heard),
+                    None => continue,
+                },
+                Some(Seen::Piece(_)) => continue,
                 None => return Ok(Heard::Ended),
             };
+            self.seen = recorded.seq;
             if self.is_end(&recorded) {
                 self.due = None;
                 return Ok(Heard::Changed);
@@ -191,6 +218,35 @@ impl Follow {
         }
     }
 
+    /// The pieces that came before the end of the log as it is now, and were not heard yet: a look at the standing may be faster.
+    pub(crate) async fn rest(&mut self) -> Result<Vec<Heard>, Problem> {
+        let society = &self.peer.desk.society;
+        let head = society.log().head(society.id()).await?;
+        let mut pieces = Vec::new();
+        while self.seen < head {
+            match self.watch.next().await? {
+                Some(Seen::Event(recorded)) => {
+                    self.seen = recorded.seq;
+                    self.hear(&recorded);
+                }
+                Some(Seen::Delta(delta)) => pieces.extend(self.piece(&delta)),
+                Some(Seen::Piece(_)) => {}
+                None => break,
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// A piece of what may become the answer.
+    fn piece(&self, told: &StreamedDelta) -> Option<Heard> {
+        self.turns.get(&told.effect.turn).filter(|worker| worker.answers_person)?;
+        match &told.delta {
+            Delta::Content(text) if !text.is_empty() => Some(Heard::Text { effect: told.effect, text: text.clone() }),
+            Delta::Stopped | Delta::Error(_) => Some(Heard::Dropped(told.effect)),
+            _ => None,
+        }
+    }
+
     /// Whether this is the letter that ends it.
     fn is_end(&self, recorded: &Recorded) -> bool {
         let letter = recorded.event.letter();
@@ -199,10 +255,10 @@ impl Follow {
 
     /// How soon its standing should be looked at, and what is being done for it.
     fn hear(&mut self, recorded: &Recorded) -> (Duration, Option<String>) {
-        if let Event::TurnStarted { agent, task, .. } = &recorded.event
+        if let Event::TurnStarted { agent, task, origin, reply_to, .. } = &recorded.event
             && task.id == self.task
         {
-            self.turns.insert(TurnId(recorded.seq), agent.clone());
+            self.turns.insert(TurnId(recorded.seq), Worker::new(agent, *origin, *reply_to));
             return (SOON, None);
         }
         if let Event::LetterSent { letter, .. } = &recorded.event
@@ -218,12 +274,25 @@ impl Follow {
             | Event::TurnSettled { turn, .. } => Some(*turn),
             event => event.effect().map(|effect| effect.turn),
         };
-        let Some(agent) = turn.and_then(|turn| self.turns.get(&turn)) else { return (LATER, None) };
+        let Some(Worker { agent, .. }) = turn.and_then(|turn| self.turns.get(&turn)) else { return (LATER, None) };
         let step = match &recorded.event {
             Event::EffectStarted { effect, .. } => step(effect).map(|step| format!("{agent} {step}")),
             _ => None,
         };
         (SOON, step)
+    }
+}
+
+/// Whose a turn is.
+struct Worker {
+    agent: AgentId,
+    /// Whether what it says is said to the person.
+    answers_person: bool,
+}
+
+impl Worker {
+    fn new(agent: &AgentId, origin: Origin, reply_to: ReplyTo) -> Self {
+        Self { agent: agent.clone(), answers_person: origin == Origin::Inbox && reply_to == ReplyTo::User }
     }
 }
 

@@ -264,3 +264,38 @@ async fn files_come_in_as_artifacts_and_an_agent_can_be_named() {
     let kept = rig.get("/api/artifacts").await.ok()["artifacts"][0].take();
     assert_eq!((&kept["name"], &kept["mediaType"], &kept["bytes"]), (&json!("a.txt"), &json!("text/plain"), &json!(5)));
 }
+
+#[tokio::test]
+async fn the_answer_is_streamed_in_pieces_that_make_it_up() {
+    let pieces = ["w0 ", "w1 ", "w2 ", "w3"];
+    let tools = polis_testkit::ScriptedTools::new()
+        .with("note", polis_domain::EffectClass::Write, |_, _| polis_domain::CallResult::good("noted"));
+    let model = polis_testkit::ScriptedModel::new(move |_| {
+        polis_testkit::Line::pieces(&pieces).after(std::time::Duration::from_millis(300))
+    });
+    let rig = Rig::on(std::sync::Arc::new(polis_testkit::MemoryLog::new()), model, tools).await;
+    let think = || Op::Think("x".into());
+    let note = Op::Call(vec![("note".into(), "{}".into())]);
+    for (id, ops, least) in [("m1", vec![think()], 3), ("m2", vec![think(), note, think()], 4)] {
+        let told = streamed(&ask(&rig, "SendStreamingMessage", message(id, ops)).await);
+        let updates: Vec<_> = told.iter().filter_map(|one| one.get("artifactUpdate")).collect();
+        assert!(updates.len() > least, "{told:#?}");
+        let mut text = String::new();
+        for update in &updates {
+            assert_eq!(update["artifact"]["artifactId"], json!("answer"));
+            if update["append"] != json!(true) {
+                text.clear();
+            }
+            text.push_str(update["artifact"]["parts"][0]["text"].as_str().unwrap());
+        }
+        let task = told.iter().find_map(|one| one["task"]["id"].as_str()).unwrap();
+        let whole = result(&rig, "GetTask", json!({ "id": task })).await;
+        assert_eq!(json!(text), whole["artifacts"][0]["parts"][0]["text"]);
+        let ends: Vec<_> = updates.iter().map(|update| update["lastChunk"] == json!(true)).collect();
+        assert_eq!(ends.iter().filter(|is_last| **is_last).count(), 1);
+        assert_eq!(ends.last(), Some(&true));
+        if id == "m1" {
+            assert!(updates[1..].iter().all(|update| update["append"] == json!(true)), "nothing is told twice: {updates:#?}");
+        }
+    }
+}

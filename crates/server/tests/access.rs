@@ -9,6 +9,7 @@ use polis_server::{Access, BindError, Listener, Rate, Rates, Scope, Scopes, Secu
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use serde_json::json;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -28,7 +29,7 @@ async fn no_route_but_the_open_ones_answers_without_the_token() {
         for authorization in ["", "Bearer wrong", &format!("Basic {TOKEN}"), &format!("Bearer {TOKEN}0")] {
             let headers = [("content-type", "application/json"), ("authorization", authorization)];
             let reply = Reply::of(send(rig.address, route.method, &concrete(route.path), &headers, b"{}".to_vec()).await).await;
-            if route.scope.is_none() {
+            if route.is_open {
                 // What is open may still be missing or turned off.
                 assert!([200, 403, 404].contains(&reply.status), "{route:?} {}", reply.status);
             } else {
@@ -145,6 +146,12 @@ async fn the_page_gets_a_cookie_for_the_token_of_its_address() {
     assert_eq!(ask("GET", "/api/agents", &[("sec-fetch-site", "same-origin")]).await, 200);
     assert_eq!(ask("POST", "/api/submit", &[("sec-fetch-site", "same-origin")]).await, 200);
     assert_eq!(ask("POST", "/api/submit", &[]).await, 401, "nobody says which page asks");
+    assert_eq!(ask("GET", "/api/agents", &[]).await, 401, "nor here: another program of this machine may have the cookie");
+    let (own, other) = (format!("http://{}", rig.address), format!("http://localhost:{}", rig.address.port()));
+    assert_eq!(ask("GET", "/api/agents", &[("origin", &own)]).await, 200);
+    assert_eq!(ask("GET", "/api/agents", &[("origin", &other)]).await, 403);
+    let encrypted = own.replace("http:", "https:");
+    assert_eq!(ask("GET", "/api/agents", &[("origin", &encrypted)]).await, 403, "nothing is encrypted here");
     assert_eq!(ask("GET", "/api/agents", &[("sec-fetch-site", "same-site")]).await, 403, "another port of this machine");
     assert_eq!(ask("GET", "/api/agents", &[("authorization", "Bearer wrong")]).await, 401);
 }
@@ -163,6 +170,16 @@ async fn only_pages_that_were_named_may_ask_and_with_a_token_alone() {
     assert_eq!(allowed.headers["access-control-allow-origin"], "https://friend.example");
     assert!(!allowed.headers.contains_key("access-control-allow-credentials"));
     assert_eq!(from("https://friend.example", "OPTIONS", false).await.status, 204);
+    let wanted = "authorization,content-type,a2a-version,x-conversation-id,x-stainless-lang,x-stainless-retry-count";
+    let asks = [("origin", "https://friend.example"), ("access-control-request-headers", wanted)];
+    let preflight = Reply::of(send(rig.address, "OPTIONS", "/a2a", &asks, Vec::new()).await).await;
+    let listed = |name: &str| -> Vec<String> {
+        preflight.headers[name].to_str().unwrap().split(',').map(|name| name.trim().to_owned()).collect()
+    };
+    let may = listed("access-control-allow-headers");
+    assert!(wanted.split(',').all(|name| may.iter().any(|may| may == name)), "{may:?}");
+    assert!(!may.iter().any(|name| name == "cookie" || name == "*"));
+    assert!(listed("access-control-expose-headers").contains(&"idempotent-replayed".to_owned()));
     assert_eq!(from("https://friend.example", "GET", false).await.problem().0, 401);
     for foreign in ["https://friend.example.evil.example", "http://friend.example", "null"] {
         let refused = from(foreign, "GET", true).await;
@@ -188,6 +205,70 @@ async fn who_asks_too_often_is_told_to_wait_and_the_owner_is_not() {
     assert!(statuses("").await.contains(&429));
     assert!(statuses(&format!("Bearer {}", Keys::only(Scope::Read).as_str())).await.contains(&429));
     assert_eq!(statuses(&format!("Bearer {TOKEN}")).await, [200; 8]);
+    let health = send(rig.address, "GET", "/api/health", &[], Vec::new()).await.status();
+    assert_eq!(health, 200, "whoever looks whether the server is well is not kept waiting by others");
+}
+
+#[tokio::test]
+async fn what_is_said_twice_or_too_long_is_not_guessed_at() {
+    let rig = Rig::start().await;
+    let bearer = format!("Bearer {TOKEN}");
+    let ask = async |target: &str, headers: &[(&str, &str)]| {
+        let headers: Vec<_> = headers.iter().copied().chain([("authorization", &*bearer)]).collect();
+        Reply::of(send(rig.address, "GET", target, &headers, Vec::new()).await).await
+    };
+    assert_eq!(ask("/api/agents", &[("authorization", "Bearer wrong")]).await.problem(), (401, "unauthorized".to_owned()));
+    let long = "x".repeat(70_000);
+    assert_eq!(ask("/api/agents", &[("x-long", &long)]).await.problem(), (431, "head_too_large".to_owned()));
+    let fits = "x".repeat(60_000);
+    assert_eq!(ask("/api/agents", &[("x-long", &fits)]).await.status, 200);
+    let whole = format!("http://{}/api/agents", rig.address);
+    assert_eq!(ask(&whole, &[("host", "evil.example")]).await.problem(), (403, "bad_host".to_owned()));
+    let post = async |headers: &[(&str, &str)]| {
+        let headers: Vec<_> = headers.iter().copied().chain([("authorization", &*bearer)]).collect();
+        let body = json!({ "text": "[]" }).to_string().into_bytes();
+        Reply::of(send(rig.address, "POST", "/api/submit", &headers, body).await).await
+    };
+    let json = ("content-type", "application/json");
+    let refused = (415, "unsupported_media_type".to_owned());
+    assert_eq!(post(&[json, ("content-encoding", "gzip")]).await.problem(), refused);
+    assert_eq!(post(&[("content-type", "application/json; charset=gbk")]).await.problem(), refused);
+    assert_eq!(post(&[("content-type", "application/json; charset=\"UTF-8\"")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_token_that_may_only_send_is_enough_to_ask_through_any_protocol() {
+    let keys = Keys::new();
+    let rig = Rig::behind(keys.security()).await;
+    let ask = async |target: &str, scope: Scope, method: &str, params: serde_json::Value| {
+        let bearer = format!("Bearer {}", Keys::only(scope).as_str());
+        let headers = [("content-type", "application/json"), ("a2a-version", "1.0"), ("authorization", &*bearer)];
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string().into_bytes();
+        Reply::of(send(rig.address, "POST", target, &headers, body).await).await
+    };
+    let text = polis_testkit::Program(vec![polis_testkit::Op::Say("hi".into())]).text();
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": text }] });
+    let told = ask("/a2a", Scope::Send, "SendMessage", json!({ "message": message })).await.ok();
+    let task = &told["result"]["task"];
+    assert_eq!(task["status"]["state"], json!("TASK_STATE_COMPLETED"), "{told}");
+    let look = ask("/a2a", Scope::Send, "GetTask", json!({ "id": task["id"] })).await.ok();
+    assert!(look["error"]["message"].as_str().unwrap().contains("`read`"), "{look}");
+    let list = ask("/a2a", Scope::Send, "ListTasks", json!({})).await.ok();
+    assert!(list["error"]["message"].as_str().unwrap().contains("`read`"), "{list}");
+    let last = rig.last();
+    for scope in [Scope::Read, Scope::Approve, Scope::Admin] {
+        let message = json!({ "messageId": "n", "role": "ROLE_USER", "parts": [{ "text": text }] });
+        let told = ask("/a2a", scope, "SendMessage", json!({ "message": message })).await.ok();
+        assert!(told["error"]["message"].as_str().unwrap().contains("`send`"), "{told}");
+    }
+    assert_eq!(rig.last(), last);
+    let call = json!({ "name": "submit", "arguments": { "text": text } });
+    let told = ask("/mcp", Scope::Send, "tools/call", call).await.ok();
+    assert_eq!(told["result"]["structuredContent"]["answer"], json!("said:hi"), "{told}");
+    let told = ask("/mcp", Scope::Send, "tools/call", json!({ "name": "status", "arguments": {} })).await.ok();
+    assert_eq!(told["result"]["isError"], json!(true), "{told}");
+    let told = ask("/mcp", Scope::Send, "resources/list", json!({})).await.ok();
+    assert!(told["error"]["message"].as_str().is_some_and(|why| why.contains("`read`")), "{told}");
 }
 
 #[tokio::test]

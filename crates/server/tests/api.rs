@@ -125,9 +125,9 @@ async fn a_request_tells_where_it_stands_and_can_be_called_off() {
     let task = rig.post("/api/submit", json!({ "text": ask })).await.ok()["taskId"].clone();
     rig.until(|recorded| matches!(recorded.event, Event::EffectStarted { effect: Effect::Approval { .. }, .. })).await;
     assert_eq!(status(&task).await["status"], json!("needs_person"));
-    // One that stands behind it in the inbox needs the person as well.
+    // One that stands behind it in the inbox waits for it, and says at whom.
     let behind = rig.post("/api/submit", json!({ "text": "[]" })).await.ok()["taskId"].clone();
-    assert_eq!(status(&behind).await["status"], json!("needs_person"));
+    assert_eq!(status(&behind).await, json!({ "id": behind, "status": "waiting", "behind": "root" }));
 
     let cancelled =
         rig.post(&format!("/api/tasks/{}/cancel", task.as_str().unwrap()), json!({ "reason": "enough" })).await.ok();

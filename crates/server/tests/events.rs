@@ -6,7 +6,8 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, Seq};
+use polis_engine::{Branch, SystemClock, fork};
 use polis_ports::Live;
 use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
 use serde_json::{Value, json};
@@ -293,4 +294,58 @@ async fn who_comes_late_sees_a_reply_from_its_beginning() {
     assert_eq!(told.data["delta"], json!({ "content": "Once upon" }));
     rig.live.publish(&society(), piece(" a time"));
     assert_eq!(late.next().await.unwrap().data["delta"], json!({ "content": " a time" }));
+}
+
+/// The status of a stream that is gone on with after this id, its first event's id, and what is said where there is none.
+async fn after(rig: &Rig, id: &str) -> (u16, String) {
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", &*bearer), ("last-event-id", id)];
+    let mut response = send(rig.address, "GET", "/api/events", &headers, Vec::new()).await;
+    let status = response.status().as_u16();
+    let frame = response.body_mut().frame().await.unwrap().unwrap();
+    let text = std::str::from_utf8(frame.data_ref().unwrap()).unwrap().to_owned();
+    let id = text.lines().find_map(|line| line.strip_prefix("id: ")).map(str::to_owned);
+    (status, id.unwrap_or(text))
+}
+
+#[tokio::test]
+async fn a_place_of_another_history_is_not_gone_on_with() {
+    let first = Rig::start().await;
+    for _ in 0..3 {
+        first.run(vec![Op::Say("x".into())]).await;
+    }
+    let (log, old) = (first.log.clone(), first.last());
+    assert_eq!(after(&first, "0").await, (200, "1".to_owned()));
+    first.stop().await;
+    let branch = Branch { from: society(), at: Some(Seq(old.0 - 4)), to: society(), aside: Some("main-1".into()) };
+    let shared = fork(&*log, &SystemClock, &branch, 99).await.unwrap().at;
+    let model = || ScriptedModel::new(|_| Line::text("a thought"));
+    let rig = Rig::on(log.clone(), model(), ScriptedTools::new()).await;
+    while rig.last() <= old {
+        rig.run(vec![Op::Say("y".into())]).await;
+    }
+    let (status, new) = after(&rig, &shared.to_string()).await;
+    assert_eq!((status, new.split('.').next().unwrap()), (200, &*shared.next().to_string()), "what both share is one history");
+    let (_, mark) = new.split_once('.').expect("places of another history are not named like those of the first");
+    assert_eq!(after(&rig, &new).await, (200, format!("{}.{mark}", shared.next().next())), "and that one goes on");
+    for lost in [old.to_string(), shared.next().to_string(), format!("{}.feedbeef", shared.next())] {
+        let (status, problem) = after(&rig, &lost).await;
+        assert_eq!(status, 409, "{lost}");
+        let problem: Value = serde_json::from_str(&problem).unwrap();
+        assert_eq!(problem["code"], json!("other_history"), "{problem}");
+        let from = if lost.contains('.') { 0 } else { shared.0 };
+        assert!(problem["detail"].as_str().unwrap().contains(&format!("after={from}")), "{problem}");
+    }
+    // A second rewind makes a third history, and says what it shares with each of the others.
+    let (second, last) = (new.clone(), rig.last());
+    rig.stop().await;
+    let branch = Branch { at: Some(Seq(shared.0 + 1)), aside: Some("main-2".into()), ..branch };
+    let at = fork(&*log, &SystemClock, &branch, 7).await.unwrap().at;
+    let rig = Rig::on(log, model(), ScriptedTools::new()).await;
+    while rig.last() <= last {
+        rig.run(vec![Op::Say("z".into())]).await;
+    }
+    assert_eq!((after(&rig, &second).await.0, at), (200, Seq(shared.0 + 1)));
+    assert_eq!(after(&rig, &format!("{last}.{mark}")).await.0, 409);
+    assert_eq!(after(&rig, &format!("{}", shared)).await.0, 200);
 }

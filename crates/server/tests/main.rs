@@ -7,6 +7,7 @@ mod agui;
 mod api;
 mod artifacts;
 mod bad_input;
+mod beside;
 mod contract;
 mod events;
 mod lists;

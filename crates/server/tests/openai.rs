@@ -301,6 +301,12 @@ async fn a_response_can_be_gone_on_with_fetched_and_called_off() {
     let id = first["id"].as_str().unwrap();
     let fetched = rig.get(&format!("/v1/responses/{id}")).await.ok();
     assert_eq!((text(&fetched).as_str(), &fetched["status"]), ("a thought", &json!("completed")));
+    assert_eq!((&fetched["usage"], &fetched["previous_response_id"]), (&first["usage"], &Value::Null));
+    let fetched = rig.get(&format!("/v1/responses/{}", second["id"].as_str().unwrap())).await.ok();
+    assert_eq!((&fetched["previous_response_id"], &fetched["usage"]), (&first["id"], &second["usage"]));
+    let over = rig.post(&format!("/v1/responses/{id}/cancel"), json!({})).await.ok();
+    assert_eq!(over["status"], json!("completed"), "what is over stays as it is");
+    assert_eq!(error(&rig.post("/v1/responses/resp_1_nothing/cancel", json!({})).await).0, 404);
     let waits = ask(json!(program(vec![Op::Approve("may I?".into())])), Value::Null);
     let mut background = waits;
     background["background"] = json!(true);

@@ -69,6 +69,17 @@ impl Rig {
         toolbox: impl Toolbox + 'static,
         security: Security,
     ) -> Self {
+        Self::opened(log, model, toolbox, security, Options::new(7, worker_role())).await
+    }
+
+    /// The same with other options.
+    pub(crate) async fn opened(
+        log: Arc<MemoryLog>,
+        model: impl Model + 'static,
+        toolbox: impl Toolbox + 'static,
+        security: Security,
+        options: Options,
+    ) -> Self {
         let artifacts = MemoryArtifacts::limited(ARTIFACT_BYTES);
         let live = Arc::new(LocalLive::remembering());
         let ports = Ports {
@@ -80,7 +91,7 @@ impl Rig {
             artifacts: Arc::new(artifacts.clone()),
         };
         let cast = Cast::new().with(Programmed::NAME, Programmed);
-        let society = Society::open(society(), ports, cast, Options::new(7, worker_role())).await.unwrap();
+        let society = Society::open(society(), ports, cast, options).await.unwrap();
         let access = Access { token: Token::new(TOKEN), insecure_listen: false };
         let listener = Listener::bind_with("127.0.0.1:0".parse().unwrap(), access, security).await.unwrap();
         let address = listener.address();

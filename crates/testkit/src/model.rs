@@ -57,6 +57,11 @@ impl Line {
         Self { deltas: vec![Delta::Content(text.to_owned())], ..Self::default() }
     }
 
+    /// A reply in words that comes piece by piece.
+    pub fn pieces(pieces: &[&str]) -> Self {
+        Self { deltas: pieces.iter().map(|piece| Delta::Content((*piece).to_owned())).collect(), ..Self::default() }
+    }
+
     /// A reply that asks for a tool.
     pub fn call(id: &str, tool: &str, arguments: &str) -> Self {
         Self::default().and_call(id, tool, arguments)

@@ -56,6 +56,7 @@ pub(super) async fn plan(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) ->
         system: format!("{prompt}\n\n{told}\n\n{notes}").trim().into(),
         messages,
         format: Some(Arc::new(Format { name: "plan".to_owned(), schema: schema() })),
+        aside: true,
         ..ModelRequest::default()
     };
     for _ in 0..2 {

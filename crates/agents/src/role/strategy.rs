@@ -135,6 +135,7 @@ async fn judged(turn: &mut Turn, task: &TaskInfo) -> Choice {
     let request = ModelRequest {
         system: JUDGE.into(),
         messages: vec![ChatMessage::user(task.description.clone())],
+        aside: true,
         ..ModelRequest::default()
     };
     let simple = |reason: &str| Choice::new(PlanningStrategy::Simple, reason);

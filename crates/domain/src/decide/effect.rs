@@ -110,8 +110,10 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
 
 fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Result<(), Refusal> {
     let (effect, leave) = match effect {
-        Effect::Model { model, request, reserve, tools } => match budget::leave(draft, turn, reserve) {
-            Told::May(leave) => (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)) }, leave),
+        Effect::Model { model, request, reserve, tools, aside } => match budget::leave(draft, turn, reserve) {
+            Told::May(leave) => {
+                (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)), aside }, leave)
+            }
             Told::Ask(lacking) => (Effect::Grant { lacking }, None),
             Told::Later => return Err(Refusal::BudgetBusy),
         },
@@ -175,7 +177,7 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failur
             question: question.text,
             details: Value::Null,
             call: Some(call),
-            deadline: None,
+            deadline: question.patience_ms.map(|ms| Timestamp(draft.at.0.saturating_add(ms))),
             wanted: question.wanted,
         }),
         Ruling::Approved => Ok(Effect::Tool(Call { ruling: Ruling::Approved, ..call })),

@@ -23,7 +23,8 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
             Ruling::Deny(why) => return Err(Refusal::Denied { what: about, why }),
             Ruling::Ask(why) if !draft.spine.is_allowed(&about, &turn.agent, &turn.task) => {
                 let text = format!("May the server `{by}` ask a model, on account of {}? {why}", turn.agent);
-                let question = Question { text: text.trim_end().to_owned(), wanted: crate::Wanted::Agreement };
+                let question =
+                    Question { text: text.trim_end().to_owned(), wanted: crate::Wanted::Agreement, patience_ms: None };
                 let details = json!({ "prompt": prompt, "tokens": reserve.tokens });
                 (Inquiry::Person { question, details, about: Some(about) }, None)
             }

@@ -67,7 +67,7 @@ impl Turn {
         let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
         let lacking = self.seat.fences.iter().find(|role| !role.has_tool(&tool));
         let ruling = match (lacking, listed) {
-            _ if is_lent => lent::ruling(&tool),
+            _ if is_lent => lent::ruling(&tool, self.seat.shared.client_patience),
             (Some(role), _) => Ruling::Deny(format!("role `{}` does not have it", role.id)),
             (None, Err(absent)) => Ruling::Refuse(Failure::new("unknown_tool", absent.to_string())),
             (None, Ok(_)) => ports.toolbox.ruling(&tool, &arguments, &who),
@@ -201,6 +201,7 @@ impl Turn {
             }
             Some(Ok(Outcome::Verdict(verdict))) if verdict.reason.is_empty() => refused("a person did not agree to this call"),
             Some(Ok(Outcome::Verdict(verdict))) => refused(&format!("a person did not agree to this call: {}", verdict.reason)),
+            Some(Err(failure)) if &*failure.code == "timed_out" && entry.wants_words() => lent::unanswered(&call.tool),
             Some(Err(failure)) => refused(&failure.to_string()),
             Some(Ok(_)) | None => refused("the call was not made"),
         }

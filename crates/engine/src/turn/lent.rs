@@ -1,8 +1,9 @@
 //! Tools that whoever asks has brought along. A call of one is a question: what the asker says came of it is its result.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use polis_domain::{EffectClass, Question, Ruling, Task};
+use polis_domain::{CallResult, EffectClass, Question, Ruling, Task};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,9 +37,17 @@ impl Turn {
     }
 }
 
-/// What becomes of a call of such a tool.
-pub(super) fn ruling(tool: &str) -> Ruling {
-    Ruling::Person(Question::words(format!("`{tool}` is a tool of whoever asks: call it, and say what came of it"), Vec::new()))
+/// What becomes of a call of such a tool. Whoever asks may be gone, so it is not waited for without end.
+pub(super) fn ruling(tool: &str, patience: Duration) -> Ruling {
+    let question = format!("`{tool}` is a tool of whoever asks: call it, and say what came of it");
+    let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    Ruling::Person(Question::words(question, Vec::new()).within(patience_ms))
+}
+
+/// What the model is told of a call that nobody answered in time.
+pub(super) fn unanswered(tool: &str) -> CallResult {
+    let message = format!("the client that brought `{tool}` along did not say in time what came of it; go on without it");
+    CallResult::failed(message)
 }
 
 fn lent(task: &Task) -> Vec<ToolSpec> {

@@ -46,7 +46,13 @@ impl Turn {
         let digest = request.digest();
         let tools = self.shown(&request);
         loop {
-            let effect = Effect::Model { model: request.model.clone(), request: digest, reserve, tools: tools.clone() };
+            let effect = Effect::Model {
+                model: request.model.clone(),
+                request: digest,
+                reserve,
+                tools: tools.clone(),
+                aside: request.aside,
+            };
             let entries = self.state(vec![effect]).await;
             let Some(entry) = entries.first() else { return self.park_diverged(self.n, "model").await };
             if let Some((Effect::Grant { lacking }, _)) = entry.stated() {
@@ -187,8 +193,15 @@ impl Turn {
         leave: Option<&Leave>,
         ear: &mut (dyn FnMut(&Delta) + Send),
     ) -> (Result<Reply, ModelError>, Usage) {
-        let mut telling =
-            Telling { shared: &self.seat.shared, id, thread: &self.seat.thread, used: Usage::default(), over: false, ear };
+        let mut telling = Telling {
+            shared: &self.seat.shared,
+            id,
+            thread: &self.seat.thread,
+            used: Usage::default(),
+            over: false,
+            is_aside: request.aside,
+            ear,
+        };
         let clock = &self.seat.shared.ports.clock;
         let mut reply = match leave.and_then(|leave| leave.time_ms) {
             None => telling.collect(request.clone()).await,
@@ -248,6 +261,8 @@ struct Telling<'a> {
     /// What the vendor has said so far that it costs.
     used: Usage,
     over: bool,
+    /// Whether nobody watches what is said.
+    is_aside: bool,
     ear: &'a mut (dyn FnMut(&Delta) + Send),
 }
 
@@ -269,7 +284,7 @@ impl Telling<'_> {
     fn tell(&mut self, delta: &Delta) {
         (self.ear)(delta);
         let Shared { ports, society, .. } = self.shared;
-        if ports.live.is_watched(society) {
+        if !self.is_aside && ports.live.is_watched(society) {
             let told = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
             ports.live.publish(society, Frame::Delta(Arc::new(told)));
         }

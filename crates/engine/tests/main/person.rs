@@ -55,7 +55,7 @@ impl Toolbox for Asking {
         match tool {
             "poll" | "poll_once" => {
                 let wanted = Wanted::Form { schema: json!({ "properties": { "name": { "type": "string" } } }) };
-                let said = host.ask_person("s", Question { text: arguments.to_owned(), wanted }).await;
+                let said = host.ask_person("s", Question { text: arguments.to_owned(), wanted, patience_ms: None }).await;
                 let told = match said {
                     Some(Verdict { approved: true, answer: Some(answer), .. }) => format!("filled {answer}"),
                     Some(_) => "declined".to_owned(),

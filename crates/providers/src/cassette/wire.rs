@@ -122,7 +122,8 @@ impl Asked {
 
 impl From<&ModelRequest> for Asked {
     fn from(request: &ModelRequest) -> Self {
-        let ModelRequest { model, system, messages, tools, temperature, max_tokens, format, effort, asker: _ } = request;
+        let ModelRequest { model, system, messages, tools, temperature, max_tokens, format, effort, asker: _, aside: _ } =
+            request;
         let offered = tools.iter().map(|tool| Offered {
             name: tool.name.clone(),
             description: tool.description.clone(),

@@ -1,6 +1,8 @@
 //! Sending: a message begins a task, or goes to one that is under way: as an answer where it waits for a person, else as one
 //! more letter. The same message twice is done once.
 
+use std::time::Duration;
+
 use polis_domain::{AgentId, Seq, TaskId};
 use serde_json::{Map, Value, json};
 
@@ -13,6 +15,9 @@ use crate::problem::Problem;
 use crate::rpc::Fault;
 use crate::work::{Follow, Heard, segment};
 
+/// How long a message that is not streamed waits for what comes of it.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
 /// Words for yes and for no.
 const YES: &[&str] = &["yes", "y", "ok", "okay", "approve", "approved", "true", "是", "好", "同意", "可以"];
 const NO: &[&str] = &["no", "n", "deny", "denied", "reject", "false", "否", "不", "不同意", "不可以"];
@@ -23,22 +28,32 @@ impl Call {
         let configuration = self.params.get("configuration").and_then(Value::as_object).cloned().unwrap_or_default();
         let length = self.history_length(&configuration)?;
         let (task, after) = self.accept().await?;
+        let of_own = self.of_own();
+        let call = if self.is_new() { &of_own } else { self };
         if configuration.get("returnImmediately").and_then(Value::as_bool) != Some(true) {
             let rests = async {
-                let mut follow = Follow::new(&self.peer, &task, after).await?;
+                let mut follow = Follow::new(&call.peer, &task, after).await?;
                 let mut standing = follow.standing().await?;
-                while !standing.is_over() && !standing.needs_person() {
+                while !standing.rests() {
                     match follow.next().await? {
-                        Heard::Step(_) => {}
+                        Heard::Step(_) | Heard::Text { .. } | Heard::Dropped(_) => {}
                         Heard::Changed => standing = follow.standing().await?,
                         Heard::Ended => break,
                     }
                 }
                 Ok(())
             };
-            rests.await.map_err(|problem: Problem| fault(&problem))?;
+            // What takes longer is told as it stands by then.
+            let rested = tokio::time::timeout(LONGEST_WAIT, rests).await;
+            rested.unwrap_or(Ok(())).map_err(|problem: Problem| fault(&problem))?;
         }
-        Ok(json!({ "task": task::told(self, &task, length).await? }))
+        Ok(json!({ "task": task::told(call, &task, length).await? }))
+    }
+
+    /// Whether the message begins a task; one that goes to another's must be allowed to look at it.
+    pub(super) fn is_new(&self) -> bool {
+        let task = self.params.get("message").and_then(|message| message.get("taskId")).and_then(Value::as_str);
+        task.is_none_or(str::is_empty)
     }
 
     /// Takes a message in: the task that it belongs to, and the place of the log from which on to follow it.
@@ -64,6 +79,7 @@ impl Call {
             }
             return Ok((task, head));
         };
+        self.peer.caller.needs(Scope::Read).map_err(refused)?;
         let letters = task::letters(self, &task).await?;
         let context = context_of(&letters, &task);
         if message.context.as_ref().is_some_and(|said| *said != context) {

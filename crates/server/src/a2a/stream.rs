@@ -8,13 +8,13 @@ use axum::http::HeaderValue;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{Seq, TaskId};
+use polis_domain::{EffectId, Seq, TaskId};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Call;
 use super::error::{Reason, fault, told};
-use super::task::{self, artifacts, state, status};
+use super::task::{self, ANSWER, artifacts, state, status};
 use crate::problem::Problem;
 use crate::rpc::{self, Fault};
 use crate::work::{Follow, Heard, Standing};
@@ -23,7 +23,9 @@ impl Call {
     pub(super) async fn send_streaming(&self, id: &Value) -> Result<Response, Fault> {
         let permit = self.permit()?;
         let (task, after) = self.accept().await?;
-        self.stream(id, (task, after), true, permit).await
+        let of_own = self.of_own();
+        let call = if self.is_new() { &of_own } else { self };
+        call.stream(id, (task, after), true, permit).await
     }
 
     pub(super) async fn subscribe(&self, id: &Value) -> Result<Response, Fault> {
@@ -64,6 +66,7 @@ impl Call {
             context: first["contextId"].as_str().unwrap_or_default().to_owned(),
             last: first["status"].clone(),
             ready: VecDeque::from([json!({ "task": first })]),
+            answer: Growing::default(),
             is_turn_based,
             ended: false,
             _permit: permit,
@@ -80,6 +83,58 @@ impl Call {
     }
 }
 
+/// A reply while it grows. The newest piece is held back, so that the last one can be told as the last.
+#[derive(Default)]
+struct Growing {
+    effect: Option<EffectId>,
+    told: String,
+    held: String,
+    has_begun: bool,
+}
+
+/// A piece to tell.
+#[derive(Debug, PartialEq)]
+struct Piece {
+    text: String,
+    append: bool,
+}
+
+impl Growing {
+    /// More of a reply; gives what can be told by now.
+    fn hear(&mut self, effect: EffectId, text: String) -> Option<Piece> {
+        if self.effect != Some(effect) {
+            *self = Self { effect: Some(effect), held: text, ..Self::default() };
+            return None;
+        }
+        let piece = self.flush();
+        self.held = text;
+        piece
+    }
+
+    /// A reply broke off.
+    fn drop(&mut self, effect: EffectId) {
+        if self.effect == Some(effect) {
+            *self = Self::default();
+        }
+    }
+
+    /// What is held back.
+    fn flush(&mut self) -> Option<Piece> {
+        let text = std::mem::take(&mut self.held);
+        if text.is_empty() {
+            return None;
+        }
+        self.told.push_str(&text);
+        Some(Piece { text, append: std::mem::replace(&mut self.has_begun, true) })
+    }
+
+    /// The last piece, if what was told and it are the answer.
+    fn end(&mut self, answer: &str) -> Option<Piece> {
+        let is_it = answer.strip_prefix(&*self.told) == Some(&*self.held);
+        if is_it { self.flush() } else { None }
+    }
+}
+
 /// One client's stream.
 struct Telling {
     call: Call,
@@ -90,6 +145,8 @@ struct Telling {
     /// The status that was told last.
     last: Value,
     ready: VecDeque<Value>,
+    /// What may become the answer, as far as it was told.
+    answer: Growing,
     is_turn_based: bool,
     ended: bool,
     _permit: OwnedSemaphorePermit,
@@ -107,6 +164,10 @@ impl Telling {
             let heard = match self.follow.next().await {
                 Ok(Heard::Step(words)) => {
                     self.step(&words);
+                    Ok(())
+                }
+                Ok(heard @ (Heard::Text { .. } | Heard::Dropped(_))) => {
+                    self.hear(heard);
                     Ok(())
                 }
                 Ok(Heard::Changed) => match self.follow.standing().await {
@@ -130,6 +191,32 @@ impl Telling {
         json!({ "statusUpdate": { "taskId": self.task.as_str(), "contextId": self.context, "status": status } })
     }
 
+    /// More of what may become the answer.
+    fn hear(&mut self, heard: Heard) {
+        match heard {
+            Heard::Text { effect, text } => {
+                if let Some(piece) = self.answer.hear(effect, text) {
+                    self.tell_piece(&piece, false);
+                }
+            }
+            Heard::Dropped(effect) => self.answer.drop(effect),
+            Heard::Step(_) | Heard::Changed | Heard::Ended => {}
+        }
+    }
+
+    fn tell_artifact(&mut self, artifact: &Value, append: bool, is_last: bool) {
+        let update = json!({
+            "taskId": self.task.as_str(), "contextId": self.context, "artifact": artifact, "append": append, "lastChunk": is_last,
+        });
+        self.ready.push_back(json!({ "artifactUpdate": update }));
+    }
+
+    /// A piece of the answer: the first one takes the place of what was told before.
+    fn tell_piece(&mut self, piece: &Piece, is_last: bool) {
+        let artifact = json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [{ "text": piece.text }] });
+        self.tell_artifact(&artifact, piece.append, is_last);
+    }
+
     /// Something is done for it.
     fn step(&mut self, words: &str) {
         let message = json!({
@@ -146,15 +233,27 @@ impl Telling {
     async fn change(&mut self, standing: Standing) -> Result<(), Problem> {
         let letters = self.call.peer.desk.society.letters(&self.task).await?;
         let now = state(&standing, &letters);
-        let asked = |status: &Value| status["message"]["metadata"]["approvalId"].clone();
+        let asked = |status: &Value| {
+            let metadata = &status["message"]["metadata"];
+            (metadata["approvalId"].clone(), metadata["code"].clone())
+        };
         let status = status(&standing, &letters, &self.task);
         let is_same = self.last["state"] == now && asked(&self.last) == asked(&status);
         if !is_same {
             if standing.is_over() {
-                for artifact in artifacts(&self.call, &standing, &letters) {
-                    let update = json!({ "taskId": self.task.as_str(), "contextId": self.context, "artifact": artifact, "lastChunk": true });
-                    self.ready.push_back(json!({ "artifactUpdate": update }));
+                for heard in self.follow.rest().await? {
+                    self.hear(heard);
                 }
+                let mut made = artifacts(&self.call, &standing, &letters);
+                if let Some(last) = standing.answer.as_ref().and_then(|answer| self.answer.end(answer)) {
+                    self.tell_piece(&last, true);
+                    made.retain(|artifact| artifact["artifactId"] != ANSWER);
+                }
+                made.iter().for_each(|artifact| self.tell_artifact(artifact, false, true));
+            } else if standing.needs_person()
+                && let Some(piece) = self.answer.flush()
+            {
+                self.tell_piece(&piece, false);
             }
             self.ready.push_back(self.update(&status));
             self.last = status;

@@ -10,7 +10,11 @@ use super::error::{fault, not_found};
 use super::message::{context_id, write};
 use crate::problem::Problem;
 use crate::rpc::Fault;
+use crate::tasks::{BUSY, busy};
 use crate::work::{Standing, asking};
+
+/// The artifact that the answer is.
+pub(super) const ANSWER: &str = "answer";
 
 pub(super) type Letters = Vec<(Recorded, Arc<Letter>)>;
 
@@ -71,6 +75,8 @@ pub(super) fn status(standing: &Standing, letters: &Letters, task: &TaskId) -> V
         let id = approval["id"].as_str().unwrap_or_default();
         let parts = json!([{ "text": format!("{}\n\n{}", asking(approval), how(approval)) }, { "data": approval }]);
         status["message"] = said(format!("{task}-{id}"), parts, json!({ "approvalId": id }));
+    } else if let Some(agent) = &standing.behind {
+        status["message"] = said(format!("{task}-{BUSY}"), json!([{ "text": busy(agent) }]), json!({ "code": BUSY }));
     } else if let Some(failure) = &standing.failure {
         let words = failure["message"].as_str().unwrap_or_default();
         status["message"] = said(format!("{task}-failure"), json!([{ "text": words }]), json!({ "code": failure["code"] }));
@@ -94,7 +100,7 @@ fn how(approval: &Value) -> &'static str {
 /// What came of it: the answer, and what was made on the way to it.
 pub(super) fn artifacts(call: &Call, standing: &Standing, letters: &Letters) -> Vec<Value> {
     let answer =
-        standing.answer.iter().map(|answer| json!({ "artifactId": "answer", "name": "answer", "parts": [{ "text": answer }] }));
+        standing.answer.iter().map(|answer| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [{ "text": answer }] }));
     let made = letters.iter().filter(|(_, letter)| letter.to.is_user());
     let made = made.flat_map(|(_, letter)| Artifact::attached(&letter.payload.meta));
     let file = |artifact: Artifact| {

@@ -36,7 +36,7 @@ use crate::wanted::Name;
 pub(crate) use capabilities::capabilities;
 pub(crate) use event::{Body, Event, Outcome, Role, TokenUsage};
 use input::{Input, Saying};
-use interrupt::{Decision, decision};
+use interrupt::{Decision, Resume, decision};
 pub(crate) use run::{Names, Run, waiting};
 
 /// Sent when nothing happens, so that whoever listens knows that the line is not dead.
@@ -170,9 +170,30 @@ pub(crate) async fn hand_in(society: &Society, effect: polis_domain::EffectId, c
     Ok(society.resolve(effect, Resolution::Outcome(outcome)).await?)
 }
 
-/// Answers what waits. All of it must be answered at once; what was answered before is not answered again.
+/// Answers what waits. All of it must be answered at once; what was answered before is not answered again: who says the same
+/// once more hears again what came of it.
 async fn resume(desk: &Desk, task: &TaskId, run: Run, input: &Input) -> Result<Run, Problem> {
     let waiting = waiting(desk, task).await?;
+    let is_open = |resume: &Resume| waiting.iter().any(|open| open.id == resume.interrupt_id);
+    let mut past = Vec::new();
+    for resume in input.resume.iter().filter(|resume| !is_open(resume)) {
+        let Some(settled) = approvals::settled(desk, &resume.interrupt_id, task).await? else { continue };
+        let is_same = match decision(&settled.approval, resume) {
+            Ok(Decision::Say(word)) => settled.is_like(&word),
+            Ok(Decision::CallOff(_)) => settled.is_void(),
+            Err(message) => return refused(run, "bad_answer", &message),
+        };
+        if !is_same {
+            let message = format!("{} was settled otherwise before, and that stands", resume.interrupt_id);
+            return refused(run, "already_answered", &message);
+        }
+        past.push((settled.at, settled.turn));
+    }
+    if past.len() == input.resume.len()
+        && let Some((at, turn)) = past.iter().min().copied()
+    {
+        return Run::again(desk, task, &input.names(), turn, at).await;
+    }
     let covered = |id: &str| input.resume.iter().any(|resume| resume.interrupt_id == id);
     let missing: Vec<_> = waiting.iter().filter(|open| !covered(&open.id)).map(|open| open.id.clone()).collect();
     if !missing.is_empty() {
@@ -187,7 +208,7 @@ async fn resume(desk: &Desk, task: &TaskId, run: Run, input: &Input) -> Result<R
                 Ok(decision) => decided.push((open.id.clone(), decision)),
                 Err(message) => return refused(run, "bad_answer", &message),
             },
-            None if is_of(desk, &resume.interrupt_id, task).await? => {}
+            None if approvals::settled(desk, &resume.interrupt_id, task).await?.is_some() => {}
             None => {
                 let message = format!("nothing on this thread waits under the name {}", resume.interrupt_id);
                 return refused(run, "unknown_interrupt", &message);
@@ -206,17 +227,6 @@ async fn resume(desk: &Desk, task: &TaskId, run: Run, input: &Input) -> Result<R
         }
     }
     Ok(run.or_idle())
-}
-
-/// Whether something of this name was asked on the thread, so that an answer to it is merely late.
-async fn is_of(desk: &Desk, id: &str, task: &TaskId) -> Result<bool, Problem> {
-    let Some(turn) = id.split('.').next().and_then(|turn| turn.parse::<u64>().ok()).filter(|turn| *turn > 0) else {
-        return Ok(false);
-    };
-    let found = desk.society.log().read(desk.society.id(), Seq(turn - 1), 1).await?;
-    let is_ours =
-        |recorded: &Recorded| matches!(&recorded.event, polis_domain::Event::TurnStarted { task: of, .. } if of.id == *task);
-    Ok(found.first().is_some_and(is_ours))
 }
 
 fn streamed(run: Run) -> Response {

@@ -6,7 +6,7 @@
 
 mod components;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use polis_domain::{
@@ -42,6 +42,8 @@ pub(crate) struct Narrator {
     out: Vec<Event>,
     turns: BTreeMap<TurnId, Acting>,
     replies: HashMap<EffectId, Replying>,
+    /// Models that are asked for the turn alone.
+    asides: HashSet<EffectId>,
     /// Effects that stand for a call, and the name that the call was told under.
     calls: HashMap<EffectId, Named>,
     /// Activities by the place of their message, and those that grow before their message is there.
@@ -102,6 +104,7 @@ impl Narrator {
             out: Vec::new(),
             turns: BTreeMap::new(),
             replies: HashMap::new(),
+            asides: HashSet::new(),
             calls: HashMap::new(),
             activities: HashMap::new(),
             growing: HashMap::new(),
@@ -225,7 +228,8 @@ impl Narrator {
         self.over = true;
     }
 
-    fn used(&self) -> Vec<TokenUsage> {
+    /// What was used so far, by model.
+    pub(crate) fn used(&self) -> Vec<TokenUsage> {
         self.usage.iter().map(|(model, usage)| TokenUsage::new(model, *usage)).collect()
     }
 
@@ -403,6 +407,10 @@ impl Narrator {
 
     fn begin_effect(&mut self, id: EffectId, effect: &Effect, seq: Seq) {
         match effect {
+            // What a turn asks a model for itself alone is no reply of the agent; only what it cost counts.
+            Effect::Model { aside: true, .. } => {
+                self.asides.insert(id);
+            }
             Effect::Model { .. } => {
                 let is_unit = self.turns.get(&id.turn).is_some_and(|turn| turn.is_unit);
                 self.replies.insert(id, Replying::new(id, is_unit, seq <= self.joined));
@@ -498,21 +506,28 @@ impl Narrator {
     }
 
     fn end_model(&mut self, id: EffectId, reply: &Reply) {
+        self.count(reply);
+        if self.asides.remove(&id) {
+            return;
+        }
         let mut replying = self.replies.remove(&id).unwrap_or_else(|| Replying::new(id, false, true));
         let told = replying.whole(reply);
         self.tell_reply(id.turn, told);
         let (text, calls) = replying.ended();
+        let Some(turn) = self.turns.get_mut(&id.turn) else { return };
+        turn.wanted = calls.into_iter().zip(reply.tool_calls.iter().cloned()).collect();
+        if turn.owner.is_none() && !text.trim().is_empty() {
+            self.last_text = text;
+        }
+    }
+
+    fn count(&mut self, reply: &Reply) {
         let used = self.usage.entry(reply.model.clone()).or_default();
         used.input_tokens = used.input_tokens.saturating_add(reply.usage.input_tokens);
         used.output_tokens = used.output_tokens.saturating_add(reply.usage.output_tokens);
         used.cached_tokens = used.cached_tokens.saturating_add(reply.usage.cached_tokens);
         used.reasoning_tokens = used.reasoning_tokens.saturating_add(reply.usage.reasoning_tokens);
         used.cache_write_tokens = used.cache_write_tokens.saturating_add(reply.usage.cache_write_tokens);
-        let Some(turn) = self.turns.get_mut(&id.turn) else { return };
-        turn.wanted = calls.into_iter().zip(reply.tool_calls.iter().cloned()).collect();
-        if turn.owner.is_none() && !text.trim().is_empty() {
-            self.last_text = text;
-        }
     }
 
     fn hear_delta(&mut self, delta: &StreamedDelta) {

@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use polis_domain::{Effect, EffectId, Event as Happened, MessageId, Seq, Spine, TaskId};
+use polis_domain::{Effect, EffectId, Event as Happened, Letter, LetterKind, MessageId, Seq, Spine, TaskId, TurnId};
 use polis_engine::{Rejected, Seen, Society, Watch};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::event::{Body, Event};
+use super::event::{Body, Event, TokenUsage};
 use super::interrupt::interrupt;
 use super::narrator::Narrator;
 use crate::approvals::{self, Approval};
 use crate::desk::Desk;
 use crate::problem::Problem;
-use crate::tasks::{TaskStatus, of_task, with_those_before};
+use crate::tasks::{BUSY, Stands, TaskStatus, busy, of_task};
 
 /// One client's view of a request.
 pub(crate) struct Run {
@@ -77,6 +77,22 @@ impl Run {
         Ok(run)
     }
 
+    /// Tells again what came of a word on this request: of the event of this place, in a turn of it.
+    pub(crate) async fn again(desk: &Desk, task: &TaskId, names: &Names, turn: TurnId, at: Seq) -> Result<Self, Problem> {
+        let letters = desk.society.letters(task).await?;
+        let is_end = |letter: &Letter| letter.to.is_user() && letter.kind != LetterKind::Message;
+        let before = letters.iter().rev().filter(|(recorded, _)| recorded.seq < at);
+        let asked = before.take_while(|(_, letter)| !is_end(letter)).last().map(|(recorded, _)| recorded.seq);
+        let start = asked.map_or(turn.0, |asked| asked.min(turn.0));
+        let head = desk.society.log().head(desk.society.id()).await?;
+        let narrator = Narrator::new(task.clone(), &names.thread, &names.run).joined(head).quiet();
+        let before = |seq: Seq| Seq(seq.0.saturating_sub(1));
+        let mut run = Self::new(desk, task, narrator, before(start), before(at))?;
+        run.may_be_idle = true;
+        run.catch_up().await?;
+        Ok(run)
+    }
+
     fn new(desk: &Desk, task: &TaskId, narrator: Narrator, start: Seq, head: Seq) -> Result<Self, Problem> {
         let permit = desk.streams.clone().try_acquire_owned().map_err(|_| {
             let detail = "too many event streams are open; close one or try again later";
@@ -127,6 +143,16 @@ impl Run {
             self.narrator.hear(&Seen::Event(recorded));
         }
         Ok(())
+    }
+
+    /// What was used for it up to a place.
+    pub(crate) async fn used_until(mut self, place: Seq) -> Result<Vec<TokenUsage>, Problem> {
+        while self.seen < place {
+            let Some(recorded) = self.watch.next_event().await? else { break };
+            self.seen = recorded.seq;
+            self.narrator.hear(&Seen::Event(recorded));
+        }
+        Ok(self.narrator.used())
     }
 
     /// Ends the run at once with an error.
@@ -200,7 +226,9 @@ impl Run {
     async fn look(&mut self) {
         self.asked = false;
         match stands(&self.desk.society, self.task.clone()).await {
-            Ok((seq, Some(TaskStatus::NeedsPerson))) => self.blocked = Some(seq),
+            Ok((seq, Some(Stands { status: TaskStatus::NeedsPerson, .. } | Stands { behind: Some(_), .. }))) => {
+                self.blocked = Some(seq);
+            }
             Ok((seq, None)) if self.may_be_idle => {
                 if self.seen >= seq {
                     self.narrator.succeed();
@@ -222,6 +250,13 @@ impl Run {
             Err(problem) => return self.narrator.fail(problem.code(), problem.detail()),
         };
         if waiting.is_empty() {
+            match stands(&self.desk.society, self.task.clone()).await {
+                Ok((_, Some(Stands { behind: Some(agent), .. }))) => {
+                    return self.narrator.fail(BUSY, busy(agent.as_str()));
+                }
+                Ok(_) | Err(Rejected::Stopping) => {}
+                Err(rejected) => return self.narrator.fail(rejected.code(), rejected.to_string()),
+            }
             // Somebody has acted: what comes of it is on its way.
             self.asked = true;
             return self.hear().await;
@@ -238,16 +273,14 @@ impl Run {
 }
 
 /// Where a request stands, as of which event.
-async fn stands(society: &Society, task: TaskId) -> Result<(Seq, Option<TaskStatus>), Rejected> {
+async fn stands(society: &Society, task: TaskId) -> Result<(Seq, Option<Stands>), Rejected> {
     society.look(move |spine: &Spine| (spine.seq, of_task(spine, &task))).await
 }
 
-/// What waits for a person before this request can go on.
+/// What of this request waits for a person. What other requests wait for is for those who made them.
 pub(crate) async fn waiting(desk: &Desk, task: &TaskId) -> Result<Vec<Approval>, Problem> {
-    let asked = task.clone();
-    let tasks = desk.society.look(move |spine| with_those_before(spine, &asked)).await?;
     let all = approvals::waiting(desk).await?;
-    Ok(all.into_iter().filter(|approval| tasks.contains(&approval.task_id)).collect())
+    Ok(all.into_iter().filter(|approval| approval.task_id == *task).collect())
 }
 
 /// The first event of what is under way for a request.

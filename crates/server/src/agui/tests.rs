@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use polis_domain::{CallResult, EffectClass, Failure, Finish, Response, Ruling, Seq};
-use polis_engine::{Agent, Cast, LocalLive, Options, Ports, Society, SystemClock, Turn};
+use polis_domain::{CallResult, Effect, EffectClass, Event as Happened, Failure, Finish, Response, Ruling, Seq};
+use polis_engine::{Agent, Cast, LocalLive, Options, Ports, Seen, Society, SystemClock, Turn};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
 use polis_testkit::{MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedTools, worker_role};
 use serde_json::json;
@@ -21,6 +21,10 @@ struct Talker;
 
 impl Agent for Talker {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        if &*turn.task().message == "notes" {
+            turn.model(ModelRequest { aside: true, ..ModelRequest::from("write notes") }).await?;
+            return Ok(Response::new(turn.model("answer".into()).await?.text));
+        }
         if !turn.task().message.starts_with("talk") {
             return Programmed.execute_task(turn).await;
         }
@@ -235,6 +239,41 @@ async fn a_reply_is_told_piece_by_piece_with_its_reasoning_and_calls() {
     let answered = |event: &Event| matches!(&event.body, Body::ToolCallResult { tool_call_id, .. } if *tool_call_id == asked);
     assert!(second.iter().any(answered), "its result has the name of the call in the first run");
     assert_eq!(texts(second), ["a thought!"], "the answer is not said twice");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_turn_asks_a_model_for_itself_alone_is_told_to_nobody() {
+    let desk = society().await;
+    let mut watch = desk.society.watch(Seq(0));
+    let (task, from, runs) = whole(&desk, "notes", &mut Dice(1), "notes").await;
+    assert_eq!(texts(&runs[0]), ["a thought!"], "the answer, and not what was noted before it");
+    let thoughts =
+        |events: &[Event]| events.iter().filter(|event| matches!(event.body, Body::ReasoningMessageStart { .. })).count();
+    assert_eq!(thoughts(&runs[0]), 1);
+    let again = heard(Run::replay(&desk, &task, &names("again"), from, Vec::new()).await.unwrap(), "again").await;
+    assert_eq!((texts(&again), thoughts(&again)), (texts(&runs[0]), 1));
+    let Body::RunFinished { usage, .. } = &again.last().unwrap().body else { panic!("{again:#?}") };
+    let asked: Vec<_> = usage.iter().map(|usage| usage.total_tokens).collect();
+    let (mut heard, mut asides) = (Vec::new(), Vec::new());
+    while let Ok(Some(seen)) = watch.next().await {
+        match seen {
+            Seen::Event(recorded) => {
+                if let Happened::EffectStarted { id, effect: Effect::Model { aside: true, .. }, .. } = &recorded.event {
+                    asides.push(*id);
+                }
+            }
+            Seen::Delta(delta) => {
+                heard.push(delta.effect);
+                if matches!(delta.delta, Delta::Done(_)) && !asides.contains(&delta.effect) {
+                    break;
+                }
+            }
+            Seen::Piece(_) => {}
+        }
+    }
+    assert_eq!(asides.len(), 1);
+    assert!(!heard.is_empty() && !heard.contains(&asides[0]), "no watcher hears its pieces either");
+    assert!(asked.iter().sum::<u64>() > 0, "what it cost counts");
 }
 
 #[test]

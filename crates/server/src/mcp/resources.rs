@@ -8,6 +8,7 @@ use polis_domain::{AgentId, ArtifactId, Spine, ThreadId};
 use serde_json::{Map, Value, json};
 
 use super::era::Era;
+use crate::caller::Scope;
 use crate::problem::Problem;
 use crate::rpc::{Fault, INVALID_PARAMS};
 use crate::work::{Peer, segment};
@@ -52,6 +53,7 @@ pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Val
         Some(Value::String(cursor)) => Some(ThreadId::from(cursor.as_str())),
         Some(_) => return Err(Fault::invalid("`cursor` must be what `nextCursor` was")),
     };
+    peer.caller.needs(Scope::Read).map_err(|problem| Fault::from(&problem))?;
     let page = peer.desk.society.look(move |spine| page(spine, after.as_ref())).await.map_err(Problem::from);
     let (listed, next) = page.map_err(|problem| Fault::from(&problem))?;
     let resource = |(id, agent, messages): (ThreadId, AgentId, u32)| {
@@ -123,6 +125,7 @@ fn with_uri(mut content: Value, uri: &str) -> Value {
 async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
     let bad = |error: polis_domain::BadArtifactId| Problem::bad_request("bad_artifact_id", error.to_string());
     let id: ArtifactId = id.parse().map_err(bad)?;
+    peer.caller.needs(Scope::Read)?;
     let artifacts = peer.desk.society.artifacts();
     let total = artifacts.read(&id, 0, 0).await?.total;
     if total > MAX_ARTIFACT_BYTES {

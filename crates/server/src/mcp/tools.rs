@@ -11,6 +11,7 @@ use super::flights::Flight;
 use super::{Call, Progress, person};
 use crate::problem::Problem;
 use crate::rpc::Fault;
+use crate::tasks::busy;
 use crate::work::{Follow, Heard, Peer, Standing, segment};
 
 /// How long a call waits for an answer where it does not say, and at most.
@@ -215,9 +216,15 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// Begins something by a route, and waits for what comes of it.
     async fn begin(&mut self, route: &str, arguments: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
+        let is_new = !arguments.contains_key("taskId");
         let accepted = self.peer.ask(route, Some(&Value::Object(arguments))).await?;
         let task: TaskId = accepted["taskId"].as_str().unwrap_or_default().into();
         let seq = accepted["seq"].as_u64().unwrap_or_default();
+        if is_new {
+            let peer = self.peer.of_own();
+            let mut own = Waiting { peer: &peer, patience: self.patience, progress: self.progress.take(), flight: self.flight };
+            return own.end(&task, Some(Seq(seq))).await;
+        }
         self.end(&task, Some(Seq(seq))).await
     }
 
@@ -233,7 +240,7 @@ impl Waiting<'_> {
         // What is done for a new one is told from its first step on, also where it is over already.
         let mut standing = if is_new && !self.patience.is_zero() { Standing::begun() } else { follow.standing().await? };
         let deadline = Instant::now() + self.patience;
-        while !standing.is_over() && !standing.needs_person() {
+        while !standing.rests() {
             let heard = tokio::select! {
                 biased;
                 () = self.flight.cancelled() => {
@@ -252,6 +259,7 @@ impl Waiting<'_> {
                         progress.tell(&words);
                     }
                 }
+                Heard::Text { .. } | Heard::Dropped(_) => {}
                 Heard::Changed => standing = follow.standing().await?,
                 Heard::Ended => break,
             }
@@ -303,6 +311,8 @@ fn told(task: &TaskId, standing: &Standing) -> Value {
     if standing.needs_person() {
         told["approvals"] = json!(standing.approvals);
         told["hint"] = json!(DECIDE);
+    } else if let Some(agent) = &standing.behind {
+        told["hint"] = json!(busy(agent));
     } else if !standing.is_over() {
         told["hint"] = json!(LATER);
     }

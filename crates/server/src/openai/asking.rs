@@ -15,6 +15,9 @@ use crate::caller::{Caller, Scope};
 use crate::desk::Desk;
 use crate::spoken::{Addressee, Before, letter_text};
 
+/// Where a letter says which response it goes on with.
+pub(super) const PREVIOUS: &str = "previousResponse";
+
 /// One thing that was said in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Item {
@@ -41,6 +44,8 @@ pub(super) struct Asking {
     pub(super) name: Option<String>,
     /// The request that is gone on with, where the client says which.
     pub(super) task: Option<Known>,
+    /// The response that is gone on with, where the client says which.
+    pub(super) previous: Option<String>,
     /// Whether the client says that it sends this once more.
     pub(super) is_retry: bool,
 }
@@ -108,12 +113,15 @@ pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> R
         return Ok(Begun { task: letter.task_id.clone(), seq: recorded.seq, run: run.answering(letter.id.clone()) });
     }
     let task = place.task;
+    let (run, seq) = listening(desk, &task).await?;
     if place.is_known {
-        let waiting = waiting(desk, &task).await?;
+        let mut waiting = waiting(desk, &task).await?;
+        // What came of the client's own tools comes in messages of its own kind, not in words.
+        let lent: Vec<String> = run.lent_calls().into_iter().map(|(effect, ..)| effect.to_string()).collect();
+        waiting.retain(|approval| !lent.contains(&approval.id));
         let decided = decided(&words, &waiting);
         if !decided.is_empty() {
             caller.needs(Scope::Approve)?;
-            let (run, seq) = listening(desk, &task).await?;
             for (id, word) in decided {
                 approvals::settle(desk, &id, word).await?;
             }
@@ -125,10 +133,12 @@ pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> R
     if !place.print.is_empty() {
         meta.insert(PRINT.to_owned(), place.print.into());
     }
+    if let Some(previous) = asking.previous.take() {
+        meta.insert(PREVIOUS.to_owned(), previous.into());
+    }
     if !asking.lent.is_empty() {
         meta.insert(Task::LENT_TOOLS.to_owned(), Value::Array(asking.lent));
     }
-    let (run, _) = listening(desk, &task).await?;
     let sent = desk.society.send_with_meta(asking.to.agent, &text, Some(task.clone()), meta).await?;
     Ok(Begun { task, seq: sent.seq, run: run.answering(sent.message_id) })
 }

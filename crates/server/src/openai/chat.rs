@@ -100,6 +100,7 @@ pub(crate) async fn chat(
         user: request.user.unwrap_or_default(),
         name: named(&headers, &request.metadata),
         task: None,
+        previous: None,
         is_retry: is_retry(&headers),
     };
     let Begun { task, seq, run } = begin(&desk, &caller, asking).await?;

@@ -7,6 +7,7 @@ use super::tools::LentCall;
 use crate::agui::{Body, Event, Outcome, Run, TokenUsage, waiting};
 use crate::desk::Desk;
 use crate::openai::words::notice;
+use crate::tasks::BUSY;
 use polis_domain::TaskId;
 
 /// What comes next.
@@ -92,7 +93,7 @@ impl Completion {
     }
 
     fn say(&mut self, text: String) {
-        let apart = self.has_content && std::mem::take(&mut self.is_new);
+        let apart = std::mem::take(&mut self.is_new) && self.has_content;
         self.has_content = true;
         self.ready.push_back(Piece::Content(if apart { format!("\n\n{text}") } else { text }));
     }
@@ -118,6 +119,13 @@ impl Completion {
                 self.note(&format!("▸ {name}: {}", description.unwrap_or_default()));
             }
             Body::ToolCallStart { tool_call_name, .. } => self.note(&format!("▸ {tool_call_name}")),
+            // What holds it up is none of this client's business, but that it is held up is.
+            Body::RunError { message, code: Some(code), usage } if code == BUSY => {
+                self.usage = usage;
+                self.is_new = true;
+                self.say(message);
+                self.end(Ending::Stop);
+            }
             Body::RunError { message, code, usage } => {
                 self.usage = usage;
                 self.end(Ending::Failed(ApiError::failed(code.as_deref().unwrap_or("failed"), &message)));

@@ -12,11 +12,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{Letter, LetterKind, Recorded, Seq, Target, TaskId};
+use polis_domain::{Letter, LetterKind, Recorded, Refusal, Seq, Target, TaskId};
+use polis_engine::Rejected;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::asking::{Asking, Begun, Item, Known, begin, is_retry};
+use super::asking::{Asking, Begun, Item, Known, PREVIOUS, begin, is_retry};
 use super::chat::{format_instruction, now, text_of, unbuffered};
 use super::completion::{Completion, Ending, Piece};
 use super::conversation::named;
@@ -85,6 +86,7 @@ pub(crate) async fn create(
         user: request.user.unwrap_or_default(),
         name: named(&headers, &request.metadata),
         task,
+        previous: request.previous_response_id.clone(),
         is_retry: is_retry(&headers),
     };
     let Begun { task, seq, run } = begin(&desk, &caller, asking).await?;
@@ -112,16 +114,20 @@ pub(crate) async fn create(
 pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
     let (seq, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
     let letters = desk.society.letters(&task).await?;
-    let (recorded, _) = letters.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
+    let (recorded, letter) = letters.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
     let ended = letters.iter().filter(|(recorded, _)| recorded.seq > seq).find(|(_, letter)| ends(letter));
     let said = Said {
         id: id.clone(),
         model: "polis".to_owned(),
         created: recorded.at.0 / 1_000,
-        previous: None,
+        previous: previous(letter),
         instructions: None,
         store: true,
         metadata: json!({}),
+    };
+    let usage = match ended {
+        Some((end, _)) => Some(used_between(&desk, &task, seq, end.seq).await?),
+        None => None,
     };
     let mut output = Output::new(&seq.to_string());
     let (status, failure) = match ended.map(|(_, letter)| (&letter.kind, &letter.payload.text)) {
@@ -144,13 +150,29 @@ pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result
             (if output.items().is_empty() { "in_progress" } else { "completed" }, None)
         }
     };
-    Ok(axum::Json(said.object(status, output.items(), None, failure)))
+    Ok(axum::Json(said.object(status, output.items(), usage.as_deref(), failure)))
+}
+
+/// The response that was gone on with, as its letter says.
+fn previous(letter: &Letter) -> Option<String> {
+    letter.payload.meta.get(PREVIOUS).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// What was used for a request between two places of the log.
+async fn used_between(desk: &Desk, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
+    let names = Names { thread: task.as_str().into(), run: task.as_str().into() };
+    let run = Run::replay(desk, task, &names, from, Vec::new()).await?;
+    Ok(run.used_until(to).await?)
 }
 
 /// Calls off what a response is about.
 pub(crate) async fn cancel(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
     let (_, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
-    desk.society.cancel(Target::Task(task), "called off by the client").await?;
+    match desk.society.cancel(Target::Task(task), "called off by the client").await {
+        // It is over already, which is as good.
+        Ok(()) | Err(Rejected::Refused(Refusal::UnknownTask(_))) => {}
+        Err(rejected) => return Err(rejected.into()),
+    }
     retrieve(State(desk), Name(id)).await
 }
 

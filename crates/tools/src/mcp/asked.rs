@@ -41,7 +41,7 @@ pub(super) fn question(server: &str, params: ElicitRequestParams) -> Result<Ques
         _ => return Err("a question of this kind is not known here".to_owned()),
     };
     let message: String = message.chars().filter(|c| *c == '\n' || !c.is_control()).take(MAX_QUESTION_CHARS).collect();
-    Ok(Question { text: format!("The server `{server}` asks: {message}"), wanted })
+    Ok(Question { text: format!("The server `{server}` asks: {message}"), wanted, patience_ms: None })
 }
 
 /// What the server is told of it.
