@@ -730,6 +730,8 @@ export type Event = {
     by: EffectId;
     /** The sub-thread. */
     child: ThreadId;
+    /** How the message begins to say why, should the turn end before it says what came of the sub-thread. */
+    held?: string | null;
     /** The message's place. */
     index: number;
     /** The place in its meta. */
@@ -1023,6 +1025,12 @@ export type MetaPath = string;
 
 /** A vendor of models. */
 export type ModelVendor = {
+  /** Where it is, if that is the server's own machine. */
+  address?: string | null;
+  /** Whether somebody answers at that address just now. */
+  answers?: boolean | null;
+  /** The variable that its key is wanted in. */
+  key?: string | null;
   name: string;
   /** What must be set before it can be. */
   needs?: string | null;
@@ -1199,6 +1207,32 @@ export type Plan = {
 export type Plans = {
   plans: Array<ShownPlan>;
 };
+
+/** The operator's rules, in order; the first that fits counts. */
+export type Policy = {
+  rules: Array<PolicyRule>;
+};
+
+/** One rule. What it does not name fits anything. */
+export type PolicyRule = {
+  /** The agent that calls. */
+  agent?: string | null;
+  /** The arguments, as JSON text. */
+  arguments?: string | null;
+  /** Its role. */
+  role?: string | null;
+  /** The server that the tool comes from. */
+  server?: string | null;
+  /** What holds then. */
+  then: PolicyThen;
+  /** The tool. */
+  tool?: string | null;
+  /** Why, for whoever reads it. */
+  why: string;
+};
+
+/** What a rule says. */
+export type PolicyThen = "allow" | "ask" | "deny";
 
 /** How a failed request is answered: `application/problem+json`. */
 export type Problem = {
@@ -1381,6 +1415,10 @@ export type Society = {
   events: Seq;
   /** Whether it is the one that is meant where none is named. */
   first: boolean;
+  /** The last event that both share. */
+  forkedAt?: Seq | null;
+  /** The society whose events it has from before it was forked. */
+  forkedFrom?: SocietyId | null;
   name: SocietyId;
   /** Whether it is at work here; else it begins to with the next wish. */
   works: boolean;
@@ -1975,6 +2013,12 @@ export interface Routes {
     };
     body: undefined;
     answer: Plans;
+  };
+  /** The operator's rules for calls. */
+  "GET /api/policy": {
+    query: undefined;
+    body: undefined;
+    answer: Policy;
   };
   /** Has the society go on from an event, and keeps what it was under another name. */
   "POST /api/rewind": {

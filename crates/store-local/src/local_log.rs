@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -187,6 +187,11 @@ impl Log for LocalLog {
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
         self.readers()?.run(|reader| reader.societies()).await
+    }
+
+    async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+        let society = society.clone();
+        self.readers()?.run(move |reader| reader.origin(&society)).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{LogError, ThreadRange};
+use polis_ports::{LogError, Origin, ThreadRange};
 use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{mpsc, oneshot};
 
@@ -195,6 +195,18 @@ impl Reader {
             names.collect::<Result<_, _>>()
         };
         list(self.connection()?).map_err(from_sqlite)
+    }
+
+    /// Where a society parts from the one whose rows it has, by the name that this one has now.
+    pub(crate) fn origin(&mut self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+        let look = |connection: &Connection| {
+            let sql = "SELECT above.name, born.at FROM societies born JOIN societies above ON above.key = born.parent WHERE born.name = ?1";
+            let origin = |row: &rusqlite::Row<'_>| {
+                Ok(Origin { from: row.get::<_, String>(0)?.into(), at: Seq(row.get::<_, i64>(1)? as u64) })
+            };
+            connection.prepare_cached(sql)?.query_row([society.as_str()], origin).optional()
+        };
+        look(self.connection()?).map_err(from_sqlite)
     }
 
     /// The first events of a stretch in the range, or the last ones of a thread, newest first.
