@@ -256,7 +256,7 @@ export const checks = [
         await other.goto(`${one.address}/s/main-1/trace`)
         await bar.getByRole('button', { name: 'Back to main' }).click()
         await other.waitForURL((url) => url.pathname === '/chat')
-        await bar.locator('select').selectOption('main-2')
+        await bar.locator('select').selectOption('main-1-1')
         await other.locator('.message.user', { hasText: 'the third way' }).waitFor()
         assert.deepEqual(other.trouble, [])
       } finally {

@@ -40,7 +40,7 @@ export const checks = [
       const wrong = []
       for (const view of VIEWS) {
         await visit(page, `/${view}`)
-        await page.waitForSelector(READY[view] ?? 'h1')
+        await page.waitForSelector(READY[view] ?? 'h1:visible')
         if (view === 'chat') await page.locator('.approval-bar').waitFor()
         wrong.push(...(await violations(page)).map((one) => `${view}: ${one}`))
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)

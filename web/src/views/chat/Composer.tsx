@@ -64,6 +64,7 @@ export function Composer({ agent, running, hearsAlong }: Props) {
       const sent = await say(agent, words, { strategy, artifacts: files, ...(isJoining && { task: running.id }) })
       setText('')
       setFiles([])
+      setChoice(undefined)
       if (!isJoining) go(href('chat', [agent, sent.taskId]))
     } catch (error) {
       setTrouble(complain(error))

@@ -2,12 +2,12 @@
 
 import { useEffect, useState } from 'react'
 import { forgetToken, get, token } from '../../api'
-import { type Key, setLanguage, t, useLanguage } from '../../i18n'
+import { type Key, isKey, setLanguage, t, useLanguage } from '../../i18n'
 import { href, society } from '../../router'
 import { store, useLog, useLine } from '../../store/store'
 import { type Theme, setTheme, useTheme } from '../../theme'
 import { refreshSocieties, useSocieties } from '../../store/societies'
-import type { Health, Models } from '../../types'
+import type { Health, Models, Tool } from '../../types'
 import type { Budget, Budgets, Policy, PolicyRule, UsageReport } from '../../wire'
 import { Copy } from '../../ui/Copy'
 import { Icon } from '../../ui/Icon'
@@ -110,6 +110,12 @@ function Code({ name, text }: { name: string; text: string }) {
   )
 }
 
+/** What a tool does: of our own in the language of the page, of others in their words. */
+function about(tool: Tool): string {
+  const key = `tool.${tool.name}`
+  return !tool.server && isKey(key) ? t(key) : tool.description
+}
+
 function ToolsSection() {
   const tools = useTools()
   if (!tools) return null
@@ -150,7 +156,7 @@ function ToolsSection() {
                 <td>
                   <span className={`risk ${tool.effect}`}>{t(`risk.${tool.effect}`)}</span>
                 </td>
-                <td>{tool.description}</td>
+                <td>{about(tool)}</td>
               </tr>
             ))}
           </tbody>
