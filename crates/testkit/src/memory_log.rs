@@ -116,7 +116,9 @@ impl Log for MemoryLog {
         forked.extend(std::slice::from_ref(first));
         forked.ends = source.ends.iter().copied().filter(|end| end <= at).chain([first.seq]).collect();
         let mut origin = Origin { from: from.clone(), at: *at };
-        while let Some(above) = societies.get(&origin.from).and_then(|above| above.origin.clone()).filter(|above| above.at >= *at) {
+        while let Some(above) =
+            societies.get(&origin.from).and_then(|above| above.origin.clone()).filter(|above| above.at >= *at)
+        {
             origin.from = above.from;
         }
         if let (Some(aside), Some(old)) = (aside, societies.remove(to)) {

@@ -40,7 +40,7 @@ export const organisation = {
   'org.calls': ['{n} model calls', '{n} 次模型调用'],
   'org.calls_one': ['1 model call', '1 次模型调用'],
   'org.dismissed': ['Dismissed by', '解散者'],
-  'org.inbox': ['Inbox', '收件箱'],
+  'org.inbox': ['Letters that wait', '等待的信'],
   'org.inbox.empty': ['Nothing waits.', '没有等待的信。'],
   'org.prompt': ['Prompt', '提示词'],
   'org.no_prompt': ['It has no prompt of its own.', '没有自己的提示词。'],

@@ -18,6 +18,8 @@ export function requestStatus(state: State, request: Request): Status {
 /** How an agent stands. */
 export function agentStatus(state: State, id: string): Status {
   const agent = state.agents.get(id)
+  // Root comes with the first request.
+  if (!agent && id === 'root') return 'idle'
   if (!agent || agent.terminatedAt) return 'gone'
   for (const waiting of state.waiting.values()) if (waiting.agent === id) return 'needs_you'
   if (agent.turn === undefined) return 'idle'

@@ -28,6 +28,8 @@ class Store {
   private isDue = false
   private abort: AbortController | undefined
   private hiding: ReturnType<typeof setTimeout> | undefined
+  /** What begins the address of the society that is shown. */
+  private at = prefix()
   private tellOthers: (word: Word) => void = () => undefined
 
   subscribe = (listener: () => void): (() => void) => {
@@ -39,6 +41,8 @@ class Store {
   start(): void {
     document.addEventListener('visibilitychange', () => this.look())
     addEventListener('online', () => this.connect())
+    // Back and forward may lead into another society.
+    addEventListener('popstate', () => prefix() !== this.at && this.restart())
     this.connect()
   }
 
@@ -64,6 +68,7 @@ class Store {
     this.abort?.abort()
     const abort = new AbortController()
     this.abort = abort
+    this.at = prefix()
     this.tellOthers = () => undefined
     if (canShare()) void this.share(abort.signal)
     else void this.follow(abort.signal)

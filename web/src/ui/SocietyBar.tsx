@@ -22,12 +22,12 @@ export function SocietyBar() {
     return () => removeEventListener('focus', look)
   }, [line])
   const name = here(all)
-  if (all.length < 2 || name === undefined) return null
   const own = all.find((one) => one.name === name)
+  if (all.length < 2 || name === undefined || !own) return null
   const parent = parentOf(all, name)
   const branches = all.filter((one) => one.forkedFrom === name).length
   return (
-    <div className={own?.first ? 'society-bar' : 'society-bar other'} role="group" aria-label={t('society.label')}>
+    <div className={own.first ? 'society-bar' : 'society-bar other'} role="group" aria-label={t('society.label')}>
       <Icon name="branch" size={16} />
       <label>
         <span className="unseen">{t('society.switch')}</span>

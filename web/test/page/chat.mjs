@@ -258,6 +258,9 @@ export const checks = [
         await other.waitForURL((url) => url.pathname === '/chat')
         await bar.locator('select').selectOption('main-1-1')
         await other.locator('.message.user', { hasText: 'the third way' }).waitFor()
+        await other.goBack()
+        await other.locator('.message.user', { hasText: 'the first way' }).waitFor()
+        assert.equal(await bar.locator('select').inputValue(), 'main')
         assert.deepEqual(other.trouble, [])
       } finally {
         await one.end()

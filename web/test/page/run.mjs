@@ -85,7 +85,7 @@ async function lane(...parts) {
 }
 
 try {
-  await Promise.all([lane(chat, decisions), lane(lines, everywhere), lane(organisation, components)])
+  await Promise.all([lane(chat, decisions), lane(everywhere, components), lane(organisation, lines)])
 } finally {
   await browser.close()
 }

@@ -26,7 +26,7 @@ export function ChatView({ rest }: { rest: string[] }) {
   const [isListShown, setListShown] = useState(false)
   const turn = turnFor(state, agent, task)
   const line = useLine()
-  if (rest[0] && line === 'live' && !state.agents.has(agent)) return <NotThere title={t('nowhere.agent', { name: agent })} text={t('nowhere.agent.text')} />
+  if (agent !== 'root' && line === 'live' && !state.agents.has(agent)) return <NotThere title={t('nowhere.agent', { name: agent })} text={t('nowhere.agent.text')} />
   const side = query.has('thread') ? 'thread' : SIDES.find((one) => one === query.get('side'))
   return (
     <div className={`chat${side ? ' with-drawer' : ''}${isListShown ? ' list-shown' : ''}`}>

@@ -94,7 +94,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
         <h1 id="view-title">{agent}</h1>
         {roleName.toLowerCase() !== agent && <span className="faint role-name">{roleName}</span>}
         <Badge status={agentStatus(state, agent)} />
-        {(role?.inbox.length ?? 0) > 0 && <span className="faint numbers">{count('chat.unread', role?.inbox.length ?? 0)}</span>}
+        {(role?.inbox.length ?? 0) > 0 && <span className="faint numbers unread-count">{count('chat.unread', role?.inbox.length ?? 0)}</span>}
         <span className="grow" />
         <button
           type="button"

@@ -22,7 +22,14 @@ import { Fields, Raw } from './Fields'
 import { PlanEditor, todoText } from './PlanEditor'
 import { useTools } from './tools'
 
-export function ApprovalCard({ waiting, hasKeys = false }: { waiting: Waiting; hasKeys?: boolean }) {
+interface CardProps {
+  waiting: Waiting
+  hasKeys?: boolean
+  /** Told when somebody begins to change what is asked about, and when they have stopped. */
+  onEdit?: (isEdited: boolean) => void
+}
+
+export function ApprovalCard({ waiting, hasKeys = false, onEdit }: CardProps) {
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
   const answer = async (body: object) => {
@@ -41,7 +48,7 @@ export function ApprovalCard({ waiting, hasKeys = false }: { waiting: Waiting; h
   return (
     <article className="approval" aria-label={t('approval.label', { agent: waiting.agent })}>
       <Head waiting={waiting} />
-      {what.kind === 'approval' && <Agreement {...props} what={what} />}
+      {what.kind === 'approval' && <Agreement {...props} what={what} onEdit={onEdit} />}
       {what.kind === 'question' && <QuestionForm {...props} what={what} />}
       {what.kind === 'grant' && <Grant {...props} what={what} />}
       {what.kind === 'in_doubt' && <InDoubt {...props} what={what} />}
@@ -94,7 +101,7 @@ function Risk({ call }: { call: Call }) {
   return <span className={`risk ${call.class}`}>{t(`risk.${call.class}`)}</span>
 }
 
-function Agreement({ waiting, what, answer, isBusy, hasKeys }: Part<'approval'>) {
+function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'approval'> & { onEdit: CardProps['onEdit'] }) {
   const tools = useTools()
   const before = what.call ? (readJson(what.call.arguments) as JsonObject) : undefined
   const planned = !what.call && isPlan(what.details) ? (what.details as { todos: JsonObject[] }).todos : undefined
@@ -116,6 +123,8 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys }: Part<'approval'>)
   }
   const mayAlways = what.call && !(typeof what.call.ruling === 'object' && 'askEach' in what.call.ruling)
   useKeys(hasKeys && denial === undefined && edited === undefined, { a: () => void approve(), d: () => setDenial(''), e: () => before && setEdited(before) })
+  const isTouched = edited !== undefined
+  useEffect(() => onEdit?.(isTouched), [isTouched])
   const unedit = () => setEdited(edited === undefined ? before : undefined)
   const schema = tools?.tools.find((tool) => tool.name === what.call?.tool)?.parameters as JsonObject | undefined
   return (
