@@ -34,7 +34,7 @@ export const checks = [
       await card.getByRole('button', { name: /^Edit/ }).click()
       await card.getByRole('button', { name: 'Raw' }).click()
       const approve = card.getByRole('button', { name: /^Approve/ })
-      for (const [text, why] of [['{"path": "half.md",\n "content": ', /line 2/], ['[]', /object/], ['"x"', /object/], ['null', /object/], ['', /object/]]) {
+      for (const [text, why] of [['{"path": "half.md",\n "content": ', /line 2, column 13/], ['{\n "path": ,\n "content": "x"\n}', /line 2, column 10/], ['[]', /object/], ['"x"', /object/], ['null', /object/], ['', /object/]]) {
         await card.locator('textarea.raw').fill(text)
         await card.locator('.form-bad', { hasText: why }).waitFor()
         assert.ok(await approve.isDisabled(), text)

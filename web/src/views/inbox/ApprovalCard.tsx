@@ -135,7 +135,7 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'app
         </h2>
       ) : null}
       <p className="approval-question">{planned ? aboutPlan(what.question) : asked(waiting.agent, what.question, what.call)}</p>
-      {isEdited && before && <Difference before={before} after={edited} />}
+      {isEdited && isReady && before && <Difference before={before} after={edited} />}
       {before &&
         (edited === undefined ? (
           isRaw ? <pre className="long">{JSON.stringify(before, null, 2)}</pre> : <JsonView value={before} />

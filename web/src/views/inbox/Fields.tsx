@@ -2,6 +2,7 @@
 
 import { useEffect, useId, useState } from 'react'
 import { t } from '../../i18n'
+import { faultOf } from '../../json/fault'
 import type { Json, JsonObject } from '../../types'
 
 interface Props {
@@ -119,12 +120,8 @@ function NumberField({ isWhole, value, onChange, onTrouble, ...rest }: { id: str
 }
 
 /** Where a text stops being JSON, in words. */
-export function whyNotJson(text: string, error: unknown): string {
-  const said = error instanceof Error ? error.message : ''
-  const found = /line (\d+) column (\d+)/.exec(said)
-  if (found) return t('form.bad.at', { line: found[1] as string, column: found[2] as string })
-  const place = /position (\d+)/.exec(said)?.[1]
-  const before = text.slice(0, place === undefined ? text.length : Number(place)).split('\n')
+function whyNotJson(text: string): string {
+  const before = text.slice(0, faultOf(text) ?? text.length).split('\n')
   return t('form.bad.at', { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 })
 }
 
@@ -154,8 +151,8 @@ export function Raw({ id, value, onChange, onTrouble, label, isObject = false }:
     let read: Json | undefined
     try {
       read = next.trim() ? (JSON.parse(next) as Json) : undefined
-    } catch (error) {
-      return tell(whyNotJson(next, error))
+    } catch {
+      return tell(whyNotJson(next))
     }
     if (isObject && (read === null || typeof read !== 'object' || Array.isArray(read))) return tell(t('form.bad.object'))
     tell('')
