@@ -89,6 +89,32 @@ export const checks = [
     },
   ],
   [
+    'several calls are approved at once, but not past one that is being edited',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model, settings: '[[policy]]\ntool = "write_file"\nthen = "ask"\n' })
+      try {
+        const org = await one.ask('/api/org')
+        const [root] = org.agents
+        await one.ask('/api/org', { ...org, agents: [...org.agents, { ...root, id: 'wendy', parentAgentId: 'root' }] })
+        await one.ask('/api/submit', { text: 'write this' })
+        await one.ask('/api/send', { agentId: 'wendy', text: 'write that' })
+        const page = await open(one, { path: '/inbox' })
+        const all = page.getByRole('button', { name: 'Approve all 2' })
+        await all.waitFor()
+        assert.ok(await all.isEnabled())
+        const first = page.locator('.inbox .approval').first()
+        await first.getByRole('button', { name: /^Edit/ }).click()
+        await first.getByLabel('path').fill('other.md')
+        assert.ok(await all.isDisabled(), 'what is shown would not be what is sent')
+        await first.getByRole('button', { name: 'Leave as it was' }).click()
+        await all.click()
+        await page.getByText('Nothing waits for you.').waitFor()
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
     'a question to the person is answered with one of its options',
     async ({ open, scripted }) => {
       await scripted.ask('/api/submit', { text: 'ask me something' })
