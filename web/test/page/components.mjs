@@ -38,10 +38,10 @@ async function listener() {
 
 /** A document that tries everything to be heard, to see, or to act. */
 const attacks = ({ at, udp }) => `
-<meta http-equiv="refresh" content="1;url=http://${at}/refresh">
 <link rel="prefetch" href="http://${at}/prefetch"><link rel="stylesheet" href="http://${at}/style.css">
 <style>@import url(http://${at}/import.css); body { background: url(http://${at}/css.png) }</style>
 <img src="http://${at}/img.png" onerror="try{parent.document.title='stolen'}catch{}">
+<meta http-equiv="refresh" content="1;url=http://${at}/refresh">
 <svg onload="fetch('http://${at}/svg')"></svg>
 <iframe src="http://${at}/frame"></iframe><iframe srcdoc="<script>fetch('http://${at}/srcdoc')</script>"></iframe>
 <object data="http://${at}/object"></object><embed src="http://${at}/embed">
