@@ -2,13 +2,15 @@
 
 import { Suspense, lazy } from 'react'
 import { useLanguage, t } from './i18n'
-import { usePlace } from './router'
+import { society, usePlace } from './router'
 import { useLine } from './store/store'
 import { Voices } from './ui/announce'
 import { Crier } from './ui/Crier'
 import { Door } from './ui/Door'
 import { Keys } from './ui/Keys'
+import { NotThere } from './ui/NotThere'
 import { Rail } from './ui/Rail'
+import { NoSociety, SocietyBar } from './ui/SocietyBar'
 import { ChatView } from './views/chat/ChatView'
 import { InboxView } from './views/inbox/InboxView'
 
@@ -32,15 +34,25 @@ export function App() {
   const line = useLine()
   if (line === 'closed_door') return <Door />
   const View = ALL[place.view]
+  const missing = society()
   return (
     <div className="frame" key={language}>
       <a className="skip" href="#content">{t('app.skip')}</a>
       <Rail view={place.view} />
-      <main id="content" tabIndex={-1}>
-        <Suspense fallback={<p className="empty">{t('line.loading')}</p>}>
-          <View rest={place.rest} />
-        </Suspense>
-      </main>
+      <div className="stage">
+        <SocietyBar />
+        <main id="content" tabIndex={-1}>
+          {line === 'nowhere' && missing !== undefined ? (
+            <NoSociety name={missing} />
+          ) : place.isUnknown ? (
+            <NotThere title={t('nowhere.view')} text={t('nowhere.view.text', { path: location.pathname })} />
+          ) : (
+            <Suspense fallback={<p className="empty">{t('line.loading')}</p>}>
+              <View rest={place.rest} />
+            </Suspense>
+          )}
+        </main>
+      </div>
       {line === 'lost' && <p className="line-notice">{t('line.lost')}</p>}
       <Keys />
       <Crier />

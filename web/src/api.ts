@@ -18,10 +18,12 @@ export class Problem extends Error {
 
 /** Takes the token out of the address, so that it is not copied along with it. */
 export function takeToken(): void {
-  const token = new URLSearchParams(location.hash.slice(1)).get('token')
+  const query = new URLSearchParams(location.search)
+  const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? query.get('token')
   if (!token) return
   setToken(token)
-  history.replaceState(history.state, '', location.pathname + location.search)
+  query.delete('token')
+  history.replaceState(history.state, '', location.pathname + (query.size > 0 ? `?${query}` : ''))
 }
 
 export function setToken(token: string): void {
@@ -36,14 +38,14 @@ export function forgetToken(): void {
   sessionStorage.removeItem(KEY)
 }
 
-/** One request, to the society that the address names. */
-export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+/** One request, to the society that the address names or to the one at another address. */
+export async function ask(path: string, init: RequestInit = {}, at = prefix()): Promise<Response> {
   const headers = new Headers(init.headers)
   const secret = token()
   if (secret) headers.set('authorization', `Bearer ${secret}`)
   let response: Response
   try {
-    response = await fetch(prefix() + path, { ...init, headers, credentials: 'same-origin', cache: 'no-store' })
+    response = await fetch(at + path, { ...init, headers, credentials: 'same-origin', cache: 'no-store' })
   } catch (error) {
     if (init.signal?.aborted) throw error
     throw new Problem(0, 'unreachable', String(error))
@@ -53,11 +55,11 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
   throw new Problem(response.status, body.code ?? 'http_error', body.detail ?? response.statusText)
 }
 
-export async function get<T>(path: string): Promise<T> {
-  return (await ask(path)).json()
+export async function get<T>(path: string, at = prefix()): Promise<T> {
+  return (await ask(path, {}, at)).json()
 }
 
-export async function post<T>(path: string, body: unknown = {}): Promise<T> {
+export async function post<T>(path: string, body: unknown = {}, at = prefix()): Promise<T> {
   const headers = { 'content-type': 'application/json' }
-  return (await ask(path, { method: 'POST', headers, body: JSON.stringify(body) })).json()
+  return (await ask(path, { method: 'POST', headers, body: JSON.stringify(body) }, at)).json()
 }

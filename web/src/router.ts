@@ -9,6 +9,8 @@ export interface Place {
   view: View
   /** The parts of the address after the view. */
   rest: string[]
+  /** Whether there is no such view. */
+  isUnknown: boolean
   query: URLSearchParams
 }
 
@@ -16,8 +18,19 @@ const listeners = new Set<() => void>()
 let current = read()
 
 function parts(): string[] {
-  return location.pathname.split('/').filter(Boolean).map(decodeURIComponent)
+  return location.pathname.split('/').filter(Boolean).map(plain)
 }
+
+function plain(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+/** What begins every address of a society; the server's first one needs no name. */
+export const prefixOf = (name: string): string => (name ? `/s/${encodeURIComponent(name)}` : '')
 
 /** What begins every address of this society. */
 export function prefix(): string {
@@ -35,7 +48,7 @@ function read(): Place {
   const all = parts()
   const [view, ...rest] = all[0] === 's' ? all.slice(2) : all
   const known = VIEWS.find((one) => one === view)
-  return { view: known ?? 'chat', rest: known ? rest : [], query: new URLSearchParams(location.search) }
+  return { view: known ?? 'chat', rest: known ? rest : [], isUnknown: Boolean(view) && !known, query: new URLSearchParams(location.search) }
 }
 
 function changed(): void {

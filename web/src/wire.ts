@@ -1038,6 +1038,12 @@ export type MetaPath = string;
 
 /** A vendor of models. */
 export type ModelVendor = {
+  /** Where it is, if that is the server's own machine. */
+  address?: string | null;
+  /** Whether somebody answers at that address just now. */
+  answers?: boolean | null;
+  /** The variable that its key is wanted in. */
+  key?: string | null;
   name: string;
   /** What must be set before it can be. */
   needs?: string | null;
@@ -1214,6 +1220,32 @@ export type Plan = {
 export type Plans = {
   plans: Array<ShownPlan>;
 };
+
+/** The operator's rules, in order; the first that fits counts. */
+export type Policy = {
+  rules: Array<PolicyRule>;
+};
+
+/** One rule. What it does not name fits anything. */
+export type PolicyRule = {
+  /** The agent that calls. */
+  agent?: string | null;
+  /** The arguments, as JSON text. */
+  arguments?: string | null;
+  /** Its role. */
+  role?: string | null;
+  /** The server that the tool comes from. */
+  server?: string | null;
+  /** What holds then. */
+  then: PolicyThen;
+  /** The tool. */
+  tool?: string | null;
+  /** Why, for whoever reads it. */
+  why: string;
+};
+
+/** What a rule says. */
+export type PolicyThen = "allow" | "ask" | "deny";
 
 /** How a failed request is answered: `application/problem+json`. */
 export type Problem = {
@@ -1398,6 +1430,10 @@ export type Society = {
   events: Seq;
   /** Whether it is the one that is meant where none is named. */
   first: boolean;
+  /** The last event that both share. */
+  forkedAt?: Seq | null;
+  /** The society whose events it has from before it was forked. */
+  forkedFrom?: SocietyId | null;
   name: SocietyId;
   /** Whether it is at work here; else it begins to with the next wish. */
   works: boolean;
@@ -1997,6 +2033,12 @@ export interface Routes {
     };
     body: undefined;
     answer: Plans;
+  };
+  /** The operator's rules for calls. */
+  "GET /api/policy": {
+    query: undefined;
+    body: undefined;
+    answer: Policy;
   };
   /** Has the society go on from an event, and keeps what it was under another name. */
   "POST /api/rewind": {

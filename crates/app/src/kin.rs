@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polis_domain::{Event, SocietyId};
-use polis_ports::{Log, LogError};
+use polis_ports::{Log, LogError, Origin};
 use polis_store_local::LocalLog;
 
 /// Whose past a society has.
@@ -18,7 +18,8 @@ struct Kin {
 /// on; for one that a rewind has put aside, the one that goes on in its place.
 pub(crate) async fn forebears(log: &LocalLog, society: &SocietyId) -> Result<Vec<SocietyId>, LogError> {
     let mut kin = BTreeMap::new();
-    for (fork, from, at) in log.forks().await? {
+    for fork in log.societies().await? {
+        let Some(Origin { from, at }) = log.origin(&fork).await? else { continue };
         let first = log.read(&fork, at, 1).await?;
         let then = first.first().and_then(|recorded| match &recorded.event {
             Event::SocietyForked { from, .. } => Some(from.clone()),

@@ -12,11 +12,11 @@ use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
-use polis_server::{About, Desk, PageOptions, Vendor};
+use polis_server::{About, Desk, PageOptions, PolicyRule, PolicyThen, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
 use polis_telemetry::{Followed, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
-use polis_tools::{Ruled, Workbench, Workspace, built_ins};
+use polis_tools::{Rule, Ruled, Then, Workbench, Workspace, built_ins};
 
 use crate::config::{Config, Tape};
 use crate::door::Purpose;
@@ -209,7 +209,8 @@ pub(crate) async fn open_for(
         roles::apply(&society, Path::new(roles::FOLDER)).await;
         remotes::apply(&society, &config.remotes).await;
     }
-    let page = PageOptions { components: Some(COMPONENTS.into()), live_html: config.live_html };
+    let policy = config.rules.iter().map(rule).collect();
+    let page = PageOptions { components: Some(COMPONENTS.into()), live_html: config.live_html, policy };
     let desk = Desk::new(society, thinking.about).with_page(page);
     let works = purpose == Purpose::Work;
     Ok(Opened { desk, artifacts, replayer: thinking.replayer, servers, followed, live, works })
@@ -263,11 +264,28 @@ pub(crate) async fn models(config: &Config) -> Result<Models, Trouble> {
     }
 }
 
+/// A rule as it is shown.
+fn rule(Rule { tool, server, agent, role, arguments, then, why }: &Rule) -> PolicyRule {
+    let then = match then {
+        Then::Allow => PolicyThen::Allow,
+        Then::Ask => PolicyThen::Ask,
+        Then::Deny => PolicyThen::Deny,
+    };
+    let (tool, server, agent, role) = (tool.clone(), server.clone(), agent.clone(), role.clone());
+    PolicyRule { tool, server, agent, role, arguments: arguments.clone(), then, why: why.clone() }
+}
+
 /// What is said about them.
 pub(crate) fn about(models: &Models) -> About {
+    let is_here = |address: &&str| ["//127.", "//localhost", "//[::1]"].iter().any(|here| address.contains(here));
     let vendor = |(name, needs): (&str, Option<&vendors::OpenError>)| Vendor {
         name: name.to_owned(),
         needs: needs.map(ToString::to_string),
+        key: match needs {
+            Some(vendors::OpenError::NoKey { variable, .. }) => Some((*variable).to_owned()),
+            _ => None,
+        },
+        address: models.address(name).filter(is_here).map(str::to_owned),
     };
     let vendors = models.all().map(vendor).collect();
     About { model: models.default_name().to_string(), is_offline: models.is_offline(), vendors }

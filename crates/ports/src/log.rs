@@ -46,6 +46,18 @@ pub trait Log: Send + Sync {
 
     /// The societies that have events, in the order of their names.
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError>;
+
+    /// Whose events a society has from before it was forked, by the name that this one has now; none when all of them are its own.
+    async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError>;
+}
+
+/// Where a fork parts from the society that it was made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Whose events it has.
+    pub from: SocietyId,
+    /// The last event that both share.
+    pub at: Seq,
 }
 
 /// How a society begins as a part of another.

@@ -130,6 +130,11 @@ impl Models {
         self.vendors.iter().map(|(name, opened)| (*name, opened.as_ref().err()))
     }
 
+    /// Where a vendor is asked, if it can be.
+    pub fn address(&self, vendor: &str) -> Option<&str> {
+        self.remotes.get(vendor).map(|remote| remote.base_url())
+    }
+
     /// Asks a vendor which models it has.
     pub async fn list(&self, vendor: &str) -> Result<Vec<Listed>, ModelError> {
         let name = vendors::vendor_name(vendor).map_err(|error| rejected(&error))?;

@@ -100,6 +100,11 @@ impl Remote {
         Ok(Self { http, base, own, options })
     }
 
+    /// The address before the dialect's own path.
+    pub fn base_url(&self) -> &str {
+        &self.options.base_url
+    }
+
     /// The names of the models that the vendor offers, and how much they see at once if it says so.
     pub async fn list(&self) -> Result<Vec<(String, Option<u64>)>, ModelError> {
         let (dialect, key) = (self.options.dialect, self.options.key.as_ref());

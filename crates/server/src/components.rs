@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::desk::Desk;
+use crate::policy::PolicyRule;
 use crate::problem::Problem;
 
 /// Largest script that is served.
@@ -22,6 +23,8 @@ pub struct PageOptions {
     pub components: Option<PathBuf>,
     /// Whether documents of models may run scripts, in a frame that reaches nothing.
     pub live_html: bool,
+    /// The operator's rules for calls, for whoever looks at the settings.
+    pub policy: Vec<PolicyRule>,
 }
 
 /// What the operator adds to the page.

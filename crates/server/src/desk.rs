@@ -62,6 +62,10 @@ pub struct Vendor {
     pub name: String,
     /// What must be set before it can be asked, if anything.
     pub needs: Option<String>,
+    /// The variable that its key is wanted in, where only that is lacking.
+    pub key: Option<String>,
+    /// Where it is, if that is this machine: then it can be seen whether somebody answers there.
+    pub address: Option<String>,
 }
 
 /// An answer that was got in the same process.

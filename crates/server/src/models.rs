@@ -1,12 +1,17 @@
 //! Which models can be asked, and what was spent on them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::Uri;
+use futures_util::future::join_all;
 use polis_domain::{Account, Budgets, Level, Scope, Spent, Spine};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::desk::{About, Desk};
 use crate::problem::Problem;
@@ -30,10 +35,40 @@ struct ModelVendor {
     /// What must be set before it can be.
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<String>,
+    /// The variable that its key is wanted in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// Where it is, if that is the server's own machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    /// Whether somebody answers at that address just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answers: Option<bool>,
 }
 
+/// How long whoever is on this machine may take to answer the door.
+const DOOR: Duration = Duration::from_millis(300);
+
 pub(crate) async fn models(State(desk): State<Desk>) -> axum::Json<Models> {
-    axum::Json(Models::of(&desk.about))
+    let mut models = Models::of(&desk.about);
+    join_all(models.vendors.iter_mut().map(look)).await;
+    axum::Json(models)
+}
+
+/// Looks whether a vendor on this machine is there.
+async fn look(vendor: &mut ModelVendor) {
+    if let (true, Some(address)) = (vendor.ready, &vendor.address) {
+        vendor.answers = Some(is_there(address).await);
+    }
+}
+
+/// Whether anything listens at an address.
+async fn is_there(address: &str) -> bool {
+    let Ok(uri) = address.parse::<Uri>() else { return false };
+    let Some(host) = uri.host() else { return false };
+    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    let door = (host.trim_matches(['[', ']']), uri.port_u16().unwrap_or(usual));
+    matches!(timeout(DOOR, TcpStream::connect(door)).await, Ok(Ok(_)))
 }
 
 impl Models {
@@ -42,6 +77,9 @@ impl Models {
             name: vendor.name.clone(),
             ready: vendor.needs.is_none(),
             needs: vendor.needs.clone(),
+            key: vendor.key.clone(),
+            address: vendor.address.clone(),
+            answers: None,
         });
         Self { default: about.model.clone(), offline: about.is_offline, vendors: vendors.collect() }
     }

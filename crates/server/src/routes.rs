@@ -2,7 +2,8 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode};
+use axum::http::header::{ACCEPT, HOST};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -16,7 +17,7 @@ use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::{
     a2a, actions, agents, agui, approvals, artifacts, components, events, health, history, mcp, messages, metrics, models,
-    openai, openapi, org, page, plans, sandbox, societies, submit, tasks, threads, tools,
+    openai, openapi, org, page, plans, policy, sandbox, societies, submit, tasks, threads, tools,
 };
 
 /// Who may come in.
@@ -202,6 +203,8 @@ const ROUTES: &[Route] = &[
             doc: Doc::new("Which models can be asked.").gives::<models::Models>() },
     Route { method: Method::GET, path: "/api/tools", gate: READ, handler: || get(tools::tools),
             doc: Doc::new("Which tools can be called, and how their servers stand.").asks::<Paging>().gives::<tools::Tools>() },
+    Route { method: Method::GET, path: "/api/policy", gate: READ, handler: || get(policy::policy),
+            doc: Doc::new("The operator's rules for calls.").gives::<policy::Policy>() },
     Route { method: Method::GET, path: "/api/usage", gate: READ, handler: || get(models::usage),
             doc: Doc::new("What was spent.").gives::<models::Usage>() },
     Route { method: Method::GET, path: "/api/societies", gate: READ, handler: || get(societies::list),
@@ -311,10 +314,23 @@ async fn pass(State(route): State<&'static Route>, request: Request, next: Next)
     }
 }
 
-/// Who has no token is not told what exists.
-async fn not_found(caller: Caller) -> Problem {
+/// Who has no token is not told what exists. A browser gets the page, which says that nothing is there and knows a way home.
+async fn not_found(caller: Caller, request: Request) -> Response {
+    let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if request.method() == Method::GET && accepts.contains("text/html") && !is_ours(request.uri().path()) {
+        let mut page = page::index(HeaderMap::from_iter(request.headers().get(HOST).map(|host| (HOST, host.clone())))).await;
+        *page.status_mut() = StatusCode::NOT_FOUND;
+        return page;
+    }
     let missing = || Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address");
-    caller.is_known().map_or_else(|problem| problem, |()| missing())
+    caller.is_known().map_or_else(|problem| problem, |()| missing()).into_response()
+}
+
+/// Whether a path begins as one of the routes does.
+fn is_ours(path: &str) -> bool {
+    let first = |path: &str| path.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
+    let wanted = first(path);
+    wanted == "assets" || ROUTES.iter().any(|route| first(route.path) == wanted)
 }
 
 async fn method_not_allowed(caller: Caller) -> Problem {

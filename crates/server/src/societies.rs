@@ -24,6 +24,7 @@ pub(crate) struct Listed {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Society {
     name: SocietyId,
     /// How many events its log has.
@@ -32,6 +33,12 @@ struct Society {
     works: bool,
     /// Whether it is the one that is meant where none is named.
     first: bool,
+    /// The society whose events it has from before it was forked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<SocietyId>,
+    /// The last event that both share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_at: Option<Seq>,
 }
 
 /// A society that is to be there.
@@ -92,8 +99,11 @@ pub(crate) async fn list(
     Extension(town): Extension<Town>,
     Wanted(paging): Wanted<Paging>,
 ) -> Result<axum::Json<Listed>, Problem> {
-    let society = |(name, events, works)| Society { first: name == *town.first(), name, events, works };
-    let mut societies: Vec<Society> = town.list().await?.into_iter().map(society).collect();
+    let mut societies = Vec::new();
+    for (name, events, works) in town.list().await? {
+        let (forked_from, forked_at) = town.origin(&name).await?.map(|origin| (origin.from, origin.at)).unzip();
+        societies.push(Society { first: name == *town.first(), name, events, works, forked_from, forked_at });
+    }
     societies.sort_by(|a, b| a.name.cmp(&b.name));
     let (societies, next) = paging.cut(societies, |society| society.name.to_string());
     Ok(axum::Json(Listed { societies, next }))

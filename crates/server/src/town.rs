@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::{BoxFuture, join, join_all};
 use polis_domain::{Failure, Seq, SocietyId};
 use polis_engine::{Branch, Forked, NotForked, Rejected, SystemClock, fork, free_name, is_society_name};
-use polis_ports::Log;
+use polis_ports::{Log, Origin};
 use tower_service::Service;
 
 use crate::caller::{Caller, Scope};
@@ -140,6 +140,11 @@ impl Town {
             listed.push((name.clone(), self.0.log.head(&name).await?, works));
         }
         Ok(listed)
+    }
+
+    /// Where a society parts from the one that it was made of.
+    pub(crate) async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, Problem> {
+        Ok(self.0.log.origin(society).await?)
     }
 
     /// The society that is meant where none is named.

@@ -55,6 +55,29 @@ async fn what_the_page_names_is_there_and_what_is_missing_is_missing() {
 }
 
 #[tokio::test]
+async fn a_browser_that_is_lost_gets_the_page_and_a_program_a_problem() {
+    let rig = Rig::start().await;
+    let page = get(&rig, "/").await;
+    let asked =
+        async |path: &str| Reply::of(send(rig.address, "GET", path, &[("accept", "text/html,*/*")], Vec::new()).await).await;
+    let lost = asked("/nosuch/place").await;
+    assert_eq!((lost.status, &lost.body), (404, &page.body));
+    for path in ["/api/nosuch", "/v1/nosuch", "/assets/gone.js"] {
+        assert_ne!(asked(path).await.body, page.body, "{path}");
+    }
+    assert_eq!(get(&rig, "/nosuch").await.problem(), (401, "unauthorized".to_owned()));
+    assert_eq!(rig.get("/nosuch").await.problem(), (404, "not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn what_an_operator_has_set_is_told() {
+    let rig = Rig::start().await;
+    assert_eq!(rig.get("/api/policy").await.ok(), json!({ "rules": [] }));
+    let societies = rig.get("/api/societies").await.ok();
+    assert_eq!(societies["societies"][0]["forkedFrom"], Value::Null, "{societies}");
+}
+
+#[tokio::test]
 async fn one_turn_of_a_request_can_be_called_off_and_no_other_requests() {
     let rig = Rig::start().await;
     let ask = Program(vec![Op::Approve("may I?".into())]).text();

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -87,11 +87,6 @@ impl LocalLog {
     /// Writes into the lock file who has the directory open, for [`read_note`](crate::read_note). An empty note clears it.
     pub fn write_note(&self, note: &str) -> io::Result<()> {
         self.lock.write_note(note)
-    }
-
-    /// The societies that are forks: each with the one whose past it has, as that is called now, and the last event they share.
-    pub async fn forks(&self) -> Result<Vec<(SocietyId, SocietyId, Seq)>, LogError> {
-        self.readers()?.run(|reader| reader.forks()).await
     }
 
     async fn write(&self, work: Work, bytes: usize) -> Result<(), LogError> {
@@ -192,6 +187,11 @@ impl Log for LocalLog {
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
         self.readers()?.run(|reader| reader.societies()).await
+    }
+
+    async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+        let society = society.clone();
+        self.readers()?.run(move |reader| reader.origin(&society)).await
     }
 }
 

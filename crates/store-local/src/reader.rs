@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{LogError, ThreadRange};
+use polis_ports::{LogError, Origin, ThreadRange};
 use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{mpsc, oneshot};
 
@@ -197,19 +197,16 @@ impl Reader {
         list(self.connection()?).map_err(from_sqlite)
     }
 
-    /// The societies that are forks: each with the one whose past it has, as that is called now, and the last event they share.
-    pub(crate) fn forks(&mut self) -> Result<Vec<(SocietyId, SocietyId, Seq)>, LogError> {
-        let list = |connection: &Connection| {
-            let sql =
-                "SELECT child.name, above.name, child.at FROM societies child JOIN societies above ON above.key = child.parent";
-            let mut statement = connection.prepare_cached(sql)?;
-            let fork = |row: &rusqlite::Row<'_>| {
-                let name = |at| Ok::<_, rusqlite::Error>(SocietyId::from(row.get::<_, String>(at)?));
-                Ok((name(0)?, name(1)?, Seq(row.get::<_, Option<i64>>(2)?.unwrap_or(0) as u64)))
+    /// Where a society parts from the one whose rows it has, by the name that this one has now.
+    pub(crate) fn origin(&mut self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+        let look = |connection: &Connection| {
+            let sql = "SELECT above.name, born.at FROM societies born JOIN societies above ON above.key = born.parent WHERE born.name = ?1";
+            let origin = |row: &rusqlite::Row<'_>| {
+                Ok(Origin { from: row.get::<_, String>(0)?.into(), at: Seq(row.get::<_, i64>(1)? as u64) })
             };
-            statement.query_map([], fork)?.collect::<Result<_, _>>()
+            connection.prepare_cached(sql)?.query_row([society.as_str()], origin).optional()
         };
-        list(self.connection()?).map_err(from_sqlite)
+        look(self.connection()?).map_err(from_sqlite)
     }
 
     /// The first events of a stretch in the range, or the last ones of a thread, newest first.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
 
 /// What happens to an append on its way to the log.
 #[async_trait]
@@ -58,5 +58,9 @@ impl<G: Gate> Log for GatedLog<G> {
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
         self.log.societies().await
+    }
+
+    async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+        self.log.origin(society).await
     }
 }

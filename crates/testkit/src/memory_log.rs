@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
 use rustc_hash::FxHashMap;
 
 /// Keeps the events of many societies until it is dropped.
@@ -21,6 +21,8 @@ struct Society {
     snapshot: Option<Snapshot>,
     /// Where appends ended.
     ends: Vec<Seq>,
+    /// Whose events it has from before it was forked.
+    origin: Option<Origin>,
 }
 
 impl MemoryLog {
@@ -113,9 +115,18 @@ impl Log for MemoryLog {
         forked.extend(&source.events[..at.0 as usize]);
         forked.extend(std::slice::from_ref(first));
         forked.ends = source.ends.iter().copied().filter(|end| end <= at).chain([first.seq]).collect();
+        let mut origin = Origin { from: from.clone(), at: *at };
+        while let Some(above) =
+            societies.get(&origin.from).and_then(|above| above.origin.clone()).filter(|above| above.at >= *at)
+        {
+            origin.from = above.from;
+        }
         if let (Some(aside), Some(old)) = (aside, societies.remove(to)) {
             societies.insert(aside.clone(), Society { snapshot: None, ..old });
+            let origins = societies.values_mut().filter_map(|kept| kept.origin.as_mut()).chain([&mut origin]);
+            origins.filter(|origin| origin.from == *to).for_each(|origin| origin.from = aside.clone());
         }
+        forked.origin = Some(origin);
         societies.insert(to.clone(), forked);
         Ok(())
     }
@@ -126,6 +137,10 @@ impl Log for MemoryLog {
         let mut names: Vec<SocietyId> = with_events.map(|(name, _)| name.clone()).collect();
         names.sort();
         Ok(names)
+    }
+
+    async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+        Ok(self.lock().get(society).and_then(|kept| kept.origin.clone()))
     }
 }
 

@@ -7,6 +7,8 @@ import { act } from './actions'
 import { useLiveHtml } from './page'
 
 const TALLEST = 2400
+/** A document that goes elsewhere by itself would only show that it cannot. */
+const LEAVING = /<meta\b[^>]*\bhttp-equiv\b[^>]*>/gi
 
 export function Frame({ html, title }: { html: string; title: string }) {
   const isLive = useLiveHtml()
@@ -25,7 +27,7 @@ export function Frame({ html, title }: { html: string; title: string }) {
         if (typeof data?.height === 'number') setHeight(Math.max(24, Math.min(TALLEST, Math.ceil(data.height))))
         else if (typeof data?.action === 'string') act(data.action, data.data)
       }
-      frame.contentWindow?.postMessage({ html }, '*', [channel.port2])
+      frame.contentWindow?.postMessage({ html: html.replace(LEAVING, '') }, '*', [channel.port2])
     }
     addEventListener('message', hand)
     frame.src = isLive ? '/sandbox/live' : '/sandbox/static'

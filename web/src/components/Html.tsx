@@ -32,6 +32,16 @@ export function clean(html: string, elements: string[]): DocumentFragment {
   })
 }
 
+/** Links have the page's colour; the rules of the page do not reach in. */
+let sheet: CSSStyleSheet | undefined
+function links(): CSSStyleSheet {
+  if (!sheet) {
+    sheet = new CSSStyleSheet()
+    sheet.replaceSync('a{color:var(--accent)}')
+  }
+  return sheet
+}
+
 export function Html({ html }: { html: string }) {
   useComponents()
   const place = useRef<HTMLDivElement>(null)
@@ -41,6 +51,7 @@ export function Html({ html }: { html: string }) {
     const host = place.current
     if (!host) return
     const root = host.shadowRoot ?? host.attachShadow({ mode: 'open' })
+    root.adoptedStyleSheets = [links()]
     root.replaceChildren(clean(html, known.split(' ')))
     const hear = (event: Event) => {
       event.stopPropagation()

@@ -8,11 +8,12 @@ import { common } from './common'
 import { gallery } from './gallery'
 import { organisation } from './organisation'
 import { settings } from './settings'
+import { tools } from './tools'
 import { trace } from './trace'
 
 export type Language = 'en' | 'zh'
 
-const CATALOGUE = { ...common, ...chat, ...approvals, ...settings, ...organisation, ...trace, ...gallery }
+const CATALOGUE = { ...common, ...chat, ...approvals, ...settings, ...organisation, ...trace, ...gallery, ...tools }
 export type Key = keyof typeof CATALOGUE
 /** Keys that also have a form for exactly one, `KEY_one`. */
 export type CountKey = { [K in Key]: K extends `${infer Base}_one` ? (Base extends Key ? Base : never) : never }[Key]
@@ -37,6 +38,9 @@ export function t(key: Key, values?: Values): string {
   const text = CATALOGUE[key][language === 'zh' ? 1 : 0]
   return values ? text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)) : text
 }
+
+/** Whether there is a text of this name. */
+export const isKey = (name: string): name is Key => name in CATALOGUE
 
 /** A text about a number of things. */
 export function count(key: CountKey, n: number, values?: Values): string {

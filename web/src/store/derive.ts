@@ -1,6 +1,7 @@
 // What follows from the state: where a request stands, where a thread lies, who does what just now.
 
-import type { Json, Step } from '../types'
+import { parsePartialJson } from '../json/partial'
+import type { Json, JsonObject, Step } from '../types'
 import type { Status } from '../ui/Badge'
 import type { EffectState, Request, State, Thread, Turn } from './state'
 
@@ -17,6 +18,8 @@ export function requestStatus(state: State, request: Request): Status {
 /** How an agent stands. */
 export function agentStatus(state: State, id: string): Status {
   const agent = state.agents.get(id)
+  // Root comes with the first request.
+  if (!agent && id === 'root') return 'idle'
   if (!agent || agent.terminatedAt) return 'gone'
   for (const waiting of state.waiting.values()) if (waiting.agent === id) return 'needs_you'
   if (agent.turn === undefined) return 'idle'
@@ -85,19 +88,51 @@ export function* below(state: State, turn: Turn): Generator<Turn> {
   }
 }
 
-/** The todos of a turn, wherever they stand: in its own plan, in a list of its workflow, or in what a planner is just writing. */
+/** Whether a turn is part of a workflow. */
+export function isOfWorkflow(turn: Turn): boolean {
+  return turn.behaviour.split('/').includes('workflow')
+}
+
+/** The todos that a planner has written so far. */
+function growing(state: State, turn: Turn): Json[] {
+  const thread = state.threads.get(turn.thread)
+  if (!thread || turn.settledAt !== undefined) return []
+  const { piece } = thread
+  if (piece?.component === 'planner-response') return Array.isArray(piece.props.todos) ? piece.props.todos.filter(Boolean) : []
+  if (unitName(turn.behaviour) !== 'planner') return []
+  // Whoever came late has not seen the pieces, but is told the text from its beginning.
+  const text = openEffects(state, turn).findLast((effect) => effect.live?.text)?.live?.text
+  const todos = text && parsePartialJson<JsonObject>(text).data?.todos
+  return Array.isArray(todos) ? todos.filter((todo) => todo !== null && typeof todo === 'object') : []
+}
+
+/** The todos that a person is asked about. */
+function askedAbout(state: State, turn: Turn): Json[] | undefined {
+  for (const effect of openEffects(state, turn)) {
+    const what = state.waiting.get(effect.id)?.what
+    const details = what?.kind === 'approval' && !what.call ? (what.details as { todos?: Json[] } | undefined) : undefined
+    if (Array.isArray(details?.todos)) return details.todos
+  }
+  return undefined
+}
+
+/** The todos of a turn, wherever they stand: in what a planner is just writing, in the question about it, in a list of its
+ * workflow, or in its own plan. */
 export function planOf(state: State, turn: Turn): { steps: Step[]; isGrowing: boolean } | undefined {
-  for (const one of [turn, ...below(state, turn)]) {
-    const thread = state.threads.get(one.thread)
-    if (!thread) continue
-    const piece = thread.piece
-    const growing = piece?.component === 'planner-response' && one.settledAt === undefined ? piece.props.todos : undefined
-    if (Array.isArray(growing) && growing.length > 0) return { steps: growing.filter(Boolean).map(stepOf), isGrowing: true }
+  const all = [turn, ...below(state, turn)]
+  for (const one of all) {
+    const todos = growing(state, one)
+    if (todos.length > 0) return { steps: todos.map(stepOf), isGrowing: true }
+  }
+  for (const one of all) {
+    const todos = askedAbout(state, one)
+    if (todos) return { steps: todos.map(stepOf), isGrowing: false }
   }
   let found: Step[] | undefined
+  let own: Step[] | undefined
   // The list in the log changes when a todo is done; who is at one just now is known from the orders.
   const atWork = new Set<string>()
-  for (const one of [turn, ...below(state, turn)]) {
+  for (const one of all) {
     const thread = state.threads.get(one.thread)
     if (!thread) continue
     const order = thread.meta.workflow as { todo?: string } | undefined
@@ -107,8 +142,10 @@ export function planOf(state: State, turn: Turn): { steps: Step[]; isGrowing: bo
       const component = thread.messages[item.index]?.meta?.component as { component?: string; props?: { todos?: Json[] } } | undefined
       if (component?.component === 'todo-list') found = (component.props?.todos ?? []).map(stepOf)
     }
-    if (!found && thread.plan && thread.planTurn === one.id && thread.plan.steps.length > 0) found = thread.plan.steps
+    if (!own && thread.plan && thread.planTurn === one.id && thread.plan.steps.length > 0) own = thread.plan.steps
   }
+  // What an agent noted for itself is not the plan of the workflow that it has begun.
+  if (!found && !all.some((one) => one.settledAt === undefined && isOfWorkflow(one))) found = own
   return found && { steps: found.map((step) => (atWork.has(step.id ?? '') && step.status === 'pending' ? { ...step, status: 'executing' } : step)), isGrowing: false }
 }
 

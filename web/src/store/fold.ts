@@ -76,13 +76,14 @@ const steps: Steps = {
     const found = state.agents.get(agent)
     if (!found) return
     const ids = new Set(letters.map((letter) => letter.id))
+    const written = new Map(found.inbox.map((entry) => [entry.letter?.id, entry.at]))
     found.inbox = found.inbox.filter((entry) => !entry.letter || !ids.has(entry.letter.id))
     touch(state, found)
     const turn = state.turns.get(turnOf(by))
     const thread = turn && state.threads.get(turn.thread)
     if (!turn || !thread) return
     for (const letter of letters) {
-      const message: Message = { id: letter.id, sender: 'user', text: letter.payload.text, timestamp: at }
+      const message: Message = { id: letter.id, sender: 'user', text: letter.payload.text, timestamp: written.get(letter.id) ?? at }
       // It is no message of the thread: it is shown where it was heard.
       thread.items.push({ kind: 'heard', message, seq, at })
     }
@@ -127,9 +128,12 @@ const steps: Steps = {
       touchEffect(state, effect)
     }
     state.turns.set(seq, turn)
+    let written = at
     if (origin === 'inbox') {
       const owner = state.agents.get(agent)
-      owner?.inbox.shift()
+      const taken = owner?.inbox.shift()
+      // A message has the time at which it was written, not at which it was read.
+      if (taken?.letter && taken.letter.id === message) written = taken.at
       if (owner) owner.turn = seq
       touch(state, owner)
     }
@@ -138,7 +142,7 @@ const steps: Steps = {
       const { artifacts, from } = (task.meta ?? {}) as JsonObject
       if (artifacts) meta.artifacts = artifacts
       if (from) meta.from = from
-      thread.messages[index] = { id: message, sender: 'user', text: worded(task.message, task.meta), timestamp: at, meta }
+      thread.messages[index] = { id: message, sender: 'user', text: worded(task.message, task.meta), timestamp: written, meta }
       thread.items.push({ kind: 'message', index, turn: seq, seq, at })
     }
     thread.items.push({ kind: 'turn', turn: seq })
@@ -176,6 +180,8 @@ const steps: Steps = {
     if (!effect) return
     effect.retries.push(attempt)
     delete effect.live
+    const thread = state.threads.get(effect.thread)
+    if (thread) delete thread.piece
     if (spent) spend(state, effect, spent)
     touchEffect(state, effect)
   },
@@ -219,6 +225,7 @@ const steps: Steps = {
     const effect = state.effects.get(id)
     if (!effect) return
     effect.stage = 'open'
+    delete effect.live
     touchEffect(state, effect)
   },
   effectRefused(state, { id, failure }, { at }) {
@@ -365,7 +372,7 @@ const steps: Steps = {
     const agent = state.agents.get(turn.agent)
     if (agent?.turn === id) {
       delete agent.turn
-      agent.inbox.unshift(...(next ?? []).map((task) => ({ task: task.id })))
+      agent.inbox.unshift(...(next ?? []).map((task) => ({ task: task.id, at })))
       touch(state, agent)
     }
     const request = state.requests.get(turn.task.id)
@@ -394,7 +401,7 @@ function receive(state: State, letter: Events['letterSent']['letter'], at: numbe
   const { from, to, taskId, kind, payload } = letter
   const agent = state.agents.get(to)
   if (agent) {
-    agent.inbox.push({ task: taskId, letter })
+    agent.inbox.push({ task: taskId, letter, at })
     touch(state, agent)
   }
   list(state, (payload.meta?.artifacts ?? []) as unknown as Artifact[], at)

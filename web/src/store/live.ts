@@ -3,7 +3,7 @@
 
 import type { Json, LiveDelta, StreamedPiece } from '../types'
 import { touch, touchEffect } from './fold'
-import type { State } from './state'
+import type { LiveReply, State } from './state'
 
 export function hear(state: State, { effect: id, delta }: LiveDelta): void {
   const effect = state.effects.get(id)
@@ -23,14 +23,35 @@ export function hear(state: State, { effect: id, delta }: LiveDelta): void {
   touchEffect(state, effect)
 }
 
-/** Pieces were lost: those of replies under way are told again from their beginning. */
+/** Pieces were lost, or the line is a new one: those of replies under way are told again from their beginning. */
 export function forget(state: State): void {
   for (const effect of state.effects.values()) {
     if (!effect.live) continue
     delete effect.live
     touchEffect(state, effect)
   }
+  for (const thread of state.threads.values()) {
+    if (!thread.piece) continue
+    delete thread.piece
+    touch(state, thread)
+  }
   state.rev += 1
+}
+
+/** What of the replies under way has come so far, for whoever comes late. */
+export function soFar(state: State): [string, LiveReply][] {
+  return [...state.effects.values()].flatMap((effect) => (effect.live && effect.stage === 'open' ? [[effect.id, effect.live] as [string, LiveReply]] : []))
+}
+
+/** Takes over what another has heard so far. */
+export function catchUpLive(state: State, told: [string, LiveReply][]): void {
+  forget(state)
+  for (const [id, live] of told) {
+    const effect = state.effects.get(id)
+    if (!effect || effect.stage !== 'open') continue
+    effect.live = live
+    touchEffect(state, effect)
+  }
 }
 
 export function see(state: State, piece: StreamedPiece): void {

@@ -34,7 +34,7 @@ export interface Agent {
   parent?: string
   createdAt: number
   /** What waits in its inbox, oldest first. */
-  inbox: { task: string; letter?: Letter }[]
+  inbox: { task: string; letter?: Letter; at: number }[]
   /** The turn of its main thread that is under way. */
   turn?: number
   dismissed?: { caller: string; reason?: string }

@@ -1,15 +1,18 @@
 // The one store: reads the log to its end, then follows it live, and tells whoever shows something at most once a frame.
 // The cursor is the last event that was folded; a line that broke goes on there, so nothing is missed and nothing is twice.
+// The windows of one browser share a line: one of them leads, the others are told by it (`share.ts`).
 
 import { useSyncExternalStore } from 'react'
 import { Problem, ask } from '../api'
 import type { Recorded, LiveDelta, StreamedPiece } from '../types'
+import { prefix } from '../router'
 import { fold } from './fold'
-import { forget, hear, see } from './live'
+import { catchUpLive, forget, hear, see, soFar } from './live'
+import { type Word, attend, canShare, nameOfLine } from './share'
 import { type EffectState, type State, type Thread, type Turn, empty } from './state'
 
 /** How the line to the server stands. */
-export type Line = 'loading' | 'live' | 'lost' | 'asleep' | 'closed_door'
+export type Line = 'loading' | 'live' | 'lost' | 'asleep' | 'closed_door' | 'nowhere'
 
 const PAGE = 1000
 /** A hidden tab keeps its line this long. */
@@ -25,6 +28,9 @@ class Store {
   private isDue = false
   private abort: AbortController | undefined
   private hiding: ReturnType<typeof setTimeout> | undefined
+  /** What begins the address of the society that is shown. */
+  private at = prefix()
+  private tellOthers: (word: Word) => void = () => undefined
 
   subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener)
@@ -35,6 +41,8 @@ class Store {
   start(): void {
     document.addEventListener('visibilitychange', () => this.look())
     addEventListener('online', () => this.connect())
+    // Back and forward may lead into another society.
+    addEventListener('popstate', () => prefix() !== this.at && this.restart())
     this.connect()
   }
 
@@ -60,7 +68,78 @@ class Store {
     this.abort?.abort()
     const abort = new AbortController()
     this.abort = abort
-    void this.follow(abort.signal)
+    this.at = prefix()
+    this.tellOthers = () => undefined
+    if (canShare()) void this.share(abort.signal)
+    else void this.follow(abort.signal)
+  }
+
+  /** Leads, or is told by the window that does until it goes. */
+  private async share(signal: AbortSignal): Promise<void> {
+    const name = nameOfLine(prefix())
+    const channel = new BroadcastChannel(name)
+    signal.addEventListener('abort', () => channel.close())
+    const following = new AbortController()
+    signal.addEventListener('abort', () => following.abort())
+    let isAlone = false
+    const lead = async () => {
+      if (signal.aborted || isAlone) return
+      following.abort()
+      this.tellOthers = (word) => !signal.aborted && channel.postMessage(word)
+      channel.onmessage = ({ data }: MessageEvent<Word>) => {
+        if ('hello' in data && this.line === 'live') this.tellOthers({ welcome: data.hello, seq: this.state.seq, live: soFar(this.state) })
+      }
+      await this.follow(signal)
+    }
+    let isLed = false
+    await navigator.locks.request(name, { ifAvailable: true }, (lock) => {
+      isLed = lock !== null
+      return lock && lead()
+    })
+    if (isLed || signal.aborted) return
+    navigator.locks.request(name, { signal }, lead).catch(() => undefined)
+    await this.prepare(following.signal)
+    if (following.signal.aborted) return
+    attend(channel, following.signal, {
+      take: (frame) => this.take(frame),
+      isNext: (seq) => seq <= this.state.seq + 1,
+      catchUp: () => this.catchUp(following.signal),
+      welcome: (live) => {
+        catchUpLive(this.state, live)
+        this.loaded = 1
+        this.stand('live')
+      },
+      lose: () => this.stand('lost'),
+      tell: () => this.tell(),
+      alone: () => {
+        isAlone = true
+        following.abort()
+        void this.follow(signal)
+      },
+    })
+  }
+
+  /** Reads what has happened so far; tries until it can. */
+  private async prepare(signal: AbortSignal): Promise<void> {
+    for (let attempt = 0; !signal.aborted; ) {
+      try {
+        await this.checkPast(signal)
+        return await this.catchUp(signal)
+      } catch (error) {
+        if (signal.aborted || !(await this.mayRetry(error, attempt++))) return
+      }
+    }
+  }
+
+  /** Whether it is worth another try, after a while. */
+  private async mayRetry(error: unknown, attempt: number): Promise<boolean> {
+    if (error instanceof Problem && error.status === 401) return this.stand('closed_door'), false
+    if (error instanceof Problem && error.code === 'unknown_society') return this.stand('nowhere'), false
+    if (error instanceof Problem && error.code === 'ahead_of_log') this.state = empty()
+    this.stand('lost')
+    const wait = RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] as number
+    await new Promise((resolve) => setTimeout(resolve, wait))
+    return true
   }
 
   private async follow(signal: AbortSignal): Promise<void> {
@@ -70,15 +149,14 @@ class Store {
         await this.catchUp(signal)
         attempt = 0
         await this.listen(signal)
+        if (signal.aborted) return
+        this.tellOthers({ lost: true })
+        await this.mayRetry(undefined, attempt++)
       } catch (error) {
         if (signal.aborted) return
-        if (error instanceof Problem && error.status === 401) return this.stand('closed_door')
-        if (error instanceof Problem && error.code === 'ahead_of_log') this.state = empty()
+        this.tellOthers({ lost: true })
+        if (!(await this.mayRetry(error, attempt++))) return
       }
-      if (signal.aborted) return
-      this.stand('lost')
-      const wait = RETRY_MS[Math.min(attempt++, RETRY_MS.length - 1)] as number
-      await new Promise((resolve) => setTimeout(resolve, wait))
     }
   }
 
@@ -109,7 +187,10 @@ class Store {
   private async listen(signal: AbortSignal): Promise<void> {
     const response = await ask(`/api/events?after=${this.state.seq}`, { signal })
     this.loaded = 1
+    // Replies under way are told again from their beginning, by whichever process is there now.
+    forget(this.state)
     this.stand('live')
+    this.tellOthers({ live: true })
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
     if (!reader) return
     let rest = ''
@@ -119,6 +200,7 @@ class Store {
       rest += value
       const frames = rest.split('\n\n')
       rest = frames.pop() ?? ''
+      this.tellOthers({ frames })
       for (const frame of frames) if (!this.take(frame)) return
       this.tell()
     }

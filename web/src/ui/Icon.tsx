@@ -9,6 +9,8 @@ const PATHS = {
   settings: 'M3.5 6h7m4 0h2m-13 8h2m4 0h7M12.5 4v4M7.5 12v4',
   send: 'M10 16V4.5m0 0L5 9.5m5-5 5 5',
   stop: 'M5.5 5.5h9v9h-9z',
+  play: 'M6.5 4.5 15 10l-8.5 5.5z',
+  pause: 'M7 4.5v11M13 4.5v11',
   plus: 'M10 4v12M4 10h12',
   close: 'm5 5 10 10M15 5 5 15',
   right: 'm7.5 4.5 5.5 5.5-5.5 5.5',

@@ -3,9 +3,10 @@
 import { useEffect, useId, useRef, useState } from 'react'
 import { setLanguage, t, useLanguage } from '../i18n'
 import { VIEWS, go, href } from '../router'
+import { knownSocieties, refreshSocieties, useSocieties } from '../store/societies'
 import { store } from '../store/store'
 import { nextTheme } from '../theme'
-import { complain, stop } from '../views/chat/actions'
+import { complain, stop, visit } from '../views/chat/actions'
 import { Icon, type IconName } from './Icon'
 import { write } from './write'
 
@@ -33,7 +34,8 @@ function choices(language: 'en' | 'zh', showKeys: () => void): Choice[] {
   const people: Choice[] = agents.map((agent) => ({ icon: 'agent', text: t('palette.talk', { name: agent.id }), run: () => go(href('chat', [agent.id])) }))
   const requests = [...state.requests.values()].sort((a, b) => b.seq - a.seq)
   const past: Choice[] = requests.map((request) => ({ icon: 'chat', text: request.text, run: () => go(href('chat', [request.to, request.id])) }))
-  return [...views, ...acts, ...people, ...past]
+  const others: Choice[] = knownSocieties().length < 2 ? [] : knownSocieties().map((one) => ({ icon: 'branch', text: t('palette.society', { name: one.name }), run: () => visit(one.name) }))
+  return [...views, ...acts, ...others, ...people, ...past]
 }
 
 export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
@@ -43,6 +45,8 @@ export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () =
   const [text, setText] = useState('')
   const [place, setPlace] = useState(0)
   useEffect(() => dialog.current?.showModal(), [])
+  useSocieties()
+  useEffect(() => void refreshSocieties(), [])
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
   const found = choices(language, onKeys).filter((choice) => words.every((word) => choice.text.toLowerCase().includes(word))).slice(0, MOST)
   const at = Math.min(place, Math.max(0, found.length - 1))

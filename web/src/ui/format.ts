@@ -1,6 +1,6 @@
 // Numbers, times and money as people read them, in the language of the page.
 
-import { locale } from '../i18n'
+import { locale, t } from '../i18n'
 
 export function number(value: number): string {
   return new Intl.NumberFormat(locale(), { notation: value >= 10_000 ? 'compact' : 'standard', maximumFractionDigits: 1 }).format(value)
@@ -14,13 +14,23 @@ export function money(nanos: number): string {
 }
 
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
+  if (ms < 1000) return t('time.ms', { n: Math.max(0, Math.round(ms)) })
   const seconds = ms / 1000
-  if (seconds < 10) return `${seconds.toFixed(1)} s`
-  if (seconds < 60) return `${Math.round(seconds)} s`
-  const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return `${minutes} min ${String(Math.round(seconds % 60)).padStart(2, '0')} s`
-  return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`
+  if (seconds < 9.95) return t('time.s', { n: seconds.toFixed(1) })
+  const whole = Math.round(seconds)
+  if (whole < 60) return t('time.s', { n: whole })
+  const minutes = Math.floor(whole / 60)
+  if (minutes < 60) return t('time.min', { m: minutes, s: String(whole % 60).padStart(2, '0') })
+  return t('time.h', { h: Math.floor(minutes / 60), m: String(minutes % 60).padStart(2, '0') })
+}
+
+/** Markdown in one line, without its marks. */
+export function plainText(text: string): string {
+  return text
+    .replace(/^\s{0,3}(?:#{1,6}|>|[-*+]|\d+\.)\s+/gm, '')
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/(\*\*|__|~~|`+)(.+?)\1/g, '$2')
+    .replace(/(^|\s)[*_](\S[^*_]*)[*_](?=\s|[.,;:!?]|$)/g, '$1$2')
 }
 
 export function clock(at: number): string {

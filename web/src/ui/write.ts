@@ -2,8 +2,8 @@
 
 import { go, href } from '../router'
 
-/** Goes to where a new request is written. */
+/** Goes to where a new request is written; it is a new one also while another is under way. */
 export function write(): void {
-  go(href('chat'))
+  go(href('chat', [], { new: '1' }))
   requestAnimationFrame(() => document.getElementById('composer')?.focus())
 }

@@ -133,13 +133,27 @@ export const checks = [
       await page.selectOption('.composer select >> nth=1', 'queue')
       await write(page, 'and then say hello')
       await page.locator('.requests .badge.queued').waitFor()
+      const unread = page.locator('.unread .message', { hasText: 'and then say hello' })
+      await unread.getByText('it begins when it is its turn').waitFor()
+      await write(page, 'and mention the crane')
+      const more = page.locator('.unread .message', { hasText: 'and mention the crane' })
+      await more.getByText('it is read when this is answered').waitFor()
+      const written = await more.locator('time').getAttribute('datetime')
+      await page.keyboard.press('Control+k')
+      await page.keyboard.type('New request')
+      await page.keyboard.press('Enter')
+      assert.equal(await page.inputValue('.composer select >> nth=1'), 'queue', 'a new request is a new one')
+      await write(page, 'a third thing')
+      await page.locator('.unread .message', { hasText: 'a third thing' }).getByRole('button', { name: 'Take back' }).click()
+      await page.locator('.unread .message', { hasText: 'a third thing' }).waitFor({ state: 'detached' })
       await page.locator('.requests li', { hasText: 'Another story' }).first().locator('a').click()
       await page.focus('#composer')
       await page.keyboard.press('Escape')
       await page.locator('.ending', { hasText: 'Stopped' }).last().waitFor()
       model.pace = 2
-      await lastAnswer(page).filter({ hasText: 'You said: and then say hello' }).waitFor()
+      await page.locator('.message.bot', { hasText: 'You said: and then say hello' }).waitFor()
       await page.locator('.requests li', { hasText: 'Another story' }).first().locator('.badge.cancelled').waitFor()
+      assert.ok(written, 'what waits has the time at which it was written')
     },
   ],
   [
@@ -150,7 +164,9 @@ export const checks = [
       await page.selectOption('.composer select >> nth=1', 'workflow')
       await write(page, 'Compare and listen')
       await page.waitForSelector('.delegation.running')
+      assert.match(await page.locator('.composer select >> nth=1').innerText(), /joins at the next round/)
       await write(page, 'and be brief')
+      await page.locator('.unread .message', { hasText: 'and be brief' }).getByText('heard in the next round').waitFor()
       model.pace = 5
       await lastAnswer(page).filter({ hasText: 'buy milk' }).waitFor()
       const log = JSON.stringify(await scripted.ask('/api/log?limit=1000'))
@@ -189,12 +205,66 @@ export const checks = [
       await page.waitForURL(/\/s\/[^/]+\/chat/)
       await lastAnswer(page).filter({ hasText: 'the second wording' }).waitFor()
       const branched = page.locator('.message.user', { hasText: 'the second wording' }).last()
-      await branched.hover()
+      await page.locator('.composer').hover()
       await branched.getByText('2/2').waitFor()
+      assert.equal(await branched.locator('.ways').evaluate((node) => getComputedStyle(node.parentElement).opacity), '1', 'it is seen without a mouse over it')
       await branched.getByRole('button', { name: 'Branch before' }).click()
       await page.waitForURL((url) => !url.pathname.startsWith('/s/'))
       await lastAnswer(page).filter({ hasText: 'the first wording' }).waitFor()
       assert.equal(await page.locator('.message', { hasText: 'the second wording' }).count(), 0)
+    },
+  ],
+  [
+    'branches are found again in any browser, say what they are of, and keep files and strategy',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model })
+      try {
+        const kept = await fetch(`${one.address}/api/artifacts?name=数据.csv`, { method: 'POST', headers: { authorization: `Bearer ${one.token}`, 'content-type': 'text/csv' }, body: 'a,b\n' }).then((response) => response.json())
+        await one.ask('/api/submit', { text: 'Compare the first way', strategy: 'workflow', artifacts: [{ id: kept.id, name: kept.name, mediaType: kept.mediaType }] })
+        const page = await open(one)
+        assert.equal(await page.locator('.society-bar').count(), 0, 'one society needs no name')
+        await lastAnswer(page).filter({ hasText: 'buy milk' }).waitFor()
+        const own = page.locator('.message.user', { hasText: 'the first way' })
+        await own.hover()
+        await own.getByRole('button', { name: /Ask differently/ }).click()
+        await page.fill('.editing textarea', 'Compare the second way')
+        await page.getByRole('button', { name: 'Send in a branch' }).click()
+        await page.waitForURL(/\/s\/main-1\/chat/)
+        await lastAnswer(page).filter({ hasText: 'buy milk' }).waitFor()
+        await page.locator('.message.user', { hasText: 'the second way' }).getByText('数据.csv').waitFor()
+        const sent = (await one.ask('/s/main-1/api/log?limit=1000')).events.findLast(({ event }) => event.letterSent?.letter.from === 'user').event.letterSent.letter.payload
+        assert.equal(sent.meta.strategy, 'workflow')
+        assert.equal(sent.meta.artifacts[0].id, kept.id)
+        const again = page.locator('.message.user', { hasText: 'the second way' })
+        await again.hover()
+        await again.getByRole('button', { name: /Ask differently/ }).click()
+        await page.fill('.editing textarea', 'Compare the third way')
+        await page.getByRole('button', { name: 'Send in a branch' }).click()
+        await page.locator('.message.user', { hasText: 'the third way' }).getByText('3/3').waitFor()
+
+        const other = await open(one, {})
+        await other.locator('.message.user', { hasText: 'the first way' }).getByText('1/3').waitFor()
+        const bar = other.locator('.society-bar')
+        assert.equal(await bar.locator('select').inputValue(), 'main')
+        await bar.getByText('2 branches').waitFor()
+        await other.keyboard.press('Control+k')
+        await other.keyboard.type('main-1')
+        await other.keyboard.press('Enter')
+        await other.waitForURL(/\/s\/main-1\/chat/)
+        await other.locator('.message.user', { hasText: 'the second way' }).getByText('2/3').waitFor()
+        assert.equal(await bar.locator('select').inputValue(), 'main-1')
+        await other.goto(`${one.address}/s/main-1/trace`)
+        await bar.getByRole('button', { name: 'Back to main' }).click()
+        await other.waitForURL((url) => url.pathname === '/chat')
+        await bar.locator('select').selectOption('main-1-1')
+        await other.locator('.message.user', { hasText: 'the third way' }).waitFor()
+        await other.goBack()
+        await other.locator('.message.user', { hasText: 'the first way' }).waitFor()
+        assert.equal(await bar.locator('select').inputValue(), 'main')
+        assert.deepEqual(other.trouble, [])
+      } finally {
+        await one.end()
+      }
     },
   ],
   [

@@ -38,10 +38,10 @@ async function listener() {
 
 /** A document that tries everything to be heard, to see, or to act. */
 const attacks = ({ at, udp }) => `
-<meta http-equiv="refresh" content="1;url=http://${at}/refresh">
 <link rel="prefetch" href="http://${at}/prefetch"><link rel="stylesheet" href="http://${at}/style.css">
 <style>@import url(http://${at}/import.css); body { background: url(http://${at}/css.png) }</style>
 <img src="http://${at}/img.png" onerror="try{parent.document.title='stolen'}catch{}">
+<meta http-equiv="refresh" content="1;url=http://${at}/refresh">
 <svg onload="fetch('http://${at}/svg')"></svg>
 <iframe src="http://${at}/frame"></iframe><iframe srcdoc="<script>fetch('http://${at}/srcdoc')</script>"></iframe>
 <object data="http://${at}/object"></object><embed src="http://${at}/embed">
@@ -111,15 +111,23 @@ export const checks = [
       const one = await society({ program })
       const ear = await listener()
       try {
-        script(one, 'attack.js', `polis.components.register('attack', polis.components.get('html-page'), { sample: { html: ${JSON.stringify(attacks(ear))} } })`)
+        // The first says that it goes elsewhere as everybody does, which is left out; the second so that only the frame stops it.
+        const sly = attacks(ear).replace('<meta ', '<meta data-a=">" ')
+        script(one, 'attack.js', `for (const [name, html] of Object.entries(${JSON.stringify({ attack: attacks(ear), 'sly-attack': sly })})) polis.components.register(name, polis.components.get('html-page'), { sample: { html } })`)
         const page = await open(one, { path: '/gallery/attack', isAttacked: true })
         const frame = page.frameLocator('iframe')
         await frame.getByText('the document is shown').waitFor()
         assert.equal(await frame.getByText(/^ran/).count(), 0, 'its scripts do not run')
         await page.waitForTimeout(2500)
         assert.deepEqual(ear.heard, [])
+        assert.ok(await frame.getByText('the document is shown').isVisible(), 'it is still there')
         assert.doesNotMatch(await page.title(), /stolen/)
         assert.match(page.url(), /\/gallery\/attack$/)
+        await page.goto(`${one.address}/gallery/sly-attack`)
+        await page.locator('iframe').first().waitFor()
+        await page.waitForTimeout(2500)
+        assert.deepEqual(ear.heard, [])
+        assert.match(page.url(), /\/gallery\/sly-attack$/)
         assert.equal((await page.context().pages()).length, 1, 'no other window')
         assert.equal((await fetch(`${one.address}/sandbox/live`)).status, 403, 'live documents are off')
       } finally {

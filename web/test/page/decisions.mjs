@@ -26,6 +26,31 @@ export const checks = [
     },
   ],
   [
+    'an edit that cannot be read is said to be so, and is never approved as something else',
+    async ({ open, scripted }) => {
+      const { taskId } = await scripted.ask('/api/submit', { text: 'Please write an unreadable report' })
+      const page = await open(scripted, { path: '/inbox' })
+      const card = page.locator('.inbox .approval')
+      await card.getByRole('button', { name: /^Edit/ }).click()
+      await card.getByRole('button', { name: 'Raw' }).click()
+      const approve = card.getByRole('button', { name: /^Approve/ })
+      for (const [text, why] of [['{"path": "half.md",\n "content": ', /line 2, column 13/], ['{\n "path": ,\n "content": "x"\n}', /line 2, column 10/], ['[]', /object/], ['"x"', /object/], ['null', /object/], ['', /object/]]) {
+        await card.locator('textarea.raw').fill(text)
+        await card.locator('.form-bad', { hasText: why }).waitFor()
+        assert.ok(await approve.isDisabled(), text)
+        assert.ok(await card.getByRole('button', { name: 'Raw' }).isDisabled(), 'the text is not thrown away')
+      }
+      assert.equal((await scripted.ask('/api/approvals')).approvals.length, 1, taskId)
+      await card.locator('textarea.raw').fill('{"path": "whole.md", "content": "read and meant"}')
+      assert.equal(await card.locator('.form-bad').count(), 0)
+      await card.getByRole('button', { name: 'Approve as edited' }).click()
+      await page.getByText('Nothing waits for you.').waitFor()
+      while ((await scripted.ask(`/api/tasks/${taskId}`)).status === 'running') await new Promise((resolve) => setTimeout(resolve, 50))
+      assert.equal(readFileSync(join(scripted.folder, 'whole.md'), 'utf8'), 'read and meant')
+      assert.ok(!existsSync(join(scripted.folder, 'report.md')) && !existsSync(join(scripted.folder, 'half.md')))
+    },
+  ],
+  [
     'a call is denied with a reason, by keyboard alone, and the reason is kept',
     async ({ open, scripted }) => {
       const { taskId } = await scripted.ask('/api/submit', { text: 'Please write a second report' })
@@ -59,8 +84,34 @@ export const checks = [
       await page.waitForSelector('.requests li:first-child .status-icon.done', { state: 'attached' })
       assert.equal(await page.locator('.approval-bar').count(), 0, 'nobody is asked again')
       assert.ok(existsSync(join(scripted.folder, 'report.md')))
-      await page.goto(`${scripted.address}/settings/tools`)
+      await page.goto(`${scripted.address}/settings/policies`)
       await page.locator('.allowed', { hasText: 'write_file' }).waitFor()
+    },
+  ],
+  [
+    'several calls are approved at once, but not past one that is being edited',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model, settings: '[[policy]]\ntool = "write_file"\nthen = "ask"\n' })
+      try {
+        const org = await one.ask('/api/org')
+        const [root] = org.agents
+        await one.ask('/api/org', { ...org, agents: [...org.agents, { ...root, id: 'wendy', parentAgentId: 'root' }] })
+        await one.ask('/api/submit', { text: 'write this' })
+        await one.ask('/api/send', { agentId: 'wendy', text: 'write that' })
+        const page = await open(one, { path: '/inbox' })
+        const all = page.getByRole('button', { name: 'Approve all 2' })
+        await all.waitFor()
+        assert.ok(await all.isEnabled())
+        const first = page.locator('.inbox .approval').first()
+        await first.getByRole('button', { name: /^Edit/ }).click()
+        await first.getByLabel('path').fill('other.md')
+        assert.ok(await all.isDisabled(), 'what is shown would not be what is sent')
+        await first.getByRole('button', { name: 'Leave as it was' }).click()
+        await all.click()
+        await page.getByText('Nothing waits for you.').waitFor()
+      } finally {
+        await one.end()
+      }
     },
   ],
   [
@@ -91,10 +142,18 @@ export const checks = [
         for (let now = before; !now || now === before; ) now = await waiting()
         await page.reload()
         const plan = page.locator('.plan-editor')
+        await plan.getByRole('textbox', { name: 'Todo 3', exact: true }).waitFor()
+        assert.deepEqual(await page.locator('.plan-bar .todo-text').allInnerTexts(), ['List the files of the folder', 'Read the notes', 'Compare both and write the answer'], 'the bar shows the plan that is asked about')
         await plan.getByRole('button', { name: 'Leave out todo 2' }).click()
         await plan.getByRole('button', { name: 'Move todo 2 up' }).click()
         await plan.getByRole('textbox', { name: 'Todo 2', exact: true }).fill('List them, carefully')
         await plan.getByRole('button', { name: 'Add a todo' }).click()
+        assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Todo 3', 'the new one is where one writes')
+        await page.getByText('Todo 3 is empty.').waitFor()
+        assert.ok(await page.getByRole('button', { name: 'Approve as edited' }).isDisabled(), 'a blank todo is not carried out')
+        await plan.getByRole('textbox', { name: 'Todo 1', exact: true }).fill('')
+        assert.equal(await plan.getByRole('textbox', { name: 'Todo 1', exact: true }).inputValue(), '', 'a title can be emptied')
+        await plan.getByRole('textbox', { name: 'Todo 1', exact: true }).fill('Compare both and write the answer')
         await plan.getByRole('textbox', { name: 'Todo 3', exact: true }).fill('Say thanks')
         await page.getByRole('button', { name: 'Approve as edited' }).click()
         await page.locator('.column > .timeline > .message.bot', { hasText: 'buy milk' }).waitFor()

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const VIEWS = ['chat', 'inbox', 'organisation', 'trace', 'gallery', 'settings/models', 'settings/tools', 'settings/budgets', 'settings/connect', 'settings/page']
+const VIEWS = ['chat', 'inbox', 'organisation', 'trace', 'gallery', 'settings/models', 'settings/tools', 'settings/policies', 'settings/budgets', 'settings/connect', 'settings/page', 'settings/nosuch', 'organisation/root', 'organisation?as=graph', 'chat/nosuch', 'nosuch']
 const MOST_KB = 150
 /** What must be there before a view is judged. */
 const READY = { 'settings/models': '.vendors li', 'settings/tools': 'tbody tr', 'settings/budgets': 'tbody tr', 'settings/page': 'fieldset >> nth=2' }
@@ -29,6 +29,7 @@ export const checks = [
   ...[
     ['light and English', { theme: 'light', language: 'en' }],
     ['dark and Chinese', { theme: 'dark', language: 'zh' }],
+    ['a tablet, light and Chinese', { theme: 'light', language: 'zh', width: 820, height: 1180 }],
     ['a phone, dark', { theme: 'dark', language: 'en', width: 390, height: 844 }],
   ].map(([name, options]) => [
     `no view has a fault that axe finds: ${name}`,
@@ -39,7 +40,7 @@ export const checks = [
       const wrong = []
       for (const view of VIEWS) {
         await visit(page, `/${view}`)
-        await page.waitForSelector(READY[view] ?? 'h1')
+        await page.waitForSelector(READY[view] ?? 'h1:visible')
         if (view === 'chat') await page.locator('.approval-bar').waitFor()
         wrong.push(...(await violations(page)).map((one) => `${view}: ${one}`))
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
@@ -61,6 +62,61 @@ export const checks = [
     },
   ]),
   [
+    'an address that leads nowhere says so and shows a way home',
+    async ({ open, scripted }) => {
+      const page = await open(scripted, { path: '/s/nosuch/chat' })
+      await page.getByRole('heading', { name: 'There is no society called nosuch' }).waitFor()
+      assert.equal(await page.locator('#composer').count(), 0)
+      await page.getByRole('link', { name: 'main', exact: true }).click()
+      await page.waitForSelector('.light.live', { state: 'attached' })
+      await page.waitForURL((url) => url.pathname === '/chat')
+      await page.goto(`${scripted.address}/chat/zzz`)
+      await page.getByRole('heading', { name: 'There is no agent called zzz' }).waitFor()
+      await page.getByRole('link', { name: 'To the chat' }).click()
+      await page.locator('#composer').waitFor()
+      const answer = await page.goto(`${scripted.address}/nosuch/place`)
+      assert.equal(answer.status(), 404)
+      await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+      await page.goto(`${scripted.address}/chat/root/no-such-request`)
+      await page.getByText('There is no such request here: no-such-request').waitFor()
+      await page.goto(`${scripted.address}/trace/no-such-request`)
+      await page.getByText('There is no request called no-such-request.').waitFor()
+    },
+  ],
+  [
+    'the settings show what is really set, and what they give to copy is taken',
+    async ({ open, society, program, model }) => {
+      const settings = '[[policy]]\ntool = "run_command"\nagent = "ada"\nthen = "deny"\nwhy = "not her"\n\n[budget]\nusd = 7.5\n\n[budget.task]\ntokens = 123456\nminutes = 2\n\n[budget.roles.writer]\nrequests = 9\n'
+      const one = await society({ program, model, settings })
+      const copied = []
+      try {
+        await one.ask('/api/submit', { text: 'hello' })
+        const page = await open(one, { path: '/settings/policies' })
+        await page.locator('.rules li', { hasText: 'run_command · agent ada' }).getByText('deny').waitFor()
+        copied.push(await page.locator('.snippet pre').innerText())
+        await page.goto(`${one.address}/settings/budgets`)
+        await page.locator('tr', { hasText: 'society' }).getByText('$7.50').waitFor()
+        copied.push(await page.locator('.snippet pre').innerText())
+        for (const line of ['usd = 7.5', 'tokens = 123456', 'minutes = 2', 'requests = 9']) assert.ok(copied[1].includes(line), line)
+        await page.goto(`${one.address}/settings/models`)
+        await page.locator('.vendors .ready', { hasText: 'openai-compatible' }).getByText('answers at http://127.0.0.1').waitFor()
+        await page.locator('.vendors li:not(.ready)', { hasText: 'vllm' }).getByText('nobody answers at').waitFor()
+      } finally {
+        await one.end()
+      }
+      const plain = await society({ program })
+      try {
+        const page = await open(plain, { path: '/settings/budgets' })
+        copied.push(await page.locator('.snippet pre').innerText())
+        await page.goto(`${plain.address}/settings/policies`)
+        copied.push(await page.locator('.snippet pre').innerText())
+      } finally {
+        await plain.end()
+      }
+      for (const text of copied) await (await society({ program, settings: text })).end()
+    },
+  ],
+  [
     'everything is reached by keyboard: palette, sheet, views, decisions',
     async ({ open, scripted }) => {
       const page = await open(scripted)
@@ -77,7 +133,7 @@ export const checks = [
       await page.keyboard.press('Escape')
       await page.locator('dialog').waitFor({ state: 'detached' })
       await page.keyboard.press('n')
-      await page.waitForURL(/\/chat$/)
+      await page.waitForURL(/\/chat\?new=1$/)
       await page.waitForFunction(() => document.activeElement?.id === 'composer')
       await page.keyboard.type('typed without a mouse')
       await page.keyboard.press('Enter')
@@ -145,7 +201,10 @@ export const checks = [
       const folder = new URL('../../dist', import.meta.url).pathname
       const index = readFileSync(join(folder, 'index.html'), 'utf8')
       const [, entry] = index.match(/src="\/(assets\/[^"]+\.js)"/)
-      const size = gzipSync(readFileSync(join(folder, entry)), { level: 9 }).length
+      const first = new Set([entry])
+      for (const name of first) for (const [, other] of readFileSync(join(folder, name), 'utf8').matchAll(/(?:from|import)\s*"\.\/([^"]+\.js)"/g)) first.add(`assets/${other}`)
+      assert.ok(first.size > 1, 'what the first file imports is counted too')
+      const size = [...first].reduce((sum, name) => sum + gzipSync(readFileSync(join(folder, name)), { level: 9 }).length, 0)
       assert.ok(size <= MOST_KB * 1000, `${size} bytes of JavaScript at first`)
       const all = readdirSync(join(folder, 'assets')).map((name) => readFileSync(join(folder, 'assets', name), 'utf8')).join('')
       assert.ok(!/\beval\(|new Function\(/.test(all), 'nothing is made from text')

@@ -44,6 +44,76 @@ export const checks = [
     },
   ],
   [
+    'the half of a reply that a crash has cut, or that a tab has slept through, does not stand there twice',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model })
+      const hide = (page, hidden) =>
+        page.evaluate((value) => {
+          Object.defineProperty(document, 'hidden', { value, configurable: true })
+          document.dispatchEvent(new Event('visibilitychange'))
+        }, hidden)
+      try {
+        const page = await open(one)
+        const said = page.locator('.said').last()
+        const twice = async () => ((await said.innerText()).match(/\bword1\b/g) ?? []).length
+        model.pace = 60
+        await page.fill('#composer', 'A long reading')
+        await page.press('#composer', 'Enter')
+        await said.filter({ hasText: 'word12' }).waitFor()
+        await hide(page, true)
+        await page.waitForSelector('.light.asleep', { state: 'attached' })
+        await hide(page, false)
+        await page.waitForSelector('.light.live', { state: 'attached' })
+        await said.filter({ hasText: 'word30' }).waitFor()
+        assert.equal(await twice(), 1, 'after a sleep')
+        await one.kill()
+        await page.locator('.line-notice').waitFor()
+        await one.start()
+        await page.waitForSelector('.light.live', { state: 'attached' })
+        await page.waitForFunction(() => !document.querySelector('.said')?.textContent?.includes('word30'))
+        await said.filter({ hasText: 'word6' }).waitFor()
+        assert.equal(await twice(), 1, 'after a crash')
+        model.pace = 1
+        await page.locator('.column > .timeline > .message.bot', { hasText: 'word599' }).waitFor()
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
+    'eight windows side by side work: one has the line, and the others hear of it',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model })
+      try {
+        const first = await open(one)
+        const windows = [first]
+        for (let n = 1; n < 8; n += 1) windows.push(await open(one, { context: first.context() }))
+        for (const page of windows) await page.waitForSelector('.light.live', { state: 'attached' })
+        model.pace = 20
+        await one.ask('/api/submit', { text: 'A long reading' })
+        for (const page of windows) await page.locator('.said', { hasText: 'word9' }).waitFor()
+        // Whoever comes late sees the beginning too, and when the one with the line goes another takes it.
+        await windows.shift().close()
+        const late = await open(one, { context: windows[0].context() })
+        windows.push(late)
+        await late.locator('.said', { hasText: 'word0 word1' }).waitFor()
+        model.pace = 1
+        for (const page of windows) {
+          await page.locator('.column > .timeline > .message.bot', { hasText: 'word599' }).waitFor()
+          assert.equal((await page.locator('.column > .timeline > .message.bot').last().innerText()).match(/\bword1\b/g).length, 1)
+          assert.deepEqual(page.trouble, [])
+        }
+        await one.kill()
+        for (const page of windows) await page.locator('.line-notice').waitFor()
+        await one.start()
+        await one.ask('/api/submit', { text: 'after the crash' })
+        for (const page of windows) await page.locator('.message.bot', { hasText: 'You said: after the crash' }).waitFor()
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
     'eight tabs work: those that are hidden close their line and take it up again',
     async ({ open, scripted }) => {
       const first = await open(scripted)
@@ -90,6 +160,10 @@ export const checks = [
       assert.ok(!JSON.stringify(await page.evaluate(() => ({ ...sessionStorage, ...localStorage, cookie: document.cookie }))).includes(scripted.token))
       await page.goto(`${scripted.address}/settings/models`)
       await page.locator('.vendors li').first().waitFor()
+      const deep = await own(await browser.newContext()).newPage()
+      await deep.goto(`${scripted.address}/settings/models?token=${scripted.token}`)
+      await deep.locator('.vendors li').first().waitFor()
+      assert.ok(!deep.url().includes('token'), deep.url())
     },
   ],
   [

@@ -18,6 +18,26 @@ async function crowd(one, n) {
 
 export const checks = [
   [
+    'the request of every call in a workflow can be read: the system prompt and the messages',
+    async ({ open, scripted }) => {
+      const { taskId } = await scripted.ask('/api/submit', { text: 'Compare for the inspector', strategy: 'workflow' })
+      const page = await open(scripted, { path: `/trace/${taskId}` })
+      await page.locator('.view-head .badge.done').waitFor()
+      const calls = page.locator('.span-row.model')
+      const inspector = page.locator('.inspector')
+      await calls.first().click()
+      await inspector.locator('pre', { hasText: '# Planner' }).waitFor()
+      await inspector.locator('.said-list li', { hasText: 'Compare for the inspector' }).first().waitFor()
+      await page.locator('.span-row', { hasText: 'verifier' }).last().waitFor()
+      await calls.last().click()
+      await inspector.locator('pre', { hasText: '# Verifier' }).waitFor()
+      const executor = calls.nth(2)
+      await executor.click()
+      await inspector.locator('pre', { hasText: '# Executor' }).waitFor()
+      await inspector.locator('.said-list li', { hasText: 'sales.csv' }).first().waitFor()
+    },
+  ],
+  [
     'the tree shows who made whom and what each is at, and is walked by keyboard',
     async ({ open, scripted }) => {
       await scripted.ask('/api/submit', { text: 'found a team for the files' })
@@ -32,10 +52,13 @@ export const checks = [
       await page.keyboard.press('ArrowRight')
       await page.keyboard.press('ArrowDown')
       await page.keyboard.press('Enter')
-      await page.locator('.agent-page h2', { hasText: 'ada' }).waitFor()
+      await page.locator('.agent-page h1', { hasText: 'ada' }).waitFor()
       assert.match(page.url(), /\/organisation\/ada$/)
       await page.locator('.agent-page', { hasText: 'RESEARCHER: you find things out.' }).waitFor()
       await page.locator('.agent-page .turn-list li').first().waitFor()
+      await page.locator('.agent-page .chips', { hasText: 'read_file' }).waitFor()
+      await page.locator('.agent-page .facts', { hasText: 'openai-compatible/scripted' }).waitFor()
+      await page.locator('.agent-page', { hasText: 'Its last request had' }).waitFor()
       assert.deepEqual(page.trouble, [])
     },
   ],
@@ -109,6 +132,11 @@ export const checks = [
       await page.locator('.inspector', { hasText: 'RESEARCHER: you find things out.' }).waitFor()
       await page.locator('.span-row.model').first().click()
       await page.locator('.inspector', { hasText: 'This needs a colleague.' }).waitFor()
+      const inspector = page.locator('.inspector')
+      await inspector.locator('.said-list li', { hasText: 'found another team for the files' }).waitFor()
+      await inspector.getByText('Put together from the log').waitFor()
+      await page.locator('.span-row.model').nth(1).click()
+      await inspector.locator('.said-list li', { hasText: 'create_role {' }).waitFor()
       await page.keyboard.press('Escape')
       await page.getByPlaceholder('Search spans').fill('create_role')
       await page.locator('.span-row.model').first().waitFor({ state: 'detached' })

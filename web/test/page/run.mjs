@@ -42,7 +42,7 @@ async function open(contexts, one, { path = '/', width = 1280, height = 860, the
     if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text())) page.trouble.push(message.text())
   })
   await page.goto(`${one.address}${path}#token=${one.token}`)
-  await page.waitForSelector('.light.live, .light.lost, .door', { state: 'attached' })
+  await page.waitForSelector('.light.live, .light.lost, .light.nowhere, .door', { state: 'attached' })
   return page
 }
 
@@ -85,7 +85,7 @@ async function lane(...parts) {
 }
 
 try {
-  await Promise.all([lane(chat, decisions), lane(lines, everywhere), lane(organisation, components)])
+  await Promise.all([lane(chat, decisions), lane(everywhere, components), lane(organisation, lines)])
 } finally {
   await browser.close()
 }

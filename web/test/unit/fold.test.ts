@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { addressOf, agentStatus, planOf, requestStatus, turnStatus } from '../../src/store/derive'
 import { fold } from '../../src/store/fold'
-import { hear, see } from '../../src/store/live'
+import { forget, hear, see } from '../../src/store/live'
 import { type State, empty } from '../../src/store/state'
 import type { Recorded } from '../../src/types'
 
@@ -113,4 +113,33 @@ test('a reply grows beside the log and is gone when the log has the whole', () =
   assert.equal(state.effects.get('4.0')?.live, undefined)
   hear(state, { effect: '4.0', thread: 'root', delta: { content: 'late' } })
   assert.equal(state.effects.get('4.0')?.live, undefined)
+})
+
+test('what a model said before it was asked again is dropped', () => {
+  const model = { model: { model: 'm', request: 'x', reserve: {} } }
+  const state = after(...asked, ['root', effect('4.0', model)])
+  const say = (content: string) => hear(state, { effect: '4.0', thread: 'root', delta: { content } } as Parameters<typeof hear>[1])
+  say('the first half')
+  fold(state, { seq: 6, at: 0, thread: 'root', event: { effectRestarted: { id: '4.0' } } as Recorded['event'] })
+  say('anew')
+  assert.equal(state.effects.get('4.0')?.live?.text, 'anew')
+  forget(state)
+  say('on another line')
+  assert.equal(state.effects.get('4.0')?.live?.text, 'on another line')
+})
+
+test('a message has the time at which it was written', () => {
+  const state = after(...asked)
+  assert.equal(state.threads.get('root')?.messages[0]?.timestamp, 102, 'not that of the turn, which began at 103')
+})
+
+test('the plan that is asked about is the plan', () => {
+  const state = nested()
+  const turn = state.turns.get(4)!
+  const seq = state.seq
+  fold(state, { seq: seq + 1, at: 0, thread: 'root', event: { planSet: { by: '4.9', plan: { steps: [{ text: 'a note of its own', status: 'in_progress' }] } } } as unknown as Recorded['event'] })
+  assert.notEqual(planOf(state, turn)?.steps[0]?.text, 'a note of its own', 'a workflow is at it')
+  const approval = { approval: { question: 'may it?', details: { todos: [{ id: 'task-1', title: 'Look', status: 'pending' }, { id: 'task-2', title: 'Say', status: 'pending' }] } } }
+  fold(state, { seq: seq + 2, at: 0, thread: 'sub', event: effect('8.5', approval) as Recorded['event'] })
+  assert.deepEqual(planOf(state, turn)?.steps.map((step) => step.text), ['Look', 'Say'])
 })

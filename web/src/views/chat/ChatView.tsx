@@ -3,7 +3,9 @@
 import { useState } from 'react'
 import { usePlace } from '../../router'
 import type { State, Turn } from '../../store/state'
-import { useLog } from '../../store/store'
+import { t } from '../../i18n'
+import { useLine, useLog } from '../../store/store'
+import { NotThere } from '../../ui/NotThere'
 import { Conversation } from './Conversation'
 import { Drawer, SIDES } from './Drawer'
 import { RequestList } from './RequestList'
@@ -23,6 +25,8 @@ export function ChatView({ rest }: { rest: string[] }) {
   const task = rest[1]
   const [isListShown, setListShown] = useState(false)
   const turn = turnFor(state, agent, task)
+  const line = useLine()
+  if (agent !== 'root' && line === 'live' && !state.agents.has(agent)) return <NotThere title={t('nowhere.agent', { name: agent })} text={t('nowhere.agent.text')} />
   const side = query.has('thread') ? 'thread' : SIDES.find((one) => one === query.get('side'))
   return (
     <div className={`chat${side ? ' with-drawer' : ''}${isListShown ? ' list-shown' : ''}`}>

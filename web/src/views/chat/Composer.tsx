@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'react'
 import { t } from '../../i18n'
-import { go, href } from '../../router'
+import { go, href, usePlace } from '../../router'
 import type { Request } from '../../store/state'
 import { useLog } from '../../store/store'
 import type { Artifact } from '../../types'
@@ -16,14 +16,19 @@ interface Props {
   agent: string
   /** The request with this agent that is under way. */
   running: Request | undefined
+  /** Whether a workflow is at it: that hears what is said in its next round. */
+  hearsAlong: boolean
 }
 
-export function Composer({ agent, running }: Props) {
+export function Composer({ agent, running, hearsAlong }: Props) {
   const state = useLog()
+  const isNew = usePlace().query.has('new')
   const [text, setText] = useState(() => sessionStorage.getItem(DRAFT) ?? '')
   const [files, setFiles] = useState<Artifact[]>([])
   const [strategy, setStrategy] = useState<Strategy>('auto')
-  const [joins, setJoins] = useState(true)
+  const [choice, setChoice] = useState<boolean>()
+  const joins = choice ?? !isNew
+  useEffect(() => setChoice(undefined), [isNew])
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
   const box = useRef<HTMLTextAreaElement>(null)
@@ -59,6 +64,7 @@ export function Composer({ agent, running }: Props) {
       const sent = await say(agent, words, { strategy, artifacts: files, ...(isJoining && { task: running.id }) })
       setText('')
       setFiles([])
+      setChoice(undefined)
       if (!isJoining) go(href('chat', [agent, sent.taskId]))
     } catch (error) {
       setTrouble(complain(error))
@@ -117,7 +123,7 @@ export function Composer({ agent, running }: Props) {
         onChange={(event) => setText(event.target.value)}
         onKeyDown={onKey}
         onPaste={(event) => event.clipboardData.files.length > 0 && void add(event.clipboardData.files)}
-        placeholder={isJoining ? t('composer.join.placeholder') : t('composer.placeholder', { name: agent })}
+        placeholder={isJoining ? t(hearsAlong ? 'composer.round.placeholder' : 'composer.turn.placeholder') : t('composer.placeholder', { name: agent })}
         aria-label={t('composer.label')}
       />
       <div className="composer-foot">
@@ -133,25 +139,24 @@ export function Composer({ agent, running }: Props) {
             ))}
           </select>
         </label>
-        {running ? (
+        {running && (
           <label className="pick">
             <span className="unseen">{t('composer.join.label')}</span>
-            <select value={joins ? 'join' : 'queue'} onChange={(event) => setJoins(event.target.value === 'join')}>
-              <option value="join">{t('composer.join')}</option>
+            <select value={joins ? 'join' : 'queue'} onChange={(event) => setChoice(event.target.value === 'join')}>
+              <option value="join">{t(hearsAlong ? 'composer.round' : 'composer.turn')}</option>
               <option value="queue">{t('composer.queue')}</option>
             </select>
           </label>
-        ) : (
-          agent === 'root' && (
-            <label className="pick">
-              <span className="unseen">{t('composer.strategy')}</span>
-              <select value={strategy} onChange={(event) => setStrategy(event.target.value as Strategy)}>
-                <option value="auto">{t('strategy.auto')}</option>
-                <option value="simple">{t('strategy.simple')}</option>
-                <option value="workflow">{t('strategy.workflow')}</option>
-              </select>
-            </label>
-          )
+        )}
+        {!isJoining && agent === 'root' && (
+          <label className="pick">
+            <span className="unseen">{t('composer.strategy')}</span>
+            <select value={strategy} onChange={(event) => setStrategy(event.target.value as Strategy)}>
+              <option value="auto">{t('strategy.auto')}</option>
+              <option value="simple">{t('strategy.simple')}</option>
+              <option value="workflow">{t('strategy.workflow')}</option>
+            </select>
+          </label>
         )}
         <span className="grow" />
         {running && (

@@ -1,7 +1,7 @@
 // One conversation: the main thread of an agent, with what is pinned above it and the composer below.
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { t } from '../../i18n'
+import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
 import { agentStatus } from '../../store/derive'
 import type { Request, State, Turn } from '../../store/state'
@@ -16,6 +16,7 @@ import { complain } from './actions'
 import { Composer } from './Composer'
 import { PlanBar } from './PlanBar'
 import { Timeline } from './Timeline'
+import { Unread, hearsAlong } from './Unread'
 
 interface Props {
   agent: string
@@ -42,7 +43,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
   const follows = useRef(true)
   const thread = state.threads.get(agent)
   const running = runningWith(state, agent, task)
-  const isEmpty = line !== 'loading' && (thread?.items.length ?? 0) === 0
+  const isEmpty = line !== 'loading' && (thread?.items.length ?? 0) === 0 && (state.agents.get(agent)?.inbox.length ?? 0) === 0
 
   useEffect(() => {
     const box = scroller.current
@@ -93,7 +94,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
         <h1 id="view-title">{agent}</h1>
         {roleName.toLowerCase() !== agent && <span className="faint role-name">{roleName}</span>}
         <Badge status={agentStatus(state, agent)} />
-        {(role?.inbox.length ?? 0) > 0 && <span className="faint numbers">{t('chat.queued', { n: role?.inbox.length ?? 0 })}</span>}
+        {(role?.inbox.length ?? 0) > 0 && <span className="faint numbers unread-count">{count('chat.unread', role?.inbox.length ?? 0)}</span>}
         <span className="grow" />
         <button
           type="button"
@@ -109,7 +110,9 @@ export function Conversation({ agent, task, turn, onList }: Props) {
       {turn && <PlanBar key={turn.id} turn={turn} />}
       <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label={t('chat.log')}>
         <div className="column" ref={content}>
+          {task && line === 'live' && !state.requests.has(task) && <p className="notice">{t('nowhere.request', { name: task })}</p>}
           {isEmpty ? <FirstRun agent={agent} /> : <Timeline thread={agent} depth={0} task={task} scroller={scroller} />}
+          {role && <Unread state={state} agent={role} />}
           {!isEmpty && <MoreExamples agent={agent} />}
         </div>
       </div>
@@ -126,7 +129,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
             <Operations agent={agent} operations={operations} onSent={(sent) => go(href('chat', [agent, sent.taskId]))} onTrouble={complain} />
           </div>
         )}
-        <Composer key={agent} agent={agent} running={running} />
+        <Composer key={agent} agent={agent} running={running} hearsAlong={hearsAlong(state, running?.id)} />
       </div>
     </section>
   )

@@ -93,6 +93,9 @@ export const Delegation = memo(function Delegation({ id, depth }: { id: string; 
 export function Path({ thread: id }: { thread: string }) {
   const thread = useRecord((state) => state.threads.get(id))
   if (!thread) return null
+  // Of another agent's main thread: those that made it.
+  const makers: string[] = []
+  for (let agent = store.state.agents.get(lineage(store.state, thread)[0]?.agent ?? ''); agent?.parent; agent = store.state.agents.get(agent.parent)) makers.unshift(agent.parent)
   const names = lineage(store.state, thread).map((one) => {
     const turn = one.items.find((item) => item.kind === 'turn')
     const first = turn && store.state.turns.get(turn.turn)
@@ -102,7 +105,7 @@ export function Path({ thread: id }: { thread: string }) {
   return (
     <div className="path">
       <ol className="path-crumbs" aria-label={t('path.label')}>
-        {names.map((name, place) => (
+        {[...makers, ...names].map((name, place) => (
           <li key={place}>{name}</li>
         ))}
       </ol>

@@ -1,17 +1,18 @@
 // One message. What the person said can be asked again, or differently in a branch.
 
-import { memo, useState } from 'react'
+import { memo, useMemo, useState } from 'react'
 import { ToolResultDisplay } from '../../components/ToolResultDisplay'
 import { t } from '../../i18n'
-import { society } from '../../router'
+import { here, useSocieties } from '../../store/societies'
 import { store, useRecord } from '../../store/store'
+import { waysOf } from '../../store/ways'
 import type { Artifact, JsonObject, Message } from '../../types'
 import { Copy } from '../../ui/Copy'
 import { Files } from '../../ui/Files'
 import { Icon } from '../../ui/Icon'
 import { Markdown } from '../../ui/Markdown'
 import { clock, moment } from '../../ui/format'
-import { branch, complain, retry, visit, waysOf } from './actions'
+import { branch, complain, retry, visit } from './actions'
 import { Structured, StructuredText, isStructured } from './Structured'
 
 interface Props {
@@ -63,9 +64,9 @@ function UserMessage({ message, turn, depth, isHeard }: Props) {
       )}
       {trouble && <p className="bad">{trouble}</p>}
       <div className="message-foot">
+        {isOwn && request && draft === undefined && <Ways task={request.id} />}
         {isOwn && request && draft === undefined && (
           <span className="message-tools">
-            <Ways task={request.id} />
             <button type="button" className="quiet small" onClick={() => void attempt(retry(request))} aria-label={t('chat.retry')} title={t('chat.retry')}>
               <Icon name="retry" size={15} />
             </button>
@@ -83,17 +84,19 @@ function UserMessage({ message, turn, depth, isHeard }: Props) {
 
 /** The other ways in which a request was asked, each in its own branch. */
 function Ways({ task }: { task: string }) {
+  const societies = useSocieties()
   const request = store.state.requests.get(task)
-  const ways = request ? waysOf(request) : []
-  const here = ways.indexOf(society() ?? '')
-  if (!request || here < 0 || ways.length < 2) return null
-  const to = (step: number) => visit(ways[(here + step + ways.length) % ways.length] as string, request.to)
+  const name = here(societies)
+  const ways = useMemo(() => (request ? waysOf(societies, name, store.state.requests.values(), request) : []), [societies, name, request])
+  const at = ways.indexOf(name ?? '')
+  if (!request || at < 0) return null
+  const to = (step: number) => visit(ways[(at + step + ways.length) % ways.length] as string, request.to)
   return (
     <span className="ways" role="group" aria-label={t('chat.branches')}>
       <button type="button" className="quiet small" onClick={() => to(-1)} aria-label={t('chat.branch.before')}>
         <Icon name="left" size={14} />
       </button>
-      <span className="numbers">{`${here + 1}/${ways.length}`}</span>
+      <span className="numbers">{`${at + 1}/${ways.length}`}</span>
       <button type="button" className="quiet small" onClick={() => to(1)} aria-label={t('chat.branch.after')}>
         <Icon name="right" size={14} />
       </button>

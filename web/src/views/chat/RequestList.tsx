@@ -10,7 +10,7 @@ import { Badge, StatusIcon } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
 import { write } from '../../ui/write'
-import { clock, day } from '../../ui/format'
+import { clock, day, plainText } from '../../ui/format'
 
 const MOST = 150
 
@@ -64,7 +64,7 @@ function Entry({ request, isHere, status, onPick }: { request: Request; isHere: 
   const isLoud = status !== 'done'
   return (
     <Link className="request" href={href('chat', [request.to, request.id])} aria-current={isHere ? 'true' : undefined} onClickCapture={onPick}>
-      <span className="request-text">{request.text}</span>
+      <span className="request-text">{plainText(request.text)}</span>
       <span className="request-foot">
         {isLoud ? <Badge status={status} /> : <StatusIcon status={status} size={13} />}
         {!isLoud && <span className="unseen">{t('status.done')}</span>}

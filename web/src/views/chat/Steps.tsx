@@ -14,6 +14,7 @@ import { JsonView, readJson } from '../../ui/JsonView'
 import { Markdown } from '../../ui/Markdown'
 import { duration } from '../../ui/format'
 import { useNow } from '../../ui/useNow'
+import { asked } from '../inbox/ApprovalCard'
 import { StructuredText, isStructured } from './Structured'
 
 /** What a model thought, apart from what it said. */
@@ -138,6 +139,7 @@ export function GrowingCall({ name, text }: { name: string; text: string }) {
 /** A question to the person, and what was said. The card to answer it is elsewhere. */
 export const AskedStep = memo(function AskedStep({ effect }: { effect: EffectState; rev: number }) {
   const { question, call } = 'approval' in effect.effect ? effect.effect.approval : { question: t('approval.budget'), call: undefined }
+  const words = asked(store.state.turns.get(effect.turn)?.agent ?? '', question, call ?? undefined)
   const verdict = typeof effect.outcome === 'object' && 'verdict' in effect.outcome ? effect.outcome.verdict : undefined
   const isOpen = store.state.waiting.has(effect.id)
   const state = isOpen ? 'asked' : verdict?.approved ? 'good' : effect.stage === 'void' ? 'stopped' : 'bad'
@@ -150,8 +152,8 @@ export const AskedStep = memo(function AskedStep({ effect }: { effect: EffectSta
         : t(verdict.approved ? 'approval.approved' : 'approval.denied')
       : t('status.cancelled')
   return (
-    <Card icon="inbox" name={call?.tool ?? t('step.question')} brief={question.split('\n')[0] ?? ''} state={state} note={note}>
-      <p className="asked">{question}</p>
+    <Card icon="inbox" name={call?.tool ?? t('step.question')} brief={words.split('\n')[0] ?? ''} state={state} note={note}>
+      <p className="asked">{words}</p>
       {call && <JsonView value={readJson(verdict?.arguments ?? call.arguments)} />}
       {answer !== undefined && <JsonView value={answer} />}
       {verdict?.reason && <p className="faint">{verdict.reason}</p>}

@@ -1,11 +1,12 @@
 // What a person does in a conversation, as requests to the server.
 
-import { Problem, ask, get, post, token } from '../../api'
+import { Problem, ask, post } from '../../api'
 import { t } from '../../i18n'
-import { go, href, society } from '../../router'
+import { go, href, prefixOf } from '../../router'
 import type { Request } from '../../store/state'
+import { knownSocieties, refreshSocieties } from '../../store/societies'
 import { store } from '../../store/store'
-import type { Accepted, Artifact, Societies } from '../../types'
+import type { Accepted, Artifact } from '../../types'
 import { alarm, announce } from '../../ui/announce'
 
 export type Strategy = 'auto' | 'simple' | 'workflow'
@@ -60,46 +61,21 @@ export function branchPoint(request: Request): number {
   return request.seq - (isFork ? 2 : 1)
 }
 
-interface Branches {
-  [point: string]: string[]
-}
-
-const KEPT = 'polis.branches'
-const FIRST = ''
-
-function branches(): Branches {
-  return JSON.parse(localStorage.getItem(KEPT) ?? '{}') as Branches
-}
-
-/** The societies in which a request was asked in one way or another; the first one has no name. */
-export function waysOf(request: Request): string[] {
-  return branches()[`${store.state.events[0]?.at}:${branchPoint(request)}`] ?? []
-}
-
-/** Goes on from before a request with other words, in a fork; what was stays as it is. */
+/** Goes on from before a request with other words, in a fork; what was stays as it is. What went with it goes along. */
 export async function branch(request: Request, text: string): Promise<void> {
-  const point = branchPoint(request)
-  const made = await post<{ society: string }>('/api/fork', { at: point })
-  const at = `/s/${encodeURIComponent(made.society)}`
-  const response = await fetch(`${at}/api/${request.to === 'root' ? 'submit' : 'send'}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...(token() && { authorization: `Bearer ${token()}` }) },
-    body: JSON.stringify(request.to === 'root' ? { text } : { agentId: request.to, text }),
-  })
-  if (!response.ok) throw new Problem(response.status, 'http_error', response.statusText)
-  const sent = (await response.json()) as Accepted
-  const all = branches()
-  const key = `${store.state.events[0]?.at}:${point}`
-  all[key] = [...(all[key] ?? [society() ?? FIRST]), made.society]
-  localStorage.setItem(KEPT, JSON.stringify(all))
+  const made = await post<{ society: string }>('/api/fork', { at: branchPoint(request) })
+  const { strategy, artifacts = [] } = (request.letters[0]?.letter.payload.meta ?? {}) as { strategy?: string; artifacts?: Artifact[] }
+  const files = { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) }
+  const wish = request.to === 'root' ? { text, ...(strategy && { strategy }), ...files } : { agentId: request.to, text, ...files }
+  const sent = await post<Accepted>(`/api/${request.to === 'root' ? 'submit' : 'send'}`, wish, prefixOf(made.society))
+  await refreshSocieties()
   visit(made.society, request.to, sent.taskId)
 }
 
 /** Goes to another society of the server. */
 export function visit(name: string, ...rest: string[]): void {
-  const at = name === FIRST ? '' : `/s/${encodeURIComponent(name)}`
-  go(href('chat', rest, {}, at))
+  const isFirst = knownSocieties().some((one) => one.first && one.name === name)
+  go(href('chat', rest, {}, prefixOf(isFirst ? '' : name)))
   store.restart()
+  void refreshSocieties()
 }
-
-export const societies = (): Promise<Societies> => get('/api/societies')

@@ -12,16 +12,24 @@ import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { JsonView, readJson } from '../../ui/JsonView'
 import { Link } from '../../ui/Link'
+import { Markdown } from '../../ui/Markdown'
 import { announce } from '../../ui/announce'
-import { duration, money, number } from '../../ui/format'
+import { duration, money, number, plainText } from '../../ui/format'
 import { useNow } from '../../ui/useNow'
 import { complain } from '../chat/actions'
 import { diff } from './diff'
 import { Fields, Raw } from './Fields'
-import { PlanEditor } from './PlanEditor'
+import { PlanEditor, todoText } from './PlanEditor'
 import { useTools } from './tools'
 
-export function ApprovalCard({ waiting, hasKeys = false }: { waiting: Waiting; hasKeys?: boolean }) {
+interface CardProps {
+  waiting: Waiting
+  hasKeys?: boolean
+  /** Told when somebody begins to change what is asked about, and when they have stopped. */
+  onEdit?: (isEdited: boolean) => void
+}
+
+export function ApprovalCard({ waiting, hasKeys = false, onEdit }: CardProps) {
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
   const answer = async (body: object) => {
@@ -40,7 +48,7 @@ export function ApprovalCard({ waiting, hasKeys = false }: { waiting: Waiting; h
   return (
     <article className="approval" aria-label={t('approval.label', { agent: waiting.agent })}>
       <Head waiting={waiting} />
-      {what.kind === 'approval' && <Agreement {...props} what={what} />}
+      {what.kind === 'approval' && <Agreement {...props} what={what} onEdit={onEdit} />}
       {what.kind === 'question' && <QuestionForm {...props} what={what} />}
       {what.kind === 'grant' && <Grant {...props} what={what} />}
       {what.kind === 'in_doubt' && <InDoubt {...props} what={what} />}
@@ -82,7 +90,7 @@ function Head({ waiting }: { waiting: Waiting }) {
       )}
       {request && (
         <Link className="approval-for" href={href('chat', [request.to, request.id])}>
-          {request.text}
+          {plainText(request.text)}
         </Link>
       )}
     </header>
@@ -93,14 +101,7 @@ function Risk({ call }: { call: Call }) {
   return <span className={`risk ${call.class}`}>{t(`risk.${call.class}`)}</span>
 }
 
-/** Why the person is asked, in the policy's words. */
-function reason(call: Call | undefined): string {
-  const ruling = call?.ruling
-  if (!ruling || typeof ruling !== 'object') return ''
-  return 'ask' in ruling ? ruling.ask : 'askEach' in ruling ? ruling.askEach : ''
-}
-
-function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
+function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'approval'> & { onEdit: CardProps['onEdit'] }) {
   const tools = useTools()
   const before = what.call ? (readJson(what.call.arguments) as JsonObject) : undefined
   const planned = !what.call && isPlan(what.details) ? (what.details as { todos: JsonObject[] }).todos : undefined
@@ -109,14 +110,22 @@ function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
   const [todos, setTodos] = useState(planned)
   const [denial, setDenial] = useState<string>()
   const [always, setAlways] = useState('')
+  const [troubles, tellTrouble] = useTroubles()
+  const blank = todos?.findIndex((todo) => !todoText(todo).trim()) ?? -1
+  const isReady = troubles.size === 0 && blank < 0
   const isEdited = edited !== undefined && JSON.stringify(edited) !== JSON.stringify(before)
   const isPlanEdited = todos !== undefined && JSON.stringify(todos) !== JSON.stringify(planned)
-  const approve = () => {
+  const approve = async () => {
+    // What is shown is what is sent, or nothing is.
+    if (!isReady) return
     const changed = isEdited ? { arguments: edited } : isPlanEdited ? { arguments: { todos } as unknown as JsonObject } : {}
     return answer({ approved: true, ...changed, ...(always && { always }) })
   }
   const mayAlways = what.call && !(typeof what.call.ruling === 'object' && 'askEach' in what.call.ruling)
   useKeys(hasKeys && denial === undefined && edited === undefined, { a: () => void approve(), d: () => setDenial(''), e: () => before && setEdited(before) })
+  const isTouched = edited !== undefined
+  useEffect(() => onEdit?.(isTouched), [isTouched])
+  const unedit = () => setEdited(edited === undefined ? before : undefined)
   const schema = tools?.tools.find((tool) => tool.name === what.call?.tool)?.parameters as JsonObject | undefined
   return (
     <>
@@ -125,41 +134,41 @@ function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
           <code>{what.call.tool}</code>
         </h2>
       ) : null}
-      <p className="approval-question">{planned ? aboutPlan(what.question) : what.question}</p>
-      {reason(what.call) && reason(what.call) !== what.question && <p className="faint">{reason(what.call)}</p>}
+      <p className="approval-question">{planned ? aboutPlan(what.question) : asked(waiting.agent, what.question, what.call)}</p>
+      {isEdited && isReady && before && <Difference before={before} after={edited} />}
       {before &&
         (edited === undefined ? (
           isRaw ? <pre className="long">{JSON.stringify(before, null, 2)}</pre> : <JsonView value={before} />
         ) : isRaw ? (
-          <Raw value={edited} label={t('step.arguments')} onChange={(next) => next && typeof next === 'object' && !Array.isArray(next) && setEdited(next)} />
+          <Raw value={edited} label={t('step.arguments')} isObject onChange={(next) => setEdited(next as JsonObject)} onTrouble={(trouble) => tellTrouble('', trouble)} />
         ) : (
-          <Fields schema={schema} value={edited} onChange={setEdited} />
+          <Fields schema={schema} value={edited} onChange={setEdited} onTrouble={tellTrouble} />
         ))}
       {todos && <PlanEditor todos={todos} onChange={setTodos} />}
       {!before && !todos && what.details !== undefined && what.details !== null && <JsonView value={what.details} />}
-      {isEdited && before && <Difference before={before} after={edited} />}
+      {blank >= 0 && <p className="bad form-bad" role="alert">{t('plan.blank', { n: blank + 1 })}</p>}
       {denial !== undefined ? (
         <Denial denial={denial} setDenial={setDenial} isBusy={isBusy} isPlan={planned !== undefined} deny={(why) => answer({ approved: false, reason: why })} />
       ) : (
         <div className="approval-foot">
-          <button type="button" className="primary" disabled={isBusy} onClick={() => void approve()}>
+          <button type="button" className="primary" disabled={isBusy || !isReady} onClick={() => void approve()}>
             <Icon name="check" size={16} />
             {t(isEdited || isPlanEdited ? 'approval.approve.edited' : 'approval.approve')}
-            {hasKeys && <kbd>A</kbd>}
+            {hasKeys && edited === undefined && <kbd>A</kbd>}
           </button>
           <button type="button" disabled={isBusy} onClick={() => setDenial('')}>
             {t(planned ? 'plan.unwanted' : 'approval.deny')}
-            {hasKeys && <kbd>D</kbd>}
+            {hasKeys && edited === undefined && <kbd>D</kbd>}
           </button>
           {before && (
-            <button type="button" disabled={isBusy} aria-pressed={edited !== undefined} onClick={() => setEdited(edited === undefined ? before : undefined)}>
+            <button type="button" disabled={isBusy} aria-pressed={edited !== undefined} onClick={unedit}>
               <Icon name="edit" size={15} />
               {t(edited === undefined ? 'approval.edit' : 'approval.unedit')}
               {hasKeys && edited === undefined && <kbd>E</kbd>}
             </button>
           )}
           {before && (
-            <button type="button" className="quiet" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
+            <button type="button" className="quiet" aria-pressed={isRaw} disabled={troubles.size > 0} onClick={() => setRaw(!isRaw)}>
               {t('approval.raw')}
             </button>
           )}
@@ -178,6 +187,33 @@ function Agreement({ what, answer, isBusy, hasKeys }: Part<'approval'>) {
       )}
     </>
   )
+}
+
+/** What cannot be read just now, by the names of fields. */
+function useTroubles(): [ReadonlyMap<string, string>, (name: string, what?: string) => void] {
+  const [troubles, setTroubles] = useState<ReadonlyMap<string, string>>(new Map())
+  const tell = (name: string, what?: string) =>
+    setTroubles((before) => {
+      if (before.get(name) === what) return before
+      const next = new Map(before)
+      if (what === undefined) next.delete(name)
+      else next.set(name, what)
+      return next
+    })
+  return [troubles, tell]
+}
+
+/** What is asked about a call, in the language of the page. The operator's own words stay as they are. */
+export function asked(agent: string, question: string, call: Call | undefined): string {
+  const plain = call && `May ${agent} use ${call.tool}?`
+  if (!plain || !question.startsWith(plain)) return question
+  return [t('approval.may', { agent, tool: call.tool }), usual(question.slice(plain.length).trim())].filter(Boolean).join(' ')
+}
+
+/** The program's own reasons, translated. */
+function usual(why: string): string {
+  const known = { 'It reaches the network.': 'why.network', 'It may change things outside the workspace.': 'why.outside', 'It is not known what it does.': 'why.unknown' } as const
+  return Object.entries(known).reduce((text, [said, key]) => text.replace(said, t(key)), why)
 }
 
 /** What is said about a plan, without the list of its todos: they stand below, to be changed. */
@@ -224,6 +260,7 @@ function QuestionForm({ what, answer, isBusy }: Part<'question'>) {
   const { wanted } = what
   const [text, setText] = useState('')
   const [form, setForm] = useState<JsonObject>({})
+  const [troubles, tellTrouble] = useTroubles()
   const options = typeof wanted === 'object' && 'text' in wanted ? (wanted.text.options ?? []) : []
   const schema = typeof wanted === 'object' && 'form' in wanted ? (wanted.form.schema as JsonObject) : undefined
   const url = typeof wanted === 'object' && 'visit' in wanted ? wanted.visit.url : undefined
@@ -233,21 +270,23 @@ function QuestionForm({ what, answer, isBusy }: Part<'question'>) {
     <form
       onSubmit={(event) => {
         event.preventDefault()
-        void give()
+        if (troubles.size === 0) void give()
       }}
     >
-      <p className="approval-question">{what.question}</p>
+      <div className="approval-question">
+        <Markdown text={what.question} />
+      </div>
       {what.server && <p className="faint">{t('approval.server', { name: what.server })}</p>}
       {what.details !== undefined && what.details !== null && <JsonView value={what.details} />}
       {isWords && <textarea rows={2} value={text} aria-label={t('approval.answer')} placeholder={t('approval.answer')} onChange={(event) => setText(event.target.value)} />}
-      {schema && <Fields schema={schema} value={form} onChange={setForm} />}
+      {schema && <Fields schema={schema} value={form} onChange={setForm} onTrouble={tellTrouble} />}
       {url && <p className="visit"><a href={/^https?:/.test(url) ? url : undefined} target="_blank" rel="noopener noreferrer">{url}</a></p>}
       <div className="approval-foot">
         {options.map((option) => (
           <button key={option} type="button" disabled={isBusy} onClick={() => void answer({ answer: option })}>{option}</button>
         ))}
         {options.length === 0 && (
-          <button type="submit" className="primary" disabled={isBusy || (isWords && !text.trim())}>{t(url || wanted === 'agreement' ? 'approval.approve' : 'approval.answer.send')}</button>
+          <button type="submit" className="primary" disabled={isBusy || troubles.size > 0 || (isWords && !text.trim())}>{t(url || wanted === 'agreement' ? 'approval.approve' : 'approval.answer.send')}</button>
         )}
         <button type="button" disabled={isBusy} onClick={() => void answer({ approved: false })}>{t('approval.decline')}</button>
       </div>
@@ -274,7 +313,7 @@ function Grant({ what, answer, isBusy }: Part<'grant'>) {
   )
 }
 
-function amount(of: 'tokens' | 'cost' | 'requests' | 'time', value: number): string {
+export function amount(of: 'tokens' | 'cost' | 'requests' | 'time', value: number): string {
   return of === 'cost' ? money(value) : of === 'time' ? duration(value) : number(value)
 }
 

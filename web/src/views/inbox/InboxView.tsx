@@ -12,6 +12,7 @@ export function InboxView({ rest }: { rest: string[] }) {
   const state = useLog()
   const [trouble, setTrouble] = useState('')
   const all = [...state.waiting.values()].sort((a, b) => a.at - b.at)
+  const [edited, setEdited] = useState<ReadonlySet<string>>(new Set())
   const plain = all.filter((waiting) => waiting.what.kind === 'approval' && waiting.what.call)
   const approveAll = async () => {
     try {
@@ -27,7 +28,7 @@ export function InboxView({ rest }: { rest: string[] }) {
         {all.length > 0 && <span className="faint">{count('nav.waiting', all.length)}</span>}
         <span className="grow" />
         {plain.length > 1 && (
-          <button type="button" onClick={() => void approveAll()}>
+          <button type="button" disabled={plain.some((waiting) => edited.has(waiting.id))} onClick={() => void approveAll()}>
             <Icon name="check" size={15} />
             {t('approval.all', { n: plain.length })}
           </button>
@@ -44,7 +45,18 @@ export function InboxView({ rest }: { rest: string[] }) {
         <ul className="approvals">
           {all.map((waiting, place) => (
             <li key={waiting.id} id={`waiting-${waiting.id}`} className={rest[0] === waiting.id ? 'chosen' : undefined}>
-              <ApprovalCard waiting={waiting} hasKeys={rest[0] ? rest[0] === waiting.id : place === 0} />
+              <ApprovalCard
+                waiting={waiting}
+                hasKeys={rest[0] ? rest[0] === waiting.id : place === 0}
+                onEdit={(isEdited) =>
+                  setEdited((before) => {
+                    const next = new Set(before)
+                    if (isEdited) next.add(waiting.id)
+                    else next.delete(waiting.id)
+                    return next
+                  })
+                }
+              />
             </li>
           ))}
         </ul>

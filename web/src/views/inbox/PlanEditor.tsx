@@ -5,8 +5,14 @@ import { t } from '../../i18n'
 import type { JsonObject } from '../../types'
 import { Icon } from '../../ui/Icon'
 
+/** What a todo is called: its title, or its description where it has none. */
+export function todoText(todo: JsonObject): string {
+  return String(todo.title ?? todo.description ?? '')
+}
+
 export function PlanEditor({ todos, onChange }: { todos: JsonObject[]; onChange: (todos: JsonObject[]) => void }) {
-  const text = (todo: JsonObject) => String(todo.title || todo.description || '')
+  const text = todoText
+  const [added, setAdded] = useState('')
   const put = (place: number, more: JsonObject) => onChange(todos.map((todo, at) => (at === place ? { ...todo, ...more } : todo)))
   /** Whether there is more to say about a todo than its title. */
   const hasDetails = (todo: JsonObject) => Boolean(todo.description) && todo.description !== text(todo)
@@ -31,6 +37,7 @@ export function PlanEditor({ todos, onChange }: { todos: JsonObject[]; onChange:
     const taken = new Set(todos.map((todo) => todo.id))
     let n = todos.length + 1
     while (taken.has(`task-${n}`)) n += 1
+    setAdded(`task-${n}`)
     onChange([...todos, { id: `task-${n}`, title: '', description: '', priority: n, dependencies: [], status: 'pending' }])
   }
   return (
@@ -39,7 +46,7 @@ export function PlanEditor({ todos, onChange }: { todos: JsonObject[]; onChange:
         {todos.map((todo, place) => (
           <li key={String(todo.id)}>
             <span className="numbers faint">{place + 1}</span>
-            <input type="text" value={text(todo)} aria-label={t('plan.todo', { n: place + 1 })} onChange={(event) => rename(place, todo, event.target.value)} />
+            <input type="text" value={text(todo)} autoFocus={todo.id === added} aria-invalid={text(todo).trim() ? undefined : true} aria-label={t('plan.todo', { n: place + 1 })} onChange={(event) => rename(place, todo, event.target.value)} />
             {detailed.has(String(todo.id)) && (
               <textarea rows={1} value={String(todo.description ?? '')} aria-label={t('plan.details', { n: place + 1 })} onChange={(event) => put(place, { description: event.target.value })} />
             )}

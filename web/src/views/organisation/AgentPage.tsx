@@ -12,13 +12,20 @@ import { duration, moment, money, number } from '../../ui/format'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
 import { Operations } from '../../ui/Operations'
+import type { Reply, Role } from '../../types'
 import { useAgent } from '../../ui/useAgent'
 import type { AgentContext, AgentOperation } from '../../wire'
+import { useTools } from '../inbox/tools'
+import { useModels } from '../settings/FirstRun'
 import { Now } from './Now'
+
+/** Messages of a conversation before it is compressed, where a role sets none. */
+const USUAL_MOST = 50
 
 export function AgentPage({ state, id, isPast, close }: { state: State; id: string; isPast: boolean; close: () => void }) {
   const agent = state.agents.get(id)
   const detail = useAgent(id, agent?.rev ?? 0, agent !== undefined && !isPast && id !== 'user')
+  const usual = useModels()
   if (!agent) {
     return (
       <aside className="agent-page" aria-label={id}>
@@ -28,6 +35,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
     )
   }
   const role = state.roles.get(agent.role)
+  const last = lastReply(state, id)
   return (
     <aside className="agent-page" aria-labelledby="agent-title">
       <Head id={id} close={close} />
@@ -40,6 +48,9 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
         <Fact name={t('org.parent')}>
           {agent.parent ? <Link href={href('organisation', [agent.parent])}>{agent.parent}</Link> : t('org.no_parent')}
         </Fact>
+        <Fact name={t('org.model')}>
+          {[models(role, usual?.default ?? ''), last?.model && t('org.model.last', { name: last.model })].filter(Boolean).join(' · ')}
+        </Fact>
         <Fact name={t('org.since')}>{moment(agent.createdAt)}</Fact>
         <Fact name={t('org.spent')}>
           <span className="numbers">
@@ -48,7 +59,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
         </Fact>
         {agent.dismissed && <Fact name={t('org.dismissed')}>{[agent.dismissed.caller, agent.dismissed.reason].filter(Boolean).join(': ')}</Fact>}
       </dl>
-      {detail && <ContextGauge context={detail.context} />}
+      {detail && <ContextGauge context={detail.context} most={role?.limits?.contextMessages ?? USUAL_MOST} tokens={last?.usage.inputTokens} />}
       <Part title={t('org.inbox')} n={agent.inbox.length}>
         {agent.inbox.length === 0 ? (
           <p className="faint">{t('org.inbox.empty')}</p>
@@ -66,17 +77,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
       <Part title={t('org.prompt')}>
         <pre className="prompt" tabIndex={0}>{role?.rolePrompt || t('org.no_prompt')}</pre>
       </Part>
-      <Part title={t('org.tools')} {...(role?.tools && { n: role.tools.length })}>
-        {role?.tools ? (
-          <ul className="chips">
-            {role.tools.map((tool) => (
-              <li key={tool} className="mono">{tool}</li>
-            ))}
-          </ul>
-        ) : (
-          <p className="faint">{t('org.all_tools')}</p>
-        )}
-      </Part>
+      <Tools state={state} agent={agent} />
     </aside>
   )
 }
@@ -84,7 +85,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
 function Head({ id, close }: { id: string; close: () => void }) {
   return (
     <header className="agent-head">
-      <h2 id="agent-title">{id}</h2>
+      <h1 id="agent-title">{id}</h1>
       <button type="button" className="quiet" aria-label={t('close')} onClick={close}>
         <Icon name="close" />
       </button>
@@ -104,10 +105,10 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 function Part({ title, n, children }: { title: string; n?: number; children: ReactNode }) {
   return (
     <section className="part">
-      <h3>
+      <h2>
         {title}
         {n !== undefined && <span className="faint numbers"> {n}</span>}
-      </h3>
+      </h2>
       {children}
     </section>
   )
@@ -128,7 +129,7 @@ function Deeds({ agent, operations }: { agent: Agent; operations: AgentOperation
   }
   return (
     <div className="deeds">
-      <Link className="button" href={href('chat', [], { to: agent.id })}>
+      <Link className="button" href={href('chat', [agent.id])}>
         <Icon name="chat" size={15} />
         {t('org.talk')}
       </Link>
@@ -156,12 +157,52 @@ function Deeds({ agent, operations }: { agent: Agent; operations: AgentOperation
   )
 }
 
-function ContextGauge({ context }: { context: AgentContext }) {
-  const share = context.messages === 0 ? 0 : context.shown / context.messages
+/** How near a conversation is to being compressed. */
+function ContextGauge({ context, most, tokens }: { context: AgentContext; most: number; tokens: number | undefined }) {
   return (
     <Part title={t('org.context')}>
-      <meter min={0} max={1} value={share} aria-label={t('org.context')} />
-      <p className="faint numbers">{t('org.context.text', { shown: context.shown, messages: context.messages, n: context.compressions })}</p>
+      <meter min={0} max={most} high={most * 0.8} value={Math.min(most, context.shown)} aria-label={t('org.context')} />
+      <p className="faint numbers">{t('org.context.text', { shown: context.shown, messages: context.messages, most, n: context.compressions })}</p>
+      {tokens !== undefined && <p className="faint numbers">{t('org.context.tokens', { n: number(tokens) })}</p>}
+    </Part>
+  )
+}
+
+/** The last reply that a model gave in an agent's own conversation. */
+function lastReply(state: State, agent: string): Reply | undefined {
+  for (const item of (state.threads.get(agent)?.items ?? []).toReversed()) {
+    if (item.kind !== 'turn') continue
+    for (const id of (state.turns.get(item.turn)?.effects ?? []).toReversed()) {
+      const outcome = state.effects.get(id)?.outcome
+      if (typeof outcome === 'object' && 'reply' in outcome) return outcome.reply
+    }
+  }
+  return undefined
+}
+
+function models(role: Role | undefined, usual: string): string {
+  const own = role?.model
+  if (own) return (Array.isArray(own) ? own : [own]).join(', ')
+  return usual ? t('org.model.default', { name: usual }) : ''
+}
+
+/** The tools of an agent: its role's, or those of the nearest above whose role names some. */
+function Tools({ state, agent }: { state: State; agent: Agent }) {
+  const all = useTools()
+  let holder: Agent | undefined = agent
+  while (holder && !state.roles.get(holder.role)?.tools) holder = holder.parent ? state.agents.get(holder.parent) : undefined
+  const patterns = holder && state.roles.get(holder.role)?.tools
+  const fits = (name: string) => !patterns || patterns.some((pattern) => pattern === name || (pattern.includes('*') && new RegExp(`^${pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&')).join('.*')}$`).test(name)))
+  const known = (all?.tools ?? []).map((tool) => tool.name).filter(fits)
+  const names = known.length > 0 ? known : (patterns ?? [])
+  return (
+    <Part title={t('org.tools')} n={names.length}>
+      {holder !== agent && <p className="faint">{holder ? t('org.all_tools', { name: holder.id }) : t('org.every_tool')}</p>}
+      <ul className="chips">
+        {names.map((tool) => (
+          <li key={tool} className="mono">{tool}</li>
+        ))}
+      </ul>
     </Part>
   )
 }

@@ -1,12 +1,13 @@
 // The agents as a graph. A letter lights the way that it went; only what is in sight is drawn.
 
 import { useEffect, useMemo, useRef, useState } from 'react'
-import { t } from '../../i18n'
+import { count, t } from '../../i18n'
 import { agentStatus } from '../../store/derive'
 import { named } from '../../store/fold'
 import type { State } from '../../store/state'
 import type { Events } from '../../types'
 import { Badge } from '../../ui/Badge'
+import { money, number } from '../../ui/format'
 import { BOX, type Layout, type Placed, layout } from './layout'
 import { Now } from './Now'
 import type { Node } from './tree'
@@ -55,6 +56,10 @@ export function Graph(props: { state: State; roots: Node[]; chosen: string | und
               </span>
               <span className="faint">{state.roles.get(agent.role)?.name ?? agent.role}</span>
               <Now state={state} agent={agent} />
+              <span className="faint numbers">
+                {t('unit.tokens', { n: number(agent.spent.tokens) })} · {money(agent.spent.costNanos)}
+                {agent.inbox.length > 0 && ` · ${count('org.queue', agent.inbox.length)}`}
+              </span>
             </button>
           )
         })}

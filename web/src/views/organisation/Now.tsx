@@ -6,5 +6,5 @@ import { doing } from './tree'
 
 export function Now({ state, agent }: { state: State; agent: Agent }) {
   const now = doing(state, agent)
-  return <span className="now faint">{now ? t(`org.doing.${now.kind}`, { what: now.what }) : ''}</span>
+  return <span className="now faint">{now ? (now.kind === 'model' && !now.what ? t('org.doing.thinking') : t(`org.doing.${now.kind}`, { what: now.what })) : ''}</span>
 }

@@ -3,12 +3,13 @@
 import { useEffect, useState } from 'react'
 import { Problem, post } from '../../api'
 import { t } from '../../i18n'
-import { href } from '../../router'
 import { named } from '../../store/fold'
+import { refreshSocieties } from '../../store/societies'
 import type { State } from '../../store/state'
 import { alarm, announce } from '../../ui/announce'
 import { moment } from '../../ui/format'
 import { Icon } from '../../ui/Icon'
+import { visit } from '../chat/actions'
 
 /** Events a second while it plays, and how long it plays at most. */
 const PACE = 12
@@ -39,6 +40,7 @@ export function TimeSlider({ now, at, move }: { now: State; at: number | undefin
     try {
       const { society } = await post<{ society: string }>('/api/fork', { at: place })
       setMade(society)
+      void refreshSocieties()
       announce(t('org.forked', { name: society }))
     } catch (error) {
       alarm(error instanceof Problem ? error.message : String(error))
@@ -47,7 +49,7 @@ export function TimeSlider({ now, at, move }: { now: State; at: number | undefin
   return (
     <div className="time" role="group" aria-label={t('org.time')}>
       <button type="button" className="quiet" aria-label={t(isPlaying ? 'org.pause' : 'org.play')} onClick={play}>
-        <Icon name={isPlaying ? 'stop' : 'right'} />
+        <Icon name={isPlaying ? 'pause' : 'play'} />
       </button>
       <input
         type="range"
@@ -79,7 +81,7 @@ export function TimeSlider({ now, at, move }: { now: State; at: number | undefin
         {t('org.fork')}
       </button>
       {made && (
-        <button type="button" className="small primary" onClick={() => (location.href = href('chat', [], {}, `/s/${encodeURIComponent(made)}`))}>
+        <button type="button" className="small primary" onClick={() => visit(made)}>
           {t('org.open_fork', { name: made })}
         </button>
       )}

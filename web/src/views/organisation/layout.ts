@@ -2,7 +2,7 @@
 
 import type { Node } from './tree'
 
-export const BOX = { width: 176, height: 64, gapX: 20, gapY: 56 }
+export const BOX = { width: 176, height: 84, gapX: 20, gapY: 56 }
 
 export interface Placed {
   node: Node

@@ -30,7 +30,7 @@ function examples(): Example[] {
 
 let asked: Promise<Models> | undefined
 
-function useModels(): Models | undefined {
+export function useModels(): Models | undefined {
   const [models, setModels] = useState<Models>()
   useEffect(() => {
     asked ??= get<Models>('/api/models')

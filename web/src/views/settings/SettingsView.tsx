@@ -2,25 +2,27 @@
 
 import { useEffect, useState } from 'react'
 import { forgetToken, get, token } from '../../api'
-import { type Key, setLanguage, t, useLanguage } from '../../i18n'
+import { type Key, isKey, setLanguage, t, useLanguage } from '../../i18n'
 import { href, society } from '../../router'
 import { store, useLog, useLine } from '../../store/store'
 import { type Theme, setTheme, useTheme } from '../../theme'
-import type { Health, Models, Societies } from '../../types'
-import type { UsageReport } from '../../wire'
+import { refreshSocieties, useSocieties } from '../../store/societies'
+import type { Health, Models, Tool } from '../../types'
+import type { Budget, Budgets, Policy, PolicyRule, UsageReport } from '../../wire'
 import { Copy } from '../../ui/Copy'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
 import { duration, money, number } from '../../ui/format'
-import { societies, visit } from '../chat/actions'
+import { visit } from '../chat/actions'
+import { amount } from '../inbox/ApprovalCard'
 import { useTools } from '../inbox/tools'
 import { snippets } from './snippets'
 
-const SECTIONS = ['models', 'tools', 'budgets', 'connect', 'page'] as const
+const SECTIONS = ['models', 'tools', 'policies', 'budgets', 'connect', 'page'] as const
 type Section = (typeof SECTIONS)[number]
 
 export function SettingsView({ rest }: { rest: string[] }) {
-  const here: Section = SECTIONS.find((one) => one === rest[0]) ?? 'models'
+  const here: Section | undefined = rest[0] ? SECTIONS.find((one) => one === rest[0]) : 'models'
   return (
     <section className="view settings" aria-labelledby="view-title">
       <header className="view-head">
@@ -34,8 +36,10 @@ export function SettingsView({ rest }: { rest: string[] }) {
         ))}
       </nav>
       <div className="section">
+        {here === undefined && <p className="notice">{t('settings.unknown', { name: rest[0] ?? '' })}</p>}
         {here === 'models' && <ModelsSection />}
         {here === 'tools' && <ToolsSection />}
+        {here === 'policies' && <PoliciesSection />}
         {here === 'budgets' && <BudgetsSection />}
         {here === 'connect' && <ConnectSection />}
         {here === 'page' && <PageSection />}
@@ -56,8 +60,9 @@ function useAsked<T>(path: string, key: unknown = 0): T | undefined {
 function ModelsSection() {
   const models = useAsked<Models>('/api/models')
   if (!models) return null
-  const ready = models.vendors.filter((vendor) => vendor.ready)
-  const others = models.vendors.filter((vendor) => !vendor.ready)
+  const isThere = (vendor: Models['vendors'][number]) => vendor.ready && vendor.answers !== false
+  const ready = models.vendors.filter(isThere)
+  const others = models.vendors.filter((vendor) => !isThere(vendor))
   return (
     <>
       <div className={models.offline ? 'callout warn' : 'callout'}>
@@ -76,14 +81,16 @@ function ModelsSection() {
           <li key={vendor.name} className="ready">
             <Icon name="check" size={15} />
             <span className="mono">{vendor.name}</span>
-            <span className="faint">{t('models.ready')}</span>
+            <span className="faint">{vendor.name === 'offline' ? t('models.builtin') : vendor.answers ? t('models.answers', { address: vendor.address ?? '' }) : t('models.ready')}</span>
           </li>
         ))}
         {others.map((vendor) => (
           <li key={vendor.name}>
             <Icon name="ring" size={15} />
             <span className="mono">{vendor.name}</span>
-            <span className="faint">{vendor.needs?.replace(`${vendor.name} `, '')}</span>
+            <span className="faint">
+              {vendor.answers === false ? t('models.nobody', { address: vendor.address ?? '' }) : vendor.key ? t('models.key', { variable: vendor.key }) : vendor.needs?.replace(`${vendor.name} `, '')}
+            </span>
           </li>
         ))}
       </ul>
@@ -103,14 +110,24 @@ function Code({ name, text }: { name: string; text: string }) {
   )
 }
 
+/** What a tool does: of our own in the language of the page, of others in their words. */
+function about(tool: Tool): string {
+  const key = `tool.${tool.name}`
+  return !tool.server && isKey(key) ? t(key) : tool.description
+}
+
 function ToolsSection() {
   const tools = useTools()
-  const state = useLog()
   if (!tools) return null
   return (
     <>
       <h2>{t('tools.servers')}</h2>
-      {tools.servers.length === 0 && <p className="faint">{t('tools.servers.none')}</p>}
+      {tools.servers.length === 0 && (
+        <>
+          <p className="faint">{t('tools.servers.none')}</p>
+          <Code name="polis.toml" text={'[mcp.time]\ncommand = "uvx"\nargs = ["mcp-server-time"]\n\n[mcp.tickets]\nurl = "https://tickets.example.com/mcp"\nheaders = { Authorization = "Bearer ${TICKETS_TOKEN}" }'} />
+        </>
+      )}
       <ul className="servers">
         {tools.servers.map((server) => (
           <li key={server.name}>
@@ -139,15 +156,55 @@ function ToolsSection() {
                 <td>
                   <span className={`risk ${tool.effect}`}>{t(`risk.${tool.effect}`)}</span>
                 </td>
-                <td>{tool.description}</td>
+                <td>{about(tool)}</td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+    </>
+  )
+}
+
+/** Rules as they stand in `polis.toml`. */
+function written(rules: PolicyRule[]): string {
+  const names = ['tool', 'server', 'agent', 'role', 'arguments', 'then', 'why'] as const
+  const line = (rule: PolicyRule) => names.flatMap((name) => (rule[name] ? [`${name} = ${JSON.stringify(rule[name])}`] : []))
+  return rules.map((rule) => ['[[policy]]', ...line(rule)].join('\n')).join('\n\n')
+}
+
+const EXAMPLE: PolicyRule[] = [{ tool: 'write_file', then: 'ask', why: 'files are changed only with your word' }]
+
+function PoliciesSection() {
+  const policy = useAsked<Policy>('/api/policy')
+  const state = useLog()
+  if (!policy) return null
+  return (
+    <>
       <h2>{t('policy.title')}</h2>
       <p>{t('policy.text')}</p>
-      <Code name="polis.toml" text={'[[policy]]\ntool = "write_file"\nthen = "ask"\nwhy = "files are changed only with your word"'} />
+      {policy.rules.length > 0 ? (
+        <>
+          <h2>{t('policy.set')}</h2>
+          <ol className="rules">
+            {policy.rules.map((rule, place) => (
+              <li key={place}>
+                <span className={`then ${rule.then}`}>{t(`policy.then.${rule.then}`)}</span>
+                <span className="mono">{[rule.tool ?? '*', rule.server && `server ${rule.server}`, rule.agent && `agent ${rule.agent}`, rule.role && `role ${rule.role}`, rule.arguments].filter(Boolean).join(' · ')}</span>
+                <span className="faint">{rule.why}</span>
+              </li>
+            ))}
+          </ol>
+          <Code name="polis.toml" text={written(policy.rules)} />
+        </>
+      ) : (
+        <>
+          <p className="notice">{t('policy.none')}</p>
+          <Code name="polis.toml" text={written(EXAMPLE)} />
+        </>
+      )}
+      <h2>{t('policy.allowed')}</h2>
+      {state.allowed.length === 0 && <p className="faint">{t('policy.allowed.none')}</p>}
       {state.allowed.length > 0 && (
         <ul className="allowed">
           {state.allowed.map((allowed, place) => (
@@ -160,6 +217,20 @@ function ToolsSection() {
     </>
   )
 }
+
+/** The budgets that are set, as they stand in `polis.toml`. */
+function budgeted({ society, task, agent, call, roles }: Budgets): string {
+  const lines = ({ tokens, costNanos, requests, timeMs }: Budget) => [
+    ...(tokens != null ? [`tokens = ${tokens}`] : []),
+    ...(costNanos != null ? [`usd = ${Number((costNanos / 1e9).toFixed(9)).toLocaleString('en', { minimumFractionDigits: 1, maximumFractionDigits: 9, useGrouping: false })}`] : []),
+    ...(requests != null ? [`requests = ${requests}`] : []),
+    ...(timeMs != null ? [`minutes = ${timeMs / 60_000}`] : []),
+  ]
+  const all: [string, Budget][] = [['budget', society], ['budget.task', task], ['budget.agent', agent], ['budget.call', call], ...Object.entries(roles ?? {}).map(([name, budget]): [string, Budget] => [`budget.roles.${/^[\w-]+$/.test(name) ? name : JSON.stringify(name)}`, budget])]
+  return all.flatMap(([name, budget]) => (lines(budget).length > 0 ? [[`[${name}]`, ...lines(budget)].join('\n')] : [])).join('\n\n')
+}
+
+const BUDGETS = '[budget]\ntokens = 2_000_000\n\n[budget.task]\nusd = 0.5'
 
 function BudgetsSection() {
   const requests = useLog().spent.requests
@@ -189,7 +260,14 @@ function BudgetsSection() {
                 <td>{number(account.spent.requests)}</td>
                 <td>{duration(account.spent.timeMs)}</td>
                 <td>
-                  {account.levels.length === 0 ? '—' : account.levels.map((level) => <meter key={level.of} min={0} max={level.limit} value={level.used} aria-label={level.of} />)}
+                  {account.levels.length === 0
+                    ? '—'
+                    : account.levels.map((level) => (
+                        <span key={level.of} className="level">
+                          {t('approval.level', { of: t(`level.${level.of}`), used: amount(level.of, level.used), limit: amount(level.of, level.limit) })}
+                          <meter min={0} max={level.limit} value={level.used} aria-label={t(`level.${level.of}`)} />
+                        </span>
+                      ))}
                 </td>
               </tr>
             ))}
@@ -198,7 +276,8 @@ function BudgetsSection() {
       </div>
       <h2>{t('budgets.set')}</h2>
       <p>{t('budgets.text')}</p>
-      <Code name="polis.toml" text={'[budget.task]\nusd = 0.5\n\n[budget.society]\ntokens = 2_000_000'} />
+      {budgeted(usage.budgets) ? <p>{t('budgets.now')}</p> : <p className="notice">{t('budgets.none')}</p>}
+      <Code name="polis.toml" text={budgeted(usage.budgets) || BUDGETS} />
     </>
   )
 }
@@ -219,10 +298,8 @@ function PageSection() {
   const theme = useTheme()
   const line = useLine()
   const health = useAsked<Health>('/api/health')
-  const [all, setAll] = useState<Societies>()
-  useEffect(() => {
-    societies().then(setAll, () => undefined)
-  }, [])
+  const all = useSocieties()
+  useEffect(() => void refreshSocieties(), [])
   const themes: Theme[] = ['auto', 'light', 'dark']
   return (
     <>
@@ -244,14 +321,15 @@ function PageSection() {
           </label>
         ))}
       </fieldset>
-      {all && all.societies.length > 0 && (
+      {all.length > 0 && (
         <fieldset>
           <legend>{t('society.label')}</legend>
-          {all.societies.map((one) => (
+          {all.map((one) => (
             <label key={one.name}>
-              <input type="radio" name="society" checked={society() ? society() === one.name : one.first} onChange={() => visit(one.first ? '' : one.name)} />
+              <input type="radio" name="society" checked={society() ? society() === one.name : one.first} onChange={() => visit(one.name)} />
               <span className="mono">{one.name}</span>
               <span className="faint numbers">{t('page.events', { n: number(one.events) })}</span>
+              {one.forkedFrom && <span className="faint">{t('society.branch', { name: one.forkedFrom, n: one.forkedAt ?? 0 })}</span>}
             </label>
           ))}
         </fieldset>

@@ -9,7 +9,11 @@ import { Badge } from '../../ui/Badge'
 import { duration, money, moment, number } from '../../ui/format'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
+import { type Prompt, promptOf } from './prompt'
 import { shortName } from './spans'
+
+/** Messages that are shown; of a long conversation the newest. */
+const MOST = 40
 
 export function Inspector({ state, id, close }: { state: State; id: string; close: () => void }) {
   const effect = state.effects.get(id)
@@ -108,7 +112,7 @@ function EffectFacts({ state, effect, turn }: { state: State; effect: EffectStat
     ])
   }
   if (effect.spent) rows.push([t('trace.cost'), money(effect.spent.costNanos ?? 0)])
-  const before = 'model' in asked ? conversation(state, effect) : undefined
+  const prompt = 'model' in asked ? promptOf(state, effect) : undefined
   return (
     <>
       <Facts rows={rows} />
@@ -116,7 +120,7 @@ function EffectFacts({ state, effect, turn }: { state: State; effect: EffectStat
       {effect.retries.map((attempt) => (
         <Text key={attempt.attempt} title={t('trace.attempt', { n: attempt.attempt })} text={`${attempt.model}: ${attempt.failure.code}: ${attempt.failure.message}`} />
       ))}
-      {before && <Text title={t('trace.conversation')} text={before} />}
+      {prompt && <Asked prompt={prompt} />}
       {'model' in asked && asked.model.tools?.names && <Text title={t('trace.offered')} text={asked.model.tools.names.join('\n')} />}
       {'tool' in asked && <Text title={t('trace.arguments')} text={pretty(asked.tool.arguments)} />}
       {'ask' in asked && <Text title={t('trace.asked')} text={asked.ask.letter.payload.text} />}
@@ -130,17 +134,29 @@ function EffectFacts({ state, effect, turn }: { state: State; effect: EffectStat
   )
 }
 
-/** What stood in the thread when the model was asked. */
-function conversation(state: State, effect: EffectState): string {
-  const thread = state.threads.get(effect.thread)
-  if (!thread) return ''
-  const lines: string[] = []
-  for (const item of thread.items) {
-    if (item.kind === 'turn' || item.seq > effect.startedSeq) continue
-    const message = item.kind === 'heard' ? item.message : thread.messages[item.index]
-    if (message) lines.push(`${message.sender}: ${message.text}`)
-  }
-  return lines.slice(-40).join('\n\n')
+/** What the model was asked, and what of it the log does not tell. */
+function Asked({ prompt }: { prompt: Prompt }) {
+  return (
+    <>
+      <Text title={t('trace.system')} text={prompt.system || t('trace.system.none')} />
+      <section className="part">
+        <h3>
+          {t('trace.messages')} <span className="faint numbers">{prompt.messages.length}</span>
+        </h3>
+        <ol className="said-list">
+          {prompt.messages.slice(-MOST).map((message, place) => (
+            <li key={place}>
+              <span className="said-role">{t(`trace.said.${message.role}`)}</span>
+              <pre className="prompt" tabIndex={0}>{message.text}</pre>
+            </li>
+          ))}
+        </ol>
+      </section>
+      <p className="faint">
+        {t(`trace.lacks.${prompt.lacks}`)} <code>{prompt.digest.slice(0, 16)}</code>
+      </p>
+    </>
+  )
 }
 
 function pretty(text: string): string {

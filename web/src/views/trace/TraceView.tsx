@@ -4,9 +4,9 @@ import { useEffect, useMemo, useState } from 'react'
 import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
 import { requestStatus } from '../../store/derive'
-import { useAll } from '../../store/store'
+import { useAll, useLine } from '../../store/store'
 import { Badge } from '../../ui/Badge'
-import { duration, money, moment, number } from '../../ui/format'
+import { duration, money, moment, number, plainText } from '../../ui/format'
 import { Link } from '../../ui/Link'
 import { Inspector } from './Inspector'
 import { Totals } from './Totals'
@@ -16,6 +16,7 @@ import { newest, spans } from './spans'
 export function TraceView({ rest }: { rest: string[] }) {
   const state = useAll()
   const { query } = usePlace()
+  const line = useLine()
   const task = rest[0]
   const request = task ? state.requests.get(task) : undefined
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set())
@@ -35,14 +36,14 @@ export function TraceView({ rest }: { rest: string[] }) {
           <p className="crumbs">
             <Link href={href('trace')}>{t('nav.trace')}</Link>
           </p>
-          <h1 id="view-title">{request?.text.slice(0, 120) ?? task}</h1>
+          <h1 id="view-title">{request ? plainText(request.text).slice(0, 120) : task}</h1>
           {request && <Badge status={requestStatus(state, request)} />}
           <p className="faint numbers">
             {request && request.endedAt ? duration(request.endedAt - request.at) : ''} {request && t('unit.tokens', { n: number(request.spent.tokens) })}{' '}
             {request && money(request.spent.costNanos)}
           </p>
           <div className="head-tools">
-            {request && <Link href={href('chat', [task])}>{t('trace.to_chat')}</Link>}
+            {request && <Link href={href('chat', [request.to, task])}>{t('trace.to_chat')}</Link>}
             <label className="search">
               <span className="unseen">{t('trace.search')}</span>
               <input type="search" placeholder={t('trace.search')} value={search} onChange={(event) => setSearch(event.target.value)} />
@@ -50,7 +51,7 @@ export function TraceView({ rest }: { rest: string[] }) {
           </div>
         </header>
         {list.length === 0 ? (
-          <p className="empty">{t('trace.nothing')}</p>
+          <p className="empty">{request || line !== 'live' ? t('trace.nothing') : t('trace.unknown', { name: task })}</p>
         ) : (
           <Waterfall
             list={list}
@@ -102,7 +103,7 @@ function Requests() {
               {requests.slice(0, 200).map((request) => (
                 <tr key={request.id}>
                   <td className="wide">
-                    <Link href={href('trace', [request.id])}>{request.text.slice(0, 140) || request.id}</Link>
+                    <Link href={href('trace', [request.id])}>{plainText(request.text).slice(0, 140) || request.id}</Link>
                   </td>
                   <td>{request.to}</td>
                   <td>

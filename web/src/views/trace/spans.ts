@@ -100,8 +100,10 @@ export function spans(state: State, task: string | undefined, closed: ReadonlySe
   return all
 }
 
-function told({ effect }: EffectState): [SpanKind, string] {
-  if ('model' in effect) return ['model', effect.model.model]
+function told({ effect, outcome, retries }: EffectState): [SpanKind, string] {
+  // Which model answered stands in the reply; where none was named, only there.
+  const reply = typeof outcome === 'object' && 'reply' in outcome ? outcome.reply.model : undefined
+  if ('model' in effect) return ['model', reply || effect.model.model || retries.at(-1)?.model || '']
   if ('tool' in effect) return ['tool', effect.tool.tool]
   if ('ask' in effect) return ['ask', effect.ask.letter.to]
   if ('unit' in effect) return ['unit', effect.unit.behaviour.split('/').at(-1) ?? '']

@@ -1,0 +1,25 @@
+// What the tools do that come with Polis, for people. What models are told stands with the tools themselves.
+
+export const tools = {
+  'tool.read_file': ['Reads a text file of the workspace.', '读取工作文件夹里的文本文件。'],
+  'tool.write_file': ['Writes a text file of the workspace, in place of what was there.', '写入工作文件夹里的文本文件，覆盖原有内容。'],
+  'tool.edit_file': ['Replaces pieces of a text file of the workspace: all of them or none.', '替换工作文件夹里文本文件的若干处：要么全部，要么不改。'],
+  'tool.list_files': ['Lists a folder of the workspace with sizes and totals.', '列出工作文件夹中的目录，含大小和合计。'],
+  'tool.search_files': ['Looks for a text in the files of a folder and below.', '在目录及其下级的文件中查找文字。'],
+  'tool.now': ['Tells the date and the time, here or in another zone.', '告知日期和时间，可指定时区。'],
+  'tool.put_artifact': ['Keeps a text or a file as an artifact that you can download.', '把文字或文件保存为可下载的产物。'],
+  'tool.get_artifact': ['Reads a part of an artifact that is text.', '读取文本产物的一部分。'],
+  'tool.list_artifacts': ['Lists the artifacts that were made or sent so far.', '列出至今产生或发送的产物。'],
+  'tool.ask_person': ['Asks you a question and waits for the answer.', '向你提问并等待回答。'],
+  'tool.plan': ['Keeps a plan of several steps where you can see it.', '保存你能看到的多步计划。'],
+  'tool.create_role': ['Makes a role: a kind of colleague with a job of its own.', '创建角色：一种有专门工作的同事。'],
+  'tool.spawn_agent': ['Makes an agent of a role, below the one that asks.', '按角色创建一个下级智能体。'],
+  'tool.send_message': ['Tells another agent or you something, without waiting.', '告诉其他智能体或你一件事，不等回复。'],
+  'tool.request_collaboration': ['Asks other agents, side by side, and waits for their answers.', '同时请其他智能体帮忙，并等待答复。'],
+  'tool.terminate_agent': ['Sends an agent away for good, by whoever made it.', '由创建者让一个智能体永久离开。'],
+  'tool.compress_context': ['Puts a summary in place of the older messages of a conversation.', '用摘要代替会话中较早的消息。'],
+  'tool.list_agents': ['Lists the agents that are there.', '列出现有的智能体。'],
+  'tool.list_roles': ['Lists the roles that are there.', '列出现有的角色。'],
+  'tool.run_command': ['Runs a program in the workspace.', '在工作文件夹里运行程序。'],
+  'tool.fetch_url': ['Fetches a page of the web as text.', '以文本形式获取网页。'],
+} as const satisfies Record<string, readonly [en: string, zh: string]>
