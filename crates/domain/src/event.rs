@@ -326,7 +326,7 @@ pub enum Event {
         settings: Settings,
         /// Free data.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
-        meta: Map<String, Value>,
+        meta: Arc<Map<String, Value>>,
     },
     /// A sub-thread hangs in a message; recorded under the thread that holds it.
     ThreadLinked {

@@ -2,6 +2,8 @@
 //!
 //! A tree is a view: nothing here is ever saved whole (D08).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -21,7 +23,7 @@ pub struct Thread {
     pub settings: Settings,
     /// Free data about the thread.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub meta: Map<String, Value>,
+    pub meta: Arc<Map<String, Value>>,
 }
 
 /// One message of a thread. A sub-thread hangs in its meta, at `_thread` unless said otherwise.
@@ -102,7 +104,7 @@ pub struct MessagePatch {
 impl Thread {
     /// A thread in which nothing has been said.
     pub fn empty(id: ThreadId) -> Self {
-        Self { id, messages: Vec::new(), settings: Settings::default(), meta: Map::new() }
+        Self { id, messages: Vec::new(), settings: Settings::default(), meta: Arc::default() }
     }
 
     /// Folds all of a thread's events.
@@ -123,24 +125,36 @@ impl Thread {
     }
 
     fn apply(&mut self, event: &Event) {
-        let settings = &mut self.settings;
+        if let Event::ThreadOpened { meta, .. } = event {
+            self.meta = meta.clone();
+        }
+        self.settings.apply(event);
+    }
+}
+
+impl Settings {
+    /// Folds all of a thread's events.
+    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Recorded>) -> Self {
+        let mut settings = Self::default();
+        events.into_iter().for_each(|recorded| settings.apply(&recorded.event));
+        settings
+    }
+
+    fn apply(&mut self, event: &Event) {
         match event {
-            Event::ThreadOpened { settings: first, meta, .. } => {
-                *settings = first.clone();
-                self.meta = meta.clone();
-            }
-            Event::SettingsUpdated { settings: new, .. } => *settings = new.clone(),
+            Event::ThreadOpened { settings: first, .. } => *self = first.clone(),
+            Event::SettingsUpdated { settings: new, .. } => *self = new.clone(),
             Event::PlanSet { plan, .. } => {
-                settings.rest.insert(PLAN.to_owned(), json!(plan));
+                self.rest.insert(PLAN.to_owned(), json!(plan));
             }
             Event::PhaseSuggested { phase, .. } => {
-                settings.phase_update_suggestion = Some(PhaseUpdateSuggestion { phase: phase.clone() });
+                self.phase_update_suggestion = Some(PhaseUpdateSuggestion { phase: phase.clone() });
             }
             Event::PhaseApplied { phase } => {
-                settings.brief_status.phase = phase.clone();
-                settings.phase_update_suggestion = None;
+                self.brief_status.phase = phase.clone();
+                self.phase_update_suggestion = None;
             }
-            Event::SuggestionDropped => settings.phase_update_suggestion = None,
+            Event::SuggestionDropped => self.phase_update_suggestion = None,
             _ => {}
         }
     }

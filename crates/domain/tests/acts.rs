@@ -1,7 +1,9 @@
 //! Acts: all or nothing, in one's own threads only, with names and places that are free.
 
+use std::sync::Arc;
+
 use polis_domain::*;
-use serde_json::{Map, json};
+use serde_json::json;
 
 use crate::support::*;
 
@@ -25,7 +27,7 @@ fn opened(child: &str, parent: &str) -> Said {
         agent: "a".into(),
         parent: parent.into(),
         settings: Settings::default(),
-        meta: Map::new(),
+        meta: Arc::default(),
     };
     under(child, event)
 }

@@ -27,7 +27,8 @@ const MAX_DEPTH: usize = 32;
 #[derive(Default, Clone)]
 pub struct Cast {
     posts: FxHashMap<Behaviour, Arc<Post>>,
-    tools: Vec<Arc<dyn AnyTurnTool>>,
+    /// By their names.
+    tools: Vec<(Arc<str>, Arc<dyn AnyTurnTool>)>,
     faults: Vec<String>,
 }
 
@@ -59,18 +60,19 @@ impl Cast {
     /// The same cast with one more tool that turns do themselves. It takes the place of any other of its name.
     pub fn with_tool(mut self, tool: impl TurnTool) -> Self {
         let tool: Arc<dyn AnyTurnTool> = Arc::new(tool);
-        self.tools.retain(|known| known.spec().name != tool.spec().name);
-        self.tools.push(tool);
+        let name = tool.spec().name;
+        self.tools.retain(|(known, _)| *known != name);
+        self.tools.push((name, tool));
         self
     }
 
     /// What its tools are.
     pub fn tools(&self) -> Vec<ToolSpec> {
-        self.tools.iter().map(|tool| tool.spec()).collect()
+        self.tools.iter().map(|(_, tool)| tool.spec()).collect()
     }
 
     pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<dyn AnyTurnTool>> {
-        self.tools.iter().find(|tool| &*tool.spec().name == name).cloned()
+        self.tools.iter().find(|(known, _)| **known == *name).map(|(_, tool)| tool.clone())
     }
 
     /// Whether all that is registered fits together.

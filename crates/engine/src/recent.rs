@@ -121,7 +121,11 @@ mod tests {
     fn opened(seq: u64, thread: &str, bytes: usize) -> Arc<Recorded> {
         let meta = Map::from_iter([("order".to_owned(), json!(["x".repeat(bytes)]))]);
         let (agent, parent) = (AgentId::root(), "root".into());
-        recorded(seq, thread, Event::ThreadOpened { by: BY, agent, parent, settings: Settings::default(), meta })
+        recorded(
+            seq,
+            thread,
+            Event::ThreadOpened { by: BY, agent, parent, settings: Settings::default(), meta: Arc::new(meta) },
+        )
     }
 
     fn acted(seq: u64, thread: &str) -> Arc<Recorded> {

@@ -50,9 +50,7 @@ struct ModelVendor {
 const DOOR: Duration = Duration::from_millis(300);
 
 pub(crate) async fn models(State(desk): State<Desk>) -> axum::Json<Models> {
-    let mut models = Models::of(&desk.about);
-    join_all(models.vendors.iter_mut().map(look)).await;
-    axum::Json(models)
+    axum::Json(Models::now(&desk.about).await)
 }
 
 /// Looks whether a vendor on this machine is there.
@@ -72,7 +70,8 @@ async fn is_there(address: &str) -> bool {
 }
 
 impl Models {
-    fn of(about: &About) -> Self {
+    /// What there is just now.
+    async fn now(about: &About) -> Self {
         let vendors = about.vendors.iter().map(|vendor| ModelVendor {
             name: vendor.name.clone(),
             ready: vendor.needs.is_none(),
@@ -81,14 +80,16 @@ impl Models {
             address: vendor.address.clone(),
             answers: None,
         });
-        Self { default: about.model.clone(), offline: about.is_offline, vendors: vendors.collect() }
+        let mut vendors: Vec<_> = vendors.collect();
+        join_all(vendors.iter_mut().map(look)).await;
+        Self { default: about.model.clone(), offline: about.is_offline, vendors }
     }
 }
 
 impl About {
     /// Which models can be asked, as `/api/models` says it.
-    pub fn models(&self) -> Value {
-        serde_json::to_value(Models::of(self)).unwrap_or_default()
+    pub async fn models(&self) -> Value {
+        serde_json::to_value(Models::now(self).await).unwrap_or_default()
     }
 }
 

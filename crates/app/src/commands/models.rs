@@ -19,7 +19,7 @@ pub(crate) async fn models(config: &Config, wish: &Models) -> Result<Exit, Troub
 async fn all(config: &Config, json: bool) -> Result<Exit, Trouble> {
     let listed = match Door::running(config).await {
         Some(door) => door.get("/api/models").await?,
-        None => wiring::about(&wiring::models(config).await?).models(),
+        None => wiring::about(&wiring::models(config).await?).models().await,
     };
     if json {
         return out::line(&format!("{listed:#}")).map(|()| Exit::Done);

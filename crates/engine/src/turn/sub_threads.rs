@@ -277,7 +277,7 @@ impl Turn {
         let index = self.index_of(&parent, &run.holder).await?;
         let patch = MessagePatch { text: Some(result.text.clone()), ..MessagePatch::default() };
         let mut acts = vec![Act::UpdateMessage { thread: parent, index, patch }];
-        let mut settings = self.thread(&run.path).await?.settings;
+        let mut settings = self.thread_settings(&run.path).await?;
         let is_done = result.failure.is_none();
         if let Some(suggestion) = settings.phase_update_suggestion.take().filter(|_| is_done) {
             // No turn will come that applies it.

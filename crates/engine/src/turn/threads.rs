@@ -108,7 +108,10 @@ impl Turn {
 
     /// A thread's settings (R020).
     pub async fn thread_settings(&mut self, path: &SubThreadPath) -> Result<Settings, Failure> {
-        Ok(self.thread(path).await?.settings)
+        let thread = self.resolve(path).await?;
+        let range = ThreadRange::through(self.place().await);
+        let events = self.read(&thread, range).await;
+        Ok(Settings::fold(events.iter().map(|recorded| &**recorded)))
     }
 
     /// Replaces a thread's settings (R021).
