@@ -117,8 +117,8 @@ const OPERATE: Problems =
 const IMPORT: Problems =
     &[(400, "bad_name"), (400, "bad_org"), (404, "unknown_agent"), (404, "unknown_role"), (409, "name_taken")];
 const FORK: Problems =
-    &[(400, "bad_society_name"), (409, "no_such_event"), (409, "society_exists"), (409, "too_early"), (501, "one_society")];
-const BEGIN: Problems = &[(400, "bad_society_name"), (501, "one_society"), (503, "too_many_societies")];
+    &[(400, "bad_society_name"), (409, "no_such_event"), (409, "society_exists"), (409, "too_early"), (409, "one_society")];
+const BEGIN: Problems = &[(400, "bad_society_name"), (409, "one_society"), (503, "too_many_societies")];
 const PUT: Problems = &[
     (404, "no_artifacts"),
     (413, "artifact_too_large"),

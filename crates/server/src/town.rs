@@ -221,7 +221,7 @@ impl Town {
 
     fn keeper(&self) -> Result<&Keeper, Problem> {
         self.0.keeper.as_ref().ok_or_else(|| {
-            Problem::new(StatusCode::NOT_IMPLEMENTED, "one_society", "this server has one society and makes no others")
+            Problem::new(StatusCode::CONFLICT, "one_society", "this server has one society and makes no others")
         })
     }
 

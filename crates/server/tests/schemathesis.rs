@@ -13,8 +13,8 @@ const FOLDER: &str = "POLIS_TEST_SCHEMATHESIS";
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,ignored_auth";
 
-/// A stream without an end, and what one society alone cannot do.
-const LEFT_OUT: &[&str] = &["/api/events", "/api/fork", "/api/rewind"];
+/// A stream without an end.
+const LEFT_OUT: &[&str] = &["/api/events"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_knows_only_the_contract_is_answered_as_it_says() {
@@ -38,7 +38,8 @@ async fn whoever_knows_only_the_contract_is_answered_as_it_says() {
         "--request-timeout",
         "10",
     ]);
-    command.args(["--seed", "1", "--no-shrink", "--warnings", "off", "--max-failures", "20", "--workers", "2"]);
+    // One worker: several change the limit on recursion under each other's feet, and some versions of Python do not bear it.
+    command.args(["--seed", "1", "--no-shrink", "--warnings", "off", "--max-failures", "20", "--workers", "1"]);
     for path in LEFT_OUT {
         command.args(["--exclude-path", path]);
     }
