@@ -220,9 +220,10 @@ impl Town {
     }
 
     fn keeper(&self) -> Result<&Keeper, Problem> {
-        self.0.keeper.as_ref().ok_or_else(|| {
-            Problem::new(StatusCode::CONFLICT, "one_society", "this server has one society and makes no others")
-        })
+        self.0
+            .keeper
+            .as_ref()
+            .ok_or_else(|| Problem::new(StatusCode::CONFLICT, "one_society", "this server has one society and makes no others"))
     }
 
     fn houses<T>(&self, look: impl FnOnce(&Houses) -> T) -> T {
