@@ -16,6 +16,7 @@ mod bench;
 mod cast;
 mod clock;
 mod fork;
+mod line;
 mod listing;
 mod live;
 mod nothing;

@@ -4,12 +4,20 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream;
-use polis_domain::{EffectId, SocietyId, ThreadId};
-use polis_ports::{Delta, Frame, Live, LiveStream, StreamedDelta};
-use tokio::sync::broadcast;
+use polis_domain::{EffectId, Recorded, SocietyId, ThreadId};
+use polis_ports::{ComponentPiece, Delta, Frame, Live, LiveStream, StreamedDelta};
 
-/// Frames that a watcher may lag behind before it is told to read the log again.
-const BUFFER: usize = 8_192;
+use crate::line::{Ear, Line, Missed};
+use crate::recent::{value_weight, weight};
+
+/// Bytes, roughly counted, that a watcher may lag behind before it is told to read the log again.
+const MOST_BYTES: usize = 8 << 20;
+
+/// The same for whoever watches one thread: there may be many of them, and little happens in each.
+const MOST_THREAD_BYTES: usize = 256 << 10;
+
+/// What a frame takes beside its texts, roughly.
+const FRAME_BYTES: usize = 128;
 
 /// Longest part of a reply that is remembered for late comers; of a longer one they see what follows.
 const MAX_REMEMBERED_BYTES: usize = 256 << 10;
@@ -29,14 +37,17 @@ type Societies = HashMap<SocietyId, Channel>;
 
 #[derive(Debug)]
 struct Channel {
-    sender: broadcast::Sender<Frame>,
+    /// Whoever watches everything.
+    all: Arc<Line<Frame>>,
+    /// Whoever watches one thread.
+    threads: HashMap<ThreadId, Arc<Line<Frame>>>,
     /// The replies that are being written.
     under_way: BTreeMap<EffectId, SoFar>,
 }
 
 impl Default for Channel {
     fn default() -> Self {
-        Self { sender: broadcast::Sender::new(BUFFER), under_way: BTreeMap::new() }
+        Self { all: Arc::new(Line::new(MOST_BYTES)), threads: HashMap::new(), under_way: BTreeMap::new() }
     }
 }
 
@@ -66,15 +77,13 @@ impl Live for LocalLive {
             if self.remembers {
                 let channel = societies.entry(society.clone()).or_default();
                 channel.remember(&frame);
-                // An error means that nobody watches just now.
-                let _ = channel.sender.send(frame);
-                return;
-            }
-            // An error means that nobody watches any more; the next watcher makes a new channel.
-            if let Some(channel) = societies.get(society)
-                && channel.sender.send(frame).is_err()
-            {
-                societies.remove(society);
+                channel.tell(frame);
+            } else if let Some(channel) = societies.get_mut(society) {
+                channel.tell(frame);
+                // The next watcher makes a new one.
+                if channel.is_idle() {
+                    societies.remove(society);
+                }
             }
         });
     }
@@ -83,13 +92,41 @@ impl Live for LocalLive {
         self.remembers || with(&self.societies, |societies| societies.contains_key(society))
     }
 
-    fn watch(&self, society: &SocietyId) -> LiveStream {
-        let (receiver, first) = with(&self.societies, |societies| {
+    fn watch(&self, society: &SocietyId, thread: Option<&ThreadId>) -> LiveStream {
+        let (ear, first) = with(&self.societies, |societies| {
             let channel = societies.entry(society.clone()).or_default();
-            (channel.sender.subscribe(), channel.so_far())
+            (channel.listen(thread), channel.so_far(thread))
         });
-        let watching = Watching { societies: self.societies.clone(), society: society.clone(), receiver, first };
-        Box::pin(stream::unfold(watching, |mut watching| async move { Some((watching.next().await?, watching)) }))
+        let (societies, thread) = (self.societies.clone(), thread.cloned());
+        let watching = Watching { societies, society: society.clone(), thread, ear, first };
+        Box::pin(stream::unfold(watching, |mut watching| async move { Some((watching.next().await, watching)) }))
+    }
+}
+
+fn say(line: &Line<Frame>, frame: Frame) {
+    let bytes = FRAME_BYTES
+        + match &frame {
+            Frame::Committed(events) => events.iter().map(|recorded| weight(&recorded.event)).sum(),
+            Frame::Delta(told) => bytes_of(&told.delta),
+            Frame::Piece(told) => told.piece.as_ref().map_or(0, bytes_of_piece),
+            Frame::Missed => 0,
+        };
+    line.say(frame, bytes);
+}
+
+fn bytes_of(delta: &Delta) -> usize {
+    match delta {
+        Delta::Content(text) | Delta::Reasoning(text) => text.len(),
+        Delta::ToolCall { arguments, .. } => arguments.len() + 64,
+        _ => 64,
+    }
+}
+
+fn bytes_of_piece(piece: &ComponentPiece) -> usize {
+    match piece {
+        ComponentPiece::Again => 0,
+        ComponentPiece::Text { text, .. } => text.len(),
+        ComponentPiece::Item { value, .. } | ComponentPiece::Field { value, .. } => value_weight(value),
     }
 }
 
@@ -97,34 +134,92 @@ impl Live for LocalLive {
 struct Watching {
     societies: Arc<Mutex<Societies>>,
     society: SocietyId,
-    receiver: broadcast::Receiver<Frame>,
+    /// The only thread that it watches, if it is not everything.
+    thread: Option<ThreadId>,
+    ear: Ear<Frame>,
     /// What is told before anything new.
     first: VecDeque<Frame>,
 }
 
 impl Watching {
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next(&mut self) -> Frame {
         if let Some(frame) = self.first.pop_front() {
-            return Some(frame);
+            return frame;
         }
-        match self.receiver.recv().await {
-            Ok(frame) => Some(frame),
-            Err(broadcast::error::RecvError::Lagged(_)) => {
+        match self.ear.hear().await {
+            Ok(frame) => frame,
+            Err(Missed) => {
                 // Replies under way are told again from their beginning, and then only what comes after that.
                 with(&self.societies, |societies| {
-                    if let Some(channel) = societies.get(&self.society) {
-                        self.receiver = channel.sender.subscribe();
-                        self.first = channel.so_far();
-                    }
+                    let channel = societies.entry(self.society.clone()).or_default();
+                    self.ear = channel.listen(self.thread.as_ref());
+                    self.first = channel.so_far(self.thread.as_ref());
                 });
-                Some(Frame::Missed)
+                Frame::Missed
             }
-            Err(broadcast::error::RecvError::Closed) => None,
         }
     }
 }
 
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let Some(thread) = &self.thread else { return };
+        with(&self.societies, |societies| {
+            self.ear.leave();
+            // The last one of a thread leaves nothing behind.
+            if let Some(channel) = societies.get_mut(&self.society)
+                && channel.threads.get(thread).is_some_and(|line| line.ears() == 0)
+            {
+                channel.threads.remove(thread);
+            }
+        });
+    }
+}
+
 impl Channel {
+    fn listen(&mut self, thread: Option<&ThreadId>) -> Ear<Frame> {
+        let Some(thread) = thread else { return self.all.listen() };
+        self.threads.entry(thread.clone()).or_insert_with(|| Arc::new(Line::new(MOST_THREAD_BYTES))).listen()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.all.ears() == 0 && self.threads.is_empty()
+    }
+
+    /// Tells whoever it concerns.
+    fn tell(&self, frame: Frame) {
+        if !self.threads.is_empty() {
+            match &frame {
+                Frame::Committed(events) => self.tell_threads(events),
+                Frame::Delta(told) => self.tell_thread(&told.thread, &frame),
+                Frame::Piece(told) => self.tell_thread(&told.thread, &frame),
+                Frame::Missed => {}
+            }
+        }
+        say(&self.all, frame);
+    }
+
+    fn tell_thread(&self, thread: &ThreadId, frame: &Frame) {
+        if let Some(line) = self.threads.get(thread) {
+            say(line, frame.clone());
+        }
+    }
+
+    /// Tells each thread that is watched what was recorded under it.
+    fn tell_threads(&self, events: &Arc<[Arc<Recorded>]>) {
+        let mut parts = BTreeMap::<&ThreadId, Vec<Arc<Recorded>>>::new();
+        for recorded in events.iter() {
+            if let Some(thread) = &recorded.thread
+                && self.threads.contains_key(thread)
+            {
+                parts.entry(thread).or_default().push(recorded.clone());
+            }
+        }
+        for (thread, part) in parts {
+            self.tell_thread(thread, &Frame::Committed(part.into()));
+        }
+    }
+
     fn remember(&mut self, frame: &Frame) {
         match frame {
             Frame::Delta(told) => match &told.delta {
@@ -153,23 +248,20 @@ impl Channel {
         }
     }
 
-    fn so_far(&self) -> VecDeque<Frame> {
+    fn so_far(&self, thread: Option<&ThreadId>) -> VecDeque<Frame> {
         let told = |(effect, so_far): (&EffectId, &SoFar)| {
             let (effect, thread) = (*effect, so_far.thread.clone());
             let deltas = so_far.deltas.clone().unwrap_or_default().into_iter();
             deltas.map(move |delta| Frame::Delta(Arc::new(StreamedDelta { effect, thread: thread.clone(), delta })))
         };
-        self.under_way.iter().flat_map(told).collect()
+        let is_wanted = |(_, so_far): &(&EffectId, &SoFar)| thread.is_none_or(|thread| so_far.thread == *thread);
+        self.under_way.iter().filter(is_wanted).flat_map(told).collect()
     }
 }
 
 impl SoFar {
     fn grow(&mut self, delta: &Delta) {
-        self.bytes += match delta {
-            Delta::Content(text) | Delta::Reasoning(text) => text.len(),
-            Delta::ToolCall { arguments, .. } => arguments.len() + 64,
-            _ => 64,
-        };
+        self.bytes += bytes_of(delta);
         if self.bytes > MAX_REMEMBERED_BYTES {
             self.deltas = None;
         }
@@ -191,7 +283,7 @@ impl SoFar {
 #[cfg(test)]
 mod tests {
     use futures_util::{FutureExt, StreamExt};
-    use polis_domain::{Seq, TurnId};
+    use polis_domain::{Event, Seq, Timestamp, TurnId};
 
     use super::*;
 
@@ -219,26 +311,83 @@ mod tests {
         live.publish(&society, delta(0, Delta::Stopped));
         live.publish(&society, delta(1, Delta::Content("Hel".into())));
         live.publish(&society, delta(1, Delta::Content("lo".into())));
-        let mut late = live.watch(&society);
+        let mut late = live.watch(&society, None);
         live.publish(&society, delta(1, Delta::Content("!".into())));
         assert_eq!(text(late.next().await).as_deref(), Some("Hello"));
         assert_eq!(text(late.next().await).as_deref(), Some("!"));
         live.publish(&society, delta(1, Delta::Stopped));
         late.next().await;
-        assert!(live.watch(&society).next().now_or_never().is_none());
+        assert!(live.watch(&society, None).next().now_or_never().is_none());
     }
 
     #[tokio::test]
     async fn who_lags_is_told_so_and_then_everything_from_its_beginning() {
         let (live, society) = (LocalLive::remembering(), SocietyId::from("main"));
-        let mut slow = live.watch(&society);
-        for _ in 0..BUFFER + 10 {
+        let mut slow = live.watch(&society, None);
+        let more_than_fit = MOST_BYTES / FRAME_BYTES;
+        for _ in 0..more_than_fit {
             live.publish(&society, delta(1, Delta::Content("a".into())));
         }
         assert_eq!(text(slow.next().await).as_deref(), Some("missed"));
-        assert_eq!(text(slow.next().await).unwrap().len(), BUFFER + 10);
+        assert_eq!(text(slow.next().await).unwrap().len(), more_than_fit);
         live.publish(&society, delta(1, Delta::Content("b".into())));
         assert_eq!(text(slow.next().await).as_deref(), Some("b"));
+    }
+
+    fn committed(places: &[(u64, &str)]) -> Frame {
+        let one = |&(seq, thread): &(u64, &str)| {
+            Arc::new(Recorded { seq: Seq(seq), at: Timestamp(0), thread: Some(thread.into()), event: Event::SuggestionDropped })
+        };
+        Frame::Committed(places.iter().map(one).collect())
+    }
+
+    fn places(frame: Option<Frame>) -> Vec<u64> {
+        match frame {
+            Some(Frame::Committed(events)) => events.iter().map(|recorded| recorded.seq.0).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn who_watches_a_thread_is_woken_by_that_thread_alone() {
+        let (live, society) = (LocalLive::remembering(), SocietyId::from("main"));
+        let say = |thread: &str, text: &str| {
+            let effect = EffectId { turn: TurnId(Seq(1)), n: u32::from(thread == "b") };
+            Frame::Delta(Arc::new(StreamedDelta { effect, thread: thread.into(), delta: Delta::Content(text.into()) }))
+        };
+        live.publish(&society, say("a", "so far in a"));
+        live.publish(&society, say("b", "so far in b"));
+        let (mut a, mut b) = (live.watch(&society, Some(&"a".into())), live.watch(&society, Some(&"b".into())));
+        assert_eq!(text(a.next().await).as_deref(), Some("so far in a"));
+        assert_eq!(text(b.next().await).as_deref(), Some("so far in b"));
+        live.publish(&society, committed(&[(1, "a"), (2, "c"), (3, "b"), (4, "a")]));
+        live.publish(&society, committed(&[(5, "b"), (6, "c")]));
+        live.publish(&society, say("b", "!"));
+        assert_eq!(places(a.next().await), [1, 4]);
+        assert!(a.next().now_or_never().is_none());
+        assert_eq!(places(b.next().await), [3]);
+        assert_eq!(places(b.next().await), [5]);
+        assert_eq!(text(b.next().await).as_deref(), Some("!"));
+        let more_than_fit = MOST_THREAD_BYTES / FRAME_BYTES;
+        for _ in 0..more_than_fit {
+            live.publish(&society, say("a", "."));
+        }
+        assert_eq!(text(a.next().await).as_deref(), Some("missed"));
+        assert_eq!(text(a.next().await).unwrap().len(), "so far in a".len() + more_than_fit);
+        assert!(b.next().now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn whoever_watched_a_thread_leaves_nothing_behind() {
+        let (live, society) = (LocalLive::default(), SocietyId::from("main"));
+        let watch = || live.watch(&society, Some(&"a".into()));
+        let (first, second) = (watch(), watch());
+        drop(first);
+        live.publish(&society, committed(&[(1, "a")]));
+        assert!(live.is_watched(&society), "the second still watches");
+        drop(second);
+        live.publish(&society, committed(&[(2, "a")]));
+        assert!(!live.is_watched(&society));
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl Recent {
         let events = &kept.threads.get(thread)?.events;
         let begin = events.partition_point(|recorded| recorded.seq <= range.after);
         let end = events.partition_point(|recorded| recorded.seq <= range.through).max(begin);
+        let end = end.min(begin.saturating_add(range.oldest));
         Some(events[begin.max(end.saturating_sub(range.newest))..end].to_vec())
     }
 
@@ -76,7 +77,8 @@ impl Recent {
     }
 }
 
-fn weight(event: &Event) -> usize {
+/// The bytes that an event takes, roughly.
+pub(crate) fn weight(event: &Event) -> usize {
     EVENT_BYTES
         + match event {
             Event::ThreadOpened { meta, .. } => map_weight(meta),
@@ -87,7 +89,7 @@ fn weight(event: &Event) -> usize {
             Event::TurnStarted { task, .. } => task.message.len() + map_weight(&task.meta),
             Event::EffectEnded { outcome: Outcome::Reply(reply), .. } => reply.text.len() + reply.reasoning.len(),
             Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.content.len(),
-            _ => 0,
+            event => event.letter().map_or(0, |letter| letter.payload.text.len()),
         }
 }
 
@@ -95,7 +97,8 @@ fn map_weight(map: &Map<String, Value>) -> usize {
     map.iter().map(|(key, value)| key.len() + value_weight(value)).sum()
 }
 
-fn value_weight(value: &Value) -> usize {
+/// The same of a value.
+pub(crate) fn value_weight(value: &Value) -> usize {
     let inner = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(value_weight).sum(),
@@ -141,12 +144,16 @@ mod tests {
         let recent = Recent::default();
         recent.extend(&[acted(1, "old"), opened(2, "new", 8), acted(3, "old"), acted(4, "new")]);
         recent.extend(&[acted(5, "new"), acted(6, "old"), acted(7, "new")]);
-        let range = |after, through, newest| ThreadRange { after: Seq(after), through: Seq(through), newest };
+        let range =
+            |after, through, newest| ThreadRange { after: Seq(after), through: Seq(through), newest, ..ThreadRange::ALL };
         assert_eq!(places(&recent, "old", ThreadRange::ALL), None);
         assert_eq!(places(&recent, "new", ThreadRange::ALL), Some(vec![2, 4, 5, 7]));
         assert_eq!(places(&recent, "new", ThreadRange::through(Seq(6))), Some(vec![2, 4, 5]));
         assert_eq!(places(&recent, "new", range(2, 7, 2)), Some(vec![5, 7]));
         assert_eq!(places(&recent, "new", range(5, 4, 9)), Some(vec![]));
+        let oldest = |oldest, newest| ThreadRange { oldest, ..range(0, 9, newest) };
+        assert_eq!(places(&recent, "new", oldest(2, 9)), Some(vec![2, 4]));
+        assert_eq!(places(&recent, "new", oldest(3, 2)), Some(vec![4, 5]));
         recent.clear();
         recent.extend(&[acted(8, "new")]);
         assert_eq!(places(&recent, "new", ThreadRange::ALL), None);

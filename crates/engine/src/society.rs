@@ -537,12 +537,18 @@ impl Society {
 
     /// Everything that happens after a place of the log, without a gap, and live from then on.
     pub fn watch(&self, after: Seq) -> Watch {
-        Watch::new(self.id().clone(), self.ports().log.clone(), self.ports().live.clone(), after)
+        Watch::new(self.id().clone(), None, self.ports().log.clone(), &*self.ports().live, after)
+    }
+
+    /// What happens in one thread, not in those below it, after a place of the log, and live from then on. What happens elsewhere
+    /// costs this watcher nothing.
+    pub fn watch_thread(&self, thread: ThreadId, after: Seq) -> Watch {
+        Watch::new(self.id().clone(), Some(thread), self.ports().log.clone(), &*self.ports().live, after)
     }
 
     /// Waits for the letter that ends a request.
     pub async fn answer(&self, sent: &Sent) -> Result<Arc<Letter>, Rejected> {
-        let mut watch = self.watch(sent.seq);
+        let mut watch = self.watch_thread(sent.task_id.thread(), sent.seq);
         loop {
             let Some(recorded) = watch.next_event().await? else { return Err(Rejected::Stopping) };
             if let Event::LetterSent { letter, .. } = &recorded.event

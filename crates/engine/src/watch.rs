@@ -1,11 +1,11 @@
-//! Watching a society: the log after N, then live, joined by sequence number. Nothing twice, nothing missing.
+//! Watching a society, or one thread of it: the log after N, then live, joined by sequence number. Nothing twice, nothing missing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use polis_domain::{Recorded, Seq, SocietyId};
-use polis_ports::{Frame, Live, LiveStream, Log, LogError, StreamedDelta, StreamedPiece};
+use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
+use polis_ports::{Frame, Live, LiveStream, Log, LogError, StreamedDelta, StreamedPiece, ThreadRange};
 
 /// Events read from the log at a time.
 const PAGE: usize = 256;
@@ -13,6 +13,8 @@ const PAGE: usize = 256;
 /// A watcher of a society.
 pub struct Watch {
     society: SocietyId,
+    /// The only thread of interest, if there is one.
+    thread: Option<ThreadId>,
     log: Arc<dyn Log>,
     live: LiveStream,
     seen: Seq,
@@ -33,10 +35,10 @@ pub enum Seen {
 }
 
 impl Watch {
-    pub(crate) fn new(society: SocietyId, log: Arc<dyn Log>, live: Arc<dyn Live>, after: Seq) -> Self {
+    pub(crate) fn new(society: SocietyId, thread: Option<ThreadId>, log: Arc<dyn Log>, live: &dyn Live, after: Seq) -> Self {
         // Live first, the log second: whatever is appended in between is seen in both and told once.
-        let live = live.watch(&society);
-        Self { society, log, live, seen: after, behind: true, ready: VecDeque::new(), missed: 0 }
+        let live = live.watch(&society, thread.as_ref());
+        Self { society, thread, log, live, seen: after, behind: true, ready: VecDeque::new(), missed: 0 }
     }
 
     /// The next thing to see; none when the society has ended.
@@ -46,7 +48,8 @@ impl Watch {
                 if recorded.seq <= self.seen {
                     continue;
                 }
-                if recorded.seq == self.seen.next() {
+                // Between two events of one thread there may be any number of others.
+                if self.thread.is_some() || recorded.seq == self.seen.next() {
                     self.seen = recorded.seq;
                     return Ok(Some(Seen::Event(recorded)));
                 }
@@ -54,7 +57,7 @@ impl Watch {
                 self.ready.clear();
             }
             if self.behind {
-                let page = self.log.read(&self.society, self.seen, PAGE).await?;
+                let page = self.page().await?;
                 self.behind = page.len() == PAGE;
                 self.ready.extend(page.into_iter().map(Arc::new));
                 if !self.ready.is_empty() {
@@ -70,6 +73,17 @@ impl Watch {
                     self.missed += 1;
                 }
                 None => return Ok(None),
+            }
+        }
+    }
+
+    /// What the log has next.
+    async fn page(&mut self) -> Result<Vec<Recorded>, LogError> {
+        match &self.thread {
+            None => self.log.read(&self.society, self.seen, PAGE).await,
+            Some(thread) => {
+                let range = ThreadRange { after: self.seen, oldest: PAGE, ..ThreadRange::ALL };
+                self.log.read_thread(&self.society, thread, range).await
             }
         }
     }

@@ -18,8 +18,8 @@ pub trait Live: Send + Sync {
     /// Whether anybody might be watching; when not, publishing can be spared.
     fn is_watched(&self, society: &SocietyId) -> bool;
 
-    /// Starts watching from now on.
-    fn watch(&self, society: &SocietyId) -> LiveStream;
+    /// Starts watching from now on: everything, or only what is recorded under one thread.
+    fn watch(&self, society: &SocietyId, thread: Option<&ThreadId>) -> LiveStream;
 }
 
 /// Frames in the order in which they were published.

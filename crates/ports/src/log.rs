@@ -82,13 +82,15 @@ pub struct ThreadRange {
     pub after: Seq,
     /// Only events up to and including this place.
     pub through: Seq,
+    /// Of those, only this many of the oldest.
+    pub oldest: usize,
     /// Of those, only this many of the newest.
     pub newest: usize,
 }
 
 impl ThreadRange {
     /// All events of the thread.
-    pub const ALL: Self = Self { after: Seq(0), through: Seq(u64::MAX), newest: usize::MAX };
+    pub const ALL: Self = Self { after: Seq(0), through: Seq(u64::MAX), oldest: usize::MAX, newest: usize::MAX };
 
     /// All events of the thread up to and including a place.
     pub fn through(through: Seq) -> Self {

@@ -82,9 +82,14 @@ pub(crate) async fn events(
         let detail = "too many event streams are open; close one or try again later";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_streams", detail)
     })?;
+    let watch = match &which {
+        Which { thread: Some(thread), task: None, agent: None, .. } => desk.society.watch_thread(thread.clone(), after),
+        // Whose turn an event belongs to is known from events of other threads.
+        _ => desk.society.watch(after),
+    };
     let telling = Telling {
         society: desk.society.clone(),
-        watch: desk.society.watch(after),
+        watch,
         which,
         past,
         turns: HashMap::new(),

@@ -158,7 +158,7 @@ impl Reader {
         let Some(lineage) = self.society(society)? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for stretch in lineage.stretches() {
-            let range = ThreadRange { after, through: Seq(u64::MAX), newest: limit - found.len() };
+            let range = ThreadRange { after, oldest: limit - found.len(), ..ThreadRange::ALL };
             found.extend(self.select(stretch, None, range)?);
         }
         let mut last = after;
@@ -179,6 +179,15 @@ impl Reader {
     ) -> Result<Vec<Recorded>, LogError> {
         let Some(lineage) = self.society(society)? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
+        if range.oldest < usize::MAX {
+            for stretch in lineage.stretches() {
+                let Some(thread) = thread_key(self.connection()?, stretch.key, thread)? else { continue };
+                let oldest = range.oldest - found.len();
+                found.extend(self.select(stretch, Some(thread), ThreadRange { oldest, ..range })?);
+            }
+            found.drain(..found.len().saturating_sub(range.newest));
+            return Ok(found);
+        }
         for stretch in lineage.stretches().iter().rev() {
             let Some(thread) = thread_key(self.connection()?, stretch.key, thread)? else { continue };
             let newest = range.newest - found.len();
@@ -209,21 +218,27 @@ impl Reader {
         look(self.connection()?).map_err(from_sqlite)
     }
 
-    /// The first events of a stretch in the range, or the last ones of a thread, newest first.
+    /// The first events of a stretch in the range; or, where only the newest of a thread are wanted, the last ones, newest first.
     fn select(&mut self, stretch: &Stretch, thread: Option<i64>, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
         let (after, through) = (range.after.max(stretch.after), range.through.min(stretch.through));
-        if range.newest == 0 || after >= through || after.0 >= row::LAST_SEQ {
+        let is_forward = thread.is_none() || range.oldest < usize::MAX;
+        let most = if is_forward { range.oldest } else { range.newest };
+        if most == 0 || after >= through || after.0 >= row::LAST_SEQ {
             return Ok(Vec::new());
         }
         let connection = self.connection.as_ref().ok_or_else(stopped)?;
         let sql = match thread {
             None => "SELECT id, at, thread, version, crc, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
+            Some(_) if is_forward => {
+                "SELECT id, at, thread, version, crc, body FROM events INDEXED BY events_by_thread \
+                        WHERE thread = ?4 AND id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3"
+            }
             Some(_) => {
                 "SELECT id, at, thread, version, crc, body FROM events INDEXED BY events_by_thread \
                         WHERE thread = ?4 AND id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT ?3"
             }
         };
-        let limit = i64::try_from(range.newest).unwrap_or(i64::MAX);
+        let limit = i64::try_from(most).unwrap_or(i64::MAX);
         let (low, high) = (row::id(stretch.key, after), row::id(stretch.key, through));
         let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
         let rows = match thread {

@@ -161,7 +161,7 @@ async fn a_thread_is_read_alone(log: &dyn Log) {
     let name = |seq| if seq % 3 == 0 { None } else { Some(if seq % 3 == 1 { "a" } else { "a/b" }) };
     let written: Vec<_> = (1..=30).map(|seq| event(seq, name(seq), "text")).collect();
     append(log, &main, 0, &written).await.expect("append");
-    let range = |after, through, newest| ThreadRange { after: Seq(after), through: Seq(through), newest };
+    let range = |after, through, newest| ThreadRange { after: Seq(after), through: Seq(through), newest, ..ThreadRange::ALL };
     for range in [
         ThreadRange::ALL,
         ThreadRange::through(Seq(12)),
@@ -174,6 +174,11 @@ async fn a_thread_is_read_alone(log: &dyn Log) {
         range(20, 10, 5),
         range(28, u64::MAX, 5),
         range(u64::MAX, u64::MAX, 5),
+        ThreadRange { oldest: 0, ..ThreadRange::ALL },
+        ThreadRange { oldest: 3, ..ThreadRange::ALL },
+        ThreadRange { oldest: 3, ..range(7, 20, usize::MAX) },
+        ThreadRange { oldest: 3, ..range(7, 20, 2) },
+        ThreadRange { oldest: 30, ..range(7, 20, 2) },
     ] {
         for wanted in ["a", "a/b"] {
             let mut expected: Vec<_> = written
@@ -182,6 +187,7 @@ async fn a_thread_is_read_alone(log: &dyn Log) {
                 .filter(|recorded| recorded.seq > range.after && recorded.seq <= range.through)
                 .cloned()
                 .collect();
+            expected.truncate(range.oldest);
             expected.drain(..expected.len().saturating_sub(range.newest));
             assert_eq!(thread(log, &main, wanted, range).await, owned(&expected), "{wanted}: {range:?}");
         }
@@ -387,11 +393,12 @@ async fn assert_same(log: &dyn Log, society: &SocietyId, events: &[Arc<Recorded>
             assert_eq!(log.read(society, Seq(after), limit).await.expect("read"), owned(&expected), "{society} after {after}");
         }
         for name in ["root", "a", "b", "other"] {
-            for newest in [1, 2, usize::MAX] {
-                let range = ThreadRange { after: Seq(after / 2), through: Seq(after), newest };
+            for (oldest, newest) in [(usize::MAX, 1), (usize::MAX, 2), (usize::MAX, usize::MAX), (1, usize::MAX), (3, 2)] {
+                let range = ThreadRange { after: Seq(after / 2), through: Seq(after), oldest, newest };
                 let is_meant = |one: &&Arc<Recorded>| one.thread.as_ref().is_some_and(|thread| thread.as_str() == name);
                 let within = |one: &&Arc<Recorded>| one.seq > range.after && one.seq <= range.through;
                 let mut expected: Vec<_> = events.iter().filter(is_meant).filter(within).cloned().collect();
+                expected.truncate(oldest);
                 expected.drain(..expected.len().saturating_sub(newest));
                 assert_eq!(thread(log, society, name, range).await, owned(&expected), "{society} {name}: {range:?}");
             }

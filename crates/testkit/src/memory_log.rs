@@ -76,6 +76,7 @@ impl Log for MemoryLog {
         let Some(places) = kept.threads.get(thread) else { return Ok(Vec::new()) };
         let begin = places.partition_point(|seq| *seq <= range.after);
         let end = places.partition_point(|seq| *seq <= range.through).max(begin);
+        let end = end.min(begin.saturating_add(range.oldest));
         let begin = begin.max(end.saturating_sub(range.newest));
         Ok(places[begin..end].iter().map(|seq| Recorded::clone(kept.at(*seq))).collect())
     }

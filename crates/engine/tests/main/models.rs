@@ -200,7 +200,7 @@ async fn whoever_watches_is_told_of_pieces_of_a_failure_and_of_a_stop() {
         thought => Line::text(thought),
     });
     let ports = Ports { model: Arc::new(slow), ..bed.ports(bed.log.clone()) };
-    let mut live = ports.live.watch(&"main".into());
+    let mut live = ports.live.watch(&"main".into(), None);
     let society = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
     let think = |text: &str| Op::Think(text.to_owned());
     ask(&society, vec![think("x"), think("bad")]).await.unwrap();

@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use polis_domain::{Event, Letter, OpenKind, Recorded, Seq, Stage};
 use polis_engine::{Rejected, Sent, Society, Watch};
 use polis_testkit::{Op, Program, expected};
@@ -107,6 +108,38 @@ proptest! {
             let logged: Vec<_> = events.iter().filter_map(letter).cloned().collect();
             for watch in watches {
                 assert_eq!(shown(watch, events.last().unwrap().seq).await, logged);
+            }
+        });
+    }
+
+    /// Whoever watches one thread is told what the log has of it, all of it, once and in order, whenever it comes and wherever it
+    /// begins.
+    #[test]
+    fn who_watches_a_thread_is_told_all_of_it_and_nothing_else(work in letters(telling(), 6), late in 0_usize..6, after in 0_u64..40) {
+        live(async move {
+            let bed = Bed::new();
+            let society = bed.open().await;
+            spawn(&society, &NAMES[1..]).await;
+            let watch = |after| NAMES.map(|name| (after, society.watch_thread(name.into(), Seq(after))));
+            let mut watches = Vec::from(watch(0));
+            let mut sent = Vec::new();
+            for (n, (to, ops)) in work.iter().enumerate() {
+                if n == late && n > 0 {
+                    answer(&society, &sent[0]).await.unwrap();
+                    watches.extend(watch(after));
+                }
+                sent.push(send(&society, *to, ops).await);
+            }
+            for sent in &sent {
+                answer(&society, sent).await.unwrap();
+            }
+            let events = bed.events();
+            for ((after, mut watch), name) in watches.into_iter().zip(NAMES.iter().cycle()) {
+                let is_meant = |event: &&Recorded| event.thread == Some((*name).into()) && event.seq > Seq(after);
+                for event in events.iter().filter(is_meant) {
+                    assert_eq!(*watch.next_event().await.unwrap().unwrap(), *event, "{name} after {after}");
+                }
+                assert!(watch.next_event().now_or_never().is_none(), "{name} after {after}: nothing else");
             }
         });
     }
