@@ -107,13 +107,9 @@ impl<T: Clone> Ear<T> {
     /// What is said next, or that some of it was lost.
     pub(crate) async fn hear(&mut self) -> Result<T, Missed> {
         loop {
-            if let Some(heard) = self.heard() {
-                return heard;
-            }
             let line = self.line.clone();
-            let mut more = std::pin::pin!(line.more.notified());
-            more.as_mut().enable();
-            // It may have been said before we were ready to be woken.
+            // Whatever is said from here on wakes us.
+            let more = line.more.notified();
             if let Some(heard) = self.heard() {
                 return heard;
             }
