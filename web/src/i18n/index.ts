@@ -5,6 +5,7 @@ import { useSyncExternalStore } from 'react'
 import { approvals } from './approvals'
 import { chat } from './chat'
 import { common } from './common'
+import { events } from './events'
 import { gallery } from './gallery'
 import { organisation } from './organisation'
 import { settings } from './settings'
@@ -13,7 +14,7 @@ import { trace } from './trace'
 
 export type Language = 'en' | 'zh'
 
-const CATALOGUE = { ...common, ...chat, ...approvals, ...settings, ...organisation, ...trace, ...gallery, ...tools }
+const CATALOGUE = { ...common, ...chat, ...approvals, ...settings, ...organisation, ...trace, ...gallery, ...tools, ...events }
 export type Key = keyof typeof CATALOGUE
 /** Keys that also have a form for exactly one, `KEY_one`. */
 export type CountKey = { [K in Key]: K extends `${infer Base}_one` ? (Base extends Key ? Base : never) : never }[Key]

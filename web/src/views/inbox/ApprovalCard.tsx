@@ -17,7 +17,7 @@ import { announce } from '../../ui/announce'
 import { duration, money, number, plainText } from '../../ui/format'
 import { useNow } from '../../ui/useNow'
 import { complain } from '../chat/actions'
-import { diff } from './diff'
+import { around, diff, lines } from './diff'
 import { Fields, Raw } from './Fields'
 import { PlanEditor, todoText } from './PlanEditor'
 import { useTools } from './tools'
@@ -232,7 +232,7 @@ function Difference({ before, after }: { before: JsonObject; after: JsonObject }
     <section className="difference" aria-label={t('approval.difference')}>
       <p className="label">{t('approval.difference')}</p>
       <pre>
-        {diff(JSON.stringify(before, null, 2), JSON.stringify(after, null, 2)).map((line, place) => (
+        {around(diff(lines(before), lines(after))).map((line, place) => (
           <span key={place} className={line.kind}>{`${marks[line.kind]} ${line.text}\n`}</span>
         ))}
       </pre>
