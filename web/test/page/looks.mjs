@@ -25,11 +25,12 @@ const ended = async (one, task) => {
   while ((await one.ask(`/api/tasks/${task}`)).status === 'running') await new Promise((resolve) => setTimeout(resolve, 40))
 }
 const waiting = async (one) => {
-  for (;;) {
+  for (let tries = 0; tries < 250; tries += 1) {
     const [first] = (await one.ask('/api/approvals')).approvals
     if (first) return first.id
     await new Promise((resolve) => setTimeout(resolve, 40))
   }
+  throw new Error('nothing waits')
 }
 
 export const checks = [
@@ -59,7 +60,7 @@ export const checks = [
         for (const time of await page.locator('.span-cost').allInnerTexts()) assert.match(time, /^[\d.]+ (毫秒|秒)/)
         await page.goto(`${one.address}/organisation?at=5`)
         await page.locator('.time-word .faint', { hasText: /^\s*\p{Script=Han}+ ·/u }).waitFor()
-        await page.setViewportSize(PHONE)
+        await page.setViewportSize({ width: 320, height: 640 })
         const wide = await page.locator('.organisation-main').evaluate((node) => node.scrollWidth - node.clientWidth)
         assert.ok(wide <= 0, `the time line is ${wide} pixels too wide for a phone`)
         await page.goto(`${one.address}/settings/budgets`)
@@ -149,9 +150,11 @@ export const checks = [
         assert.equal(rows, 1, 'the tabs are one line')
         await page.locator('.sections').getByRole('link', { name: 'Connect' }).click()
         await page.locator('.settings').evaluate((node) => node.scrollTo(0, 9999))
-        await page.locator('.sections').getByRole('link', { name: 'Budgets' }).evaluate((node) => node.click())
+        await page.locator('.sections').getByRole('link', { name: 'Tools' }).evaluate((node) => node.click())
         await page.locator('tbody tr').first().waitFor()
         assert.equal(await page.locator('.settings').evaluate((node) => node.scrollTop), 0, 'another part is read from its beginning')
+        await page.locator('.sections').getByRole('link', { name: 'Budgets' }).click()
+        await page.locator('tbody tr', { hasText: 'society' }).waitFor()
         const box = await page.locator('.table-box').evaluate((node) => node.scrollWidth - node.clientWidth)
         assert.ok(box <= 0, `the budgets are ${box} pixels too wide`)
         await page.locator('tbody th', { hasText: 'ask me before you go on' }).waitFor()
