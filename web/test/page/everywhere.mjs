@@ -25,10 +25,12 @@ async function violations(page) {
   return found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3).join(', ')}`)
 }
 
-/** Whatever can be pressed or written in and sticks out of the window, where nothing scrolls it. */
+/** Whatever can be pressed or written in and sticks out of the window, where nothing scrolls it; and a page that could be scrolled
+ * as a whole, which then may happen by itself. */
 async function cut(page) {
   return page.evaluate(() => {
     const isScrolled = (node) => node !== null && (/auto|scroll/.test(getComputedStyle(node).overflowX) || isScrolled(node.parentElement))
+    if (document.scrollingElement.scrollHeight > innerHeight) return [`the whole page is ${document.scrollingElement.scrollHeight - innerHeight} pixels too tall`]
     const all = [...document.querySelectorAll('button, a, select, input, textarea')].filter((node) => node.checkVisibility() && !node.closest('.skip, .unseen, [hidden]'))
     return all.filter((node) => node.getBoundingClientRect().right > innerWidth + 1 && !isScrolled(node.parentElement)).map((node) => `${node.textContent || node.ariaLabel || node.tagName} is cut`)
   })

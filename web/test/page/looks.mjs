@@ -35,6 +35,25 @@ const waiting = async (one) => {
 
 export const checks = [
   [
+    'an older request is brought into sight, and the page around it stays where it is',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model })
+      try {
+        for (const text of ['the first story', 'the second story', 'the third story']) await ended(one, await submit(one, { text, strategy: 'workflow' }))
+        const page = await open(one, { height: 500 })
+        await page.locator('.message.user', { hasText: 'the third story' }).waitFor()
+        for (const line of await page.locator('.column > .timeline > .turn .delegation-line').all()) await line.click()
+        const wish = page.locator('.message.user', { hasText: 'the second story' })
+        await page.locator('.requests li', { hasText: 'the second story' }).locator('a').click()
+        await page.waitForURL(/\/chat\/root\/.+/)
+        assert.ok(await isInSight(wish, '.scroller'))
+        assert.equal(await page.locator('.frame').evaluate((node) => node.getBoundingClientRect().top), 0)
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
     'in Chinese the vendors, the tools, the decisions and the times are Chinese too',
     async ({ open, society, program, model }) => {
       const one = await society({ program, model, settings: '[tools]\ncommands = true\n' })
