@@ -42,7 +42,7 @@ export const checks = [
         for (const text of ['the first story', 'the second story', 'the third story']) await ended(one, await submit(one, { text, strategy: 'workflow' }))
         const page = await open(one, { height: 500 })
         await page.locator('.message.user', { hasText: 'the third story' }).waitFor()
-        for (const line of await page.locator('.column > .timeline > .turn .delegation-line').all()) await line.click()
+        for (const line of await page.locator('.column > .timeline > .turn .delegation-line').all().then((all) => all.reverse())) await line.click()
         const wish = page.locator('.message.user', { hasText: 'the second story' })
         await page.locator('.requests li', { hasText: 'the second story' }).locator('a').click()
         await page.waitForURL(/\/chat\/root\/.+/)
