@@ -153,11 +153,9 @@ fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>)
     };
     let whole = sum.told(language);
     let head = match &counted[..] {
-        [(only, _)] if only.path == place => tell!(
-            language,
-            "`{place}` has {many} ({whole}).",
-            "`{place}` 有 {many}（{whole}）。"
-        ),
+        [(only, _)] if only.path == place => {
+            tell!(language, "`{place}` has {many} ({whole}).", "`{place}` 有 {many}（{whole}）。")
+        }
         _ => {
             let mut largest: Vec<_> = counted.iter().collect();
             largest.sort_by(|a, b| pick(b.1).cmp(&pick(a.1)).then_with(|| a.0.path.cmp(&b.0.path)));

@@ -40,11 +40,7 @@ pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<String> {
     let shown: String = shown.chars().take(MAX_CHARS).collect();
     let is_all = shown.trim_end() == text.text.trim_end().replace("\r\n", "\n");
     let fence = if shown.contains("```") { "````" } else { "```" };
-    let head = tell!(
-        language,
-        "I read `{path}` with read_file: {counts}.",
-        "我用 read_file 读了 `{path}`：{counts}。"
-    );
+    let head = tell!(language, "I read `{path}` with read_file: {counts}.", "我用 read_file 读了 `{path}`：{counts}。");
     if text.text.trim().is_empty() {
         return Ok(head);
     }
