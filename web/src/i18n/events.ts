@@ -1,4 +1,4 @@
-// What happened, in a few words: one text for each kind of event.
+// What happened, in a few words: one text for each kind of event. They come with the view that shows them, not at first.
 
 export const events = {
   'event.societyFounded': ['the society begins', '社会成立'],

@@ -5,7 +5,6 @@ import { useSyncExternalStore } from 'react'
 import { approvals } from './approvals'
 import { chat } from './chat'
 import { common } from './common'
-import { events } from './events'
 import { gallery } from './gallery'
 import { organisation } from './organisation'
 import { settings } from './settings'
@@ -14,7 +13,7 @@ import { trace } from './trace'
 
 export type Language = 'en' | 'zh'
 
-const CATALOGUE = { ...common, ...chat, ...approvals, ...settings, ...organisation, ...trace, ...gallery, ...tools, ...events }
+const CATALOGUE = { ...common, ...chat, ...approvals, ...settings, ...organisation, ...trace, ...gallery, ...tools }
 export type Key = keyof typeof CATALOGUE
 /** Keys that also have a form for exactly one, `KEY_one`. */
 export type CountKey = { [K in Key]: K extends `${infer Base}_one` ? (Base extends Key ? Base : never) : never }[Key]
@@ -39,6 +38,9 @@ export function t(key: Key, values?: Values): string {
   const text = CATALOGUE[key][language === 'zh' ? 1 : 0]
   return values ? text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)) : text
 }
+
+/** The side of a pair that is in the language of the page; for texts that come with the view that shows them. */
+export const sideOf = (pair: readonly [en: string, zh: string]): string => pair[language === 'zh' ? 1 : 0]
 
 /** Whether there is a text of this name. */
 export const isKey = (name: string): name is Key => name in CATALOGUE

@@ -2,7 +2,8 @@
 
 import { useEffect, useState } from 'react'
 import { Problem, post } from '../../api'
-import { isKey, t } from '../../i18n'
+import { sideOf, t } from '../../i18n'
+import { events } from '../../i18n/events'
 import { named } from '../../store/fold'
 import { refreshSocieties } from '../../store/societies'
 import type { State } from '../../store/state'
@@ -19,8 +20,8 @@ const LONGEST_MS = 20_000
 /** What an event says, in a few words; one that the page does not know, by its name. */
 function word(event: Recorded): string {
   const [name] = named(event)
-  const key = `event.${name}`
-  return isKey(key) ? t(key) : name
+  const pair = (events as Record<string, readonly [string, string]>)[`event.${name}`]
+  return pair ? sideOf(pair) : name
 }
 
 export function TimeSlider({ now, at, move }: { now: State; at: number | undefined; move: (to?: number) => void }) {
