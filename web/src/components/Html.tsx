@@ -22,6 +22,7 @@ export function clean(html: string, elements: string[]): DocumentFragment {
     ALLOW_DATA_ATTR: true,
     ALLOW_ARIA_ATTR: true,
     ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+    ADD_URI_SAFE_ATTR: ATTRIBUTES.filter((name) => name !== 'href'),
     CUSTOM_ELEMENT_HANDLING: {
       tagNameCheck: (name) => known.has(name),
       attributeNameCheck: (name) => /^(?:data|aria)-[\w-]+$/.test(name) || ATTRIBUTES.includes(name),
@@ -32,12 +33,12 @@ export function clean(html: string, elements: string[]): DocumentFragment {
   })
 }
 
-/** Links have the page's colour; the rules of the page do not reach in. */
+/** Links have the page's colour, and no space goes out at the edges; the rules of the page do not reach in. */
 let sheet: CSSStyleSheet | undefined
 function links(): CSSStyleSheet {
   if (!sheet) {
     sheet = new CSSStyleSheet()
-    sheet.replaceSync('a{color:var(--accent)}')
+    sheet.replaceSync('a{color:var(--accent)}:host>:first-child{margin-block-start:0}:host>:last-child{margin-block-end:0}')
   }
   return sheet
 }

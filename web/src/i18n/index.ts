@@ -39,6 +39,9 @@ export function t(key: Key, values?: Values): string {
   return values ? text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)) : text
 }
 
+/** The side of a pair that is in the language of the page; for texts that come with the view that shows them. */
+export const sideOf = (pair: readonly [en: string, zh: string]): string => pair[language === 'zh' ? 1 : 0]
+
 /** Whether there is a text of this name. */
 export const isKey = (name: string): name is Key => name in CATALOGUE
 

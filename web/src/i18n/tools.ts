@@ -1,4 +1,4 @@
-// What the tools do that come with Polis, for people. What models are told stands with the tools themselves.
+// What the tools do that come with Polis, and what they take where a person is usually asked, for people. What models are told stands with the tools themselves.
 
 export const tools = {
   'tool.read_file': ['Reads a text file of the workspace.', '读取工作文件夹里的文本文件。'],
@@ -22,4 +22,11 @@ export const tools = {
   'tool.list_roles': ['Lists the roles that are there.', '列出现有的角色。'],
   'tool.run_command': ['Runs a program in the workspace.', '在工作文件夹里运行程序。'],
   'tool.fetch_url': ['Fetches a page of the web as text.', '以文本形式获取网页。'],
+  'hint.write_file.path': ['From the root of the workspace, for example docs/notes.md', '相对工作文件夹的路径，例如 docs/notes.md'],
+  'hint.write_file.content': ['The whole content of the file', '文件的全部内容'],
+  'hint.edit_file.path': ['From the root of the workspace, for example docs/notes.md', '相对工作文件夹的路径，例如 docs/notes.md'],
+  'hint.edit_file.edits': ['What to replace, one after the other', '要替换的内容，依次进行'],
+  'hint.run_command.command': ['A line for /bin/sh', '交给 /bin/sh 的一行命令'],
+  'hint.run_command.timeout_seconds': ['After how many seconds it is ended; 600 if left out', '多少秒后结束；不填为 600'],
+  'hint.fetch_url.url': ['An http or https URL', 'http 或 https 地址'],
 } as const satisfies Record<string, readonly [en: string, zh: string]>

@@ -32,6 +32,7 @@ export const trace = {
   'trace.by.model': ['Model and tool', '模型与工具'],
   'trace.by.task': ['Request', '请求'],
   'trace.over_time': ['Tokens over time', '词元随时间'],
+  'trace.peak': ['at most {n}', '最多 {n}'],
   'trace.who': ['Who', '执行者'],
   'trace.thread': ['Thread', '线程'],
   'trace.model': ['Model', '模型'],

@@ -29,10 +29,12 @@ export function StatusIcon({ status, size = 14 }: { status: Status; size?: numbe
   )
 }
 
-export function Badge({ status }: { status: Status }) {
+/** With `n`, how many are in that state. */
+export function Badge({ status, n }: { status: Status; n?: number }) {
   return (
     <span className={`badge ${status}`}>
       <StatusIcon status={status} size={13} />
+      {n !== undefined && <span className="numbers">{n}</span>}
       {t(`status.${status}` as Key)}
     </span>
   )

@@ -22,7 +22,7 @@ export function Door() {
           <path d="M4 11 16 4l12 7v3H4zM7 16h3v8H7zm7.5 0h3v8h-3zm7.5 0h3v8h-3zM4 26h24v2.5H4z" />
         </svg>
         <h1>{t('door.title')}</h1>
-        <p>{t('door.text')}</p>
+        <p>{t('door.text').split('`').map((part, place) => (place % 2 === 1 ? <code key={place}>{part}</code> : part))}</p>
         <label>
           <span>{t('door.label')}</span>
           <input type="password" autoComplete="off" value={value} onChange={(event) => setValue(event.target.value)} autoFocus />

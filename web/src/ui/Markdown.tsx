@@ -19,6 +19,8 @@ const ALLOWED = {
   ALLOWED_TAGS: ['p', 'br', 'strong', 'em', 'del', 'code', 'pre', 'blockquote', 'ul', 'ol', 'li', 'a', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'table', 'thead', 'tbody', 'tr', 'th', 'td'],
   ALLOWED_ATTR: ['href', 'title', 'start', 'align', 'rel', 'target'],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  // What leads nowhere need not look like an address.
+  ADD_URI_SAFE_ATTR: ['start', 'align'],
   RETURN_TRUSTED_TYPE: true as const,
 }
 

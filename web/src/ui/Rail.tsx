@@ -51,7 +51,7 @@ function Totals() {
   return (
     <p className="totals" title={title}>
       <span className="unseen">{title}</span>
-      <span aria-hidden="true">{number(tokens)}</span>
+      <span aria-hidden="true">{t('unit.tokens', { n: number(tokens) })}</span>
       <span aria-hidden="true">{money(cost)}</span>
     </p>
   )

@@ -2,6 +2,8 @@
 
 import { locale, t } from '../i18n'
 
+export { plainText } from './plain'
+
 export function number(value: number): string {
   return new Intl.NumberFormat(locale(), { notation: value >= 10_000 ? 'compact' : 'standard', maximumFractionDigits: 1 }).format(value)
 }
@@ -22,15 +24,6 @@ export function duration(ms: number): string {
   const minutes = Math.floor(whole / 60)
   if (minutes < 60) return t('time.min', { m: minutes, s: String(whole % 60).padStart(2, '0') })
   return t('time.h', { h: Math.floor(minutes / 60), m: String(minutes % 60).padStart(2, '0') })
-}
-
-/** Markdown in one line, without its marks. */
-export function plainText(text: string): string {
-  return text
-    .replace(/^\s{0,3}(?:#{1,6}|>|[-*+]|\d+\.)\s+/gm, '')
-    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replace(/(\*\*|__|~~|`+)(.+?)\1/g, '$2')
-    .replace(/(^|\s)[*_](\S[^*_]*)[*_](?=\s|[.,;:!?]|$)/g, '$1$2')
 }
 
 export function clock(at: number): string {

@@ -143,6 +143,8 @@ export const checks = [
         await page.reload()
         const plan = page.locator('.plan-editor')
         await plan.getByRole('textbox', { name: 'Todo 3', exact: true }).waitFor()
+        assert.equal(await page.locator('.plan-bar .todo').count(), 0, 'the plan stands there once')
+        await page.locator('.plan-head').click()
         assert.deepEqual(await page.locator('.plan-bar .todo-text').allInnerTexts(), ['List the files of the folder', 'Read the notes', 'Compare both and write the answer'], 'the bar shows the plan that is asked about')
         await plan.getByRole('button', { name: 'Leave out todo 2' }).click()
         await plan.getByRole('button', { name: 'Move todo 2 up' }).click()

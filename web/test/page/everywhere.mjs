@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const VIEWS = ['chat', 'inbox', 'organisation', 'trace', 'gallery', 'settings/models', 'settings/tools', 'settings/policies', 'settings/budgets', 'settings/connect', 'settings/page', 'settings/nosuch', 'organisation/root', 'organisation?as=graph', 'chat/nosuch', 'nosuch']
+const VIEWS = ['chat', 'inbox', 'organisation', 'trace', 'gallery', 'settings/models', 'settings/tools', 'settings/policies', 'settings/budgets', 'settings/connect', 'settings/page', 'settings/nosuch', 'organisation/root', 'organisation?as=graph', 'organisation?at=5', 'chat/nosuch', 'nosuch']
 const MOST_KB = 150
 /** What must be there before a view is judged. */
 const READY = { 'settings/models': '.vendors li', 'settings/tools': 'tbody tr', 'settings/budgets': 'tbody tr', 'settings/page': 'fieldset >> nth=2' }
@@ -23,6 +23,17 @@ async function visit(page, path) {
 async function violations(page) {
   const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }))
   return found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3).join(', ')}`)
+}
+
+/** Whatever can be pressed or written in and sticks out of the window, where nothing scrolls it; and a page that could be scrolled
+ * as a whole, which then may happen by itself. */
+async function cut(page) {
+  return page.evaluate(() => {
+    const isScrolled = (node) => node !== null && (/auto|scroll/.test(getComputedStyle(node).overflowX) || isScrolled(node.parentElement))
+    if (document.scrollingElement.scrollHeight > innerHeight) return [`the whole page is ${document.scrollingElement.scrollHeight - innerHeight} pixels too tall`]
+    const all = [...document.querySelectorAll('button, a, select, input, textarea')].filter((node) => node.checkVisibility() && !node.closest('.skip, .unseen, [hidden]'))
+    return all.filter((node) => node.getBoundingClientRect().right > innerWidth + 1 && !isScrolled(node.parentElement)).map((node) => `${node.textContent || node.ariaLabel || node.tagName} is cut`)
+  })
 }
 
 export const checks = [
@@ -45,6 +56,7 @@ export const checks = [
         wrong.push(...(await violations(page)).map((one) => `${view}: ${one}`))
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
         if (wide > 0) wrong.push(`${view}: ${wide} pixels too wide`)
+        wrong.push(...(await cut(page)).map((one) => `${view}: ${one}`))
         if (options.language === 'zh') {
           const text = await page.innerText('#content')
           if (!/\p{Script=Han}/u.test(text)) wrong.push(`${view}: nothing in Chinese`)

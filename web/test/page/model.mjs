@@ -8,6 +8,13 @@ const call = (name, args) => ({ call: { name, arguments: JSON.stringify(args) } 
 
 const STORY = `Here is what I found.\n\n## The harbour\n\nThe **old harbour** was closed in 1974. Three things followed:\n\n1. ships moved to the new quay,\n2. the customs house became a school,\n3. the crane was kept as a monument.\n\n| year | ships |\n|---|---|\n| 1960 | 412 |\n| 1974 | 38 |\n\n> Nobody missed the smell.\n\nSee [the archive](https://archive.example/harbour) and \`notes.md\`. <img src=x onerror="document.title='hacked'"> ![beacon](https://evil.example/x.png) [bad](javascript:alert(1))`
 
+const PIECES = [
+  { type: 'text', value: 'As [the archive](https://archive.example/) has it:\n\n| year | ships |\n|---|--:|\n| 1960 | 412 |\n\n3. as in the third' },
+  { type: 'component', component: 'task-info', props: { id: 't1', name: 'Count the ships', status: 'completed' } },
+  { type: 'json', value: { ships: 412 } },
+  { type: 'webcomponent', value: '<table><tr><td colspan="2" onclick="alert(1)">See <a href="https://archive.example/ships">the ships</a>, <a href="javascript:alert(1)">not this</a>.</td></tr></table>' },
+]
+
 /** What is said next, as parts: reasoning, text, calls. */
 function next(request) {
   const messages = request.messages
@@ -27,8 +34,10 @@ function next(request) {
     return [{ text: 'It is written.' }]
   }
   if (/press it/i.test(wish)) return done === 0 ? [call('press__print', { text: 'Tea sells best in Paris.' })] : [{ text: `The press: ${text(messages.at(-1))}` }]
+  if (/run it/i.test(wish)) return done === 0 ? [call('run_command', { command: 'true' })] : [{ text: 'It ran, or not.' }]
+  if (/in pieces/i.test(wish)) return [{ text: JSON.stringify({ content: PIECES }) }]
   if (/long reading/i.test(wish)) return [{ text: Array.from({ length: 600 }, (_, n) => `word${n}${n % 40 === 39 ? '\n\n' : ''}`).join(' ') }]
-  if (/ask me/i.test(wish)) return done === 0 ? [call('ask_person', { question: 'Which city do you mean?', options: ['Paris', 'Berlin'] })] : [{ text: `You said: ${text(messages.at(-1))}` }]
+  if (/ask me/i.test(wish)) return done === 0 ? [call('ask_person', { question: /bold/.test(wish) ? 'Which **city** do you mean?' : 'Which city do you mean?', options: ['Paris', 'Berlin'] })] : [{ text: `You said: ${text(messages.at(-1))}` }]
   if (/team/i.test(wish)) {
     if (done === 0) return [{ reasoning: 'This needs a colleague.' }, call('create_role', { id: 'researcher', name: 'Researcher', rolePrompt: 'RESEARCHER: you find things out.' })]
     if (done === 1) return [call('spawn_agent', { roleId: 'researcher', agentId: 'ada' })]

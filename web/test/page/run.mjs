@@ -8,6 +8,7 @@ import * as components from './components.mjs'
 import * as decisions from './decisions.mjs'
 import * as everywhere from './everywhere.mjs'
 import * as lines from './lines.mjs'
+import * as looks from './looks.mjs'
 import { scriptedModel } from './model.mjs'
 import * as organisation from './organisation.mjs'
 import { society } from './society.mjs'
@@ -85,7 +86,7 @@ async function lane(...parts) {
 }
 
 try {
-  await Promise.all([lane(chat, decisions), lane(everywhere, components), lane(organisation, lines)])
+  await Promise.all([lane(chat, decisions), lane(everywhere, components), lane(organisation, lines, looks)])
 } finally {
   await browser.close()
 }

@@ -17,9 +17,11 @@ export async function society({ program, model, settings = '', files = {}, port 
   if (model) env.OPENAI_COMPATIBLE_BASE_URL = model.url
   else env.POLIS_MODEL = 'offline'
   const one = { folder, port }
+  process.setMaxListeners(0)
   one.start = async () => {
     const child = spawn(program, ['serve', '--listen', `127.0.0.1:${one.port}`, '--data', join(folder, '.polis')], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
     one.child = child
+    process.once('exit', () => child.kill('SIGKILL'))
     let said = ''
     child.stderr.on('data', (chunk) => (said += chunk))
     const address = await new Promise((resolve, reject) => {

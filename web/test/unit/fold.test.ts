@@ -123,6 +123,10 @@ test('what a model said before it was asked again is dropped', () => {
   fold(state, { seq: 6, at: 0, thread: 'root', event: { effectRestarted: { id: '4.0' } } as Recorded['event'] })
   say('anew')
   assert.equal(state.effects.get('4.0')?.live?.text, 'anew')
+  const attempt = { attempt: 1, model: 'm', failure: { code: 'overloaded', message: 'try later' } }
+  fold(state, { seq: 7, at: 0, thread: 'root', event: { effectRetried: { id: '4.0', attempt } } as unknown as Recorded['event'] })
+  say('once more')
+  assert.equal(state.effects.get('4.0')?.live?.text, 'once more')
   forget(state)
   say('on another line')
   assert.equal(state.effects.get('4.0')?.live?.text, 'on another line')

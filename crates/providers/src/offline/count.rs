@@ -144,14 +144,18 @@ fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>)
         Counted::Chars => tell!(language, "characters", "个字符"),
         _ => tell!(language, "lines", "行"),
     };
-    let Counts { lines, words, chars } = sum;
     let total = pick(sum);
+    let many = match (language, what) {
+        (Language::Chinese, _) => format!("{total} {unit}"),
+        (Language::English, Counted::Words) => few(total, "word"),
+        (Language::English, Counted::Chars) => few(total, "character"),
+        (Language::English, _) => few(total, "line"),
+    };
+    let whole = sum.told(language);
     let head = match &counted[..] {
-        [(only, _)] if only.path == place => tell!(
-            language,
-            "`{place}` has {total} {unit} ({lines} lines, {words} words, {chars} characters).",
-            "`{place}` 有 {total} {unit}（{lines} 行、{words} 个词、{chars} 个字符）。"
-        ),
+        [(only, _)] if only.path == place => {
+            tell!(language, "`{place}` has {many} ({whole}).", "`{place}` 有 {many}（{whole}）。")
+        }
         _ => {
             let mut largest: Vec<_> = counted.iter().collect();
             largest.sort_by(|a, b| pick(b.1).cmp(&pick(a.1)).then_with(|| a.0.path.cmp(&b.0.path)));
@@ -170,8 +174,8 @@ fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>)
             let many_files = few(files, "text file");
             let head = tell!(
                 language,
-                "{} has {total} {unit} in {many_files} ({lines} lines, {words} words, {chars} characters).",
-                "{}的 {files} 个文本文件共有 {total} {unit}（{lines} 行、{words} 个词、{chars} 个字符）。",
+                "{} has {many} in {many_files} ({whole}).",
+                "{}的 {files} 个文本文件共有 {many}（{whole}）。",
                 capital(&name)
             );
             let table =
@@ -200,10 +204,9 @@ fn again(talk: &mut Talk<'_>, counted: &[(&Entry, Counts)]) -> Step<String> {
     Ok(match files::read(talk, path)? {
         Ok(text) if Counts::of(&text.text) == *counts => tell!(
             language,
-            "Checked: I read `{path}` and counted the same {} lines and {} words.",
-            "核对：我读了 `{path}`，自己数出来同样是 {} 行、{} 个词。",
-            counts.lines,
-            counts.words
+            "Checked: I read `{path}` and counted the same: {}.",
+            "核对：我读了 `{path}`，自己数出来也是 {}。",
+            counts.told(language)
         ),
         Ok(text) => tell!(
             language,

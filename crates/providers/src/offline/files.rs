@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::language::{Language, tell};
+use super::language::{Language, few, tell};
 use super::talk::{Step, Stop, Talk};
 
 /// Most pages of a file that are read; about three megabytes.
@@ -48,6 +48,15 @@ impl Counts {
 
     pub(super) fn plus(self, other: Self) -> Self {
         Self { lines: self.lines + other.lines, words: self.words + other.words, chars: self.chars + other.chars }
+    }
+
+    /// All three, for a person to read.
+    pub(super) fn told(self, language: Language) -> String {
+        let Self { lines, words, chars } = self;
+        match language {
+            Language::English => format!("{}, {}, {}", few(lines, "line"), few(words, "word"), few(chars, "character")),
+            Language::Chinese => format!("{lines} 行、{words} 个词、{chars} 个字符"),
+        }
     }
 }
 

@@ -35,16 +35,12 @@ pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<String> {
         }
         Err(refusal) => return Ok(refused(language, path, &refusal)),
     };
-    let Counts { lines, words, chars } = Counts::of(&text.text);
+    let counts = Counts::of(&text.text).told(language);
     let shown: String = text.text.lines().take(MAX_LINES).flat_map(|line| [line, "\n"]).collect::<String>();
     let shown: String = shown.chars().take(MAX_CHARS).collect();
     let is_all = shown.trim_end() == text.text.trim_end().replace("\r\n", "\n");
     let fence = if shown.contains("```") { "````" } else { "```" };
-    let head = tell!(
-        language,
-        "I read `{path}` with read_file: {lines} lines, {words} words, {chars} characters.",
-        "我用 read_file 读了 `{path}`：{lines} 行、{words} 个词、{chars} 个字符。"
-    );
+    let head = tell!(language, "I read `{path}` with read_file: {counts}.", "我用 read_file 读了 `{path}`：{counts}。");
     if text.text.trim().is_empty() {
         return Ok(head);
     }

@@ -223,13 +223,13 @@ fn folder(talk: &mut Talk<'_>, place: &str) -> Step<String> {
     let sum = files.iter().filter_map(|entry| entry.counts).fold(Counts::default(), Counts::plus);
     let count = files.len();
     let (many_files, many_folders) = (few(count, "file"), few(folders, "folder"));
+    let Counts { lines, words, .. } = sum;
+    let (many_lines, many_words) = (few(lines, "line"), few(words, "word"));
     let mut answer = tell!(
         language,
-        "{} holds {many_files} and {many_folders}: {bytes} bytes, {} lines of text, {} words.",
-        "{}里有 {count} 个文件、{folders} 个文件夹：{bytes} 字节，文本共 {} 行、{} 个词。",
-        capital(&name),
-        sum.lines,
-        sum.words
+        "{} holds {many_files} and {many_folders}: {bytes} bytes, {many_lines} of text, {many_words}.",
+        "{}里有 {count} 个文件、{folders} 个文件夹：{bytes} 字节，文本共 {lines} 行、{words} 个词。",
+        capital(&name)
     );
     let kinds = kinds(files.iter().copied());
     let shown = kinds.iter().take(MAX_HEADINGS).map(|(kind, count, _)| {

@@ -156,6 +156,10 @@ async fn the_answer_comes_from_what_the_tool_returned() {
         "(offline model) I read `NOTES.md` with read_file: 3 lines, 6 words, 26 characters.\n```\n# Notes\nbuy milk\ncall Ada\n```"
     );
     assert_eq!(
+        Folder::of([("one.md", "milk\n")]).answer("read one.md").await,
+        "(offline model) I read `one.md` with read_file: 1 line, 1 word, 5 characters.\n```\nmilk\n```"
+    );
+    assert_eq!(
         folder.answer("读 NOTES.md").await,
         "（离线模型）我用 read_file 读了 `NOTES.md`：3 行、6 个词、26 个字符。\n```\n# Notes\nbuy milk\ncall Ada\n```"
     );

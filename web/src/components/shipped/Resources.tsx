@@ -2,9 +2,11 @@
 
 import type { ReactNode } from 'react'
 import { t } from '../../i18n'
+import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { act } from '../actions'
 import type { ComponentProps } from '../contract'
+import { STATUS } from './Todos'
 
 export interface Resource {
   id: string
@@ -22,18 +24,25 @@ export function safeUrl(url: string | undefined): string | undefined {
 }
 
 function Rows({ rows }: { rows: [string, ReactNode][] }) {
+  const given = rows.filter(([, value]) => value !== undefined && value !== '')
+  if (given.length === 0) return null
   return (
     <dl className="facts">
-      {rows
-        .filter(([, value]) => value !== undefined && value !== '')
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
+      {given.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
     </dl>
   )
+}
+
+/** A status that the page knows in its own words, any other in those that were given. */
+function State({ status }: { status: string | undefined }) {
+  if (!status) return null
+  const known = STATUS[status === 'running' ? 'executing' : status === 'done' ? 'completed' : status]
+  return known ? <Badge status={known} /> : <span className="badge">{status}</span>
 }
 
 export function ResourceInfo({ props }: ComponentProps<Resource & { resource?: Resource }>) {
@@ -45,7 +54,7 @@ export function ResourceInfo({ props }: ComponentProps<Resource & { resource?: R
         <p className="card-title">
           <Icon name="file" size={15} /> {name || id}
         </p>
-        {status && <span className="badge">{status}</span>}
+        <State status={status} />
       </header>
       {description && <p>{description}</p>}
       <Rows
@@ -92,7 +101,7 @@ export function TaskInfo({ props: { id, name, description, status, assignee, due
     <section className="component-card">
       <header>
         <p className="card-title">{name || id || t('component.task')}</p>
-        {status && <span className="badge">{status}</span>}
+        <State status={status} />
       </header>
       {description && <p>{description}</p>}
       {progress !== undefined && <progress max={1} value={Math.max(0, Math.min(1, progress))} aria-label={t('component.progress')} />}

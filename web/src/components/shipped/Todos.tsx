@@ -2,6 +2,7 @@
 
 import { t } from '../../i18n'
 import { StatusIcon, type Status } from '../../ui/Badge'
+import { plainText } from '../../ui/format'
 import { act } from '../actions'
 
 export interface Todo {
@@ -14,7 +15,8 @@ export interface Todo {
   result?: string
 }
 
-const STATUS: Record<string, Status> = {
+/** What the words of a status mean. */
+export const STATUS: Record<string, Status> = {
   pending: 'pending',
   in_progress: 'running',
   executing: 'running',
@@ -37,13 +39,15 @@ export function Todos({ todos, onClick, isGrowing }: { todos: Todo[]; onClick?: 
         return (
           <li key={todo.id ?? place} className={`component-todo ${status}`}>
             <StatusIcon status={status} size={15} />
-            {onClick ? (
-              <button type="button" className="link" onClick={() => act(onClick, todo)}>{words}</button>
-            ) : (
-              words
-            )}
-            {todo.dependencies && todo.dependencies.length > 0 && <span className="faint todo-after">{t('component.after', { ids: todo.dependencies.join(', ') })}</span>}
-            {todo.result && <p className="todo-result faint">{todo.result}</p>}
+            <div className="component-todo-body">
+              {onClick ? (
+                <button type="button" className="link" onClick={() => act(onClick, todo)}>{words}</button>
+              ) : (
+                words
+              )}
+              {todo.dependencies && todo.dependencies.length > 0 && <span className="faint todo-after">{t('component.after', { ids: todo.dependencies.join(', ') })}</span>}
+              {todo.result && <p className="todo-result faint">{plainText(todo.result)}</p>}
+            </div>
           </li>
         )
       })}

@@ -50,7 +50,10 @@ export function Conversation({ agent, task, turn, onList }: Props) {
     const inner = content.current
     if (!box || !inner) return
     const observer = new ResizeObserver(() => {
-      if (follows.current) box.scrollTop = box.scrollHeight
+      // What somebody has opened or begun to write in the conversation stays where it is.
+      const isAtWork = document.activeElement !== box && box.contains(document.activeElement)
+      if (follows.current && !isAtWork) box.scrollTop = box.scrollHeight
+      else if (isAtWork) onScroll()
     })
     observer.observe(inner)
     observer.observe(box)

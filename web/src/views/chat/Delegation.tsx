@@ -109,8 +109,10 @@ export function Path({ thread: id }: { thread: string }) {
           <li key={place}>{name}</li>
         ))}
       </ol>
-      <code className="address">{address}</code>
-      <Copy text={address} label={t('path.copy')} />
+      <span className="path-address">
+        {address !== names.at(-1) && <code className="address">{address}</code>}
+        <Copy text={address} label={t('path.copy')} />
+      </span>
     </div>
   )
 }

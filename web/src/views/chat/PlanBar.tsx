@@ -14,7 +14,9 @@ export function PlanBar({ turn }: { turn: Turn }) {
   useStore((state) => state.rev)
   const isRunning = turn.settledAt === undefined
   const [choice, setOpen] = useState<boolean>()
-  const isOpen = choice ?? isRunning
+  // While the plan waits for a word it stands in that decision, to be changed.
+  const isAsked = useStore((state) => [...state.waiting.values()].some(({ task, what }) => task === turn.task.id && what.kind === 'approval' && !what.call))
+  const isOpen = choice ?? (isRunning && !isAsked)
   const now = useNow(isRunning)
   const plan = planOf(store.state, turn)
   if (!plan || plan.steps.length === 0) return null

@@ -38,11 +38,10 @@ export function Reasoning({ text, isLive = false }: { text: string; isLive?: boo
   )
 }
 
-/** One line for the arguments of a call. */
+/** One line for the arguments of a call: what stands in them, at any depth, without the marks of JSON. */
 export function brief(value: Json): string {
-  if (value === null || typeof value !== 'object') return String(value ?? '')
-  const parts = Object.values(value).map((one) => (one !== null && typeof one === 'object' ? JSON.stringify(one) : String(one)))
-  return parts.join(' · ').replace(/\s+/g, ' ').slice(0, 160)
+  const values = (one: Json): string[] => (one === null ? [] : typeof one === 'object' ? Object.values(one).flatMap((inner) => values(inner as Json)) : [String(one)])
+  return values(value).join(' · ').replace(/\s+/g, ' ').slice(0, 160)
 }
 
 interface CardProps {

@@ -2,12 +2,12 @@
 
 import { useEffect, useRef, useState } from 'react'
 import { post } from '../../api'
-import { t } from '../../i18n'
+import { isKey, t } from '../../i18n'
 import { href } from '../../router'
 import { addressOf } from '../../store/derive'
 import type { Waiting } from '../../store/state'
 import { store } from '../../store/store'
-import type { Call, JsonObject } from '../../types'
+import type { Call, JsonObject, Tool } from '../../types'
 import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { JsonView, readJson } from '../../ui/JsonView'
@@ -17,7 +17,7 @@ import { announce } from '../../ui/announce'
 import { duration, money, number, plainText } from '../../ui/format'
 import { useNow } from '../../ui/useNow'
 import { complain } from '../chat/actions'
-import { diff } from './diff'
+import { around, diff, lines } from './diff'
 import { Fields, Raw } from './Fields'
 import { PlanEditor, todoText } from './PlanEditor'
 import { useTools } from './tools'
@@ -126,7 +126,7 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'app
   const isTouched = edited !== undefined
   useEffect(() => onEdit?.(isTouched), [isTouched])
   const unedit = () => setEdited(edited === undefined ? before : undefined)
-  const schema = tools?.tools.find((tool) => tool.name === what.call?.tool)?.parameters as JsonObject | undefined
+  const schema = described(tools?.tools.find((tool) => tool.name === what.call?.tool))
   return (
     <>
       {what.call ? (
@@ -189,6 +189,17 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'app
   )
 }
 
+/** What a tool takes; of our own in the language of the page, of others in their words. */
+function described(tool: Tool | undefined): JsonObject | undefined {
+  const schema = tool?.parameters as JsonObject | undefined
+  if (!tool || tool.server || !schema) return schema
+  const fields = Object.entries((schema.properties ?? {}) as { [name: string]: JsonObject }).map(([name, field]) => {
+    const key = `hint.${tool.name}.${name}`
+    return [name, isKey(key) ? { ...field, description: t(key) } : field]
+  })
+  return { ...schema, properties: Object.fromEntries(fields) as JsonObject }
+}
+
 /** What cannot be read just now, by the names of fields. */
 function useTroubles(): [ReadonlyMap<string, string>, (name: string, what?: string) => void] {
   const [troubles, setTroubles] = useState<ReadonlyMap<string, string>>(new Map())
@@ -232,7 +243,7 @@ function Difference({ before, after }: { before: JsonObject; after: JsonObject }
     <section className="difference" aria-label={t('approval.difference')}>
       <p className="label">{t('approval.difference')}</p>
       <pre>
-        {diff(JSON.stringify(before, null, 2), JSON.stringify(after, null, 2)).map((line, place) => (
+        {around(diff(lines(before), lines(after))).map((line, place) => (
           <span key={place} className={line.kind}>{`${marks[line.kind]} ${line.text}\n`}</span>
         ))}
       </pre>

@@ -28,3 +28,14 @@ export function diff(before: string, after: string): Line[] {
   }
   return lines
 }
+
+/** A value as lines of JSON; a text of several lines has several. */
+export function lines(value: unknown): string {
+  return JSON.stringify(value, null, 2).replace(/^( *)(.*)$/gm, (_, indent: string, line: string) => indent + line.replace(/\\(n|.)/g, (mark, what: string) => (what === 'n' ? `${mark}\n${indent}  ` : mark)))
+}
+
+/** What changed, with two lines on either side; a dash of dots stands for the rest. */
+export function around(all: Line[]): Line[] {
+  const near = all.map((_, place) => all.slice(Math.max(0, place - 2), place + 3).some((line) => line.kind !== 'same'))
+  return all.flatMap((line, place) => (near[place] ? [line] : near[place - 1] || place === 0 ? [{ kind: 'same' as const, text: '⋯' }] : []))
+}

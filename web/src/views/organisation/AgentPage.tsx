@@ -49,7 +49,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
           {agent.parent ? <Link href={href('organisation', [agent.parent])}>{agent.parent}</Link> : t('org.no_parent')}
         </Fact>
         <Fact name={t('org.model')}>
-          {[models(role, usual?.default ?? ''), last?.model && t('org.model.last', { name: last.model })].filter(Boolean).join(' · ')}
+          {[models(role, usual?.default ?? ''), last?.model && last.model !== (role?.model ?? usual?.default) && t('org.model.last', { name: last.model })].filter(Boolean).join(' · ')}
         </Fact>
         <Fact name={t('org.since')}>{moment(agent.createdAt)}</Fact>
         <Fact name={t('org.spent')}>

@@ -15,20 +15,25 @@ import type { Node } from './tree'
 /** Letters among the last events light their way. */
 const RECENT = 24
 const MARGIN = 40
+/** The smallest scale at which it can still be read. */
+const SMALLEST = 0.7
 
 export function Graph(props: { state: State; roots: Node[]; chosen: string | undefined; choose: (agent?: string) => void }) {
   const { state, roots, chosen, choose } = props
   const plan = useMemo(() => layout(roots), [roots])
   const box = useRef<HTMLDivElement>(null)
   const sight = useSight(box)
+  // What is a little too wide is drawn smaller; what is much too wide is scrolled through.
+  const share = sight.width / (plan.width + 2 * MARGIN)
+  const scale = share >= SMALLEST && share < 1 ? share : 1
   const isSeen = ({ x, y }: Placed) =>
-    x + MARGIN + BOX.width > sight.left && x + MARGIN < sight.right && y + MARGIN + BOX.height > sight.top && y + MARGIN < sight.bottom
+    (x + MARGIN + BOX.width) * scale > sight.left && (x + MARGIN) * scale < sight.right && (y + MARGIN + BOX.height) * scale > sight.top && (y + MARGIN) * scale < sight.bottom
   const seen = plan.placed.filter(isSeen)
   const lit = letters(state, plan)
   const edges = plan.placed.filter((one) => one.parent && (isSeen(one) || isSeen(one.parent)))
   return (
     <div ref={box} className="graph" role="group" aria-label={t('org.graph.label')}>
-      <div className="graph-sheet" style={{ width: plan.width + 2 * MARGIN, height: plan.height + 2 * MARGIN }}>
+      <div className="graph-sheet" style={{ width: plan.width + 2 * MARGIN, height: plan.height + 2 * MARGIN, zoom: scale }}>
         <svg width={plan.width + 2 * MARGIN} height={plan.height + 2 * MARGIN} aria-hidden="true">
           <g transform={`translate(${MARGIN} ${MARGIN})`}>
             {edges.map((one) => (
@@ -100,14 +105,14 @@ function letters(state: State, { byId }: Layout): { key: string; from: Placed; t
 
 /** The part of a scrolled box that can be seen, and a little around it. */
 function useSight(box: React.RefObject<HTMLDivElement | null>) {
-  const [sight, setSight] = useState({ left: 0, top: 0, right: 2000, bottom: 1200 })
+  const [sight, setSight] = useState({ left: 0, top: 0, right: 2000, bottom: 1200, width: 2000 })
   useEffect(() => {
     const element = box.current
     if (!element) return
     const around = 300
     const look = () => {
       const { scrollLeft, scrollTop, clientWidth, clientHeight } = element
-      setSight({ left: scrollLeft - around, top: scrollTop - around, right: scrollLeft + clientWidth + around, bottom: scrollTop + clientHeight + around })
+      setSight({ left: scrollLeft - around, top: scrollTop - around, right: scrollLeft + clientWidth + around, bottom: scrollTop + clientHeight + around, width: clientWidth })
     }
     look()
     element.addEventListener('scroll', look, { passive: true })

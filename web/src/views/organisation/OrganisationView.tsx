@@ -39,7 +39,7 @@ export function OrganisationView({ rest }: { rest: string[] }) {
           <ul className="census" aria-label={t('org.census')}>
             {all.map(([status, n]) => (
               <li key={status}>
-                <span className="numbers">{n}</span> <Badge status={status} />
+                <Badge status={status} n={n} />
               </li>
             ))}
           </ul>

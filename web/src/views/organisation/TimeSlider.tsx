@@ -2,10 +2,12 @@
 
 import { useEffect, useState } from 'react'
 import { Problem, post } from '../../api'
-import { t } from '../../i18n'
+import { sideOf, t } from '../../i18n'
+import { events } from '../../i18n/events'
 import { named } from '../../store/fold'
 import { refreshSocieties } from '../../store/societies'
 import type { State } from '../../store/state'
+import type { Recorded } from '../../types'
 import { alarm, announce } from '../../ui/announce'
 import { moment } from '../../ui/format'
 import { Icon } from '../../ui/Icon'
@@ -14,6 +16,13 @@ import { visit } from '../chat/actions'
 /** Events a second while it plays, and how long it plays at most. */
 const PACE = 12
 const LONGEST_MS = 20_000
+
+/** What an event says, in a few words; one that the page does not know, by its name. */
+function word(event: Recorded): string {
+  const [name] = named(event)
+  const pair = (events as Record<string, readonly [string, string]>)[`event.${name}`]
+  return pair ? sideOf(pair) : name
+}
 
 export function TimeSlider({ now, at, move }: { now: State; at: number | undefined; move: (to?: number) => void }) {
   const [isPlaying, setPlaying] = useState(false)
@@ -57,7 +66,7 @@ export function TimeSlider({ now, at, move }: { now: State; at: number | undefin
         max={Math.max(1, now.seq)}
         value={place}
         aria-label={t('org.place')}
-        aria-valuetext={event ? `${place}, ${named(event)[0]}` : String(place)}
+        aria-valuetext={event ? `${place}, ${word(event)}` : String(place)}
         onChange={(change) => {
           setPlaying(false)
           const to = Number(change.target.value)
@@ -69,7 +78,7 @@ export function TimeSlider({ now, at, move }: { now: State; at: number | undefin
         {at !== undefined && event && (
           <span className="faint">
             {' '}
-            {named(event)[0]} · {moment(event.at)}
+            {word(event)} · {moment(event.at)}
           </span>
         )}
       </p>

@@ -1,9 +1,10 @@
 // The view `settings`: which model answers, what can be called, what may be spent, how others connect, and how the page looks.
 
-import { useEffect, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { forgetToken, get, token } from '../../api'
 import { type Key, isKey, setLanguage, t, useLanguage } from '../../i18n'
 import { href, society } from '../../router'
+import type { State } from '../../store/state'
 import { store, useLog, useLine } from '../../store/store'
 import { type Theme, setTheme, useTheme } from '../../theme'
 import { refreshSocieties, useSocieties } from '../../store/societies'
@@ -12,7 +13,7 @@ import type { Budget, Budgets, Policy, PolicyRule, UsageReport } from '../../wir
 import { Copy } from '../../ui/Copy'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
-import { duration, money, number } from '../../ui/format'
+import { duration, money, number, plainText } from '../../ui/format'
 import { visit } from '../chat/actions'
 import { amount } from '../inbox/ApprovalCard'
 import { useTools } from '../inbox/tools'
@@ -23,8 +24,13 @@ type Section = (typeof SECTIONS)[number]
 
 export function SettingsView({ rest }: { rest: string[] }) {
   const here: Section | undefined = rest[0] ? SECTIONS.find((one) => one === rest[0]) : 'models'
+  const view = useRef<HTMLElement>(null)
+  useEffect(() => {
+    view.current?.querySelector('.sections [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+    view.current?.scrollTo(0, 0)
+  }, [here])
   return (
-    <section className="view settings" aria-labelledby="view-title">
+    <section ref={view} className="view settings" aria-labelledby="view-title">
       <header className="view-head">
         <h1 id="view-title">{t('nav.settings')}</h1>
       </header>
@@ -232,8 +238,18 @@ function budgeted({ society, task, agent, call, roles }: Budgets): string {
 
 const BUDGETS = '[budget]\ntokens = 2_000_000\n\n[budget.task]\nusd = 0.5'
 
+/** Whose account it is, in words; a request by what was asked. */
+function account(state: State, scope: string): string {
+  const [, kind = scope, name = ''] = scope.match(/^(role|agent|task):(.*)$/s) ?? []
+  const request = kind === 'task' ? state.requests.get(name) : undefined
+  if (request) return plainText(request.text).slice(0, 120)
+  const key = `account.${kind}`
+  return isKey(key) ? t(key, { name }) : scope
+}
+
 function BudgetsSection() {
-  const requests = useLog().spent.requests
+  const state = useLog()
+  const requests = state.spent.requests
   const usage = useAsked<UsageReport>('/api/usage', requests)
   if (!usage) return null
   return (
@@ -252,17 +268,17 @@ function BudgetsSection() {
             </tr>
           </thead>
           <tbody>
-            {usage.accounts.map((account) => (
-              <tr key={account.scope}>
-                <th scope="row" className="mono">{account.scope}</th>
-                <td>{number(account.spent.tokens)}</td>
-                <td>{money(account.spent.costNanos)}</td>
-                <td>{number(account.spent.requests)}</td>
-                <td>{duration(account.spent.timeMs)}</td>
+            {usage.accounts.map((one) => (
+              <tr key={one.scope}>
+                <th scope="row">{account(state, one.scope)}</th>
+                <td>{number(one.spent.tokens)}</td>
+                <td>{money(one.spent.costNanos)}</td>
+                <td>{number(one.spent.requests)}</td>
+                <td>{duration(one.spent.timeMs)}</td>
                 <td>
-                  {account.levels.length === 0
+                  {one.levels.length === 0
                     ? '—'
-                    : account.levels.map((level) => (
+                    : one.levels.map((level) => (
                         <span key={level.of} className="level">
                           {t('approval.level', { of: t(`level.${level.of}`), used: amount(level.of, level.used), limit: amount(level.of, level.limit) })}
                           <meter min={0} max={level.limit} value={level.used} aria-label={t(`level.${level.of}`)} />
@@ -327,9 +343,12 @@ function PageSection() {
           {all.map((one) => (
             <label key={one.name}>
               <input type="radio" name="society" checked={society() ? society() === one.name : one.first} onChange={() => visit(one.name)} />
-              <span className="mono">{one.name}</span>
-              <span className="faint numbers">{t('page.events', { n: number(one.events) })}</span>
-              {one.forkedFrom && <span className="faint">{t('society.branch', { name: one.forkedFrom, n: one.forkedAt ?? 0 })}</span>}
+              <span>
+                <span className="mono name">{one.name}</span>{' '}
+                <span className="faint numbers">
+                  {[t('page.events', { n: number(one.events) }), one.forkedFrom && t('society.branch', { name: one.forkedFrom, n: one.forkedAt ?? 0 })].filter(Boolean).join(' · ')}
+                </span>
+              </span>
             </label>
           ))}
         </fieldset>

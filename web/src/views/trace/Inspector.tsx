@@ -10,7 +10,7 @@ import { duration, money, moment, number } from '../../ui/format'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
 import { type Prompt, promptOf } from './prompt'
-import { shortName } from './spans'
+import { shortName, told } from './spans'
 
 /** Messages that are shown; of a long conversation the newest. */
 const MOST = 40
@@ -23,7 +23,9 @@ export function Inspector({ state, id, close }: { state: State; id: string; clos
   return (
     <aside className="agent-page inspector" aria-labelledby="span-title">
       <header className="agent-head">
-        <h2 id="span-title" className="mono">{id}</h2>
+        <h2 id="span-title">
+          {effect ? titleOf(effect) : shortName(turn)} <code>{id}</code>
+        </h2>
         <span>
           <Copy text={JSON.stringify(whole, (_, value) => (value instanceof Set ? [...value] : value), 2)} />
           <button type="button" className="quiet" aria-label={t('close')} onClick={close}>
@@ -34,6 +36,12 @@ export function Inspector({ state, id, close }: { state: State; id: string; clos
       {effect ? <EffectFacts state={state} effect={effect} turn={turn} /> : <TurnFacts state={state} turn={turn} />}
     </aside>
   )
+}
+
+/** What kind of span it is; a tool by its name. */
+function titleOf(effect: EffectState): string {
+  const [kind, name] = told(effect)
+  return kind === 'tool' || kind === 'ask' ? name : t(`trace.kind.${kind}`)
 }
 
 function Copy({ text }: { text: string }) {

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { t } from '../../i18n'
 import type { State } from '../../store/state'
-import { clock, money, number } from '../../ui/format'
+import { clock, money, number, plainText } from '../../ui/format'
 import { sums, usageOverTime } from './spans'
 
 const BY = ['agent', 'model', 'task'] as const
@@ -13,7 +13,7 @@ export function Totals({ state, task }: { state: State; task: string | undefined
   const [by, setBy] = useState<(typeof BY)[number]>('agent')
   const rows = sums(state, task, (turn, { effect }) => {
     if (by === 'agent') return turn.agent
-    if (by === 'task') return state.requests.get(turn.task.id)?.text.slice(0, 80) ?? turn.task.id
+    if (by === 'task') return plainText(state.requests.get(turn.task.id)?.text ?? turn.task.id).slice(0, 80)
     return 'model' in effect ? effect.model.model : 'tool' in effect ? effect.tool.tool : t('trace.kind.other')
   })
   const bars = usageOverTime(state, task, PARTS)
@@ -58,6 +58,7 @@ export function Totals({ state, task }: { state: State; task: string | undefined
                 <rect key={place} x={place * 10 + 1} width={8} y={120 - (bar.tokens / most) * 116} height={(bar.tokens / most) * 116} />
               ))}
             </svg>
+            <span className="peak faint numbers">{t('trace.peak', { n: number(most) })}</span>
             <figcaption className="faint numbers">
               <span>{clock((bars[0] as { at: number }).at)}</span>
               <span>{t('trace.over_time')}</span>

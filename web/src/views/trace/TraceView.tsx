@@ -23,7 +23,7 @@ export function TraceView({ rest }: { rest: string[] }) {
   const [search, setSearch] = useState('')
   const all = useMemo(() => (task ? spans(state, task, closed) : []), [state, state.rev, task, closed])
   const word = search.trim().toLowerCase()
-  const list = word ? all.filter((span) => `${span.name} ${span.agent} ${span.kind}`.toLowerCase().includes(word)) : all
+  const list = word ? all.filter((span) => `${span.name} ${span.note ?? ''} ${span.agent} ${span.kind}`.toLowerCase().includes(word)) : all
   const isRunning = list.some((span) => span.end === undefined)
   const now = useTick(isRunning)
   const chosen = query.get('span') ?? query.get('turn') ?? undefined
@@ -37,12 +37,13 @@ export function TraceView({ rest }: { rest: string[] }) {
             <Link href={href('trace')}>{t('nav.trace')}</Link>
           </p>
           <h1 id="view-title">{request ? plainText(request.text).slice(0, 120) : task}</h1>
-          {request && <Badge status={requestStatus(state, request)} />}
-          <p className="faint numbers">
-            {request && request.endedAt ? duration(request.endedAt - request.at) : ''} {request && t('unit.tokens', { n: number(request.spent.tokens) })}{' '}
-            {request && money(request.spent.costNanos)}
-          </p>
-          <div className="head-tools">
+          <div className="trace-line">
+            {request && <Badge status={requestStatus(state, request)} />}
+            {request && (
+              <p className="faint numbers">
+                {[request.endedAt && duration(request.endedAt - request.at), t('unit.tokens', { n: number(request.spent.tokens) }), money(request.spent.costNanos)].filter(Boolean).join(' · ')}
+              </p>
+            )}
             {request && <Link href={href('chat', [request.to, task])}>{t('trace.to_chat')}</Link>}
             <label className="search">
               <span className="unseen">{t('trace.search')}</span>

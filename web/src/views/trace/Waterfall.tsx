@@ -94,7 +94,8 @@ export function Waterfall(props: {
                 )}
                 <Icon name={ICONS[span.kind]} size={15} />
                 <span className="unseen">{t(`trace.kind.${span.kind}`)}</span>
-                <span className="span-text">{span.name || t(`trace.kind.${span.kind}`)}</span>
+                <span className="span-text" title={span.name}>{(span.kind === 'model' ? span.name.replace(/^[^/]*\//, '') : span.name) || t(`trace.kind.${span.kind}`)}</span>
+                {span.note && <span className="span-note">{span.note}</span>}
                 <StatusIcon status={span.status} size={13} />
                 {span.retries > 0 && <span className="queue">{count('trace.retries', span.retries)}</span>}
               </span>

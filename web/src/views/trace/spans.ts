@@ -4,6 +4,7 @@ import { nameOf, turnStatus } from '../../store/derive'
 import type { EffectState, Request, State, Turn } from '../../store/state'
 import type { Spent, Usage } from '../../types'
 import type { Status } from '../../ui/Badge'
+import { plainText } from '../../ui/plain'
 
 export type SpanKind = 'turn' | 'model' | 'tool' | 'ask' | 'unit' | 'approval' | 'sleep' | 'other'
 
@@ -11,6 +12,8 @@ export interface Span {
   id: string
   kind: SpanKind
   name: string
+  /** What its task is, where others of the same name have another. */
+  note?: string
   agent: string
   depth: number
   start: number
@@ -50,6 +53,7 @@ export function spans(state: State, task: string | undefined, closed: ReadonlySe
       id,
       kind: turn.origin === 'inbox' ? 'turn' : 'unit',
       name: shortName(turn),
+      ...(turn.origin !== 'inbox' && turn.task.message !== state.requests.get(turn.task.id)?.text && { note: plainText(turn.task.message).slice(0, 120) }),
       agent: turn.agent,
       depth,
       start: turn.startedAt,
@@ -100,7 +104,8 @@ export function spans(state: State, task: string | undefined, closed: ReadonlySe
   return all
 }
 
-function told({ effect, outcome, retries }: EffectState): [SpanKind, string] {
+/** What kind of span an effect is, and its name. */
+export function told({ effect, outcome, retries }: EffectState): [SpanKind, string] {
   // Which model answered stands in the reply; where none was named, only there.
   const reply = typeof outcome === 'object' && 'reply' in outcome ? outcome.reply.model : undefined
   if ('model' in effect) return ['model', reply || effect.model.model || retries.at(-1)?.model || '']
