@@ -471,6 +471,7 @@ impl<'a> Chooser<'a> {
                 let settings = self.settings();
                 let meta = self.meta();
                 let held = self.one_in(2).then(|| "nothing: ".into());
+                let index = Some(index).filter(|index| index % 4 != 3);
                 Act::OpenSubThread { parent: thread, index, slot, child, settings, meta, held }
             }
             12 | 13 => {
