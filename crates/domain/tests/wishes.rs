@@ -224,7 +224,7 @@ impl<'a> Chooser<'a> {
             }
             5 => {
                 let (question, details, wanted) = ("may I?".to_owned(), self.value(), self.wanted());
-                Effect::Approval { question, details, call: None, deadline, wanted }
+                Effect::Approval { question, details, call: None, deadline, wanted, change: None }
             }
             6 => Effect::Sleep { until: self.later() },
             7 => Effect::Keep(self.artifact()),

@@ -124,7 +124,8 @@ impl InteractionUnit for RoleUnit {
         let meta = turn.own_thread().await?.meta;
         let order = meta.get(ORDER).map(Order::deserialize).transpose();
         let order = order.ok().flatten().ok_or_else(|| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
-        let mut backend = TurnBackend::new(turn).having_heard(meta.get(HEARD).and_then(Value::as_u64));
+        let heard = meta.get(HEARD).and_then(Value::as_u64);
+        let mut backend = TurnBackend::new(turn).having_heard(heard).about(&order.todo);
         let done = work(&mut backend, &self.0.roles, &order).await;
         let has_failed = matches!(done.outcome, RoleOutcome::Failed { .. });
         let next = if has_failed { None } else { Some(completed()?) };

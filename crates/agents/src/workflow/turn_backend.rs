@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
 use super::fit::{MOST_MESSAGE_BYTES, clipped};
+use super::format::changed_plan_format;
 use super::{Done, Order, RoleOutcome, WorkflowRole};
 
 /// Where an order stands in the meta of its sub-thread.
@@ -45,6 +46,8 @@ pub(super) struct TurnBackend<'t> {
     /// The orders that have begun, and the todos that they are about.
     group: SubThreadGroup,
     todos: Vec<String>,
+    /// The todo that its own order is about.
+    todo: Option<Arc<str>>,
 }
 
 /// What a message of a workflow says beside its text.
@@ -68,7 +71,13 @@ impl<'t> TurnBackend<'t> {
             heard: None,
             group: SubThreadGroup::default(),
             todos: Vec::new(),
+            todo: None,
         }
+    }
+
+    /// The same backend, for an order about this todo, if it is about one.
+    pub(super) fn about(self, todo: &str) -> Self {
+        Self { todo: (!todo.is_empty()).then(|| todo.into()), ..self }
     }
 
     /// The same backend; so much of what the person says is known.
@@ -179,7 +188,7 @@ impl AgentBackend for TurnBackend<'_> {
     }
 
     fn watcher(&self) -> Option<Watcher> {
-        let teller = self.turn.teller()?;
+        let teller = self.turn.teller()?.about(self.todo.clone());
         Some(Arc::new(move |activity: Activity| {
             let Activity { agent, action, component, piece, duration_ms, usage } = activity;
             match duration_ms {
@@ -226,7 +235,7 @@ impl AgentBackend for TurnBackend<'_> {
     }
 
     async fn approve_plan(&mut self, question: &str, plan: Value) -> Result<Verdict, Failure> {
-        self.turn.approve(question, plan, None).await
+        self.turn.approve_or_change(question, plan, changed_plan_format()).await
     }
 
     async fn run_orders(&mut self, _roles: &[Arc<dyn WorkflowRole>], orders: Vec<Order>) -> Result<Vec<Done>, Failure> {

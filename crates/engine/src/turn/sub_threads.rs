@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    Act, BriefStatus, Effect, Failure, Message, MessageId, MessagePatch, Outcome, Phase, Response, Sender, Settings, SubThreadPath,
-    SubThreadRequest, Task,
+    Act, BriefStatus, Effect, Failure, Message, MessageId, MessagePatch, Outcome, Phase, Response, Sender, Settings,
+    SubThreadPath, SubThreadRequest, Task,
 };
 
 use super::ask::answer;
@@ -165,7 +165,11 @@ impl Turn {
         }
         let events = self.act(acts).await?;
         let paths = self.linked(&events);
-        Ok(runs.into_iter().zip(paths).map(|((course, holder, message), path)| self.run_of(course, holder, message, path)).collect())
+        Ok(runs
+            .into_iter()
+            .zip(paths)
+            .map(|((course, holder, message), path)| self.run_of(course, holder, message, path))
+            .collect())
     }
 
     fn run_of(&self, course: Arc<Course>, holder: MessageId, message: Arc<str>, path: SubThreadPath) -> Run {
