@@ -129,6 +129,8 @@ export type Approach = {
 export type Approval = ({
   /** The call that waits, with its arguments in full. */
   call?: Call | null;
+  /** The form of the `arguments` that may be given with a yes, as a JSON schema: what else has its form is refused at once. Without a call and without this they change nothing. */
+  change?: unknown;
   deadline?: Timestamp | null;
   details: unknown;
   kind: "approval";
@@ -418,6 +420,8 @@ export type Effect = {
   approval: {
     /** The call that may not be made without a person's word. Nobody asks for this: it stands where the call was to be. */
     call?: Call | null;
+    /** The form of what may be given in place of what is asked about, as a JSON schema. */
+    change?: unknown;
     /** When waiting ends. */
     deadline?: Timestamp | null;
     /** What it is about, in full. */
@@ -1505,8 +1509,12 @@ export type StreamedPiece = {
   path: SubThreadPath;
   /** What the component grows by. */
   piece?: ComponentPiece | null;
+  /** The request that it is done for. */
+  task: TaskId;
   /** The thread that it happens in. */
   thread: ThreadId;
+  /** The todo that it is about, if it is about one. */
+  todo?: string | null;
   /** What the step used, when a model's reply is whole. */
   usage?: Usage | null;
 };
@@ -1846,7 +1854,7 @@ export interface Routes {
       /** For a question: the words, or the object. */
       answer?: unknown;
       approved?: boolean | null;
-      /** For a call: other arguments, as an object or as JSON text. For the plan of a workflow: an object with other `todos`. */
+      /** For a call: other arguments, as an object or as JSON text. For the plan of a workflow: an object with other `todos`, each with `id`, `description` and `priority`; `change` of what waits says it as a schema. What has another form is refused with every fault and its place, and nothing changes. */
       arguments?: unknown;
       outcome?: string | null;
       reason?: string;

@@ -19,12 +19,20 @@ use crate::trouble::{Exit, Trouble};
 
 /// How a request ended, or why we no longer wait for it.
 pub(crate) enum Ended {
-    Answered(Arc<str>),
+    Answered(Arc<str>, Extent),
     Failed(Failure),
     /// Nothing moves until a person acts.
     NeedsPerson(Vec<Waiting>),
     /// We were told to stop.
     Stopped,
+}
+
+/// How much an answer answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Whole,
+    /// Not all of it was done, or nobody could check it.
+    Partly,
 }
 
 /// What whoever waits gets to see.
@@ -207,7 +215,11 @@ impl Follow<'_> {
                 }
                 Ok(None)
             }
-            LetterKind::Answer => Ok(Some(Ended::Answered(letter.payload.text.clone()))),
+            LetterKind::Answer => {
+                let text = &letter.payload.text;
+                let extent = if self.progress.is_partly(text) { Extent::Partly } else { Extent::Whole };
+                Ok(Some(Ended::Answered(text.clone(), extent)))
+            }
             LetterKind::Failure(failure) => Ok(Some(Ended::Failed(failure.clone()))),
         }
     }
@@ -250,11 +262,14 @@ pub(crate) fn conclude(config: &Config, task: &TaskId, ended: Ended, show: &mut 
         words.break_off()?;
     }
     match ended {
-        Ended::Answered(answer) => match show {
-            Show::Json => Ok(Exit::Done),
-            Show::Progress(None) => out::line(&answer).map(|()| Exit::Done),
-            Show::Words(words) | Show::Progress(Some(words)) => words.finish(&answer).map(|()| Exit::Done),
-        },
+        Ended::Answered(answer, extent) => {
+            match show {
+                Show::Json => {}
+                Show::Progress(None) => out::line(&answer)?,
+                Show::Words(words) | Show::Progress(Some(words)) => words.finish(&answer)?,
+            }
+            Ok(if extent == Extent::Whole { Exit::Done } else { Exit::Partly })
+        }
         Ended::Failed(failure) => {
             out::note(&format!("polis: {failure}"));
             Ok(Exit::Failed)

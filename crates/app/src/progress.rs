@@ -1,6 +1,6 @@
 //! What is done for one request, as lines for whoever waits for it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, TaskId, ThreadId, Timestamp, TurnId};
@@ -18,6 +18,8 @@ pub(crate) struct Progress {
     turns: HashMap<TurnId, AgentId>,
     tools: HashMap<EffectId, Arc<str>>,
     asked: HashMap<EffectId, Timestamp>,
+    /// The units that run. What fails in one is told there.
+    units: HashSet<EffectId>,
     team: Team,
 }
 
@@ -30,7 +32,14 @@ pub(crate) struct Step {
 
 impl Progress {
     pub(crate) fn of(task: TaskId) -> Self {
-        Self { task, turns: HashMap::new(), tools: HashMap::new(), asked: HashMap::new(), team: Team::default() }
+        Self {
+            task,
+            turns: HashMap::new(),
+            tools: HashMap::new(),
+            asked: HashMap::new(),
+            units: HashSet::new(),
+            team: Team::default(),
+        }
     }
 
     /// Counts a turn in that began before we watched.
@@ -61,6 +70,11 @@ impl Progress {
     /// Whether a thread is one of a workflow that works on the request.
     pub(crate) fn has_member(&self, thread: &ThreadId) -> bool {
         self.team.who(Some(thread)).is_some()
+    }
+
+    /// Whether this answer is one that a workflow has given as not whole, or not checked.
+    pub(crate) fn is_partly(&self, answer: &str) -> bool {
+        self.team.is_partly(answer)
     }
 
     fn line(&mut self, recorded: &Recorded) -> Option<String> {
@@ -116,7 +130,11 @@ impl Progress {
             }
             Effect::Terminate { agent: child, .. } => Some(format!("{agent} sends {child} away")),
             Effect::Sleep { .. } => Some(format!("{agent} waits")),
-            Effect::Unit { .. } | Effect::Keep(_) => None,
+            Effect::Unit { .. } => {
+                self.units.insert(id);
+                None
+            }
+            Effect::Keep(_) => None,
         }
     }
 
@@ -127,6 +145,7 @@ impl Progress {
                 Some(format!("{} failed: {}", self.tool(id), short(&result.content, CHARS)))
             }
             Outcome::Result(result) => Some(format!("{} gave {} characters", self.tool(id), result.content.chars().count())),
+            Outcome::Failed(_) if self.units.remove(&id) => None,
             Outcome::Failed(failure) => Some(format!("{agent}: {failure}")),
             Outcome::Kept(artifact) => {
                 Some(format!("{agent} keeps {} ({} bytes)", short(&artifact.name, CHARS), artifact.bytes))

@@ -21,6 +21,8 @@ pub(crate) struct Team {
     told: HashSet<String>,
     /// What was told of those who think or write.
     doing: HashMap<ThreadId, String>,
+    /// The last answer of a workflow that is not whole, or not checked.
+    partly: Option<String>,
 }
 
 /// One of them.
@@ -108,11 +110,25 @@ impl Team {
             },
             Event::MessageAdded { message, .. } => match self.members.get(thread) {
                 Some(member) => ended(member, message).into_iter().collect(),
-                None => self.planned(message.meta.get("component")),
+                None => {
+                    self.summed_up(message);
+                    self.planned(message.meta.get("component"))
+                }
             },
             Event::MessageUpdated { patch, .. } => self.planned(patch.meta.get("component")),
             _ => Vec::new(),
         }
+    }
+
+    /// Whether a workflow gave this answer and said that it is not whole, or not checked.
+    pub(crate) fn is_partly(&self, answer: &str) -> bool {
+        self.partly.as_ref().is_some_and(|partly| partly.trim() == answer.trim())
+    }
+
+    fn summed_up(&mut self, message: &Message) {
+        let Some(component) = message.meta.get("component").filter(|it| it["component"] == "summary-response") else { return };
+        let is_whole = component["verified"] == true && component["missing"].as_array().is_none_or(Vec::is_empty);
+        self.partly = (!is_whole).then(|| message.text.clone());
     }
 
     /// What is seen live, if it is news.

@@ -7,13 +7,15 @@ use std::process::ExitCode;
 use polis_engine::{NotForked, NotOpened};
 use polis_ports::LogError;
 
-/// How the program ends (interface: 0, 1, 2, 3, 130).
+/// How the program ends (interface: 0, 1, 2, 3, 4, 130).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
     Failed,
     Usage,
     NeedsPerson,
+    /// There is an answer, but not to all of it, or nobody could check it.
+    Partly,
     Stopped,
 }
 
@@ -24,6 +26,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::NeedsPerson => 3,
+            Self::Partly => 4,
             Self::Stopped => 130,
         }
     }

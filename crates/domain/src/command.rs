@@ -299,8 +299,8 @@ pub enum Act {
     OpenSubThread {
         /// The thread that holds it.
         parent: ThreadId,
-        /// The message's place.
-        index: u32,
+        /// The message's place; the newest message where it is not said.
+        index: Option<u32>,
         /// The place in its meta.
         slot: MetaPath,
         /// The sub-thread's name.

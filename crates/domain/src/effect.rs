@@ -66,6 +66,9 @@ pub enum Effect {
         /// What an answer must be, where a yes is not enough.
         #[serde(default, skip_serializing_if = "Wanted::is_agreement")]
         wanted: Wanted,
+        /// The form of what may be given in place of what is asked about, as a JSON schema.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Value>,
     },
     /// A child is sent away, and waited for until it is gone.
     #[serde(rename_all = "camelCase")]

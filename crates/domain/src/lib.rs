@@ -26,6 +26,7 @@ mod refusal;
 mod reuse;
 #[cfg(feature = "schema")]
 mod schema;
+mod shape;
 mod spine;
 mod task;
 mod thread;
@@ -54,6 +55,7 @@ pub use plan::{Approach, PLAN, Plan, Step, StepStatus};
 pub use question::{Question, Wanted};
 pub use refusal::Refusal;
 pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};
+pub use shape::misfits;
 pub use spine::{
     Agent, Context, DeadLetter, Due, Effort, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned,
     SPINE_VERSION, Spine, Stage, Termination, Turn,

@@ -17,7 +17,7 @@ fn and(mut given: Vec<Command>, more: impl IntoIterator<Item = Command>) -> Vec<
 }
 
 fn asks(wanted: Wanted, deadline: Option<Timestamp>) -> Effect {
-    Effect::Approval { question: "may I?".to_owned(), details: ().into(), call: None, deadline, wanted }
+    Effect::Approval { question: "may I?".to_owned(), details: ().into(), call: None, deadline, wanted, change: None }
 }
 
 fn end(id: EffectId) -> Command {

@@ -219,7 +219,7 @@ pub(crate) fn bot(text: &str) -> Message {
 pub(crate) fn open(parent: &str, slot: &str, child: &str) -> Act {
     Act::OpenSubThread {
         parent: parent.into(),
-        index: 0,
+        index: Some(0),
         slot: MetaPath::new(slot).expect("a slot of the case"),
         child: child.into(),
         settings: Settings::default(),

@@ -224,7 +224,7 @@ impl<'a> Chooser<'a> {
             }
             5 => {
                 let (question, details, wanted) = ("may I?".to_owned(), self.value(), self.wanted());
-                Effect::Approval { question, details, call: None, deadline, wanted }
+                Effect::Approval { question, details, call: None, deadline, wanted, change: None }
             }
             6 => Effect::Sleep { until: self.later() },
             7 => Effect::Keep(self.artifact()),
@@ -471,6 +471,7 @@ impl<'a> Chooser<'a> {
                 let settings = self.settings();
                 let meta = self.meta();
                 let held = self.one_in(2).then(|| "nothing: ".into());
+                let index = Some(index).filter(|index| index % 4 != 3);
                 Act::OpenSubThread { parent: thread, index, slot, child, settings, meta, held }
             }
             12 | 13 => {

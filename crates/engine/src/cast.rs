@@ -247,9 +247,9 @@ impl Post {
         match &self.part {
             Part::Agent { agent, .. } => agent.execute_task(turn),
             Part::Unit(UnitPart { unit, .. }) => Box::pin(async {
-                unit.execute(turn).await?;
                 // Both messages stand in the sub-thread by now.
-                Ok(Response::silent())
+                let Interaction { bot, .. } = unit.execute(turn).await?;
+                Ok(Response::standing_in(bot.id, bot.text))
             }),
         }
     }

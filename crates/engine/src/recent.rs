@@ -1,4 +1,4 @@
-//! The events of the newest sub-threads, in memory: whoever reads one right after it was written need not ask the log.
+//! The events of the newest sub-threads and requests, in memory: whoever reads one right after it was written need not ask the log.
 //!
 //! A thread is here from its first event on or not at all, so that a read gives exactly what the log would give.
 
@@ -57,6 +57,19 @@ impl Recent {
         }
     }
 
+    /// A thread that has no event yet: nobody has used its name.
+    pub(crate) fn begin(&self, thread: ThreadId) {
+        let mut kept = self.lock();
+        kept.bytes += EVENT_BYTES;
+        kept.threads.insert(thread.clone(), Page { bytes: EVENT_BYTES, ..Page::default() });
+        kept.order.push_back(thread);
+    }
+
+    /// How many events of a thread are of this kind; nothing where the thread is not here.
+    pub(crate) fn count(&self, thread: &ThreadId, is_so: impl Fn(&Recorded) -> bool) -> Option<usize> {
+        Some(self.lock().threads.get(thread)?.events.iter().filter(|recorded| is_so(recorded)).count())
+    }
+
     /// The events of a thread in a range, if the thread is here.
     pub(crate) fn read(&self, thread: &ThreadId, range: ThreadRange) -> Option<Vec<Arc<Recorded>>> {
         let kept = self.lock();
@@ -89,7 +102,7 @@ pub(crate) fn weight(event: &Event) -> usize {
             Event::TurnStarted { task, .. } => task.message.len() + map_weight(&task.meta),
             Event::EffectEnded { outcome: Outcome::Reply(reply), .. } => reply.text.len() + reply.reasoning.len(),
             Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.content.len(),
-            event => event.letter().map_or(0, |letter| letter.payload.text.len()),
+            event => event.letter().map_or(0, |letter| letter.payload.text.len() + map_weight(&letter.payload.meta)),
         }
 }
 
@@ -157,6 +170,18 @@ mod tests {
         recent.clear();
         recent.extend(&[acted(8, "new")]);
         assert_eq!(places(&recent, "new", ThreadRange::ALL), None);
+    }
+
+    #[test]
+    fn a_thread_that_was_begun_is_here_from_its_first_event_on() {
+        let recent = Recent::default();
+        recent.begin("task:new".into());
+        assert_eq!(places(&recent, "task:new", ThreadRange::ALL), Some(vec![]));
+        recent.extend(&[acted(1, "task:new"), acted(2, "task:old")]);
+        assert_eq!(places(&recent, "task:new", ThreadRange::ALL), Some(vec![1]));
+        assert_eq!(recent.count(&"task:new".into(), |recorded| recorded.seq.0 > 1), Some(0));
+        assert_eq!(recent.count(&"task:new".into(), |recorded| recorded.seq.0 == 1), Some(1));
+        assert_eq!(recent.count(&"task:old".into(), |_| true), None);
     }
 
     #[test]

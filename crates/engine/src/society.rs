@@ -333,7 +333,9 @@ impl Society {
 
     /// A name for a new request that nobody has used.
     pub fn new_task(&self) -> TaskId {
-        self.draw(unique).into()
+        let task = TaskId::from(self.draw(unique));
+        self.handle.shared.recent.begin(task.thread());
+        task
     }
 
     /// Gives root a new request.
@@ -355,7 +357,7 @@ impl Society {
         meta: Map<String, Value>,
     ) -> Result<Sent, Rejected> {
         let id = self.draw(|seed, at, draw| unique_id("msg", seed, at, draw)).into();
-        let task = task.unwrap_or_else(|| self.draw(unique).into());
+        let task = task.unwrap_or_else(|| self.new_task());
         self.send_named(id, task, to, text, meta).await
     }
 

@@ -217,6 +217,8 @@ pub struct SubThreadResult {
     pub text: String,
     /// Why it came to nothing.
     pub failure: Option<Failure>,
+    /// What was said in it. Where it failed, the thread at its address says so.
+    pub messages: Vec<Message>,
 }
 
 /// A response that adds nothing: the text stands in the message already.

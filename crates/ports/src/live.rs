@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::Stream;
-use polis_domain::{EffectId, Recorded, SocietyId, SubThreadPath, ThreadId, Usage};
+use polis_domain::{EffectId, Recorded, SocietyId, SubThreadPath, TaskId, ThreadId, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,10 +54,15 @@ pub struct StreamedDelta {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StreamedPiece {
+    /// The request that it is done for.
+    pub task: TaskId,
     /// The thread that it happens in.
     pub thread: ThreadId,
     /// Its address.
     pub path: SubThreadPath,
+    /// The todo that it is about, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub todo: Option<Arc<str>>,
     /// Who, such as `planner`.
     pub agent_type: Arc<str>,
     /// What it is seen doing, such as `planning` or `calling_tool`.

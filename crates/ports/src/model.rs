@@ -413,10 +413,13 @@ struct Characters {
 impl Characters {
     /// Counts each character by its first byte.
     fn count(&mut self, utf8: &[u8]) {
-        let ascii = utf8.iter().filter(|byte| byte.is_ascii()).count();
-        let following = utf8.iter().filter(|byte| **byte & 0xc0 == 0x80).count();
-        self.ascii += ascii;
-        self.others += utf8.len() - ascii - following;
+        // Counts of so few bytes fit into a byte, so that many are counted at once.
+        for some in utf8.chunks(usize::from(u8::MAX)) {
+            let ascii: u8 = some.iter().map(|byte| u8::from(byte.is_ascii())).sum();
+            let following: u8 = some.iter().map(|byte| u8::from(byte & 0xc0 == 0x80)).sum();
+            self.ascii += usize::from(ascii);
+            self.others += some.len() - usize::from(ascii) - usize::from(following);
+        }
     }
 
     fn tokens(&self) -> u64 {

@@ -4,8 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
     AgentId, Always, Answer, Call, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, OpenInquiry,
-    OpenKind, Outcome, Recorded, Resolution, Seq, Spine, Stage, TaskId, ThreadId, Timestamp, TurnId, Verdict, Wanted,
+    OpenKind, Outcome, Recorded, Refusal, Resolution, Seq, Spine, Stage, TaskId, ThreadId, Timestamp, TurnId, Verdict, Wanted,
+    misfits,
 };
+use polis_engine::Rejected;
 use polis_ports::ThreadRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -58,6 +60,10 @@ pub(crate) enum What {
         call: Option<Call>,
         #[serde(skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
+        /// The form of the `arguments` that may be given with a yes, as a JSON schema: what else has its form is refused at once.
+        /// Without a call and without this they change nothing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        change: Option<Value>,
     },
     /// More than a yes is wanted; or a server asks while a call of ours runs there.
     Question {
@@ -105,7 +111,9 @@ pub(crate) struct Spoken {
     approved: Option<bool>,
     #[serde(default)]
     reason: String,
-    /// For a call: other arguments, as an object or as JSON text. For the plan of a workflow: an object with other `todos`.
+    /// For a call: other arguments, as an object or as JSON text. For the plan of a workflow: an object with other `todos`, each
+    /// with `id`, `description` and `priority`; `change` of what waits says it as a schema. What has another form is refused with
+    /// every fault and its place, and nothing changes.
     arguments: Option<Value>,
     /// For a call: `agent`, `task` or `tool`.
     always: Option<Always>,
@@ -196,9 +204,7 @@ pub(crate) async fn settle(desk: &Desk, id: &str, word: Word) -> Result<(), Prob
             let detail = "only a server's question can be cancelled; say no with {\"approved\": false}";
             return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
         }
-        (Target::Effect(id), Word::Verdict(verdict)) => {
-            desk.society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await
-        }
+        (Target::Effect(id), Word::Verdict(verdict)) => return decided(desk, id, verdict).await,
         (Target::Effect(id), Word::Done(said)) => {
             desk.society.resolve(id, looked(said.unwrap_or_else(|| DONE.to_owned()), false)).await
         }
@@ -220,13 +226,34 @@ pub(crate) async fn settle(desk: &Desk, id: &str, word: Word) -> Result<(), Prob
 pub(crate) async fn say(desk: &Desk, id: &str, verdict: Verdict) -> Result<(), Problem> {
     match Target::read(id)? {
         Target::Inquiry(id) => desk.society.reply(id, Some(verdict)).await?,
-        Target::Effect(id) => desk.society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?,
+        Target::Effect(id) => decided(desk, id, verdict).await?,
         Target::Turn(_) => {
             let detail = "a turn that stands still is no question; it can only go on, or be cancelled with its task";
             return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
         }
     }
     Ok(())
+}
+
+/// Takes a person's word on an effect, if what they put in its place has the form that may stand there.
+async fn decided(desk: &Desk, id: EffectId, verdict: Verdict) -> Result<(), Problem> {
+    if let Some(arguments) = verdict.arguments.as_ref().filter(|_| verdict.approved) {
+        let own = desk.society.look(move |spine| spine.turns.get(&id.turn).map(|turn| turn.thread.clone())).await?;
+        let what = match own {
+            Some(thread) => details(desk, id, &thread).await?,
+            None => None,
+        };
+        if let Some(What::Approval { change: Some(form), .. }) = what {
+            let faults = match serde_json::from_str(arguments) {
+                Ok(value) => misfits(&form, &value),
+                Err(error) => vec![format!("it is no JSON: {error}")],
+            };
+            if !faults.is_empty() {
+                return Err(Rejected::Refused(Refusal::BadAnswer(faults.join("; "))).into());
+            }
+        }
+    }
+    Ok(desk.society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?)
 }
 
 fn open(spine: &Spine) -> Vec<Found> {
@@ -367,10 +394,10 @@ async fn details(desk: &Desk, id: EffectId, thread: &ThreadId) -> Result<Option<
     let events = since(desk, id.turn, thread).await?;
     Ok(events.into_iter().find_map(|recorded| match recorded.event {
         Event::EffectStarted { id: stated, effect, .. } if stated == id => match effect {
-            Effect::Approval { question, details, call, deadline, wanted: Wanted::Agreement } => {
-                Some(What::Approval { question, details, call, deadline })
+            Effect::Approval { question, details, call, deadline, wanted: Wanted::Agreement, change } => {
+                Some(What::Approval { question, details, call, deadline, change })
             }
-            Effect::Approval { question, details, call, deadline, wanted } => {
+            Effect::Approval { question, details, call, deadline, wanted, .. } => {
                 Some(What::Question { question, details, wanted, server: None, call, deadline })
             }
             Effect::Tool(call) => Some(What::InDoubt { call }),
@@ -412,7 +439,8 @@ fn looked(content: String, is_error: bool) -> Resolution {
 fn for_more(lacking: &[Level]) -> What {
     let used_up = lacking.iter().map(Level::to_string).collect::<Vec<_>>().join("; ");
     let question = format!("{used_up}. May it go on, with as much again?");
-    What::Approval { question, details: serde_json::json!({ "budget": lacking }), call: None, deadline: None }
+    let details = serde_json::json!({ "budget": lacking });
+    What::Approval { question, details, call: None, deadline: None, change: None }
 }
 
 impl Target {

@@ -195,7 +195,8 @@ impl Telling {
             Seen::Delta(delta) if self.over.contains(&delta.effect) => None,
             Seen::Delta(delta) => self.wants_piece(&delta.thread, delta.effect.turn).await.then(|| streamed(delta)),
             Seen::Piece(piece) => {
-                let is_wanted = self.is_of(Some(&piece.thread)) && self.which.task.is_none();
+                let is_of_task = self.which.task.as_ref().is_none_or(|task| *task == piece.task);
+                let is_wanted = self.is_of(Some(&piece.thread)) && is_of_task;
                 let is_wanted = is_wanted && self.which.agent.as_ref().is_none_or(|agent| agent.main_thread() == piece.thread);
                 is_wanted.then(|| pictured(piece))
             }

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
 use polis_domain::{CallResult, EffectClass, Seq};
 use polis_engine::{Branch, SystemClock, fork};
-use polis_ports::Live;
+use polis_ports::{Frame, Live, StreamedPiece};
 use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
 use serde_json::{Value, json};
 
@@ -149,6 +149,31 @@ async fn pieces_of_a_reply_come_before_it_and_have_no_id() {
     }
     assert_eq!(pieces[0], json!({ "content": "a thought" }));
     assert_eq!(pieces.last(), Some(&json!({ "done": "stop" })));
+}
+
+#[tokio::test]
+async fn a_stream_of_one_request_has_what_is_seen_done_for_it_and_for_no_other() {
+    let rig = Rig::start().await;
+    let mut stream = Stream::open(&rig, &format!("/api/events?after={}&task=one", rig.last()), None).await;
+    for (task, todo) in [("other", None), ("one", Some("a")), ("one", None)] {
+        let piece = StreamedPiece {
+            task: task.into(),
+            thread: "sub_root_1".into(),
+            path: "messages[1].meta._thread".parse().unwrap(),
+            todo: todo.map(Into::into),
+            agent_type: "executor".into(),
+            action: "thinking".into(),
+            component: None,
+            piece: None,
+            duration_ms: None,
+            usage: None,
+        };
+        rig.live.publish(&society(), Frame::Piece(Arc::new(piece)));
+    }
+    for todo in [json!("a"), json!(null)] {
+        let told = stream.next().await.unwrap();
+        assert_eq!((&*told.name, &told.data["task"], &told.data["todo"]), ("piece", &json!("one"), &todo));
+    }
 }
 
 #[tokio::test]

@@ -66,8 +66,7 @@ impl InteractionUnit for WorkflowUnit {
         let mut backend = TurnBackend::new(turn);
         let result = engine.run(&mut backend, options).await?;
         let text = result.answer.summary.clone();
-        let bot = backend.conclude(text, shown(&result)).await?;
-        turn.suggest_phase(completed()?).await?;
+        let bot = backend.conclude(text, shown(&result), Some(completed()?)).await?;
         Ok(Interaction { phase, bot, user: None })
     }
 }
@@ -125,13 +124,15 @@ impl InteractionUnit for RoleUnit {
         let meta = turn.own_thread().await?.meta;
         let order = meta.get(ORDER).map(Order::deserialize).transpose();
         let order = order.ok().flatten().ok_or_else(|| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
-        let mut backend = TurnBackend::new(turn).having_heard(meta.get(HEARD).and_then(Value::as_u64));
+        let heard = meta.get(HEARD).and_then(Value::as_u64);
+        let mut backend = TurnBackend::new(turn).having_heard(heard).about(&order.todo);
         let done = work(&mut backend, &self.0.roles, &order).await;
-        let bot = backend.conclude(done.text().to_owned(), report(&done)).await?;
+        let has_failed = matches!(done.outcome, RoleOutcome::Failed { .. });
+        let next = if has_failed { None } else { Some(completed()?) };
+        let bot = backend.conclude(done.text().to_owned(), report(&done), next).await?;
         if let RoleOutcome::Failed { failure } = done.outcome {
             return Err(failure);
         }
-        turn.suggest_phase(completed()?).await?;
         Ok(Interaction { phase, bot, user: None })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use polis_ports::Format;
 use serde_json::{Value, json};
 
-use super::{Component, ExecutorResponse, NextAction, PlannerResponse, TodoStatus, VerifierResponse};
+use super::{Component, ExecutorResponse, MOST_TODOS, NextAction, PlannerResponse, TodoStatus, VerifierResponse};
 
 static PLANNER: LazyLock<Arc<Format>> = LazyLock::new(|| {
     let todo = object(json!({
@@ -75,6 +75,21 @@ pub fn executor_format() -> Arc<Format> {
 /// The shape of a verifier's answer.
 pub fn verifier_format() -> Arc<Format> {
     VERIFIER.clone()
+}
+
+/// The shape of a plan that a person puts in place of another. What is done with a todo is not theirs to write; it stands there
+/// all the same when they change what they were shown.
+pub(super) fn changed_plan_format() -> Value {
+    let words = json!({ "type": "string", "minLength": 1 });
+    let fields = json!({
+        "id": words, "title": { "type": "string" }, "description": words, "priority": { "type": "integer", "minimum": 1 },
+        "dependencies": { "type": "array", "items": words }, "writes": {}, "status": { "enum": TodoStatus::NAMES },
+        "isCurrent": {}, "lastResult": {}, "result": {},
+    });
+    let required = ["id", "description", "priority"];
+    let todo = json!({ "type": "object", "required": required, "additionalProperties": false, "properties": fields });
+    let todos = json!({ "type": "array", "minItems": 1, "maxItems": MOST_TODOS, "items": todo });
+    json!({ "type": "object", "required": ["todos"], "additionalProperties": false, "properties": { "todos": todos } })
 }
 
 fn format(component: &str, mut fields: Value) -> Arc<Format> {

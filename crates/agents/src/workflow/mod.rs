@@ -17,6 +17,7 @@ mod json;
 mod language;
 mod listening;
 mod messages;
+mod once;
 mod order;
 mod phrases;
 mod plain_backend;

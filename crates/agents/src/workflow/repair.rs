@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::once::OnceObject;
 use super::reply::THOUGHTS;
 
 /// An object from a reply.
@@ -21,10 +22,11 @@ const MOST_DEPTH: usize = 32;
 
 /// The object with this `component`, or else the one that has most of these fields. The error says what is wrong.
 pub(super) fn find(text: &str, component: &str, fields: &[&str]) -> Result<Found, String> {
-    if let Ok(object) = serde_json::from_str(text) {
+    if let Ok(OnceObject(object)) = serde_json::from_str(text) {
         return if is_deep(&object) { Err(Wrong::TooDeep.in_words(text)) } else { Ok(Found { object, is_repaired: false }) };
     }
     let mut best: Option<(usize, Map<String, Value>)> = None;
+    let mut is_tied = false;
     let mut the_one: Option<Map<String, Value>> = None;
     let mut first_wrong = None;
     let (mut at, mut tries) = (0, 0);
@@ -39,9 +41,7 @@ pub(super) fn find(text: &str, component: &str, fields: &[&str]) -> Result<Found
                 if object.get("component").and_then(Value::as_str) == Some(component) {
                     match &the_one {
                         Some(one) if *one != object => {
-                            return Err(format!(
-                                "there are two different \"{component}\" objects in the reply; write the one that counts"
-                            ));
+                            return Err(two(component));
                         }
                         Some(_) => {}
                         None => the_one = Some(object),
@@ -50,6 +50,7 @@ pub(super) fn find(text: &str, component: &str, fields: &[&str]) -> Result<Found
                 }
                 let count = fields.iter().filter(|field| object.contains_key(**field)).count();
                 if best.as_ref().is_none_or(|(most, _)| count >= *most) {
+                    is_tied = best.is_some_and(|(most, before)| most == count && (is_tied || before != object));
                     best = Some((count, object));
                 }
             }
@@ -63,12 +64,17 @@ pub(super) fn find(text: &str, component: &str, fields: &[&str]) -> Result<Found
         return Ok(Found { object, is_repaired: true });
     }
     match (best, first_wrong) {
+        (Some((count, _)), _) if count > 0 && is_tied => Err(two(component)),
         (Some((count, object)), _) if count > 0 => Ok(Found { object, is_repaired: true }),
         (_, Some((begin, wrong))) => Err(wrong.in_words(&text[begin..])),
         (Some(_), None) => Err(format!("there is a JSON object, but it has none of the fields {}", fields.join(", "))),
         (None, None) if text.trim().is_empty() => Err("the reply is empty".to_owned()),
         (None, None) => Err("there is no JSON object in the reply".to_owned()),
     }
+}
+
+fn two(component: &str) -> String {
+    format!("there are two different \"{component}\" objects in the reply; write the one that counts")
 }
 
 /// The next `{` outside of thoughts. Thoughts that are never closed hide the rest.
@@ -131,9 +137,9 @@ fn excerpt(text: &str) -> String {
 
 /// The object that the text begins with, and how long it is.
 fn object_at(text: &str) -> Result<(Map<String, Value>, usize), Wrong> {
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>();
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<OnceObject>();
     let strict = stream.next();
-    if let Some(Ok(object)) = strict {
+    if let Some(Ok(OnceObject(object))) = strict {
         return if is_deep(&object) { Err(Wrong::TooDeep) } else { Ok((object, stream.byte_offset())) };
     }
     let mut cleaning = Cleaning { text, at: 0, out: String::with_capacity(text.len()), open: Vec::new() };
@@ -143,7 +149,7 @@ fn object_at(text: &str) -> Result<(Map<String, Value>, usize), Wrong> {
     }
     let cleaned = serde_json::from_str(&cleaning.out);
     match (cleaned, is_closed) {
-        (Ok(object), true) => Ok((object, cleaning.at)),
+        (Ok(OnceObject(object)), true) => Ok((object, cleaning.at)),
         (Err(_), false) => Err(Wrong::NeverClosed),
         (Err(error), true) => Err(Wrong::syntax(&error, &cleaning.out)),
         (Ok(_), false) => Err(Wrong::NeverClosed),
@@ -332,6 +338,7 @@ mod tests {
             ("{ // first\n \"a\": 1, /* second */ \"b\": \"// no\" // end\n}", json!({"a": 1, "b": "// no"})),
             (r#"{"x": 1} {"a": 1} {"component": "c"} {"a": 2, "b": 2}"#, json!({"component": "c"})),
             (r#"{"x": 1} {"a": 1} {"a": 2, "b": 2} {"y": 1}"#, json!({"a": 2, "b": 2})),
+            (r#"{"a": 1, "a": 1} {"a": 1}"#, json!({"a": 1})),
             ("the set {a, b} and {} and { 1 } then {\"a\": 1}", json!({"a": 1})),
         ] {
             check(reply, expected);
@@ -356,6 +363,11 @@ mod tests {
             ("{\"a\": [1, 2", "is never closed"),
             ("{\"a\": 1,\n \"b\": oops}", "the JSON breaks near `\"b\": oops}`: expected value"),
             ("{\"a\": [1}", "is never closed"),
+            ("{\"a\": 1, \"b\": 2, \"a\": 3}", "\"a\" stands twice with different values; write it once"),
+            ("{\"a\": [{\"x\": 1, \"x\": 2,}]}", "\"x\" stands twice with different values"),
+            ("{\"a\": 1} {\"a\": 2}", "there are two different \"c\" objects in the reply"),
+            ("{\"a\": 1} {\"b\": 2} {\"a\": 1}", "there are two different \"c\" objects in the reply"),
+            ("{\"component\": \"c\"} {\"component\": \"c\", \"a\": 1}", "there are two different \"c\" objects"),
         ] {
             let wrong = find(reply, "c", &["a", "b"]).unwrap_err();
             assert!(wrong.contains(said), "{reply}: {wrong}");

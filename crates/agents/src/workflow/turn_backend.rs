@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    CallResult, Failure, Message, MessageId, MessagePatch, Reply, Sender, SubThreadRequest, Timestamp, ToolCall, Usage, Verdict,
+    CallResult, Failure, Message, MessageId, MessagePatch, Phase, Reply, Sender, SubThreadRequest, Timestamp, ToolCall, Usage,
+    Verdict,
 };
-use polis_engine::{NewMessage, SubThreadGroup, SubThreadResult, Turn};
+use polis_engine::{BatchUpdate, NewMessage, SubThreadGroup, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
 use super::fit::{MOST_MESSAGE_BYTES, clipped};
+use super::format::changed_plan_format;
 use super::{Done, Order, RoleOutcome, WorkflowRole};
 
 /// Where an order stands in the meta of its sub-thread.
@@ -32,8 +34,9 @@ const RESULT_CHARS: usize = 4_000;
 pub(super) struct TurnBackend<'t> {
     turn: &'t mut Turn,
     listeners: Listeners,
-    /// What is to be said with the next append.
+    /// What is to be said with the next append, and what changes in messages that stand.
     unsaved: Vec<AiMessage>,
+    changes: Vec<BatchUpdate>,
     /// Whether a model was asked already: what was said before the first reply is said together with it.
     has_asked: bool,
     /// The messages that may be replaced.
@@ -43,6 +46,8 @@ pub(super) struct TurnBackend<'t> {
     /// The orders that have begun, and the todos that they are about.
     group: SubThreadGroup,
     todos: Vec<String>,
+    /// The todo that its own order is about.
+    todo: Option<Arc<str>>,
 }
 
 /// What a message of a workflow says beside its text.
@@ -60,12 +65,19 @@ impl<'t> TurnBackend<'t> {
             turn,
             listeners: Listeners::default(),
             unsaved: Vec::new(),
+            changes: Vec::new(),
             has_asked: false,
             named: BTreeMap::new(),
             heard: None,
             group: SubThreadGroup::default(),
             todos: Vec::new(),
+            todo: None,
         }
+    }
+
+    /// The same backend, for an order about this todo, if it is about one.
+    pub(super) fn about(self, todo: &str) -> Self {
+        Self { todo: (!todo.is_empty()).then(|| todo.into()), ..self }
     }
 
     /// The same backend; so much of what the person says is known.
@@ -80,28 +92,46 @@ impl<'t> TurnBackend<'t> {
             .with_meta(HEARD, self.heard.unwrap_or_default())
     }
 
-    /// Says what is to be said, and this as the last bot message. Gives it as it stands in the thread.
-    pub(super) async fn conclude(&mut self, text: String, meta: Map<String, Value>) -> Result<Message, Failure> {
+    /// Says what is to be said, and this as the last bot message; the phase follows, where there is one. Gives the message as
+    /// it stands in the thread.
+    pub(super) async fn conclude(
+        &mut self,
+        text: String,
+        meta: Map<String, Value>,
+        phase: Option<Phase>,
+    ) -> Result<Message, Failure> {
+        if !self.changes.is_empty() {
+            self.flush().await?;
+        }
         let mut messages: Vec<_> = std::mem::take(&mut self.unsaved).into_iter().map(shown).collect();
-        let text = fitting(text);
-        messages.push(NewMessage { sender: Sender::Bot, text, meta });
-        let added = self.turn.add_messages(messages).await?;
-        added.into_iter().last().ok_or_else(|| Failure::new("no_bot_message", "nothing was said"))
+        messages.push(NewMessage { sender: Sender::Bot, text: fitting(text), meta });
+        self.turn.conclude(messages, phase).await
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {
-        let messages = std::mem::take(&mut self.unsaved);
+        let (messages, changes) = (std::mem::take(&mut self.unsaved), std::mem::take(&mut self.changes));
         let names: Vec<_> = messages.iter().map(|message| message.id.clone()).collect();
-        let added = self.turn.add_messages(messages.into_iter().map(shown).collect()).await?;
-        let named = names.into_iter().zip(added).filter(|(name, _)| !name.is_empty());
-        self.named.extend(named.map(|(name, message)| (name, message.id)));
+        let added = self.turn.add_messages(messages.into_iter().map(shown).collect(), changes).await?;
+        self.named.extend(names.into_iter().zip(added).filter(|(name, _)| !name.is_empty()));
         Ok(())
+    }
+
+    /// Begins orders, with what changes in messages that stand.
+    async fn begin(&mut self, orders: &[Order], group: &mut SubThreadGroup) -> Result<(), Failure> {
+        if !self.unsaved.is_empty() {
+            self.flush().await?;
+        }
+        let requests = orders.iter().map(|order| self.request(order)).collect();
+        self.turn.join_sub_threads(group, std::mem::take(&mut self.changes), requests).await
     }
 
     /// What came of an order, from its sub-thread.
     async fn done(&mut self, result: SubThreadResult) -> Result<Done, Failure> {
         let address = result.path.to_string();
-        let mut messages = self.turn.thread(&result.path).await?.messages;
+        let mut messages = match &result.failure {
+            None => result.messages,
+            Some(_) => self.turn.thread(&result.path).await?.messages,
+        };
         let last = messages.last().map(|last| (read::<Report>(last, DATA), read(last, "usage")));
         let (Report { outcome, duration_ms, rounds }, usage) = last.unwrap_or_default();
         if outcome.is_some() {
@@ -137,7 +167,8 @@ impl AgentBackend for TurnBackend<'_> {
         if let Some(id) = self.named.get(&message.id).cloned() {
             let NewMessage { text, meta, .. } = shown(message);
             let patch = MessagePatch { text: Some(text), meta };
-            return self.turn.update_message(&self.turn.path(), &id, patch).await;
+            self.changes.push(BatchUpdate::UpdateMessage { path: self.turn.path(), message: id, patch });
+            return Ok(());
         }
         let is_named = !message.id.is_empty();
         self.unsaved.push(message);
@@ -157,7 +188,7 @@ impl AgentBackend for TurnBackend<'_> {
     }
 
     fn watcher(&self) -> Option<Watcher> {
-        let teller = self.turn.teller()?;
+        let teller = self.turn.teller()?.about(self.todo.clone());
         Some(Arc::new(move |activity: Activity| {
             let Activity { agent, action, component, piece, duration_ms, usage } = activity;
             match duration_ms {
@@ -168,6 +199,10 @@ impl AgentBackend for TurnBackend<'_> {
     }
 
     async fn steering(&mut self) -> Result<Vec<String>, Failure> {
+        if self.has_asked {
+            // The last result and what is said of it go into the log together; whoever listens first waits for each.
+            self.flush().await?;
+        }
         let mut letters = self.turn.take_letters().await?;
         let (said, before) = self.turn.said_in_task().await;
         let known = self.heard.replace(said.len()).unwrap_or(before);
@@ -181,30 +216,38 @@ impl AgentBackend for TurnBackend<'_> {
 
     async fn begin_orders(&mut self, orders: Vec<Order>) -> Result<Vec<Order>, Failure> {
         if !orders.is_empty() {
-            self.flush().await?;
-            let requests = orders.iter().map(|order| self.request(order)).collect();
+            let mut group = std::mem::take(&mut self.group);
+            let begun = self.begin(&orders, &mut group).await;
+            self.group = group;
+            begun?;
             self.todos.extend(orders.into_iter().map(|order| order.todo));
-            self.turn.join_sub_threads(&mut self.group, requests).await?;
         }
         Ok(Vec::new())
     }
 
     async fn next_done(&mut self) -> Result<Option<(String, Done)>, Failure> {
+        if self.group.is_running() {
+            self.flush().await?;
+        }
         let Some((place, result)) = self.turn.next_sub_thread(&mut self.group).await else { return Ok(None) };
         let done = self.done(result).await?;
         Ok(self.todos.get(place).map(|todo| (todo.clone(), done)))
     }
 
     async fn approve_plan(&mut self, question: &str, plan: Value) -> Result<Verdict, Failure> {
-        self.turn.approve(question, plan, None).await
+        self.turn.approve_or_change(question, plan, changed_plan_format()).await
     }
 
     async fn run_orders(&mut self, _roles: &[Arc<dyn WorkflowRole>], orders: Vec<Order>) -> Result<Vec<Done>, Failure> {
-        self.flush().await?;
-        let requests = orders.iter().map(|order| self.request(order));
-        let results = self.turn.run_sub_threads(requests.collect()).await?;
+        let mut group = SubThreadGroup::default();
+        self.begin(&orders, &mut group).await?;
+        let mut results = Vec::with_capacity(orders.len());
+        while let Some(result) = self.turn.next_sub_thread(&mut group).await {
+            results.push(result);
+        }
+        results.sort_by_key(|(place, _)| *place);
         let mut done = Vec::with_capacity(results.len());
-        for result in results {
+        for (_, result) in results {
             done.push(self.done(result).await?);
         }
         Ok(done)

@@ -34,7 +34,8 @@ pub(super) async fn answered(bed: &Bed, verdicts: Vec<Verdict>) -> (String, Vec<
     let sent = bed.society.submit("a and b?").await.unwrap();
     let mut questions = Vec::new();
     for (nth, verdict) in verdicts.into_iter().enumerate() {
-        questions.push(rule(bed, nth, verdict).await);
+        let asked = tokio::time::timeout(Duration::from_secs(3_600), rule(bed, nth, verdict)).await;
+        questions.push(asked.expect("a person is asked"));
     }
     (bed.society.answer(&sent).await.unwrap().payload.text.to_string(), questions)
 }

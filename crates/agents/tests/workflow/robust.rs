@@ -107,10 +107,14 @@ async fn the_verifier_is_shown_what_fits_and_its_judgement_is_not_thrown_away() 
     for entry in ["[c1] ", "[c100] ", "[m20] ", "more bytes; the whole is messages[1].meta._thread.messages["] {
         assert!(told.contains(entry), "{entry}");
     }
-    let picky = Team { verifier: Arc::new(|_| unsatisfied("Shorter", &[("t0", true, &["m1"])])), ..busy };
-    let bed = open(&picky, limited(WorkflowLimits { cycles: 1, ..WorkflowLimits::default() })).await;
-    let answer = bed.ask("二十个").await;
-    assert!(answer.len() < 256 * 1024 && answer.contains(" bytes left out) … "), "{}", answer.len());
+    let nine = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"];
+    for accepted in [&nine[..], &nine[..1]] {
+        let judged: Vec<(&str, bool, &[&str])> = accepted.iter().map(|todo| (*todo, true, &["m1"][..])).collect();
+        let picky = Team { verifier: Arc::new(move |_| unsatisfied("Shorter", &judged)), ..busy.clone() };
+        let bed = open(&picky, limited(WorkflowLimits { cycles: 1, ..WorkflowLimits::default() })).await;
+        let answer = bed.ask("二十个").await;
+        assert!(answer.len() < 160 * 1024 && answer.contains(" bytes left out) … "), "{}", answer.len());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,6 +294,16 @@ async fn a_todo_begins_as_soon_as_what_it_needs_is_done_and_there_is_room() {
     };
     let bed = open(&uneven, limited(WorkflowLimits { cycles: 1, ..WorkflowLimits::default() })).await;
     bed.ask("five").await;
+    // The plan says so while the slow one is still at work.
+    let shown = |event: &Event| match event {
+        Event::MessageUpdated { patch, .. } => {
+            let todos = patch.meta.get("component").and_then(|it| it["props"]["todos"].as_array());
+            let is = |todo: &Value| todo["status"] == if todo["id"] == "t1" { "executing" } else { "completed" };
+            todos.is_some_and(|todos| todos.iter().all(is))
+        }
+        _ => false,
+    };
+    assert_eq!(bed.count(shown), 1);
     let begun = begun.lock().unwrap();
     assert_eq!(begun.len(), 5);
     assert!(begun.iter().all(|(_, at)| *at < 10), "{begun:?}");

@@ -29,6 +29,9 @@ async fn pieces_come_with_their_address_before_the_reply_is_in_the_log() {
     assert_eq!(of("planner", "planning"), "messages[1].meta._thread.messages[0].meta._thread");
     assert_eq!(of("executor", "calling_tool"), "messages[1].meta._thread.messages[2].meta._thread");
     assert_eq!(of("verifier", "summarizing"), "messages[1].meta._thread.messages[4].meta._thread");
+    assert!(seen.iter().all(|piece| piece.task == sent.task_id));
+    assert!(seen.iter().all(|piece| piece.todo.is_some() == (&*piece.agent_type == "executor")));
+    assert!(["a", "b"].iter().all(|todo| seen.iter().any(|piece| piece.todo.as_deref() == Some(*todo))));
     let ends: Vec<_> = seen.iter().filter(|piece| piece.duration_ms.is_some()).collect();
     let used = ends.iter().filter_map(|piece| piece.usage).map(|usage| usage.output_tokens).sum::<u64>();
     assert_eq!((ends.len(), used), (8, 6), "six replies and two calls end");

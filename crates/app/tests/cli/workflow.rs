@@ -64,8 +64,9 @@ fn a_request_in_chinese_is_planned_done_and_answered_in_chinese() {
 #[test]
 fn what_cannot_be_done_is_told_beside_what_was() {
     let home = folder();
-    let answer = home.polis(&["run", "--strategy", "workflow", "read missing.txt; read NOTES.md"]).ok();
-    has(&answer, &["I could not do everything that was asked.", "buy milk", "What is missing:", "missing.txt"]);
+    let done = home.polis(&["run", "--strategy", "workflow", "read missing.txt; read NOTES.md"]);
+    assert_eq!(done.code, 4, "{}", done.stderr);
+    has(&done.stdout, &["I could not do everything that was asked.", "buy milk", "What is missing:", "missing.txt"]);
 }
 
 #[test]
@@ -107,8 +108,9 @@ fn the_command_that_goes_on_with_a_plan_repeats_model_and_workspace() {
 fn a_run_without_approvals_pays_for_one_plan_and_does_nothing() {
     let home = folder();
     let args = ["run", "--strategy", "workflow", "--plan-approval", "always", "--approve", "never", "read NOTES.md"];
-    let answer = home.polis(&args).ok();
-    has(&answer, &["The plan was not agreed to, so nothing was done."]);
+    let done = home.polis(&args);
+    assert_eq!(done.code, 4, "{}", done.stderr);
+    has(&done.stdout, &["The plan was not agreed to, so nothing was done."]);
     assert_eq!(times_asked(&home), 1);
 }
 
@@ -207,5 +209,46 @@ fn an_edited_plan_is_what_is_done_and_one_that_is_denied_is_not() {
     home.polis(&["run", "--strategy", "workflow", "--plan-approval", "always", "read NOTES.md"]);
     let waiting: serde_json::Value = serde_json::from_str(&home.polis(&["approvals", "--json"]).ok()).unwrap();
     let id = waiting["approvals"][0]["id"].as_str().unwrap().to_owned();
-    has(&home.polis(&["deny", &id]).ok(), &["The plan was not agreed to, so nothing was done."]);
+    let done = home.polis(&["deny", &id]);
+    assert_eq!(done.code, 4, "{}", done.stderr);
+    has(&done.stdout, &["The plan was not agreed to, so nothing was done."]);
+}
+
+#[test]
+fn a_plan_that_is_changed_into_none_is_refused_at_once_and_nothing_changes() {
+    let home = folder();
+    home.polis(&["run", "--strategy", "workflow", "--plan-approval", "always", "read NOTES.md"]);
+    let waiting = home.polis(&["approvals", "--json"]).ok();
+    let shown: serde_json::Value = serde_json::from_str(&waiting).unwrap();
+    let id = shown["approvals"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(shown["approvals"][0]["change"]["required"][0], "todos");
+    let events = home.log().len();
+    for (todos, fault) in [
+        (r#"{"todos":"x"}"#, "todos: must be a list, but is \"x\""),
+        (r#"{"todos":[]}"#, "todos: must have at least 1 and at most 50 elements, but has 0"),
+        (
+            r#"{"todos":[{"id":"a","priority":0,"dependecies":["zz"]}]}"#,
+            "todos[0].description: is missing; todos[0].dependecies: is not known; there are dependencies, description, id",
+        ),
+    ] {
+        let done = home.polis(&["approve", &id, "--arguments", todos]);
+        has(&done.stderr, &[fault]);
+        done.fails(1, "bad_answer");
+        assert_eq!(home.polis(&["approvals", "--json"]).ok(), waiting);
+    }
+    let more = home.log().split_off(events);
+    assert!(more.iter().all(|recorded| matches!(recorded.event, Event::TurnRevived { .. })), "{more:?}");
+}
+
+#[test]
+fn a_failure_is_told_once_where_it_happens_and_once_at_the_end() {
+    let server = ModelServer::start(vec![Reply::Refuse(401, "who are you")]);
+    let home = folder();
+    let mut command = home.command(&["run", "--strategy", "workflow", "two things"]);
+    server.set(&mut command);
+    let done = super::support::Done::from(command.output().unwrap());
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(!done.stderr.contains("· root: "), "{}", done.stderr);
+    assert_eq!(done.stderr.matches("\npolis: ").count(), 1, "{}", done.stderr);
+    assert_eq!(done.stderr.matches("· planner: ").count(), 1, "{}", done.stderr);
 }

@@ -75,6 +75,7 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             draft.push(Some(&thread), Event::ContextKept { by, failure });
         }
         Act::OpenSubThread { parent, index, slot, child, settings, meta, held } => {
+            let index = index.unwrap_or_else(|| draft.length(&parent).saturating_sub(1));
             check_message(draft, turn, &parent, index)?;
             let free = Free { parent: &parent, index, slot: &slot, child: &child };
             free.check(draft)?;

@@ -160,6 +160,7 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failur
             call: Some(Call { ruling: Ruling::AskEach(why), ..call }),
             deadline: None,
             wanted: Wanted::Agreement,
+            change: None,
         }),
         Ruling::Deny(why) => Err(Failure::new("policy_denied", format!("{} may not be used here: {why}", call.tool))),
         Ruling::Ask(why) if !draft.spine.is_allowed(&call.tool, &turn.agent, &turn.task) => {
@@ -170,6 +171,7 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failur
                 call: Some(call),
                 deadline: None,
                 wanted: Wanted::Agreement,
+                change: None,
             })
         }
         Ruling::Ask(_) => Ok(Effect::Tool(Call { ruling: Ruling::Approved, ..call })),
@@ -179,6 +181,7 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failur
             call: Some(call),
             deadline: question.patience_ms.map(|ms| Timestamp(draft.at.0.saturating_add(ms))),
             wanted: question.wanted,
+            change: None,
         }),
         Ruling::Approved => Ok(Effect::Tool(Call { ruling: Ruling::Approved, ..call })),
         Ruling::Allow => {

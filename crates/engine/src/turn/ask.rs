@@ -28,7 +28,13 @@ impl Turn {
     /// Asks a person to agree to something, and waits; for ever unless `patience` is given.
     pub async fn approve(&mut self, question: &str, details: Value, patience: Option<Duration>) -> Result<Verdict, Failure> {
         let deadline = patience.map(|patience| self.after(patience));
-        self.verdict(question, details, deadline, Wanted::Agreement).await
+        self.verdict(question, details, deadline, Wanted::Agreement, None).await
+    }
+
+    /// Asks a person for agreement, for ever. With a yes they may give other `arguments`, of the form that `change` describes as
+    /// a JSON schema; what has another form is refused to them at the door.
+    pub async fn approve_or_change(&mut self, question: &str, details: Value, change: Value) -> Result<Verdict, Failure> {
+        self.verdict(question, details, None, Wanted::Agreement, Some(change)).await
     }
 
     /// Asks a person for words, or for one of `options` where there are any, and waits; for ever unless `patience` is given. One
@@ -41,7 +47,7 @@ impl Turn {
     ) -> Result<Arc<str>, Failure> {
         let deadline = patience.map(|patience| self.after(patience));
         let wanted = Wanted::Text { options: options.iter().map(|option| (*option).to_owned()).collect() };
-        let verdict = self.verdict(question, Value::Null, deadline, wanted).await?;
+        let verdict = self.verdict(question, Value::Null, deadline, wanted, None).await?;
         match verdict.answer {
             Some(Value::String(text)) if verdict.approved => Ok(text.into()),
             _ if verdict.reason.is_empty() => Err(Failure::new("declined", "the person did not answer")),
@@ -113,8 +119,10 @@ impl Turn {
         details: Value,
         deadline: Option<Timestamp>,
         wanted: Wanted,
+        change: Option<Value>,
     ) -> Result<Verdict, Failure> {
-        match self.wait(Effect::Approval { question: question.to_owned(), details, call: None, deadline, wanted }).await? {
+        let question = question.to_owned();
+        match self.wait(Effect::Approval { question, details, call: None, deadline, wanted, change }).await? {
             Outcome::Verdict(verdict) => Ok(verdict),
             _ => self.park_diverged(self.n - 1, "approval").await,
         }

@@ -19,7 +19,8 @@ impl Turn {
         if !parts.next_tasks.is_empty() && self.origin != Origin::Inbox {
             return TurnResult::Failed(next_tasks_in_unit());
         }
-        if parts.message_update.is_some() || parts.sub_thread.is_some() || parts.next_phase.is_some() {
+        let is_said = parts.silent || parts.message_update.is_none();
+        if !is_said || parts.sub_thread.is_some() || parts.next_phase.is_some() {
             // Boxed, as whatever few turns need.
             if let Err(failure) = Box::pin(self.carry_out(&mut parts)).await {
                 return TurnResult::Failed(failure);
@@ -96,12 +97,21 @@ impl Turn {
         if let Some(holder) = &request.holder {
             return Ok(holder.clone());
         }
-        let (text, meta) = said.unwrap_or_else(|| {
-            let usual = if self.path().is_main() { &WAIT } else { &WAIT_NESTED };
-            let text = request.placeholder.clone().unwrap_or_else(|| usual.to(&self.task.message).to_owned());
-            (text, Map::new())
-        });
+        let (text, meta) = said.unwrap_or_else(|| (self.waiting(request), Map::new()));
         Ok(self.add_bot_message(text, meta).await?.id)
+    }
+
+    /// A new message for a sub-thread to hang in, which says what is waited for.
+    pub(super) fn placeholder(&mut self, request: &SubThreadRequest) -> Message {
+        let mut meta = Map::new();
+        self.note_usage(&mut meta);
+        let text = self.waiting(request);
+        Message { meta, ..self.new_message(&self.path(), Sender::Bot, text) }
+    }
+
+    fn waiting(&self, request: &SubThreadRequest) -> String {
+        let usual = if self.path().is_main() { &WAIT } else { &WAIT_NESTED };
+        request.placeholder.clone().unwrap_or_else(|| usual.to(&self.task.message).to_owned())
     }
 
     async fn add_bot_message(&mut self, text: String, mut meta: Map<String, Value>) -> Result<Message, Failure> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Due, Event, Failure, Letter, Spine};
+use polis_domain::{Act, Due, Event, Failure, Letter, Recorded, Spine};
 use polis_ports::ThreadRange;
 use tokio::sync::oneshot;
 
@@ -42,6 +42,12 @@ impl Turn {
     /// Whether something waits just now. Only asked where the log does not say what came of it.
     async fn has_letters(&self) -> bool {
         let turn = self.seat.id;
+        // Where nothing was said in the task but what began it, nothing can wait.
+        let is_said = |recorded: &Recorded| recorded.event.letter().is_some_and(|letter| letter.from.is_user());
+        let (recent, thread) = (&self.seat.shared.recent, self.task.id.thread());
+        if recent.count(&thread, is_said).is_some_and(|said| said <= 1) {
+            return false;
+        }
         let (reply, answer) = oneshot::channel();
         let look = move |spine: &Spine| {
             let found = spine.turns.get(&turn).and_then(|turn| {

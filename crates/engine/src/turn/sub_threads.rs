@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    Act, BriefStatus, Effect, Failure, MessageId, MessagePatch, Outcome, Phase, Response, Sender, Settings, SubThreadPath,
-    SubThreadRequest, Task,
+    Act, BriefStatus, Effect, Failure, Message, MessageId, MessagePatch, Outcome, Phase, Response, Sender, Settings,
+    SubThreadPath, SubThreadRequest, Task,
 };
 
 use super::ask::answer;
 use super::journal::Entry;
 use super::phases::no_handler;
-use super::{Turn, panicked};
+use super::{BatchUpdate, Turn, panicked};
 use crate::cast::{Course, Scope};
 use crate::text::FAILED;
 use crate::{Interaction, Progress, SubThreadResult};
@@ -32,6 +32,8 @@ struct Run {
     seen: usize,
     /// The phase of the unit that runs.
     phase: Phase,
+    /// What was said in it, once it is done.
+    messages: Vec<Message>,
     result: Option<SubThreadResult>,
 }
 
@@ -44,28 +46,33 @@ pub struct SubThreadGroup {
     ended: VecDeque<usize>,
 }
 
+impl SubThreadGroup {
+    /// Whether some of them still run.
+    pub fn is_running(&self) -> bool {
+        !self.open.is_empty()
+    }
+}
+
 impl Turn {
     /// Opens a sub-thread and runs it to its end, unit by unit. It hangs in a message of the turn's own thread, which shows
     /// what comes of it. What fails in it is told in the result; an error here means that it could not be begun.
     ///
     /// The name is one that the handler, unit or agent whose code this is declares in its `sub_threads`.
     pub async fn run_sub_thread(&mut self, request: SubThreadRequest) -> Result<SubThreadResult, Failure> {
-        let course = self.declared(&request)?;
-        let run = self.open_run(course, request).await?;
-        self.finish_all(vec![run]).await.pop().ok_or_else(not_run)
+        self.run_sub_threads(vec![request]).await?.pop().ok_or_else(not_run)
     }
 
-    /// Begins sub-threads beside those of a group. [`Turn::next_sub_thread`] tells what becomes of them.
+    /// Makes changes and begins sub-threads beside those of a group; they are opened with the same append, all or none.
+    /// [`Turn::next_sub_thread`] tells what becomes of them.
     pub async fn join_sub_threads(
         &mut self,
         group: &mut SubThreadGroup,
+        changes: Vec<BatchUpdate>,
         requests: Vec<SubThreadRequest>,
     ) -> Result<(), Failure> {
         let courses = requests.iter().map(|request| self.declared(request)).collect::<Result<Vec<_>, _>>()?;
-        let mut runs = Vec::with_capacity(requests.len());
-        for (course, request) in courses.into_iter().zip(requests) {
-            runs.push(self.open_run(course, request).await?);
-        }
+        let acts = self.acts_of(changes).await?;
+        let runs = self.open_runs(acts, courses.into_iter().zip(requests).collect()).await?;
         self.begin_all(group, runs).await;
         Ok(())
     }
@@ -91,19 +98,19 @@ impl Turn {
 
     /// Runs several sub-threads beside each other, none waiting for another; one result for each, in order (R086).
     pub async fn run_sub_threads(&mut self, requests: Vec<SubThreadRequest>) -> Result<Vec<SubThreadResult>, Failure> {
-        let courses = requests.iter().map(|request| self.declared(request)).collect::<Result<Vec<_>, _>>()?;
-        let mut runs = Vec::with_capacity(requests.len());
-        for (course, request) in courses.into_iter().zip(requests) {
-            runs.push(self.open_run(course, request).await?);
-        }
-        Ok(self.finish_all(runs).await)
+        let mut group = SubThreadGroup::default();
+        self.join_sub_threads(&mut group, Vec::new(), requests).await?;
+        Ok(self.finish(group).await)
     }
 
     /// What a sub-thread agent does that is asked like any other: the same, in a message of its own.
     pub(crate) async fn run_as_sub_thread(&mut self) -> Result<Response, Failure> {
         let course = self.post.own_course().cloned().ok_or_else(not_run)?;
-        let run = self.open_run(course, SubThreadRequest::new("", self.task.message.clone())).await?;
-        let result = self.finish_all(vec![run]).await.pop().ok_or_else(not_run)?;
+        let request = SubThreadRequest::new("", self.task.message.clone());
+        let runs = self.open_runs(Vec::new(), vec![(course, request)]).await?;
+        let mut group = SubThreadGroup::default();
+        self.begin_all(&mut group, runs).await;
+        let result = self.finish(group).await.pop().ok_or_else(not_run)?;
         match result.failure {
             Some(failure) => Err(failure),
             None => Ok(result.into()),
@@ -127,26 +134,56 @@ impl Turn {
         })
     }
 
-    async fn open_run(&mut self, course: Arc<Course>, request: SubThreadRequest) -> Result<Run, Failure> {
-        let holder = self.hold(&request, None).await?;
-        let brief_status = BriefStatus { phase: course.first.clone(), ..BriefStatus::default() };
-        let settings = Settings { brief_status, ..Settings::default() };
-        let here = self.path();
-        let held = Some(FAILED.to(&self.task.message).into());
-        let path = self.link_sub_thread(&here, &holder, request.slot, settings, request.meta, held).await?;
+    /// Makes changes and opens sub-threads, each in a message of the turn's own thread: the one that is named, or a new one.
+    async fn open_runs(
+        &mut self,
+        mut acts: Vec<Act>,
+        wanted: Vec<(Arc<Course>, SubThreadRequest)>,
+    ) -> Result<Vec<Run>, Failure> {
+        let (here, parent) = (self.path(), self.seat.thread.clone());
+        let held: Arc<str> = FAILED.to(&self.task.message).into();
+        let mut runs = Vec::with_capacity(wanted.len());
+        for (course, request) in wanted {
+            let (holder, index) = match &request.holder {
+                Some(holder) => (holder.clone(), Some(self.index_of(&parent, holder).await?)),
+                None => {
+                    let message = self.placeholder(&request);
+                    let holder = message.id.clone();
+                    acts.push(Act::AddMessage { thread: parent.clone(), message });
+                    (holder, None)
+                }
+            };
+            let SubThreadRequest { slot, meta, message, .. } = request;
+            let brief_status = BriefStatus { phase: course.first.clone(), ..BriefStatus::default() };
+            let settings = Settings { brief_status, ..Settings::default() };
+            let (parent, child, held) = (parent.clone(), self.sub_thread_id(&here, &parent), Some(held.clone()));
+            acts.push(Act::OpenSubThread { parent, index, slot, child, settings, meta, held });
+            runs.push((course, holder, message));
+        }
+        if acts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let events = self.act(acts).await?;
+        let paths = self.linked(&events);
+        Ok(runs
+            .into_iter()
+            .zip(paths)
+            .map(|((course, holder, message), path)| self.run_of(course, holder, message, path))
+            .collect())
+    }
+
+    fn run_of(&self, course: Arc<Course>, holder: MessageId, message: Arc<str>, path: SubThreadPath) -> Run {
         let name = if path.is_nested() { "ProcessNestedSubThread" } else { "ProcessSubThread" };
         let original = self.task.meta.get("originalQuery").cloned().unwrap_or_else(|| (*self.task.message).into());
-        let task = Task::action(self.task.id.clone(), name, request.message)
+        let task = Task::action(self.task.id.clone(), name, message)
             .with_meta("originalTask", original)
             .with_meta("timestamp", self.now().0);
         let phase = course.first.clone();
-        Ok(Run { course, task, holder, path, results: Vec::new(), seen: 0, phase, result: None })
+        Run { course, task, holder, path, results: Vec::new(), seen: 0, phase, messages: Vec::new(), result: None }
     }
 
-    async fn finish_all(&mut self, runs: Vec<Run>) -> Vec<SubThreadResult> {
-        let mut group = SubThreadGroup::default();
-        let mut results: Vec<_> = runs.iter().map(|_| None).collect();
-        self.begin_all(&mut group, runs).await;
+    async fn finish(&mut self, mut group: SubThreadGroup) -> Vec<SubThreadResult> {
+        let mut results: Vec<_> = group.runs.iter().map(|_| None).collect();
         while let Some((place, result)) = self.next_sub_thread(&mut group).await {
             results[place] = Some(result);
         }
@@ -178,7 +215,7 @@ impl Turn {
         for (place, entry) in places.into_iter().zip(self.state(effects).await) {
             match entry.refusal().cloned() {
                 Some(failure) => {
-                    let result = self.close(&group.runs[place], Err(failure)).await;
+                    let result = self.close(&mut group.runs[place], Err(failure)).await;
                     group.runs[place].result = Some(result);
                     group.ended.push_back(place);
                 }
@@ -238,6 +275,7 @@ impl Turn {
         let chosen = self.as_agent(&course.scope, async |turn| course.agent.next_unit(&progress, turn).await).await?;
         if course.agent.is_terminal(&chosen) || is_settled && chosen == progress.next {
             let text = self.as_agent(&course.scope, async |turn| course.agent.summarize(&progress, turn).await).await?;
+            run.messages = progress.thread.messages;
             return Ok(Next::Done(text));
         }
         let limit = course.agent.max_interactions();
@@ -255,7 +293,7 @@ impl Turn {
     }
 
     /// Writes into the message what came of its sub-thread, and that the sub-thread is done.
-    async fn close(&mut self, run: &Run, told: Result<String, Failure>) -> SubThreadResult {
+    async fn close(&mut self, run: &mut Run, told: Result<String, Failure>) -> SubThreadResult {
         let result = self.outcome(run, told);
         let Err(refused) = self.write_result(run, &result).await else { return result };
         // What it comes to cannot stand there, for its length perhaps. That can.
@@ -264,12 +302,13 @@ impl Turn {
         failed
     }
 
-    fn outcome(&self, run: &Run, told: Result<String, Failure>) -> SubThreadResult {
+    fn outcome(&self, run: &mut Run, told: Result<String, Failure>) -> SubThreadResult {
         let (text, failure) = match told {
             Ok(text) => (text, None),
             Err(failure) => (format!("{}{failure}", FAILED.to(&self.task.message)), Some(failure)),
         };
-        SubThreadResult { message: run.holder.clone(), path: run.path.clone(), text, failure }
+        let messages = std::mem::take(&mut run.messages);
+        SubThreadResult { message: run.holder.clone(), path: run.path.clone(), text, failure, messages }
     }
 
     async fn write_result(&mut self, run: &Run, result: &SubThreadResult) -> Result<(), Failure> {
@@ -306,7 +345,7 @@ enum Next {
 }
 
 /// The pair among what a unit has added to its sub-thread.
-fn pair(phase: Phase, added: &[polis_domain::Message]) -> Result<Interaction, Failure> {
+fn pair(phase: Phase, added: &[Message]) -> Result<Interaction, Failure> {
     let bot = added.iter().rposition(|message| message.sender == Sender::Bot);
     let Some(bot) = bot else {
         return Err(Failure::new("no_bot_message", format!("the unit of phase {phase} left no bot message")));

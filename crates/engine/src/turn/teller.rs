@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{SubThreadPath, ThreadId, Usage};
+use polis_domain::{SubThreadPath, TaskId, ThreadId, Usage};
 use polis_ports::{ComponentPiece, Frame, StreamedPiece};
 
 use super::Turn;
@@ -12,11 +12,19 @@ use crate::actor::Shared;
 #[derive(Clone)]
 pub struct Teller {
     shared: Arc<Shared>,
+    task: TaskId,
     thread: ThreadId,
     path: SubThreadPath,
+    todo: Option<Arc<str>>,
 }
 
 impl Teller {
+    /// The same teller; what it tells is about this todo.
+    #[must_use]
+    pub fn about(self, todo: Option<Arc<str>>) -> Self {
+        Self { todo, ..self }
+    }
+
     /// Tells who is seen doing what, and what the component that is being written grows by.
     pub fn tell(&self, agent_type: &str, action: &str, component: Option<&str>, piece: Option<ComponentPiece>) {
         self.publish(|seen| StreamedPiece { component: component.map(Into::into), piece, ..seen(agent_type, action) });
@@ -33,8 +41,10 @@ impl Teller {
         let Shared { ports, society, .. } = &*self.shared;
         if ports.live.is_watched(society) {
             let seen = |agent_type: &str, action: &str| StreamedPiece {
+                task: self.task.clone(),
                 thread: self.thread.clone(),
                 path: self.path.clone(),
+                todo: self.todo.clone(),
                 agent_type: agent_type.into(),
                 action: action.into(),
                 component: None,
@@ -52,6 +62,12 @@ impl Turn {
     pub fn teller(&self) -> Option<Teller> {
         let shared = &self.seat.shared;
         let is_watched = shared.ports.live.is_watched(&shared.society);
-        is_watched.then(|| Teller { shared: shared.clone(), thread: self.seat.thread.clone(), path: self.path() })
+        is_watched.then(|| Teller {
+            shared: shared.clone(),
+            task: self.task.id.clone(),
+            thread: self.seat.thread.clone(),
+            path: self.path(),
+            todo: None,
+        })
     }
 }

@@ -61,19 +61,45 @@ pub struct NewMessage {
 }
 
 impl Turn {
-    /// Adds messages to the turn's own thread, all with one append, and gives them as they stand there.
-    pub async fn add_messages(&mut self, messages: Vec<NewMessage>) -> Result<Vec<Message>, Failure> {
+    /// Adds messages to the turn's own thread and makes other changes, all with one append. Gives the names of the messages.
+    pub async fn add_messages(
+        &mut self,
+        messages: Vec<NewMessage>,
+        changes: Vec<BatchUpdate>,
+    ) -> Result<Vec<MessageId>, Failure> {
+        let mut acts = self.acts_of(changes).await?;
+        let ids = self.adding(&mut acts, messages);
+        if !acts.is_empty() {
+            self.act(acts).await?;
+        }
+        Ok(ids)
+    }
+
+    /// Adds the last messages of a turn to its own thread and proposes the phase that follows, all with one append. Gives the
+    /// last of them as it stands there.
+    pub async fn conclude(&mut self, mut messages: Vec<NewMessage>, phase: Option<Phase>) -> Result<Message, Failure> {
         let (path, thread) = (self.path(), self.seat.thread.clone());
-        let mut added = Vec::with_capacity(messages.len());
+        let nothing = || Failure::new("no_bot_message", "nothing was said");
+        let NewMessage { sender, text, meta } = messages.pop().ok_or_else(nothing)?;
+        let mut acts = Vec::with_capacity(messages.len() + 2);
+        self.adding(&mut acts, messages);
+        let last = Message { meta, ..self.new_message(&path, sender, text) };
+        acts.push(Act::AddMessage { thread: thread.clone(), message: last.clone() });
+        acts.extend(phase.clone().map(|phase| Act::SuggestPhase { thread, phase }));
+        self.act(acts).await?;
+        self.suggested = phase.or(self.suggested.take());
+        Ok(last)
+    }
+
+    fn adding(&mut self, acts: &mut Vec<Act>, messages: Vec<NewMessage>) -> Vec<MessageId> {
+        let (path, thread) = (self.path(), self.seat.thread.clone());
+        let mut ids = Vec::with_capacity(messages.len());
         for NewMessage { sender, text, meta } in messages {
-            added.push(Message { meta, ..self.new_message(&path, sender, text) });
+            let message = Message { meta, ..self.new_message(&path, sender, text) };
+            ids.push(message.id.clone());
+            acts.push(Act::AddMessage { thread: thread.clone(), message });
         }
-        if added.is_empty() {
-            return Ok(added);
-        }
-        let act = |message: &Message| Act::AddMessage { thread: thread.clone(), message: message.clone() };
-        self.act(added.iter().map(act).collect()).await?;
-        Ok(added)
+        ids
     }
 
     /// Adds a bot message to the turn's own thread.
@@ -147,31 +173,38 @@ impl Turn {
         settings: Settings,
         meta: Map<String, Value>,
     ) -> Result<SubThreadPath, Failure> {
-        self.link_sub_thread(path, message, slot, settings, meta, None).await
-    }
-
-    /// The same; `held` is how the message begins to say why, should the turn end before it says what came of the sub-thread.
-    pub(super) async fn link_sub_thread(
-        &mut self,
-        path: &SubThreadPath,
-        message: &MessageId,
-        slot: MetaPath,
-        settings: Settings,
-        meta: Map<String, Value>,
-        held: Option<Arc<str>>,
-    ) -> Result<SubThreadPath, Failure> {
         let parent = self.resolve(path).await?;
         let index = self.index_of(&parent, message).await?;
         let child = self.sub_thread_id(path, &parent);
-        let act = Act::OpenSubThread { parent, index, slot: slot.clone(), child: child.clone(), settings, meta, held };
+        let (at, place) = (Some(index), slot.clone());
+        let act = Act::OpenSubThread { parent, index: at, slot: place, child: child.clone(), settings, meta, held: None };
         self.act(vec![act]).await?;
         let address = path.child_at(index, slot);
         self.known.threads.insert(address.clone(), child);
         Ok(address)
     }
 
+    /// Takes in where an act has put sub-threads below the turn's own thread; gives their addresses in order.
+    pub(super) fn linked(&mut self, events: &[Arc<Recorded>]) -> Vec<SubThreadPath> {
+        let here = self.path();
+        let mut addresses = Vec::new();
+        for recorded in events {
+            if let Event::ThreadLinked { index, slot, child, .. } = &recorded.event {
+                let address = here.child_at(*index, slot.clone());
+                self.known.threads.insert(address.clone(), child.clone());
+                addresses.push(address);
+            }
+        }
+        addresses
+    }
+
     /// Makes several changes with one append: all or nothing (R117).
     pub async fn batch_update(&mut self, updates: Vec<BatchUpdate>) -> Result<(), Failure> {
+        let acts = self.acts_of(updates).await?;
+        self.act(acts).await.map(drop)
+    }
+
+    pub(super) async fn acts_of(&mut self, updates: Vec<BatchUpdate>) -> Result<Vec<Act>, Failure> {
         let mut acts = Vec::with_capacity(updates.len());
         for update in updates {
             acts.push(match update {
@@ -189,7 +222,7 @@ impl Turn {
                 }
             });
         }
-        self.act(acts).await.map(drop)
+        Ok(acts)
     }
 
     /// Saves a changed thread: what differs from the log is appended, at once (R023, D08). Messages can be added and changed,
@@ -269,7 +302,7 @@ impl Turn {
 
     /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Of the parent's name only the unique part
     /// is repeated, so that names do not grow with depth.
-    fn sub_thread_id(&mut self, path: &SubThreadPath, parent: &ThreadId) -> ThreadId {
+    pub(super) fn sub_thread_id(&mut self, path: &SubThreadPath, parent: &ThreadId) -> ThreadId {
         let prefix = if path.is_main() { "sub" } else { "nested" };
         let tail = if path.is_main() { parent.as_str() } else { parent.as_str().rsplit('_').next().unwrap_or_default() };
         let prefix = format!("{prefix}_{tail}");
@@ -413,7 +446,7 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
         (Act::RestoreContext { .. }, Event::ContextRestored { .. }) => true,
         (Act::KeepContext { failure, .. }, Event::ContextKept { failure: logged, .. }) => failure == logged,
         (Act::OpenSubThread { index, slot, child, .. }, Event::ThreadLinked { index: at, slot: place, child: logged, .. }) => {
-            (index, slot, child) == (at, place, logged)
+            index.is_none_or(|index| index == *at) && (slot, child) == (place, logged)
         }
         (Act::TakeLetters, Event::LettersTaken { .. }) => true,
         (Act::Send { letter }, Event::LetterSent { letter: logged, .. }) => letter == logged,

@@ -74,7 +74,13 @@ mod tests {
     fn ask(id: &str) -> Approval {
         approval(
             id,
-            What::Approval { question: "May root use it?".to_owned(), details: Value::Null, call: None, deadline: None },
+            What::Approval {
+                question: "May root use it?".to_owned(),
+                details: Value::Null,
+                call: None,
+                deadline: None,
+                change: None,
+            },
         )
     }
 
