@@ -79,6 +79,8 @@ fn connect(dir: &Path) -> Result<Connection, LogError> {
     let connection = Connection::open(dir.join(FILE)).map_err(from_sqlite)?;
     // When the WAL goes into the database is decided by the writer alone, and never for a database that may be damaged.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(from_sqlite)?;
+    // Statements stay as they were prepared; else each other range that is bound has them prepared anew.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(from_sqlite)?;
     connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 16777216;").map_err(from_sqlite)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
