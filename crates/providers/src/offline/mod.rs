@@ -86,9 +86,15 @@ fn reply(request: &ModelRequest) -> Spoken {
     if let Some(role) = team::role(request) {
         return team::reply(request, role);
     }
+    let asked = Talk::new(request).asked;
+    let parts = team::parts(asked);
     let mut talk = Talk::new(request);
     let wish = wish::of(talk.asked, &talk.earlier);
-    let stop = match answer(&mut talk, &wish) {
+    let done = match &parts[..] {
+        [_, _, ..] => each(&mut talk, &parts),
+        _ => answer(&mut talk, &wish),
+    };
+    let stop = match done {
         Ok(answer) | Err(Stop::Say(answer)) => Stop::Say(language::signed(talk.language, &answer)),
         Err(calls) => calls,
     };
@@ -98,6 +104,25 @@ fn reply(request: &ModelRequest) -> Spoken {
         spoken.text = shape::filled(&format.schema, &known).to_string();
     }
     spoken
+}
+
+/// Does the parts of a request one after another, each as if it had been asked for alone.
+fn each<'a>(talk: &mut Talk<'a>, parts: &'a [String]) -> Result<String, Stop> {
+    let whole = std::mem::replace(&mut talk.asked, &parts[0]);
+    talk.earlier.insert(0, whole);
+    let mut answers = Vec::new();
+    for part in parts {
+        talk.asked = part;
+        let wish = wish::of(part, &talk.earlier);
+        match answer(talk, &wish) {
+            Ok(answer) | Err(Stop::Say(answer)) => answers.push(answer),
+            Err(calls) => {
+                talk.plan(parts.to_vec());
+                return Err(calls);
+            }
+        }
+    }
+    Ok(answers.join("\n\n"))
 }
 
 /// Does what is wished as far as the tools have answered; a wish that needs them further stops with the calls.

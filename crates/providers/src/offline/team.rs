@@ -164,7 +164,7 @@ fn planner(summary: String, needs_more: bool, todos: Vec<Value>) -> Value {
 }
 
 /// The parts of a request: its lines, sentences and steps, where each of them can be understood alone.
-fn parts(request: &str) -> Vec<String> {
+pub(super) fn parts(request: &str) -> Vec<String> {
     let request = request.split("\n\n### ").next().unwrap_or(request);
     if matches!(wish::of(request, &[]), Wish::Write { .. }) {
         return vec![request.to_owned()];

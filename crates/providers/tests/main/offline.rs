@@ -323,6 +323,17 @@ async fn at_a_human_pace_it_takes_its_time_and_stops_when_nobody_listens() {
 }
 
 #[tokio::test]
+async fn a_request_of_several_parts_is_answered_part_by_part() {
+    let mut folder = Folder::of([("notes.txt", "one two three\n"), ("a.txt", "hello\n")]);
+    let answer = folder.answer("Read notes.txt, then compute 15% of 240, then tell me the time in Tokyo").await;
+    has(&answer, &["one two three", "= 36", "Asia/Tokyo"]);
+    let answer = folder.answer("读 notes.txt；然后计算 240 的 15%；最后读 a.txt").await;
+    has(&answer, &["one two three", "36", "hello"]);
+    let first = reply(asking("read a.txt; read notes.txt", TOOLS)).await;
+    has(&first.text, &["1. read a.txt", "2. read notes.txt"]);
+}
+
+#[tokio::test]
 async fn what_is_not_understood_is_said_and_not_passed_over() {
     let sales = "date,city,amount\n2024-01-05,Paris,10\n2024-02-03,Berlin,20\n2024-03-01,Rome,\n2024-03-02,Paris,40\n";
     let mut folder = Folder::of([
