@@ -1,6 +1,6 @@
 //! What is said to everything that is none of the other kinds: what this model is, what it can do, and how to set a real one.
 
-use super::language::Language;
+use super::language::{Language, tell};
 use super::talk::Talk;
 
 pub(super) fn introduction(talk: &Talk<'_>) -> String {
@@ -11,6 +11,15 @@ pub(super) fn introduction(talk: &Talk<'_>) -> String {
         (Language::Chinese, false) => "没有设置语言模型，所以我回答不了这个问题：我是 ",
     };
     format!("{begin}{}", rest(talk.language))
+}
+
+/// That a part of a request is left out.
+pub(super) fn not_understood(language: Language, part: &str) -> String {
+    tell!(
+        language,
+        "I did not understand the part “{part}” and left it out; a real model may know.",
+        "我没有听懂“{part}”这部分，没有做；真正的模型也许可以。"
+    )
 }
 
 /// Whether somebody only says hello, or asks who answers here.

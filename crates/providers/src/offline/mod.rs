@@ -95,7 +95,11 @@ fn reply(request: &ModelRequest) -> Spoken {
         _ => answer(&mut talk, &wish),
     };
     let stop = match done {
-        Ok(answer) | Err(Stop::Say(answer)) => Stop::Say(language::signed(talk.language, &answer)),
+        Ok(answer) | Err(Stop::Say(answer)) => {
+            let left_out = team::unknown(asked).into_iter().map(|part| chat::not_understood(talk.language, &part));
+            let answer: Vec<_> = std::iter::once(answer).chain(left_out).collect();
+            Stop::Say(language::signed(talk.language, &answer.join("\n\n")))
+        }
         Err(calls) => calls,
     };
     let mut spoken = talk.spoken(stop);

@@ -203,6 +203,25 @@ pub(super) fn parts(request: &str) -> Vec<String> {
     parted.unwrap_or_else(|| vec![request.trim().to_owned()])
 }
 
+/// The sentences of a request that mean nothing to this model, where others do. Courtesies need no answer.
+pub(super) fn unknown(request: &str) -> Vec<String> {
+    if matches!(wish::of(request, &[]), Wish::Write { .. } | Wish::Chat) {
+        return Vec::new();
+    }
+    let mut sentences = vec![request.to_owned()];
+    for mark in ["\n", ". ", "? ", "。", "？", "；", "; ", ", then ", " and then ", "，然后"] {
+        sentences = sentences.iter().flat_map(|part| part.split(mark).map(bare)).filter(|part| !part.is_empty()).collect();
+    }
+    let is_courtesy = |part: &str| {
+        let part = part.to_lowercase();
+        let polite = ["hello", "hi", "hey", "please", "thank", "good morning", "你好", "您好", "请", "谢谢", "麻烦"];
+        part.chars().count() <= 24 && polite.iter().any(|word| part.starts_with(word))
+    };
+    let (unknown, known): (Vec<_>, Vec<_>) =
+        sentences.into_iter().partition(|part| matches!(wish::of(part, &[request]), Wish::Chat));
+    if known.is_empty() { Vec::new() } else { unknown.into_iter().filter(|part| !is_courtesy(part)).collect() }
+}
+
 /// A part without what counts or joins it.
 fn bare(part: &str) -> String {
     let part = part.trim().trim_start_matches(['-', '*', '•']).trim_start();
@@ -311,6 +330,21 @@ mod tests {
             ("write a.txt: one; two", vec!["write a.txt: one; two"]),
         ] {
             assert_eq!(parts(request), want, "{request}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_that_means_nothing_is_noticed_beside_others() {
+        for (request, want) in [
+            ("read a.txt. write me a poem", vec!["write me a poem"]),
+            ("which file is largest? how many lines has a.txt?", vec!["which file is largest"]),
+            ("读 a.txt。写一首诗", vec!["写一首诗"]),
+            ("Hello. What time is it? Please be kind.", vec![]),
+            ("read a.txt, then compute 2+2", vec![]),
+            ("write me a poem. sing it", vec![]),
+            ("write a.txt: one. two three", vec![]),
+        ] {
+            assert_eq!(unknown(request), want, "{request}");
         }
     }
 

@@ -353,5 +353,7 @@ async fn what_is_not_understood_is_said_and_not_passed_over() {
     has(&folder.answer("compare sales.csv and b.csv").await, &["I did not understand the part “compare and b.csv”"]);
     has(&folder.answer("cn.csv 里深圳的销售额总和").await, &["我没有听懂“深圳”这部分"]);
     has(&folder.answer("what is the date tomorrow").await, &["I did not understand the part “tomorrow”"]);
+    let answer = folder.answer("what time is it in Tokyo? write me a poem").await;
+    has(&answer, &["Asia/Tokyo", "I did not understand the part “write me a poem”"]);
     has(&folder.answer("analyse missing.csv").await, &["There is no file `missing.csv`", "none is called nearly so"]);
 }
