@@ -216,6 +216,11 @@ impl Bed {
         self.asked.lock().unwrap().iter().filter(|request| role(request) == wanted).map(Heard::new).collect()
     }
 
+    /// Where the first such event stands.
+    pub(super) fn place(&self, which: impl Fn(&Event) -> bool) -> Option<usize> {
+        self.log.events(&"main".into()).iter().position(|recorded| which(&recorded.event))
+    }
+
     pub(super) fn count(&self, which: impl Fn(&Event) -> bool) -> usize {
         self.log.events(&"main".into()).iter().filter(|recorded| which(&recorded.event)).count()
     }
