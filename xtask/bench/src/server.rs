@@ -55,7 +55,7 @@ struct Load {
     stalled: bool,
 }
 
-const USUAL: Load = Load { streams: 2_000, rate: 1_000, seconds: 20, stalled: false };
+const USUAL: Load = Load { streams: 2_000, rate: 1_000, seconds: 60, stalled: false };
 const STALLED: Load = Load { stalled: true, ..USUAL };
 const WIDE: Load = Load { streams: 8_000, rate: 200, seconds: 10, stalled: false };
 
