@@ -41,7 +41,8 @@ impl Watch {
         Self { society, thread, log, live, seen: after, behind: true, ready: VecDeque::new(), missed: 0 }
     }
 
-    /// The next thing to see; none when the society has ended.
+    /// The next thing to see; none when nobody tells any more. A [`LocalLive`](crate::LocalLive) does not say so: whoever watches a
+    /// society that may stop also waits for that.
     pub async fn next(&mut self) -> Result<Option<Seen>, LogError> {
         loop {
             if let Some(recorded) = self.ready.pop_front() {
