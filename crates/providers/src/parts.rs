@@ -3,44 +3,65 @@
 use std::borrow::Cow;
 
 use polis_domain::Digest;
-use polis_ports::{Effort, Image, ModelRequest};
+use polis_ports::{ChatMessage, Effort, Image, ModelRequest};
 use serde::de::IgnoredAny;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-/// The schema with every object closed: vendors that promise a shape want it so.
-pub(crate) fn closed(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    close(&mut schema, MAX_DEPTH);
-    schema
+/// A schema as it is written with every object closed: vendors that promise a shape want it so.
+pub(crate) struct Closed<'a> {
+    schema: &'a Value,
+    depth: usize,
 }
 
 /// How deep a schema is looked into.
 const MAX_DEPTH: usize = 64;
 
-fn close(schema: &mut Value, depth: usize) {
-    let Some(depth) = depth.checked_sub(1) else { return };
-    match schema {
-        Value::Object(fields) => {
-            if fields.get("properties").is_some_and(Value::is_object) && !fields.contains_key("additionalProperties") {
-                fields.insert("additionalProperties".to_owned(), Value::Bool(false));
-            }
-            fields.values_mut().for_each(|field| close(field, depth));
-        }
-        Value::Array(parts) => parts.iter_mut().for_each(|part| close(part, depth)),
-        _ => {}
+impl<'a> Closed<'a> {
+    pub(crate) fn new(schema: &'a Value) -> Self {
+        Self { schema, depth: MAX_DEPTH }
     }
 }
 
-/// Whether OpenAI's strict mode takes the schema: every object closed, every property required.
+impl Serialize for Closed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(depth) = self.depth.checked_sub(1) else { return self.schema.serialize(serializer) };
+        let below = |schema| Closed { schema, depth };
+        match self.schema {
+            Value::Object(fields) => {
+                let mut map = serializer.serialize_map(None)?;
+                for (name, field) in fields {
+                    map.serialize_entry(name, &below(field))?;
+                }
+                if properties(fields).is_some() && !fields.contains_key(OTHERS) {
+                    map.serialize_entry(OTHERS, &false)?;
+                }
+                map.end()
+            }
+            Value::Array(parts) => serializer.collect_seq(parts.iter().map(below)),
+            plain => plain.serialize(serializer),
+        }
+    }
+}
+
+/// The field of a schema that says whether an object may have other properties.
+const OTHERS: &str = "additionalProperties";
+
+fn properties(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    schema.get("properties").and_then(Value::as_object)
+}
+
+/// Whether OpenAI's strict mode takes the schema when it is closed: no object takes other properties, every one is required.
 pub(crate) fn is_strict(schema: &Value) -> bool {
     fn check(schema: &Value, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return false };
         match schema {
             Value::Object(fields) => {
-                let whole = fields.get("properties").and_then(Value::as_object).is_none_or(|properties| {
+                let whole = properties(fields).is_none_or(|properties| {
                     let required = fields.get("required").and_then(Value::as_array);
                     let is_required = |name: &String| required.is_some_and(|names| names.iter().any(|other| other == name));
-                    fields.get("additionalProperties") == Some(&Value::Bool(false)) && properties.keys().all(is_required)
+                    fields.get(OTHERS).is_none_or(|others| *others == false) && properties.keys().all(is_required)
                 });
                 whole && fields.values().all(|field| check(field, depth))
             }
@@ -48,7 +69,30 @@ pub(crate) fn is_strict(schema: &Value) -> bool {
             _ => true,
         }
     }
-    schema.get("type") == Some(&json!("object")) && check(schema, MAX_DEPTH)
+    schema.get("type").is_some_and(|kind| kind == "object") && check(schema, MAX_DEPTH)
+}
+
+/// A request's body as JSON text.
+pub(crate) fn written(request: &ModelRequest, body: &impl Serialize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(room(request));
+    serde_json::to_writer(&mut text, body).expect("strings and finite numbers can always be written");
+    text
+}
+
+/// Bytes that most bodies of a request fit into: a text that grows as it is written is copied again and again.
+fn room(request: &ModelRequest) -> usize {
+    let said = request.messages.iter().map(|message| match message {
+        ChatMessage::User { text, .. } => text.len(),
+        ChatMessage::Assistant { text, reasoning, tool_calls, .. } => {
+            let calls = tool_calls.iter().map(|call| call.arguments.len() + 128);
+            text.len() + reasoning.len() + calls.sum::<usize>()
+        }
+        ChatMessage::Tool { content, .. } => content.len(),
+    });
+    let text = request.system.len() + said.sum::<usize>();
+    let tools = request.tools.iter().map(|tool| tool.description.len() + 512);
+    let shape = if request.format.is_some() { 2_048 } else { 0 };
+    text + text / 8 + 64 * request.messages.len() + tools.sum::<usize>() + shape + 512
 }
 
 /// The words that ask for a shape where the vendor has no field for it.
@@ -131,23 +175,25 @@ mod tests {
     fn a_schema_is_closed_at_every_depth_and_then_strict_if_all_is_required() {
         let open = json!({ "type": "object", "required": ["a"], "properties": {
             "a": { "type": "array", "items": { "type": "object", "properties": { "b": {} } } } } });
-        assert!(!is_strict(&open));
+        let closed = |schema: &Value| serde_json::to_value(Closed::new(schema)).unwrap();
         let shut = closed(&open);
         assert_eq!(shut["additionalProperties"], false);
         assert_eq!(shut["properties"]["a"]["items"]["additionalProperties"], false);
-        assert!(!is_strict(&shut), "b is not required");
-        let mut strict = shut;
+        assert!(!is_strict(&open) && !is_strict(&shut), "b is not required");
+        let mut strict = open;
         strict["properties"]["a"]["items"]["required"] = json!(["b"]);
-        assert!(is_strict(&strict));
+        assert!(is_strict(&strict) && is_strict(&closed(&strict)));
         assert!(!is_strict(&json!({ "type": "string" })));
         let free = json!({ "type": "object", "properties": {}, "additionalProperties": true });
         assert_eq!(closed(&free), free);
+        assert!(!is_strict(&free));
     }
 
     #[test]
     fn a_schema_without_bottom_is_no_trouble() {
         let deep = (0..100).fold(json!({}), |inner, _| json!({ "properties": { "a": inner } }));
-        assert!(!is_strict(&closed(&deep)));
+        assert!(!is_strict(&deep));
+        assert!(serde_json::to_string(&Closed::new(&deep)).is_ok());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
-use crate::parts::{closed, effort_word, object};
+use crate::parts::{Closed, effort_word, object, written};
 use crate::wire::echoed;
 
 /// Smallest and usual thinking budgets, in tokens, where the model does not choose for itself.
@@ -35,7 +35,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
         output.insert("effort".to_owned(), effort_word(effort).into());
     }
     if let Some(format) = &request.format {
-        output.insert("format".to_owned(), json!({ "type": "json_schema", "schema": closed(&format.schema) }));
+        output.insert("format".to_owned(), json!({ "type": "json_schema", "schema": Closed::new(&format.schema) }));
     }
     if !output.is_empty() {
         body.insert("output_config".to_owned(), output.into());
@@ -51,7 +51,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
             }
         }
     }
-    serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
+    written(request, &body)
 }
 
 /// The generation of a model, as in `claude-opus-4-6` or `claude-3-5-haiku-20241022`.

@@ -7,7 +7,7 @@ use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
-use crate::parts::{effort_word, object, system_with_schema};
+use crate::parts::{effort_word, object, system_with_schema, written};
 use crate::wire::echoed;
 
 /// Stands for the signature of a call that another model made; newer models refuse a call without one.
@@ -38,7 +38,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     if !config.is_empty() {
         body.insert("generationConfig".to_owned(), config.into());
     }
-    serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
+    written(request, &body)
 }
 
 /// How much to think, and that we want to see it; nothing for models that do not think.

@@ -4,7 +4,7 @@ use polis_domain::ToolCall;
 use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use crate::parts::{effort_word, object, told};
+use crate::parts::{effort_word, object, told, written};
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
@@ -31,7 +31,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     if !options.is_empty() {
         body.insert("options".to_owned(), options.into());
     }
-    serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
+    written(request, &body)
 }
 
 fn message(message: &ChatMessage) -> Value {

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 
 use super::reply::DIALECT;
 use super::{EffortField, FormatField, Quirks, TokenLimit};
-use crate::parts::{cache_key, closed, effort_word, image_url, is_strict, openai_thinks, readable, system_with_schema, told};
+use crate::parts::{
+    Closed, cache_key, effort_word, image_url, is_strict, openai_thinks, readable, system_with_schema, told, written,
+};
 use crate::wire::echoed;
 
 /// Writes the body.
@@ -36,7 +38,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         effort: request.effort.map_or_else(Thought::default, |effort| thought(effort, quirks.effort, thinks)),
         prompt_cache_key: quirks.cache_key.then(|| cache_key(request)),
     };
-    serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
+    written(request, &body)
 }
 
 #[derive(Serialize)]
@@ -55,7 +57,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Value>,
+    response_format: Option<ResponseFormat<'a>>,
     #[serde(flatten)]
     effort: Thought,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,13 +92,27 @@ fn thought(effort: Effort, field: EffortField, thinks: bool) -> Thought {
     }
 }
 
-fn response_format(format: &Format, field: FormatField) -> Value {
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat<'a> {
+    JsonObject,
+    JsonSchema { json_schema: Shape<'a> },
+}
+
+#[derive(Serialize)]
+struct Shape<'a> {
+    name: &'a str,
+    schema: Closed<'a>,
+    strict: bool,
+}
+
+fn response_format(format: &Format, field: FormatField) -> ResponseFormat<'_> {
+    let Format { name, schema } = format;
     match field {
-        FormatField::JsonObject => json!({ "type": "json_object" }),
+        FormatField::JsonObject => ResponseFormat::JsonObject,
         FormatField::JsonSchema => {
-            let schema = closed(&format.schema);
-            let strict = is_strict(&schema);
-            json!({ "type": "json_schema", "json_schema": { "name": format.name, "schema": schema, "strict": strict } })
+            let json_schema = Shape { name, schema: Closed::new(schema), strict: is_strict(schema) };
+            ResponseFormat::JsonSchema { json_schema }
         }
     }
 }

@@ -5,7 +5,7 @@ use polis_ports::{ChatMessage, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
-use crate::parts::{cache_key, closed, effort_word, image_url, is_strict, openai_thinks, readable, told};
+use crate::parts::{Closed, cache_key, effort_word, image_url, is_strict, openai_thinks, readable, told, written};
 use crate::wire::echoed;
 
 /// The least limit of output tokens that is taken.
@@ -36,12 +36,11 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
         body.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
     }
     if let Some(format) = &request.format {
-        let schema = closed(&format.schema);
-        let strict = is_strict(&schema);
+        let (schema, strict) = (Closed::new(&format.schema), is_strict(&format.schema));
         let format = json!({ "type": "json_schema", "name": format.name, "schema": schema, "strict": strict });
         body.insert("text".to_owned(), json!({ "format": format }));
     }
-    serde_json::to_vec(&body).expect("strings and finite numbers can always be written")
+    written(request, &body)
 }
 
 fn tool(tool: &ToolSpec) -> Value {
