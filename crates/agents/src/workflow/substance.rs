@@ -103,7 +103,8 @@ pub(super) fn says_nothing(text: &str) -> bool {
         return false;
     }
     let lower = text.to_lowercase();
-    let bare = CHINESE.iter().fold(lower, |text, word| text.replace(word, " "));
+    let chinese = if lower.is_ascii() { &[] } else { CHINESE };
+    let bare = chinese.iter().fold(lower, |text, word| text.replace(word, " "));
     bare.split(|c: char| !c.is_alphanumeric()).all(|word| word.is_empty() || ENGLISH.contains(&word))
 }
 
