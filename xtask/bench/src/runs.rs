@@ -1,4 +1,5 @@
-//! One agent run: two model calls over HTTP and a tool that does nothing, 64 at once; against a bare loop over hyper.
+//! One agent run: two model calls over HTTP and a tool that does nothing, 64 at once; against a bare loop over hyper that writes
+//! the same requests and puts the same replies together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use polis_domain::{AgentId, CallResult, EffectClass, Failure, Response as Reply}
 use polis_engine::{Agent, Cast, Society, Turn};
 use polis_providers::{Http, Remote, RemoteOptions};
 use polis_testkit::ScriptedTools;
+use serde_json::Value;
 
 use crate::figures::{Figures, Goal};
 use crate::mock::Mock;
@@ -22,6 +24,8 @@ use crate::world::{self, Kind};
 
 const AT_ONCE: usize = 64;
 const EACH: usize = 60;
+
+type Plain = Client<HttpConnector, Full<Bytes>>;
 
 pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let mock = Mock::start("mock")?;
@@ -40,34 +44,24 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
 
 /// CPU milliseconds of a bare run.
 async fn floor(url: &str) -> Result<f64> {
-    let client: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
+    let client: Plain = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
     bare_runs(&client, url, 1).await?;
     let before = world::cpu();
     bare_runs(&client, url, EACH).await?;
     Ok((world::cpu() - before).as_secs_f64() * 1e3 / (AT_ONCE * EACH) as f64)
 }
 
-async fn bare_runs(client: &Client<HttpConnector, Full<Bytes>>, url: &str, each: usize) -> Result<()> {
+async fn bare_runs(client: &Plain, url: &str, each: usize) -> Result<()> {
+    let asked: Arc<[Value; 2]> = Arc::new([serde_json::from_str(FIRST)?, serde_json::from_str(SECOND)?]);
     let mut hands = tokio::task::JoinSet::new();
     for _ in 0..AT_ONCE {
-        let (client, url) = (client.clone(), format!("{url}/v1/chat/completions"));
+        let (client, url, asked) = (client.clone(), format!("{url}/v1/chat/completions"), asked.clone());
         hands.spawn(async move {
             for _ in 0..each {
-                for body in [FIRST, SECOND] {
-                    let request = Request::post(&url)
-                        .header("content-type", "application/json")
-                        .body(Full::new(Bytes::from_static(body.as_bytes())))?;
-                    let mut reply = client.request(request).await?.into_body();
-                    let mut text = Vec::new();
-                    while let Some(frame) = reply.frame().await {
-                        text.extend_from_slice(frame?.data_ref().map_or(&[][..], |data| data));
-                    }
-                    for line in text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: ")) {
-                        if line != b"[DONE]" {
-                            serde_json::from_slice::<serde_json::Value>(line)?;
-                        }
-                    }
-                }
+                let (_, arguments) = ask(&client, &url, &asked[0]).await?;
+                anyhow::ensure!(arguments == "{}", "it called with {arguments:?}");
+                let (said, _) = ask(&client, &url, &asked[1]).await?;
+                anyhow::ensure!(said == "It is done.", "it said {said:?}");
             }
             anyhow::Ok(())
         });
@@ -76,6 +70,27 @@ async fn bare_runs(client: &Client<HttpConnector, Full<Bytes>>, url: &str, each:
         done??;
     }
     Ok(())
+}
+
+/// What a model says and calls a tool with.
+async fn ask(client: &Plain, url: &str, request: &Value) -> Result<(String, String)> {
+    let body = Full::new(serde_json::to_vec(request)?.into());
+    let request = Request::post(url).header("content-type", "application/json").body(body)?;
+    let mut reply = client.request(request).await?.into_body();
+    let mut text = Vec::new();
+    while let Some(frame) = reply.frame().await {
+        text.extend_from_slice(frame?.data_ref().map_or(&[][..], |data| data));
+    }
+    let (mut said, mut arguments) = (String::new(), String::new());
+    for line in text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: ")) {
+        if line != b"[DONE]" {
+            let event: Value = serde_json::from_slice(line)?;
+            let delta = &event["choices"][0]["delta"];
+            said += delta["content"].as_str().unwrap_or_default();
+            arguments += delta["tool_calls"][0]["function"]["arguments"].as_str().unwrap_or_default();
+        }
+    }
+    Ok((said, arguments))
 }
 
 const FIRST: &str = r#"{"model":"mock","stream":true,"messages":[{"role":"system","content":"You answer."},{"role":"user","content":"Is it done?"}],"tools":[{"type":"function","function":{"name":"noop","description":"noop","parameters":{"type":"object"}}}]}"#;

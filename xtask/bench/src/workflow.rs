@@ -1,5 +1,5 @@
 //! One workflow: a plan, five todos with a call of a tool each, a judgement; twelve model calls over HTTP. Against a bare loop
-//! over hyper that sends the same requests and reads the same replies.
+//! over hyper that writes the same requests and reads the same replies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,20 +51,20 @@ async fn floor(url: &str) -> Result<f64> {
     let client: Plain = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
     let asked: Vec<Value> = serde_json::from_slice(&post(&client, url, Bytes::from_static(b"null")).await?)?;
     ensure!(asked.len() == CALLS, "a workflow makes {} model calls instead of {CALLS}", asked.len());
-    let bodies: Arc<[Bytes]> = asked.iter().map(|body| body.to_string().into()).collect();
-    bare(&client, url, &bodies, 1).await?;
+    let asked: Arc<[Value]> = asked.into();
+    bare(&client, url, &asked, 1).await?;
     let before = world::cpu();
-    bare(&client, url, &bodies, EACH).await?;
+    bare(&client, url, &asked, EACH).await?;
     Ok((world::cpu() - before).as_secs_f64() * 1e3 / (AT_ONCE * EACH) as f64)
 }
 
-async fn bare(client: &Plain, url: &str, bodies: &Arc<[Bytes]>, each: usize) -> Result<()> {
+async fn bare(client: &Plain, url: &str, asked: &Arc<[Value]>, each: usize) -> Result<()> {
     let mut hands = JoinSet::new();
     for _ in 0..AT_ONCE {
-        let (client, url, bodies) = (client.clone(), url.to_owned(), bodies.clone());
+        let (client, url, asked) = (client.clone(), url.to_owned(), asked.clone());
         hands.spawn(async move {
-            for body in (0..each).flat_map(|_| bodies.iter()) {
-                let reply = post(&client, &url, body.clone()).await?;
+            for request in (0..each).flat_map(|_| asked.iter()) {
+                let reply = post(&client, &url, serde_json::to_vec(request)?.into()).await?;
                 let mut said = String::new();
                 for line in reply.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: ")) {
                     if line != b"[DONE]" {
