@@ -143,7 +143,7 @@ impl Bed {
         plans(&self.events())
     }
 
-    async fn last_message(&self) -> Message {
+    async fn last_message(&self) -> Arc<Message> {
         self.society.thread(&"root".into(), &SubThreadPath::main()).await.unwrap().messages.pop().unwrap()
     }
 }

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::{
     AgentId, Answer, Attempt, Budgets, Children, Effect, EffectId, Failure, Inquiry, InquiryId, Letter, Limits, Message,
-    MessagePatch, MetaPath, Org, Outcome, Phase, Plan, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId,
+    MessagePatch, Meta, MetaPath, Org, Outcome, Phase, Plan, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId,
     Timestamp, TurnId,
 };
 
@@ -242,7 +240,7 @@ pub enum Act {
         /// The thread.
         thread: ThreadId,
         /// The message.
-        message: Message,
+        message: Arc<Message>,
     },
     /// Change fields of a message.
     UpdateMessage {
@@ -308,7 +306,7 @@ pub enum Act {
         /// Its first settings.
         settings: Settings,
         /// Free data.
-        meta: Map<String, Value>,
+        meta: Meta,
         /// How the message begins to say why, should the turn end before it says what came of the sub-thread.
         held: Option<Arc<str>>,
     },

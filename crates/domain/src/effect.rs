@@ -39,7 +39,7 @@ pub enum Effect {
         lacking: Vec<Level>,
     },
     /// A tool is called.
-    Tool(Call),
+    Tool(Box<Call>),
     /// Another agent is asked. The letter goes into its inbox with this event.
     #[serde(rename_all = "camelCase")]
     Ask {
@@ -59,7 +59,7 @@ pub enum Effect {
         details: Value,
         /// The call that may not be made without a person's word. Nobody asks for this: it stands where the call was to be.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        call: Option<Call>,
+        call: Option<Box<Call>>,
         /// When waiting ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::{
     AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Inquiry, InquiryId, Letter, Level,
-    Message, MessageId, MessagePatch, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings, SocietyId,
-    Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings,
+    SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its place, its time and its thread.
@@ -250,7 +250,7 @@ pub enum Event {
         /// Its place.
         index: u32,
         /// The message.
-        message: Message,
+        message: Arc<Message>,
     },
     /// Fields of a message changed.
     MessageUpdated {
@@ -326,7 +326,7 @@ pub enum Event {
         settings: Settings,
         /// Free data.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
-        meta: Arc<Map<String, Value>>,
+        meta: Meta,
     },
     /// A sub-thread hangs in a message; recorded under the thread that holds it.
     ThreadLinked {
@@ -395,7 +395,7 @@ pub enum Event {
         settlement: Settlement,
         /// The bot message that its response became, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        message: Option<Message>,
+        message: Option<Arc<Message>>,
         /// That message's place, or where the next one would go.
         index: u32,
         /// Tasks that the same agent does next.

@@ -360,7 +360,7 @@ impl Spine {
             rests_until: None,
             held: Vec::new(),
         };
-        self.turns.insert(id, turn);
+        self.turns.insert(id, Box::new(turn));
     }
 
     fn start_effect(&mut self, id: EffectId, effect: &Effect) {

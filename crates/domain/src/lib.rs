@@ -14,6 +14,7 @@ mod evolve;
 mod id;
 mod inquiry;
 pub mod iso;
+mod meta;
 mod org;
 mod org_document;
 mod outstanding;
@@ -45,6 +46,7 @@ pub use id::{
     mix, unique, unique_id,
 };
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
+pub use meta::Meta;
 pub use org::{Role, RoleLimits};
 pub use org_document::{BadOrg, Org, OrgAgent, OrgRole, OrgStatus, OrgTermination};
 pub use outstanding::{Owed, outstanding};

@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use serde_json::Value;
 /// The address of a sub-thread, from its main thread down.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SubThreadPath {
-    segments: Vec<Segment>,
+    segments: Arc<[Segment]>,
 }
 
 /// One step down: a message and the place in its meta where the thread hangs.
@@ -32,7 +32,7 @@ pub struct Segment {
 /// A dotted place inside a message's meta, such as `meta._thread` or `meta.threads.analysis`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String", into = "Arc<str>")]
 pub struct MetaPath(Arc<str>);
 
 /// What is wrong with a path, and where.
@@ -100,9 +100,12 @@ impl MetaPath {
     }
 }
 
+/// Where nearly all sub-threads hang, kept once.
+static USUAL: LazyLock<Arc<str>> = LazyLock::new(|| "meta._thread".into());
+
 impl Default for MetaPath {
     fn default() -> Self {
-        Self("meta._thread".into())
+        Self(USUAL.clone())
     }
 }
 
@@ -120,9 +123,9 @@ impl TryFrom<String> for MetaPath {
     }
 }
 
-impl From<MetaPath> for String {
+impl From<MetaPath> for Arc<str> {
     fn from(path: MetaPath) -> Self {
-        path.0.to_string()
+        path.0
     }
 }
 
@@ -144,15 +147,14 @@ impl SubThreadPath {
 
     /// The thread at `meta_path` of a message of this thread.
     pub fn child_at(&self, message_index: u32, meta_path: MetaPath) -> Self {
-        let mut segments = self.segments.clone();
-        segments.push(Segment { message_index, meta_path });
-        Self { segments }
+        let last = Segment { message_index, meta_path };
+        Self { segments: self.segments.iter().cloned().chain([last]).collect() }
     }
 
     /// The thread that holds this one; none for the main thread.
     pub fn parent(&self) -> Option<Self> {
         let (_, above) = self.segments.split_last()?;
-        Some(Self { segments: above.to_vec() })
+        Some(Self { segments: above.into() })
     }
 
     /// The steps from the main thread down.
@@ -218,7 +220,7 @@ impl FromStr for SubThreadPath {
             }
             segments.push(reader.segment()?);
         }
-        Ok(Self { segments })
+        Ok(Self { segments: segments.into() })
     }
 }
 
@@ -304,7 +306,8 @@ impl Reader<'_> {
         if keys == 0 {
             return Err(self.bad("`.` and a key"));
         }
-        Ok(MetaPath(self.path[start..self.at].into()))
+        let read = &self.path[start..self.at];
+        Ok(MetaPath(if *read == **USUAL { USUAL.clone() } else { read.into() }))
     }
 
     fn key(&mut self) -> Result<(), BadPath> {

@@ -54,7 +54,7 @@ pub struct Spine {
     /// The head of each thread in which something happened.
     pub threads: FxHashMap<ThreadId, Head>,
     /// The turns that are not settled, oldest first.
-    pub turns: BTreeMap<TurnId, Turn>,
+    pub turns: BTreeMap<TurnId, Box<Turn>>,
     /// The artifacts that the log names.
     pub artifacts: Catalogue,
     /// What running calls have asked and nobody has answered.

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AgentId, EffectId, MessageId, MetaPath, Phase, SubThreadPath, TaskId};
+use crate::{AgentId, EffectId, MessageId, Meta, MetaPath, Phase, SubThreadPath, TaskId};
 
 /// What an agent is asked to do (R012-R014). The host utilities of the documents are the turn that it comes with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct Task {
     pub message: Arc<str>,
     /// Whatever the next handler needs to know.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub meta: Map<String, Value>,
+    pub meta: Meta,
     /// Whether the text stays out of the thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_user_message: bool,
@@ -67,7 +67,7 @@ impl Task {
             name: MESSAGE.clone(),
             kind: TaskType::Message,
             message: text.into(),
-            meta: Map::new(),
+            meta: Meta::new(),
             skip_user_message: false,
             hops: 0,
         }
@@ -117,7 +117,7 @@ pub struct Response {
     next_tasks: Vec<Task>,
     /// Goes into the meta of the bot message.
     #[serde(default)]
-    pub meta: Map<String, Value>,
+    pub meta: Meta,
     #[serde(default)]
     message_update: Option<MessageId>,
     #[serde(default)]
@@ -134,7 +134,7 @@ pub struct ResponseParts {
     /// Whether the text is not to be written: there is none, or it stands in the thread already.
     pub silent: bool,
     /// Goes into the meta of the message.
-    pub meta: Map<String, Value>,
+    pub meta: Meta,
     /// Tasks that the same agent does next.
     pub next_tasks: Vec<Task>,
     /// The message that the text goes into, where it is not a new one.
@@ -232,7 +232,7 @@ pub struct SubThreadRequest {
     pub slot: MetaPath,
     /// Free data about the sub-thread, for its units to read.
     #[serde(default)]
-    pub meta: Map<String, Value>,
+    pub meta: Meta,
 }
 
 impl SubThreadRequest {
@@ -309,13 +309,13 @@ pub struct Payload {
     pub text: Arc<str>,
     /// Goes into the meta of the task that the letter becomes.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub meta: Map<String, Value>,
+    pub meta: Meta,
 }
 
 impl Payload {
     /// A text and nothing else.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into(), meta: Map::new() }
+        Self { text: text.into(), meta: Meta::new() }
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::event::{Event, Recorded};
-use crate::{Artifact, MessageId, MetaPath, PLAN, Phase, Task, ThreadId, Timestamp};
+use crate::{Artifact, MessageId, Meta, MetaPath, PLAN, Phase, Task, ThreadId, Timestamp};
 
 /// One whole conversation: messages, settings and meta.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,13 +17,13 @@ pub struct Thread {
     /// Its name.
     pub id: ThreadId,
     /// What was said, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
     /// Phase, suggestion, and whatever the agent keeps here.
     #[serde(default)]
     pub settings: Settings,
     /// Free data about the thread.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub meta: Arc<Map<String, Value>>,
+    pub meta: Meta,
 }
 
 /// One message of a thread. A sub-thread hangs in its meta, at `_thread` unless said otherwise.
@@ -40,7 +40,7 @@ pub struct Message {
     pub timestamp: Timestamp,
     /// Free data about the message.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub meta: Map<String, Value>,
+    pub meta: Meta,
 }
 
 /// Who speaks in a thread.
@@ -66,7 +66,7 @@ pub struct Settings {
     pub phase_update_suggestion: Option<PhaseUpdateSuggestion>,
     /// Everything else that the agent keeps here.
     #[serde(flatten)]
-    pub rest: Map<String, Value>,
+    pub rest: Meta,
 }
 
 /// The part of the settings that says where a thread stands.
@@ -78,7 +78,7 @@ pub struct BriefStatus {
     pub phase: Phase,
     /// Other fields are kept when the phase changes (R042).
     #[serde(flatten)]
-    pub rest: Map<String, Value>,
+    pub rest: Meta,
 }
 
 /// A phase that a handler or unit proposes.
@@ -98,13 +98,13 @@ pub struct MessagePatch {
     pub text: Option<String>,
     /// Keys of the meta to set; a null removes one.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub meta: Map<String, Value>,
+    pub meta: Meta,
 }
 
 impl Thread {
     /// A thread in which nothing has been said.
     pub fn empty(id: ThreadId) -> Self {
-        Self { id, messages: Vec::new(), settings: Settings::default(), meta: Arc::default() }
+        Self { id, messages: Vec::new(), settings: Settings::default(), meta: Meta::new() }
     }
 
     /// Folds all of a thread's events.
@@ -166,7 +166,7 @@ impl Settings {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Messages {
     first: Option<u32>,
-    messages: Vec<Message>,
+    messages: Vec<Arc<Message>>,
 }
 
 impl Messages {
@@ -182,9 +182,9 @@ impl Messages {
                     sender: Sender::User,
                     text: task.message.to_string(),
                     timestamp: recorded.at,
-                    meta,
+                    meta: meta.into(),
                 };
-                self.push(*index, message);
+                self.push(*index, Arc::new(message));
             }
             Event::MessageAdded { index, message, .. } => self.push(*index, message.clone()),
             Event::TurnSettled { message: Some(message), index, .. } => self.push(*index, message.clone()),
@@ -203,24 +203,24 @@ impl Messages {
     }
 
     /// The messages with the index of the first of them.
-    pub fn indexed(&self) -> impl DoubleEndedIterator<Item = (u32, &Message)> {
+    pub fn indexed(&self) -> impl DoubleEndedIterator<Item = (u32, &Arc<Message>)> {
         let first = self.first.unwrap_or_default();
         self.messages.iter().enumerate().map(move |(i, message)| (first + i as u32, message))
     }
 
     /// The messages, oldest first.
-    pub fn into_inner(self) -> Vec<Message> {
+    pub fn into_inner(self) -> Vec<Arc<Message>> {
         self.messages
     }
 
-    fn push(&mut self, index: u32, message: Message) {
+    fn push(&mut self, index: u32, message: Arc<Message>) {
         self.first.get_or_insert(index);
         self.messages.push(message);
     }
 
     fn get_mut(&mut self, index: u32) -> Option<&mut Message> {
         let place = index.checked_sub(self.first?)?;
-        self.messages.get_mut(place as usize)
+        self.messages.get_mut(place as usize).map(Arc::make_mut)
     }
 }
 
@@ -230,7 +230,16 @@ impl Message {
         if let Some(text) = &patch.text {
             self.text.clone_from(text);
         }
-        merge(&mut self.meta, &patch.meta);
+        if patch.meta.is_empty() {
+            return;
+        }
+        let is_set = |key: &String| patch.meta.get(key).is_some_and(|value| !value.is_null());
+        if self.meta.keys().all(is_set) && patch.meta.keys().all(is_set) {
+            // Nothing of it stays: what was said last is shared, not copied.
+            self.meta = patch.meta.clone();
+        } else {
+            merge(&mut self.meta, &patch.meta);
+        }
     }
 }
 

@@ -38,7 +38,7 @@ fn whatever_names_an_artifact_lists_it_with_whose_it_is() {
         to: "a".into(),
         task_id: "t".into(),
         kind: LetterKind::Message,
-        payload: Payload { text: "go".into(), meta },
+        payload: Payload { text: "go".into(), meta: meta.into() },
         reply_to: ReplyTo::User,
         hops: 0,
     };

@@ -215,7 +215,7 @@ fn a_turn_that_says_it_only_waits_is_owed_nothing_however_often_the_process_ends
     let two = unit_of(&society, "s2");
     society.wish(begin(EffectId { turn: two, n: 0 }, vec![asks(Wanted::Agreement, None)]), NOON).unwrap();
     for _ in 0..9 {
-        if society.spine.turns.values().any(Turn::is_owed) {
+        if society.spine.turns.values().any(|turn| turn.is_owed()) {
             society.wish(Command::Revive, NOON).unwrap();
             society.wish(Command::Rest { turn: turn(8) }, NOON).unwrap();
         }

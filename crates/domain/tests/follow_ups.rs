@@ -54,7 +54,7 @@ fn a_follow_up_is_shown_in_the_thread_unless_it_says_not_to() {
             (thread, event)
         }]),
     );
-    let texts: Vec<_> = society.thread("a").messages.into_iter().map(|message| message.text).collect();
+    let texts: Vec<_> = society.thread("a").messages.into_iter().map(|message| message.text.clone()).collect();
     assert_eq!(texts, ["go", "think again"]);
 }
 

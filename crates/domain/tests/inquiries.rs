@@ -48,7 +48,7 @@ fn a_tool_that_is_a_question_waits_for_words_and_takes_only_those_that_answer_it
     let Effect::Tool(tool) = call(EffectClass::Read) else { panic!() };
     let options = vec!["red".to_owned(), "blue".to_owned()];
     let ruling = Ruling::Person(Question::words("which?", options));
-    let mut society = at_work(vec![Effect::Tool(Call { ruling, ..tool })]);
+    let mut society = at_work(vec![Effect::Tool(Box::new(Call { ruling, ..*tool }))]);
     assert!(matches!(society.spine.open_effect(effect(8, 0)).unwrap().kind, OpenKind::Question(_)));
     for wrong in [Verdict::yes(), Verdict::words("green"), Verdict { answer: Some(json!(7)), ..Verdict::yes() }] {
         let refused = society.wish(resolve(0, wrong), NOON).unwrap_err();

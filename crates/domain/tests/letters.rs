@@ -117,7 +117,7 @@ fn a_request_has_a_plain_name() {
 #[test]
 fn a_number_comes_back_from_the_log_as_it_went_in() {
     let mut society = four_agents();
-    let payload = Payload { text: "hi".into(), meta: json!({ "n": 125.67056174389201 }).as_object().unwrap().clone() };
+    let payload = Payload { text: "hi".into(), meta: json!({ "n": 125.67056174389201 }).as_object().unwrap().clone().into() };
     for _ in 0..2 {
         let id = format!("m{}", society.log.len()).into();
         let letter = Letter { id, payload: payload.clone(), ..letter("user", "a", "") };

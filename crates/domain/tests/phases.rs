@@ -18,9 +18,9 @@ fn map(value: Value) -> serde_json::Map<String, Value> {
 /// Agent `a` stands in `drafting` with a note beside it and proposes `review`; its turn 8 is over.
 fn proposed() -> Vec<Command> {
     let settings = Settings {
-        brief_status: BriefStatus { phase: phase("drafting"), rest: map(json!({ "note": "kept" })) },
+        brief_status: BriefStatus { phase: phase("drafting"), rest: map(json!({ "note": "kept" })).into() },
         phase_update_suggestion: None,
-        rest: map(json!({ "colour": "blue" })),
+        rest: map(json!({ "colour": "blue" })).into(),
     };
     let acts = vec![Act::UpdateSettings { thread: "a".into(), settings }, suggest("a", "review")];
     vec![submit("a", "one"), act(effect(8, 0), acts), settle(turn(8), "done")]
@@ -35,7 +35,7 @@ fn settings(phase: &str) -> Settings {
 #[track_caller]
 fn check_next(meta: Value, before: Event, standing: &str) {
     let letter =
-        Arc::new(Letter { payload: Payload { text: "two".into(), meta: map(meta) }, ..(*personal("a", "two")).clone() });
+        Arc::new(Letter { payload: Payload { text: "two".into(), meta: map(meta).into() }, ..(*personal("a", "two")).clone() });
     let sent = under("task:t", Event::LetterSent { letter: letter.clone(), by: None });
     let (thread, mut event) = started(&letter, 1);
     if let Event::TurnStarted { phase: at, .. } = &mut event {

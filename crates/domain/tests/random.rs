@@ -44,7 +44,7 @@ fn names(event: &Event) -> Vec<String> {
     match event {
         Event::EffectRefused { failure, .. } => vec![name, failure.code.to_string()],
         Event::TurnSettled { settlement: Settlement::Failed(failure), .. } => vec![name, failure.code.to_string()],
-        Event::EffectStarted { effect: Effect::Tool(Call { from: Some(_), .. }), .. } => {
+        Event::EffectStarted { effect: Effect::Tool(call), .. } if call.from.is_some() => {
             vec![name, "answeredFromLog".to_owned()]
         }
         _ => vec![name],

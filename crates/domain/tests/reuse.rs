@@ -33,7 +33,7 @@ impl Calls {
                 if call.may_write() {
                     self.written = recorded.seq;
                 }
-                self.open.insert(*id, (call.clone(), recorded.seq));
+                self.open.insert(*id, (Call::clone(call), recorded.seq));
             }
             Event::EffectEnded { id, outcome, .. } => {
                 let task = self.tasks[&id.turn].clone();
@@ -101,7 +101,7 @@ fn answered(outcome: Outcome, between: impl FnOnce(&mut Society), next: Effect) 
     let n = society.spine.turns[&turn(8)].next;
     let said = society.wish(begin(effect(8, n), vec![next]), NOON).unwrap();
     society.assert_replays();
-    matches!(&said[0].1, Event::EffectStarted { effect: Effect::Tool(Call { from: Some(source), .. }), .. } if source.seq == Seq(10))
+    matches!(&said[0].1, Event::EffectStarted { effect: Effect::Tool(call), .. } if call.from.as_ref().is_some_and(|from| from.seq == Seq(10)))
 }
 
 fn nothing(_: &mut Society) {}

@@ -189,14 +189,14 @@ pub(crate) fn unit(thread: &str) -> Effect {
 }
 
 pub(crate) fn call(class: EffectClass) -> Effect {
-    Effect::Tool(Call {
+    Effect::Tool(Box::new(Call {
         call_id: "c".into(),
         tool: "tool".into(),
         arguments: "{}".into(),
         class,
         ruling: Ruling::Allow,
         ..Call::default()
-    })
+    }))
 }
 
 pub(crate) fn result(text: &str) -> Outcome {
@@ -208,11 +208,11 @@ pub(crate) fn act(id: EffectId, acts: Vec<Act>) -> Command {
 }
 
 pub(crate) fn add(thread: &str, text: &str) -> Act {
-    Act::AddMessage { thread: thread.into(), message: bot(text) }
+    Act::AddMessage { thread: thread.into(), message: bot(text).into() }
 }
 
 pub(crate) fn bot(text: &str) -> Message {
-    Message { id: text.into(), sender: Sender::Bot, text: text.into(), timestamp: NOON, meta: Map::new() }
+    Message { id: text.into(), sender: Sender::Bot, text: text.into(), timestamp: NOON, meta: Map::new().into() }
 }
 
 /// Opens a sub-thread in message 0 of a thread.
@@ -223,7 +223,7 @@ pub(crate) fn open(parent: &str, slot: &str, child: &str) -> Act {
         slot: MetaPath::new(slot).expect("a slot of the case"),
         child: child.into(),
         settings: Settings::default(),
-        meta: Map::new(),
+        meta: Map::new().into(),
         held: None,
     }
 }

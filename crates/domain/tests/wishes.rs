@@ -114,7 +114,7 @@ impl<'a> Chooser<'a> {
             Wish::Restart => self.restart(),
             Wish::Park => self.running().map(|turn| Command::Park { turn, reason: Failure::new("stuck", "stuck") }),
             Wish::Revive if self.told().is_some() && self.one_in(2) => self.told().map(|turn| Command::Rest { turn }),
-            Wish::Revive => self.spine.turns.values().any(Turn::is_owed).then_some(Command::Revive),
+            Wish::Revive => self.spine.turns.values().any(|turn| turn.is_owed()).then_some(Command::Revive),
             Wish::Crash => self.running().map(|turn| Command::Crash { turn, failure: Failure::new("panicked", "broken") }),
             Wish::Resume => self.parked().map(|turn| Command::Resume { turn }),
             Wish::CancelTask => self.cancel_task(),
@@ -165,7 +165,7 @@ impl<'a> Chooser<'a> {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
         let known = self.spine.known.tasks.get(&turn.task).and_then(|calls| calls.back()).map(|known| known.key);
         if let (Some(key), Effect::Tool(call), true) = (known, call(EffectClass::Read), self.one_in(3)) {
-            return Effect::Tool(Call { key: Some(key), ..call });
+            return Effect::Tool(Box::new(Call { key: Some(key), ..*call }));
         }
         match self.roll(10) {
             9 => {
@@ -207,7 +207,7 @@ impl<'a> Chooser<'a> {
                         let key = Some(Digest::of([["one", "one", "two"][self.roll(3)]])).filter(|_| !self.one_in(6));
                         let fresh = Some("it has changed".into()).filter(|_| self.one_in(6));
                         let own = self.one_in(6);
-                        Effect::Tool(Call { ruling, key, fresh, own, ..call })
+                        Effect::Tool(Box::new(Call { ruling, key, fresh, own, ..*call }))
                     }
                     effect => effect,
                 }
@@ -454,11 +454,11 @@ impl<'a> Chooser<'a> {
             }
             0..4 => {
                 lengths.entry(thread.clone()).and_modify(|length| *length += 1);
-                Act::AddMessage { thread, message: self.message() }
+                Act::AddMessage { thread, message: self.message().into() }
             }
             4 | 5 => {
                 let text = if self.one_in(2) { Some(self.text()) } else { None };
-                Act::UpdateMessage { thread, index, patch: MessagePatch { text, meta: self.meta() } }
+                Act::UpdateMessage { thread, index, patch: MessagePatch { text, meta: self.meta().into() } }
             }
             6 => Act::UpdateSettings { thread, settings: self.settings() },
             7..9 => Act::SuggestPhase { thread, phase: self.phase() },
@@ -472,7 +472,7 @@ impl<'a> Chooser<'a> {
                 let meta = self.meta();
                 let held = self.one_in(2).then(|| "nothing: ".into());
                 let index = Some(index).filter(|index| index % 4 != 3);
-                Act::OpenSubThread { parent: thread, index, slot, child, settings, meta, held }
+                Act::OpenSubThread { parent: thread, index, slot, child, settings, meta: meta.into(), held }
             }
             12 | 13 => {
                 let to = match self.roll(4) {
@@ -620,18 +620,18 @@ impl<'a> Chooser<'a> {
 
     fn task_for(&mut self, id: TaskId) -> Task {
         let task = if self.one_in(2) { Task::action(id, "next", self.text()) } else { Task::message(id, self.text()) };
-        Task { meta: self.meta(), ..task }
+        Task { meta: self.meta().into(), ..task }
     }
 
     fn letter(&mut self, from: AgentId, to: AgentId) -> Letter {
-        let payload = Payload { text: self.text().into(), meta: self.meta() };
+        let payload = Payload { text: self.text().into(), meta: self.meta().into() };
         let id = format!("m{}.{}", self.spine.seq, self.rolls).into();
         Letter { id, from, to, task_id: self.task(), kind: LetterKind::Message, payload, reply_to: ReplyTo::Nobody, hops: 0 }
     }
 
     fn message(&mut self) -> Message {
         let id = format!("s{}.{}", self.spine.seq, self.rolls).into();
-        Message { id, sender: Sender::Bot, text: self.text(), timestamp: self.now, meta: self.meta() }
+        Message { id, sender: Sender::Bot, text: self.text(), timestamp: self.now, meta: self.meta().into() }
     }
 
     /// Mostly a short text; sometimes none, or one that is too long where the room is small.
@@ -670,8 +670,8 @@ impl<'a> Chooser<'a> {
 
     fn settings(&mut self) -> Settings {
         let phase_update_suggestion = if self.one_in(2) { Some(PhaseUpdateSuggestion { phase: self.phase() }) } else { None };
-        let brief_status = BriefStatus { phase: self.phase(), rest: self.meta() };
-        Settings { brief_status, phase_update_suggestion, rest: self.meta() }
+        let brief_status = BriefStatus { phase: self.phase(), rest: self.meta().into() };
+        Settings { brief_status, phase_update_suggestion, rest: self.meta().into() }
     }
 
     fn phase(&mut self) -> Phase {

@@ -188,7 +188,7 @@ impl Actor {
 
     /// Notes for every turn that is about to be run that one more process runs it. What has ended too many is set aside.
     async fn revive(&mut self) -> Result<(), LogError> {
-        let is_owed = |spine: &Spine| spine.turns.values().any(polis_domain::Turn::is_owed);
+        let is_owed = |spine: &Spine| spine.turns.values().any(|turn| turn.is_owed());
         while !self.has_opened && self.options.max_running > 0 && is_owed(&self.spine) {
             let mut pass = Pass::default();
             self.decide(&mut pass, Command::Revive, None, self.shared.ports.clock.now());
@@ -411,7 +411,7 @@ impl Actor {
             return;
         }
         while let Some((id, first)) = self.bench.next() {
-            let owed = self.spine.turns.get(&id).is_some_and(polis_domain::Turn::is_owed);
+            let owed = self.spine.turns.get(&id).is_some_and(|turn| turn.is_owed());
             if !owed || self.bench.is_seated(id) {
                 continue;
             }

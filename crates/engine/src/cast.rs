@@ -249,7 +249,7 @@ impl Post {
             Part::Unit(UnitPart { unit, .. }) => Box::pin(async {
                 // Both messages stand in the sub-thread by now.
                 let Interaction { bot, .. } = unit.execute(turn).await?;
-                Ok(Response::standing_in(bot.id, bot.text))
+                Ok(Response::standing_in(bot.id.clone(), &*bot.text))
             }),
         }
     }

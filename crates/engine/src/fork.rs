@@ -136,8 +136,7 @@ pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u6
         done => done?,
     }
     save(log, to, &spine).await;
-    let stages = |turn: &polis_domain::Turn| turn.open.iter().filter(|open| is_doubtful(open)).count();
-    let in_doubt = spine.turns.values().map(stages).sum();
+    let in_doubt = spine.turns.values().flat_map(|turn| &turn.open).filter(|open| is_doubtful(open)).count();
     Ok(Forked { at: whole, open_turns: spine.turns.len(), in_doubt })
 }
 

@@ -137,11 +137,7 @@ mod tests {
     fn opened(seq: u64, thread: &str, bytes: usize) -> Arc<Recorded> {
         let meta = Map::from_iter([("order".to_owned(), json!(["x".repeat(bytes)]))]);
         let (agent, parent) = (AgentId::root(), "root".into());
-        recorded(
-            seq,
-            thread,
-            Event::ThreadOpened { by: BY, agent, parent, settings: Settings::default(), meta: Arc::new(meta) },
-        )
+        recorded(seq, thread, Event::ThreadOpened { by: BY, agent, parent, settings: Settings::default(), meta: meta.into() })
     }
 
     fn acted(seq: u64, thread: &str) -> Arc<Recorded> {

@@ -376,7 +376,7 @@ impl Society {
             to,
             task_id,
             kind: LetterKind::Message,
-            payload: Payload { text: text.into(), meta },
+            payload: Payload { text: text.into(), meta: meta.into() },
             reply_to: ReplyTo::User,
             hops: 0,
         };
@@ -530,7 +530,7 @@ impl Society {
                 let below = Box::pin(self.tree(main, &path.child_at(index, slot.clone()))).await?;
                 let Ok(value) = serde_json::to_value(&below) else { continue };
                 if let Some(message) = thread.messages.get_mut(index as usize) {
-                    place(&mut message.meta, &slot, value);
+                    place(&mut Arc::make_mut(message).meta, &slot, value);
                 }
             }
         }

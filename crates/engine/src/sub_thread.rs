@@ -129,9 +129,9 @@ pub struct Interaction {
     /// The phase of the unit.
     pub phase: Phase,
     /// What its handler said.
-    pub bot: Message,
+    pub bot: Arc<Message>,
     /// What came of it; nothing after the last unit (D05).
-    pub user: Option<Message>,
+    pub user: Option<Arc<Message>>,
 }
 
 /// Which unit serves which phase, who makes its bot message, and which phase follows it (R068).
@@ -218,7 +218,7 @@ pub struct SubThreadResult {
     /// Why it came to nothing.
     pub failure: Option<Failure>,
     /// What was said in it. Where it failed, the thread at its address says so.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
 }
 
 /// A response that adds nothing: the text stands in the message already.

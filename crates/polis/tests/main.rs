@@ -103,7 +103,7 @@ fn two_steps(agent: impl SubThreadAgent) -> Phases {
 /// What was said in the sub-thread of the second message.
 async fn inside(society: &polis::Society) -> Vec<String> {
     let thread = society.thread(&"root".into(), &polis::SubThreadPath::create(1)).await.unwrap();
-    thread.messages.into_iter().map(|message| message.text).collect()
+    thread.messages.into_iter().map(|message| message.text.clone()).collect()
 }
 
 #[tokio::test(start_paused = true)]

@@ -275,7 +275,7 @@ fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: 
         id: id.clone(),
         role_id: agent.role.clone(),
         role_name: spine.roles.get(&agent.role).map_or_else(|| agent.role.as_str().into(), |role| role.name.clone()),
-        state: state(agent.turn.and_then(|turn| spine.turns.get(&turn))),
+        state: state(agent.turn.and_then(|turn| spine.turns.get(&turn).map(|turn| &**turn))),
         status: standing.map_or(AgentStatus::Idle, Standing::of_agent),
         parent_agent_id: agent.parent.clone(),
         created_at: agent.created_at,

@@ -57,7 +57,7 @@ pub(crate) enum What {
         details: Value,
         /// The call that waits, with its arguments in full.
         #[serde(skip_serializing_if = "Option::is_none")]
-        call: Option<Call>,
+        call: Option<Box<Call>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
         /// The form of the `arguments` that may be given with a yes, as a JSON schema: what else has its form is refused at once.
@@ -77,12 +77,12 @@ pub(crate) enum What {
         server: Option<std::sync::Arc<str>>,
         /// The call that waits for the answer.
         #[serde(skip_serializing_if = "Option::is_none")]
-        call: Option<Call>,
+        call: Option<Box<Call>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
     InDoubt {
-        call: Call,
+        call: Box<Call>,
     },
     Parked {
         failure: Failure,

@@ -215,7 +215,7 @@ pub(crate) async fn retry(
     }
     let last = letters.iter().rev().find(|(_, letter)| letter.from.is_user());
     let (_, letter) = last.ok_or_else(|| Problem::new(StatusCode::CONFLICT, "nothing_to_retry", "nobody asked for this"))?;
-    let mut meta: Map<_, _> = letter.payload.meta.clone();
+    let mut meta: Map<_, _> = letter.payload.meta.clone().into();
     meta.insert("_ui_action".to_owned(), "retry".into());
     let sent = once.send(&desk.society, letter.to.clone(), &letter.payload.text, Some(task), meta).await?;
     Ok(axum::Json(sent.into()))

@@ -33,13 +33,13 @@ pub fn event(seq: u64, thread: Option<&str>, text: &str) -> Arc<Recorded> {
         Some(_) => Event::MessageAdded {
             by: EffectId { turn: TurnId(Seq(seq)), n: 0 },
             index: u32::try_from(seq).unwrap_or(u32::MAX),
-            message: Message {
+            message: Arc::new(Message {
                 id: MessageId::from(format!("message-{seq}")),
                 sender: Sender::User,
                 text: text.to_owned(),
                 timestamp: at,
-                meta: serde_json::Map::new(),
-            },
+                meta: serde_json::Map::new().into(),
+            }),
         },
     };
     Arc::new(Recorded { seq: Seq(seq), at, thread: thread.map(ThreadId::from), event })

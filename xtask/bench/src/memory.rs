@@ -96,7 +96,7 @@ async fn fill(dir: &Path, count: u64, waiting: bool) -> Result<()> {
     while let Some(done) = hands.join_next().await {
         done??;
     }
-    while society.look(|spine| spine.turns.values().any(polis_domain::Turn::is_owed)).await? {
+    while society.look(|spine| spine.turns.values().any(|turn| turn.is_owed())).await? {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     society.stop(Duration::ZERO).await;

@@ -138,7 +138,8 @@ impl Agent for Lead {
             None => (0..self.leads).map(lead).collect(),
             Some(n) => (n..self.agents - self.leads - 1).step_by(self.leads as usize).map(worker).collect(),
         };
-        let ask = |to: AgentId| Request { to, text: "your part".into(), patience: Duration::from_secs(600), meta: Map::new() };
+        let ask =
+            |to: AgentId| Request { to, text: "your part".into(), patience: Duration::from_secs(600), meta: Map::new().into() };
         let mut requests = Requests::default();
         for refused in turn.request(&mut requests, below.into_iter().map(ask).collect()).await {
             refused?;

@@ -148,7 +148,7 @@ async fn request(
     let mut meta = Map::new();
     meta.insert("planId".to_owned(), (*record.id).into());
     meta.insert("taskId".to_owned(), (*step.id).into());
-    let asked = Request { to: target.clone(), text: asked_text(state, step), patience, meta };
+    let asked = Request { to: target.clone(), text: asked_text(state, step), patience, meta: meta.into() };
     let mut told = turn.request(requests, vec![asked.clone()]).await.pop();
     if matches!(&told, Some(Err(failure)) if &*failure.code == "unknown_agent")
         && turn.spawn_agent(&target, &RoleId::from(target.as_str())).await.is_ok()

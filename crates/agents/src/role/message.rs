@@ -68,7 +68,7 @@ impl StructuredMessage {
             status,
             result_data: task.message.clone(),
         });
-        Self { task_id: task.id.as_str().into(), text: task.message.clone(), meta: task.meta.clone(), response }
+        Self { task_id: task.id.as_str().into(), text: task.message.clone(), meta: task.meta.clone().into(), response }
     }
 
     /// The answer to a request that came through the log.

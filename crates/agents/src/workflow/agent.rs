@@ -84,8 +84,8 @@ async fn said_before(turn: &mut Turn) -> Result<Vec<AiMessage>, Failure> {
         ..AiMessage::assistant(format!("{SUMMARY} {}", summaries.join("\n\n")))
     });
     let messages = messages.into_iter().map(|(_, message)| match message.sender {
-        Sender::User => AiMessage::user(message.text),
-        Sender::Bot => AiMessage::assistant(message.text),
+        Sender::User => AiMessage::user(&*message.text),
+        Sender::Bot => AiMessage::assistant(&*message.text),
     });
     Ok(summaries.into_iter().chain(messages).collect())
 }

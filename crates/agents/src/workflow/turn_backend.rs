@@ -99,12 +99,12 @@ impl<'t> TurnBackend<'t> {
         text: String,
         meta: Map<String, Value>,
         phase: Option<Phase>,
-    ) -> Result<Message, Failure> {
+    ) -> Result<Arc<Message>, Failure> {
         if !self.changes.is_empty() {
             self.flush().await?;
         }
         let mut messages: Vec<_> = std::mem::take(&mut self.unsaved).into_iter().map(shown).collect();
-        messages.push(NewMessage { sender: Sender::Bot, text: fitting(text), meta });
+        messages.push(NewMessage { sender: Sender::Bot, text: fitting(text), meta: meta.into() });
         self.turn.conclude(messages, phase).await
     }
 
@@ -137,7 +137,7 @@ impl<'t> TurnBackend<'t> {
         if outcome.is_some() {
             messages.pop();
         }
-        let transcript = messages.into_iter().map(told).collect();
+        let transcript = messages.iter().map(|message| told(message)).collect();
         let outcome = match (result.failure, outcome) {
             (Some(failure), _) => RoleOutcome::Failed { failure },
             (None, Some(outcome)) => outcome,
@@ -287,7 +287,7 @@ fn shown(mut message: AiMessage) -> NewMessage {
         data.remove("content");
     }
     meta.insert(DATA.to_owned(), data);
-    NewMessage { sender, text, meta }
+    NewMessage { sender, text, meta: meta.into() }
 }
 
 /// A text that the log takes, whatever was said: what was paid for is not lost for its length.
@@ -296,9 +296,9 @@ fn fitting(text: String) -> String {
 }
 
 /// The message that stands in the thread like this.
-fn told(message: Message) -> AiMessage {
-    let said: AiMessage = read(&message, DATA);
-    AiMessage { content: message.text, timestamp: Some(message.timestamp), ..said }
+fn told(message: &Message) -> AiMessage {
+    let said: AiMessage = read(message, DATA);
+    AiMessage { content: message.text.clone(), timestamp: Some(message.timestamp), ..said }
 }
 
 /// What a message says under a key of its meta, as far as that can be read.

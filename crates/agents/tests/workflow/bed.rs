@@ -202,7 +202,7 @@ impl Bed {
     }
 
     /// The messages of the workflow's own sub-thread.
-    pub(super) async fn workflow(&self) -> Vec<Message> {
+    pub(super) async fn workflow(&self) -> Vec<Arc<Message>> {
         self.thread("messages[1].meta._thread").await.messages
     }
 
@@ -227,6 +227,6 @@ impl Bed {
 }
 
 /// The `summary-response` that the answer is shown by.
-pub(super) fn component(messages: &[Message]) -> &Value {
+pub(super) fn component(messages: &[Arc<Message>]) -> &Value {
     &messages.last().unwrap().meta["component"]
 }

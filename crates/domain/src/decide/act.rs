@@ -80,8 +80,7 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             let free = Free { parent: &parent, index, slot: &slot, child: &child };
             free.check(draft)?;
             let agent = turn.agent.clone();
-            let opened =
-                Event::ThreadOpened { by, agent, parent: parent.clone(), settings: first(settings), meta: Arc::new(meta) };
+            let opened = Event::ThreadOpened { by, agent, parent: parent.clone(), settings: first(settings), meta };
             draft.push(Some(&child), opened);
             draft.push(Some(&parent), Event::ThreadLinked { by, index, slot, child, held });
         }

@@ -150,14 +150,14 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
 }
 
 /// What becomes of a call: it is made, or a person is asked in its place, or it is refused.
-fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failure> {
+fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>) -> Result<Effect, Failure> {
     match std::mem::take(&mut call.ruling) {
         Ruling::Stop(why) => Err(Failure::new("repeated_call", why)),
         Ruling::Refuse(failure) => Err(failure),
         Ruling::AskEach(why) => Ok(Effect::Approval {
             question: format!("May {} use {}? {why}", turn.agent, call.tool).trim_end().to_owned(),
             details: Value::Null,
-            call: Some(Call { ruling: Ruling::AskEach(why), ..call }),
+            call: Some(ruled(call, Ruling::AskEach(why))),
             deadline: None,
             wanted: Wanted::Agreement,
             change: None,
@@ -174,7 +174,7 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failur
                 change: None,
             })
         }
-        Ruling::Ask(_) => Ok(Effect::Tool(Call { ruling: Ruling::Approved, ..call })),
+        Ruling::Ask(_) => Ok(Effect::Tool(ruled(call, Ruling::Approved))),
         Ruling::Person(question) => Ok(Effect::Approval {
             question: question.text,
             details: Value::Null,
@@ -183,12 +183,17 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Call) -> Result<Effect, Failur
             wanted: question.wanted,
             change: None,
         }),
-        Ruling::Approved => Ok(Effect::Tool(Call { ruling: Ruling::Approved, ..call })),
+        Ruling::Approved => Ok(Effect::Tool(ruled(call, Ruling::Approved))),
         Ruling::Allow => {
-            let from = known(draft, turn, &call);
-            Ok(Effect::Tool(Call { from, ..call }))
+            call.from = known(draft, turn, &call);
+            Ok(Effect::Tool(call))
         }
     }
+}
+
+fn ruled(mut call: Box<Call>, ruling: Ruling) -> Box<Call> {
+    call.ruling = ruling;
+    call
 }
 
 /// The result that answers a call without its being made (D20).

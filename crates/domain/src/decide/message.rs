@@ -108,7 +108,7 @@ pub(super) fn wake_receiver(draft: &mut Draft<'_>, letter: &Arc<Letter>) {
 /// must still get one: it is taken in only while somebody works on the request who will answer the person.
 pub(super) fn said_meanwhile(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Letter>> {
     let answers = |other: &Turn| other.task == turn.task && other.reply_to == ReplyTo::User;
-    if !draft.spine.turns.values().any(answers) {
+    if !draft.spine.turns.values().any(|other| answers(other)) {
         return Vec::new();
     }
     let is_taken = |letter: &Letter| {

@@ -129,7 +129,7 @@ impl<'a> Draft<'a> {
     }
 
     fn turn(&self, id: TurnId) -> Result<&'a Turn, Refusal> {
-        self.spine.turns.get(&id).filter(|turn| turn.parked.is_none()).ok_or(Refusal::TurnNotOpen(id))
+        self.spine.turns.get(&id).filter(|turn| turn.parked.is_none()).map(|turn| &**turn).ok_or(Refusal::TurnNotOpen(id))
     }
 
     /// Gives an idle agent its turn; one that is busy gets to it later.

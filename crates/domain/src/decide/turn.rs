@@ -1,5 +1,7 @@
 //! How turns end, stand still and go on.
 
+use std::sync::Arc;
+
 use super::{Draft, cancel, effect, leave, message};
 use crate::spine::{Due, OpenEffect, OpenKind, Turn};
 use crate::{
@@ -26,6 +28,7 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
         reply_to: if next.len() == 1 { turn.reply_to } else { ReplyTo::Nobody },
     });
     let index = if message.is_some() { draft.lengthen(&thread) } else { draft.length(&thread) };
+    let message = message.map(Arc::new);
     draft.push(Some(&thread), Event::TurnSettled { turn: id, settlement, message, index, next });
     if !goes_on {
         tell(draft, id, told);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{
-    Act, AgentId, Behaviour, Children, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Outcome, Payload, Recorded,
-    ReplyTo, Role, RoleId, SubThreadPath, Task, Timestamp, Verdict, Wanted,
+    Act, AgentId, Behaviour, Children, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Meta, Outcome, Payload,
+    Recorded, ReplyTo, Role, RoleId, SubThreadPath, Task, Timestamp, Verdict, Wanted,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Turn;
 use super::journal::Entry;
@@ -149,16 +149,18 @@ impl Turn {
             to: to.clone(),
             task_id: self.task.id.clone(),
             kind: LetterKind::Message,
-            payload: Payload { text: text.into(), meta: self.errand() },
+            payload: Payload { text: text.into(), meta: self.errand().clone() },
             reply_to,
             hops: self.task.hops + 1,
         }
     }
 
     /// What goes along with whatever belongs to the same request.
-    fn errand(&self) -> Map<String, Value> {
-        let resource = self.task.meta.get(Task::RESOURCE).map(|value| (Task::RESOURCE.to_owned(), value.clone()));
-        resource.into_iter().chain([(Task::FROM.to_owned(), self.seat.agent.as_str().into())]).collect()
+    fn errand(&mut self) -> &Meta {
+        self.errand.get_or_insert_with(|| {
+            let resource = self.task.meta.get(Task::RESOURCE).map(|value| (Task::RESOURCE.to_owned(), value.clone()));
+            resource.into_iter().chain([(Task::FROM.to_owned(), self.seat.agent.as_str().into())]).collect()
+        })
     }
 
     pub(super) fn after(&self, duration: Duration) -> Timestamp {

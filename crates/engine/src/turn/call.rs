@@ -99,7 +99,7 @@ impl Turn {
             return vec![Box::pin(self.call_own(call.clone())).await];
         }
         let early = self.plant_act(&calls).await;
-        let mut entries = self.state(calls.iter().cloned().map(Effect::Tool).collect()).await;
+        let mut entries = self.state(calls.iter().map(|call| Effect::Tool(Box::new(call.clone()))).collect()).await;
         // A name that means another tool by now means what it meant when the call was stated.
         for (call, logged) in calls.iter_mut().zip(&entries).filter_map(|(call, entry)| Some((call, entry.call()?))) {
             (call.tool, call.wrote) = (logged.tool.clone(), logged.wrote.clone());

@@ -1,5 +1,7 @@
 //! What of its thread a turn shows the model: everything, or summaries in place of what came first (D10, D11).
 
+use std::sync::Arc;
+
 use polis_domain::{Act, Event, Failure, Message, Messages, Sender, Seq, Shown, ThreadId};
 use polis_ports::{ThreadRange, estimate_tokens};
 
@@ -14,7 +16,7 @@ pub struct Context {
     /// What stands for the messages that are not shown, oldest first.
     pub summaries: Vec<String>,
     /// The messages that are shown with their places, oldest first.
-    pub messages: Vec<(u32, Message)>,
+    pub messages: Vec<(u32, Arc<Message>)>,
 }
 
 impl Context {

@@ -1,5 +1,7 @@
 //! What was said so far: as text for a prompt, by phase, and as a person asked it before a placeholder.
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use polis_domain::{Event, Failure, Message, Messages, Sender, SubThreadRequest};
@@ -11,7 +13,7 @@ impl Turn {
     /// The newest messages of the turn's own thread as one text for a prompt, oldest first: `User: …` and `Bot: …`, with an
     /// empty line between them.
     pub async fn conversation(&mut self, limit: usize) -> Result<String, Failure> {
-        let line = |(_, message): &(u32, Message)| match message.sender {
+        let line = |(_, message): &(u32, Arc<Message>)| match message.sender {
             Sender::User => format!("User: {}", message.text),
             Sender::Bot => format!("Bot: {}", message.text),
         };
@@ -22,7 +24,7 @@ impl Turn {
     /// nothing there. A message belongs to the phase in which its text was written last: what a sub-thread came to belongs to
     /// `execute_subthread`, though its placeholder was there before. A thread whose first handler serves `initial_phase` for
     /// want of another stands in `initial_phase`.
-    pub async fn said_in(&mut self, phase: &str) -> Result<Option<Message>, Failure> {
+    pub async fn said_in(&mut self, phase: &str) -> Result<Option<Arc<Message>>, Failure> {
         let thread = self.seat.thread.clone();
         let range = ThreadRange::through(self.place().await);
         let events = self.read(&thread, range).await;
@@ -55,7 +57,9 @@ impl Turn {
         let original = self.task.meta.get("originalQuery").and_then(|query| query.as_str());
         let request = SubThreadRequest::new(name, original.unwrap_or(&self.task.message));
         Ok(match self.recent(1).await?.pop() {
-            Some((_, last)) if last.sender == Sender::Bot && !last.meta.contains_key("_thread") => request.in_message(last.id),
+            Some((_, last)) if last.sender == Sender::Bot && !last.meta.contains_key("_thread") => {
+                request.in_message(last.id.clone())
+            }
             _ => request,
         })
     }

@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Era, Event, Failure, Limits, Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq,
-    Shown, Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
+    AgentId, Command, Effect, EffectId, Era, Event, Failure, Limits, Meta, Origin, Outcome, Phase, Recorded, ReplyTo, Role,
+    Seq, Shown, Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
 };
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -85,6 +85,8 @@ pub struct Turn {
     origin: Origin,
     reply_to: ReplyTo,
     task: Task,
+    /// The address of its own thread.
+    path: SubThreadPath,
     phase: Phase,
     /// Messages in the thread when the turn began, its own user message included.
     length_at_start: u32,
@@ -113,6 +115,8 @@ pub struct Turn {
     /// What its model calls have cost so far.
     used: Usage,
     known: threads::Known,
+    /// What goes along with whatever it sends.
+    errand: Option<Meta>,
     /// What it has called so far.
     repeats: reuse::Repeats,
 }
@@ -165,6 +169,10 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
         origin: *origin,
         reply_to: *reply_to,
         task: task.clone(),
+        path: match origin {
+            Origin::Inbox => SubThreadPath::main(),
+            Origin::Unit(_) => task.sub_thread_path(),
+        },
         phase: phase.clone(),
         length_at_start: index + u32::from(message.is_some()),
         own_index: *index,
@@ -181,6 +189,7 @@ async fn work(mut seat: Seat, news: Arc<News>) -> Command {
         has_units: false,
         used: Usage::default(),
         known: threads::Known::default(),
+        errand: None,
         repeats: reuse::Repeats::default(),
         seat,
     };
@@ -229,10 +238,7 @@ impl Turn {
 
     /// The address of the turn's own thread.
     pub fn path(&self) -> SubThreadPath {
-        match self.origin {
-            Origin::Inbox => SubThreadPath::main(),
-            Origin::Unit(_) => self.task.sub_thread_path(),
-        }
+        self.path.clone()
     }
 
     /// The time of the last answer that the turn received. It does not move in between, so that a second run sees the same.

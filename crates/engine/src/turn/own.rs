@@ -13,7 +13,9 @@ impl Turn {
     /// journal one after another; what the log says of its result counts.
     pub(super) async fn call_own(&mut self, call: Call) -> CallResult {
         let Some(tool) = self.seat.shared.cast.find_tool(&call.tool) else { return refused("there is no such tool") };
-        let Some(entry) = self.state(vec![Effect::Tool(call.clone())]).await.pop() else { return refused("it was not stated") };
+        let Some(entry) = self.state(vec![Effect::Tool(Box::new(call.clone()))]).await.pop() else {
+            return refused("it was not stated");
+        };
         match entry.stated() {
             Some((Effect::Approval { .. }, _)) => return self.call_if_agreed(&entry, call).await,
             Some(_) => {}
@@ -50,7 +52,7 @@ impl Turn {
             Some(entry) if entry.end().is_some() => "".into(),
             _ => value()?.into(),
         };
-        let entry = self.state(vec![Effect::Tool(call)]).await.pop()?;
+        let entry = self.state(vec![Effect::Tool(Box::new(call))]).await.pop()?;
         match self.result(&entry) {
             Some(logged) => Some(result_of(logged).content),
             None => {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{AgentId, Effect, EffectId, Failure, ReplyTo};
-use serde_json::{Map, Value};
+use polis_domain::{AgentId, Effect, EffectId, Failure, Meta, ReplyTo};
 
 use super::Turn;
 use super::ask::answer;
@@ -20,7 +19,7 @@ pub struct Request {
     /// How long its answer is waited for.
     pub patience: Duration,
     /// Goes into the meta of the task that it becomes.
-    pub meta: Map<String, Value>,
+    pub meta: Meta,
 }
 
 /// Requests that are not answered yet.
@@ -45,7 +44,9 @@ impl Turn {
         let mut effects = Vec::with_capacity(asked.len());
         for (n, Request { to, text, patience, meta }) in (self.n..).zip(asked) {
             let mut letter = self.letter(&to, &text, ReplyTo::Effect(EffectId { turn: self.seat.id, n }));
-            letter.payload.meta.extend(meta);
+            if !meta.is_empty() {
+                letter.payload.meta.extend(meta);
+            }
             effects.push(Effect::Ask { letter: Arc::new(letter), deadline: Some(self.after(patience)) });
         }
         let mut told = Vec::with_capacity(effects.len());

@@ -3,8 +3,10 @@
 //! In this order: the sub-thread that it asks for, the message that it changes or adds, the phase that it suggests, the tasks
 //! that follow. What is plain text costs nothing here; it becomes a message when the turn is settled.
 
+use std::sync::Arc;
+
 use polis_domain::{
-    Act, Failure, Message, MessageId, MessagePatch, Origin, ReplyTo, Response, ResponseParts, Sender, SubThreadRequest,
+    Act, Failure, Message, MessageId, MessagePatch, Meta, Origin, ReplyTo, Response, ResponseParts, Sender, SubThreadRequest,
     TurnResult, Usage,
 };
 use serde_json::{Map, Value};
@@ -40,7 +42,7 @@ impl Turn {
         // The handler has written into the thread itself: whoever waits is told what stands there last (D05).
         match Box::pin(self.last_bot_message()).await {
             Ok(last) => {
-                let answer = last.map(|last| last.text).unwrap_or_default().into();
+                let answer = last.map_or_else(Arc::default, |last| last.text.as_str().into());
                 TurnResult::Done { message: None, answer, next }
             }
             Err(failure) => TurnResult::Failed(failure),
@@ -48,7 +50,7 @@ impl Turn {
     }
 
     /// Carries out the response of a unit's handler, and gives the bot message that stands in the sub-thread then (R125).
-    pub(super) async fn carry_out_in_unit(&mut self, response: Response) -> Result<Message, Failure> {
+    pub(super) async fn carry_out_in_unit(&mut self, response: Response) -> Result<Arc<Message>, Failure> {
         let mut parts = response.into_parts();
         if !parts.next_tasks.is_empty() {
             return Err(next_tasks_in_unit());
@@ -92,13 +94,13 @@ impl Turn {
     pub(super) async fn hold(
         &mut self,
         request: &SubThreadRequest,
-        said: Option<(String, Map<String, Value>)>,
+        said: Option<(String, Meta)>,
     ) -> Result<MessageId, Failure> {
         if let Some(holder) = &request.holder {
             return Ok(holder.clone());
         }
-        let (text, meta) = said.unwrap_or_else(|| (self.waiting(request), Map::new()));
-        Ok(self.add_bot_message(text, meta).await?.id)
+        let (text, meta) = said.unwrap_or_else(|| (self.waiting(request), Meta::new()));
+        Ok(self.add_bot_message(text, meta).await?.id.clone())
     }
 
     /// A new message for a sub-thread to hang in, which says what is waited for.
@@ -106,7 +108,7 @@ impl Turn {
         let mut meta = Map::new();
         self.note_usage(&mut meta);
         let text = self.waiting(request);
-        Message { meta, ..self.new_message(&self.path(), Sender::Bot, text) }
+        Message { meta: meta.into(), ..self.new_message(&self.path(), Sender::Bot, text) }
     }
 
     fn waiting(&self, request: &SubThreadRequest) -> String {
@@ -114,15 +116,15 @@ impl Turn {
         request.placeholder.clone().unwrap_or_else(|| usual.to(&self.task.message).to_owned())
     }
 
-    async fn add_bot_message(&mut self, text: String, mut meta: Map<String, Value>) -> Result<Message, Failure> {
+    async fn add_bot_message(&mut self, text: String, mut meta: Meta) -> Result<Arc<Message>, Failure> {
         self.note_usage(&mut meta);
-        let message = Message { meta, ..self.new_message(&self.path(), Sender::Bot, text) };
+        let message = Arc::new(Message { meta, ..self.new_message(&self.path(), Sender::Bot, text) });
         let thread = self.seat.thread.clone();
         self.act(vec![Act::AddMessage { thread, message: message.clone() }]).await?;
         Ok(message)
     }
 
-    async fn last_bot_message(&mut self) -> Result<Option<Message>, Failure> {
+    async fn last_bot_message(&mut self) -> Result<Option<Arc<Message>>, Failure> {
         let recent = self.recent(8).await?;
         Ok(recent.into_iter().rev().map(|(_, message)| message).find(|message| message.sender == Sender::Bot))
     }

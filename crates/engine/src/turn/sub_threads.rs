@@ -33,7 +33,7 @@ struct Run {
     /// The phase of the unit that runs.
     phase: Phase,
     /// What was said in it, once it is done.
-    messages: Vec<Message>,
+    messages: Vec<Arc<Message>>,
     result: Option<SubThreadResult>,
 }
 
@@ -149,7 +149,7 @@ impl Turn {
                 None => {
                     let message = self.placeholder(&request);
                     let holder = message.id.clone();
-                    acts.push(Act::AddMessage { thread: parent.clone(), message });
+                    acts.push(Act::AddMessage { thread: parent.clone(), message: Arc::new(message) });
                     (holder, None)
                 }
             };
@@ -345,7 +345,7 @@ enum Next {
 }
 
 /// The pair among what a unit has added to its sub-thread.
-fn pair(phase: Phase, added: &[Message]) -> Result<Interaction, Failure> {
+fn pair(phase: Phase, added: &[Arc<Message>]) -> Result<Interaction, Failure> {
     let bot = added.iter().rposition(|message| message.sender == Sender::Bot);
     let Some(bot) = bot else {
         return Err(Failure::new("no_bot_message", format!("the unit of phase {phase} left no bot message")));

@@ -1,13 +1,13 @@
 //! The thread repository of the documents: every change is one append, every read is as of the turn's place in the log.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    Act, Command, EffectId, Event, Failure, Message, MessageId, MessagePatch, Messages, MetaPath, Phase, Recorded, Sender, Seq,
-    Settings, SubThreadPath, Thread, ThreadId,
+    Act, Command, EffectId, Event, Failure, Message, MessageId, MessagePatch, Messages, Meta, MetaPath, Phase, Recorded,
+    Sender, Seq, Settings, SubThreadPath, Thread, ThreadId,
 };
 use polis_ports::ThreadRange;
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::Turn;
@@ -15,8 +15,8 @@ use super::Turn;
 /// What this run of the turn has learned about threads; a second run learns it again.
 #[derive(Default)]
 pub(super) struct Known {
-    threads: HashMap<SubThreadPath, ThreadId>,
-    indices: HashMap<(ThreadId, MessageId), u32>,
+    threads: FxHashMap<SubThreadPath, ThreadId>,
+    indices: FxHashMap<(ThreadId, MessageId), u32>,
 }
 
 /// One of several changes that are made together (R117).
@@ -57,7 +57,7 @@ pub struct NewMessage {
     /// What is said.
     pub text: String,
     /// Free data about it.
-    pub meta: Map<String, Value>,
+    pub meta: Meta,
 }
 
 impl Turn {
@@ -77,13 +77,13 @@ impl Turn {
 
     /// Adds the last messages of a turn to its own thread and proposes the phase that follows, all with one append. Gives the
     /// last of them as it stands there.
-    pub async fn conclude(&mut self, mut messages: Vec<NewMessage>, phase: Option<Phase>) -> Result<Message, Failure> {
+    pub async fn conclude(&mut self, mut messages: Vec<NewMessage>, phase: Option<Phase>) -> Result<Arc<Message>, Failure> {
         let (path, thread) = (self.path(), self.seat.thread.clone());
         let nothing = || Failure::new("no_bot_message", "nothing was said");
         let NewMessage { sender, text, meta } = messages.pop().ok_or_else(nothing)?;
         let mut acts = Vec::with_capacity(messages.len() + 2);
         self.adding(&mut acts, messages);
-        let last = Message { meta, ..self.new_message(&path, sender, text) };
+        let last = Arc::new(Message { meta, ..self.new_message(&path, sender, text) });
         acts.push(Act::AddMessage { thread: thread.clone(), message: last.clone() });
         acts.extend(phase.clone().map(|phase| Act::SuggestPhase { thread, phase }));
         self.act(acts).await?;
@@ -97,13 +97,13 @@ impl Turn {
         for NewMessage { sender, text, meta } in messages {
             let message = Message { meta, ..self.new_message(&path, sender, text) };
             ids.push(message.id.clone());
-            acts.push(Act::AddMessage { thread: thread.clone(), message });
+            acts.push(Act::AddMessage { thread: thread.clone(), message: Arc::new(message) });
         }
         ids
     }
 
     /// Adds a bot message to the turn's own thread.
-    pub async fn say(&mut self, text: impl Into<String>) -> Result<Message, Failure> {
+    pub async fn say(&mut self, text: impl Into<String>) -> Result<Arc<Message>, Failure> {
         self.add_message(&self.path(), Sender::Bot, text).await
     }
 
@@ -113,9 +113,9 @@ impl Turn {
         path: &SubThreadPath,
         sender: Sender,
         text: impl Into<String>,
-    ) -> Result<Message, Failure> {
+    ) -> Result<Arc<Message>, Failure> {
         let thread = self.resolve(path).await?;
-        let message = self.new_message(path, sender, text.into());
+        let message = Arc::new(self.new_message(path, sender, text.into()));
         self.act(vec![Act::AddMessage { thread, message: message.clone() }]).await?;
         Ok(message)
     }
@@ -161,7 +161,7 @@ impl Turn {
 
     /// Opens a sub-thread in `meta._thread` of a message, in its own first phase (D02), and gives its address.
     pub async fn open_sub_thread(&mut self, path: &SubThreadPath, message: &MessageId) -> Result<SubThreadPath, Failure> {
-        self.open_sub_thread_at(path, message, MetaPath::default(), Settings::default(), Map::new()).await
+        self.open_sub_thread_at(path, message, MetaPath::default(), Settings::default(), Meta::new()).await
     }
 
     /// Opens a sub-thread at any place of a message's meta, with its first settings and meta.
@@ -171,7 +171,7 @@ impl Turn {
         message: &MessageId,
         slot: MetaPath,
         settings: Settings,
-        meta: Map<String, Value>,
+        meta: Meta,
     ) -> Result<SubThreadPath, Failure> {
         let parent = self.resolve(path).await?;
         let index = self.index_of(&parent, message).await?;
@@ -215,7 +215,7 @@ impl Turn {
                 }
                 BatchUpdate::AddMessage { path, sender, text } => {
                     let thread = self.resolve(&path).await?;
-                    Act::AddMessage { thread, message: self.new_message(&path, sender, text) }
+                    Act::AddMessage { thread, message: Arc::new(self.new_message(&path, sender, text)) }
                 }
                 BatchUpdate::UpdateSubThread { path, settings } => {
                     Act::UpdateSettings { thread: self.resolve(&path).await?, settings }
@@ -264,7 +264,7 @@ impl Turn {
     }
 
     /// The newest messages of the turn's own thread with their places, oldest first. Costs the same however long the thread is.
-    pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Message)>, Failure> {
+    pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Arc<Message>)>, Failure> {
         let thread = self.seat.thread.clone();
         let mut newest = limit.saturating_mul(8).max(32);
         loop {
@@ -297,7 +297,7 @@ impl Turn {
             (false, Sender::Bot) => "sub_bot",
             (false, Sender::User) => "sub_user",
         };
-        Message { id: self.new_id(prefix).into(), sender, text, timestamp: self.now(), meta: Map::new() }
+        Message { id: self.new_id(prefix).into(), sender, text, timestamp: self.now(), meta: Meta::new() }
     }
 
     /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Of the parent's name only the unique part
@@ -466,5 +466,5 @@ fn difference(old: &Message, new: &Message) -> MessagePatch {
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     meta.extend(old.meta.keys().filter(|key| !new.meta.contains_key(*key)).map(|key| (key.clone(), Value::Null)));
-    MessagePatch { text, meta }
+    MessagePatch { text, meta: meta.into() }
 }

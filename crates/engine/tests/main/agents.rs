@@ -236,7 +236,7 @@ impl StateHandler for Responds {
             "update" => {
                 let first = turn.say("first").await?;
                 turn.say("second").await?;
-                let mut response = Response::new("first, changed").updating(first.id);
+                let mut response = Response::new("first, changed").updating(first.id.clone());
                 response.meta.insert("changed".to_owned(), true.into());
                 response
             }
@@ -253,7 +253,7 @@ fn responds() -> Phases {
 
 async fn texts(society: &Society) -> Vec<String> {
     let thread = society.thread(&"root".into(), &SubThreadPath::main()).await.unwrap();
-    thread.messages.into_iter().filter(|message| message.sender == Sender::Bot).map(|message| message.text).collect()
+    thread.messages.into_iter().filter(|message| message.sender == Sender::Bot).map(|message| message.text.clone()).collect()
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,7 +26,7 @@ impl StateHandler for LookBackHandler {
         turn.say("aside").await?;
         let mut found = Vec::new();
         for phase in ["topic_outline", "draft_writing", "nothing_there"] {
-            found.push(turn.said_in(phase).await?.map_or("-".to_owned(), |message| message.text));
+            found.push(turn.said_in(phase).await?.map_or("-".to_owned(), |message| message.text.clone()));
         }
         Ok(Response::new(found.join(" | ")))
     }
@@ -125,7 +125,7 @@ async fn in_a_main_thread_it_is_the_last_time_that_counts() {
     struct DraftHandler;
     impl StateHandler for DraftHandler {
         async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
-            let before = turn.said_in("draft_writing").await?.map_or("-".to_owned(), |message| message.text);
+            let before = turn.said_in("draft_writing").await?.map_or("-".to_owned(), |message| message.text.clone());
             Ok(Response::new(format!("{} after {before}", turn.task().message)))
         }
     }
@@ -147,7 +147,7 @@ async fn what_a_sub_thread_came_to_was_said_in_the_phase_that_ran_it() {
         async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
             let mut found = Vec::new();
             for phase in ["prepare_subthread", "execute_subthread"] {
-                found.push(turn.said_in(phase).await?.map_or("-".to_owned(), |message| message.text));
+                found.push(turn.said_in(phase).await?.map_or("-".to_owned(), |message| message.text.clone()));
             }
             Ok(Response::new(found.join(" | ")))
         }

@@ -20,7 +20,7 @@ impl Agent for Asks {
             to: name.into(),
             text: Program(vec![Op::Sleep(ms), Op::Say(name.into())]).text(),
             patience: Duration::from_secs(10),
-            meta: Map::new(),
+            meta: Map::new().into(),
         });
         let mut requests = Requests::default();
         let refused = turn.request(&mut requests, asked.to_vec()).await;

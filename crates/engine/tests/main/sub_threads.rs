@@ -672,7 +672,7 @@ impl StateHandler for DeclaringHandler {
     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let holder = turn.say("see below").await?;
         let request = SubThreadRequest::new("analysis", "q")
-            .in_message(holder.id)
+            .in_message(holder.id.clone())
             .at(polis_domain::MetaPath::new("meta.threads.analysis").unwrap())
             .with_meta("dataSource", "sales.csv");
         let result = turn.run_sub_thread(request).await?;

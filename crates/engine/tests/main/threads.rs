@@ -1,5 +1,7 @@
 //! The thread repository: what a turn writes is one append, what it reads is the tree (R001-R026, R105-R123).
 
+use std::sync::Arc;
+
 use polis_domain::{Event, Failure, Message, MessagePatch, MetaPath, Phase, Response, Sender, Settings, SubThreadPath, Task};
 use polis_engine::{Agent, BatchUpdate, Cast, Society, Turn};
 use serde_json::{Map, Value, json};
@@ -72,7 +74,7 @@ scene!(Writes, |turn| {
         &main,
         &first.id,
         MessagePatch {
-            meta: Map::from_iter([("kept".to_owned(), json!(1)), ("gone".to_owned(), json!(2))]),
+            meta: Map::from_iter([("kept".to_owned(), json!(1)), ("gone".to_owned(), json!(2))]).into(),
             ..MessagePatch::default()
         },
     )
@@ -80,7 +82,7 @@ scene!(Writes, |turn| {
     turn.update_message(
         &main,
         &first.id,
-        MessagePatch { text: Some("changed".to_owned()), meta: Map::from_iter([("gone".to_owned(), Value::Null)]) },
+        MessagePatch { text: Some("changed".to_owned()), meta: Map::from_iter([("gone".to_owned(), Value::Null)]).into() },
     )
     .await?;
     let mut settings = turn.thread_settings(&main).await?;
@@ -106,7 +108,7 @@ scene!(Batches, |turn| {
     let main = turn.path();
     let first = turn.say("first").await?;
     let sub = turn.open_sub_thread(&main, &first.id).await?;
-    let settings = Settings { rest: Map::from_iter([("note".to_owned(), json!("n"))]), ..Settings::default() };
+    let settings = Settings { rest: Map::from_iter([("note".to_owned(), json!("n"))]).into(), ..Settings::default() };
     turn.batch_update(vec![
         BatchUpdate::UpdateMessage {
             path: main.clone(),
@@ -144,15 +146,10 @@ async fn a_batch_is_one_append_or_none() {
 scene!(Saves, |turn| {
     let main = turn.path();
     let mut thread = turn.thread(&main).await?;
-    thread.messages[0].meta.insert("seen".to_owned(), json!(true));
+    Arc::make_mut(&mut thread.messages[0]).meta.insert("seen".to_owned(), json!(true));
     let id = turn.new_id("bot").into();
-    thread.messages.push(Message {
-        id,
-        sender: Sender::Bot,
-        text: "added".to_owned(),
-        timestamp: turn.now(),
-        meta: Map::new(),
-    });
+    let (text, timestamp) = ("added".to_owned(), turn.now());
+    thread.messages.push(Message { id, sender: Sender::Bot, text, timestamp, meta: Map::new().into() }.into());
     thread.settings.rest.insert("saved".to_owned(), json!(1));
     turn.save_thread(&main, &thread).await?;
     turn.save_thread(&main, &thread).await?;
@@ -182,9 +179,9 @@ scene!(Slots, |turn| {
         ..Default::default()
     };
     let meta = Map::from_iter([("dataSource".to_owned(), json!("a.csv"))]);
-    let path = turn.open_sub_thread_at(&main, &holder.id, analysis.clone(), settings, meta).await?;
+    let path = turn.open_sub_thread_at(&main, &holder.id, analysis.clone(), settings, meta.into()).await?;
     turn.add_message(&path, Sender::Bot, "inside").await?;
-    let again = turn.open_sub_thread_at(&main, &holder.id, analysis, Settings::default(), Map::new()).await.unwrap_err();
+    let again = turn.open_sub_thread_at(&main, &holder.id, analysis, Settings::default(), Map::new().into()).await.unwrap_err();
     let missing = turn.thread(&main.child(9)).await.unwrap_err();
     Ok(Response::new(format!("{path} {} {}", again.code, missing.code)))
 });

@@ -244,7 +244,7 @@ async fn ids_and_times_are_the_same_in_a_second_run() {
     second.resolve(id, yes()).await.unwrap();
     let told = answer(&second, &sent).await.unwrap();
     let said = bed.events().into_iter().find_map(|recorded| match recorded.event {
-        Event::MessageAdded { message, .. } => Some(message.text),
+        Event::MessageAdded { message, .. } => Some(message.text.clone()),
         _ => None,
     });
     assert!(told.starts_with(&said.unwrap()), "{told}");

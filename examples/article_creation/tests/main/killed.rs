@@ -42,7 +42,7 @@ fn texts(log: &[Recorded]) -> Vec<Vec<String>> {
         }
     }
     let threads = events.into_iter().map(|(id, events)| Thread::fold(id, &events));
-    let said = |thread: Thread| thread.messages.into_iter().map(|message| message.text).collect::<Vec<_>>();
+    let said = |thread: Thread| thread.messages.into_iter().map(|message| message.text.clone()).collect::<Vec<_>>();
     let mut said: Vec<_> = threads.map(said).filter(|texts| !texts.is_empty()).collect();
     said.sort();
     said

@@ -32,7 +32,7 @@ impl StateHandler for ReportDeliveryHandler {
                 &mut meta,
                 &rounds.iter().flat_map(|message| Artifact::attached(&message.meta)).collect::<Vec<_>>(),
             );
-            turn.update_message(&turn.path(), &holder.id, MessagePatch { text: None, meta }).await?;
+            turn.update_message(&turn.path(), &holder.id, MessagePatch { text: None, meta: meta.into() }).await?;
         }
         Ok(response)
     }

@@ -25,7 +25,7 @@ pub(crate) struct Outcome {
     /// The tools that were called, with their arguments.
     pub(crate) calls: Vec<(String, String)>,
     /// Bot and user, in turn.
-    pub(crate) rounds: Vec<Message>,
+    pub(crate) rounds: Vec<Arc<Message>>,
     pub(crate) report: Option<String>,
 }
 

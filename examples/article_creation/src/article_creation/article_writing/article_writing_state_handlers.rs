@@ -99,5 +99,5 @@ impl StateHandler for ArticleCompletionHandler {
 
 /// What a phase that is over has left.
 async fn said(turn: &mut Turn, phase: &str) -> Result<String, Failure> {
-    Ok(turn.said_in(phase).await?.map(|message| message.text).unwrap_or_default())
+    Ok(turn.said_in(phase).await?.map(|message| message.text.clone()).unwrap_or_default())
 }

@@ -9,7 +9,7 @@ use super::code::{Interpreter, find_block};
 use super::said::{Said, Tongue};
 use super::source::Source;
 use super::stage::{FORMATTING, STAGES, Stage};
-use super::trial::{Author, Trial};
+use super::trial::{Author, Trial, Tried};
 use super::{feedback, report};
 
 const COMPARE: &str = include_str!("scripts/compare.sh");
@@ -88,7 +88,7 @@ struct Work<'a> {
     interpreter: &'a Interpreter,
     author: &'a Author,
     tongue: Tongue,
-    trials: &'a [(Trial, Message, Option<Message>)],
+    trials: &'a [Tried],
 }
 
 impl Work<'_> {
@@ -178,7 +178,7 @@ impl Work<'_> {
         let artifact = turn.put_artifact(self.stage.output, PAGE, html.into_bytes()).await.map_err(told)?;
         let mut meta = Map::new();
         Artifact::attach(&mut meta, std::slice::from_ref(&artifact));
-        let patch = MessagePatch { text: None, meta };
+        let patch = MessagePatch { text: None, meta: meta.into() };
         turn.update_message(&turn.path(), &bot.id, patch).await.map_err(told)?;
         Ok(artifact)
     }

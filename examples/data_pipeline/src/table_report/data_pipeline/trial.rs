@@ -1,5 +1,7 @@
 //! What came of the code of each bot message. It stands in the message's meta, where later rounds find it.
 
+use std::sync::Arc;
+
 use polis::domain::MessagePatch;
 use polis::{Failure, Message, Turn};
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,9 @@ pub(super) struct Trial {
     pub(super) problem: Option<String>,
 }
 
+/// One run, with the message whose code it was and what was said about it.
+pub(super) type Tried = (Trial, Arc<Message>, Option<Arc<Message>>);
+
 impl Author {
     /// As the meta of a bot message.
     pub(super) fn into_meta(self) -> Map<String, Value> {
@@ -45,7 +50,7 @@ impl Author {
 
 impl Trial {
     /// The runs so far, in order, with the messages whose code it was and what was said about them.
-    pub(super) async fn all(turn: &mut Turn) -> Result<Vec<(Self, Message, Option<Message>)>, Failure> {
+    pub(super) async fn all(turn: &mut Turn) -> Result<Vec<Tried>, Failure> {
         let messages = turn.own_thread().await?.messages;
         let trial = |message: &Message| message.meta.get(TRIAL).and_then(|value| Self::deserialize(value).ok());
         let all = messages.iter().enumerate().filter_map(|(at, message)| {
@@ -58,7 +63,7 @@ impl Trial {
     /// Writes it down beside the code.
     pub(super) async fn note(&self, message: &Message, turn: &mut Turn) -> Result<(), Failure> {
         let value = serde_json::to_value(self).unwrap_or_default();
-        let patch = MessagePatch { text: None, meta: Map::from_iter([(TRIAL.to_owned(), value)]) };
+        let patch = MessagePatch { text: None, meta: Map::from_iter([(TRIAL.to_owned(), value)]).into() };
         turn.update_message(&turn.path(), &message.id, patch).await
     }
 }

@@ -1,14 +1,14 @@
 //! How a bot message comes about: the model writes the code of the phase, or the built-in script stands in for it.
 
 use polis::ports::ChatMessage;
-use polis::{Failure, Message, ModelRequest, Response, Turn};
+use polis::{Failure, ModelRequest, Response, Turn};
 
 use super::bench::{quoted, run, run_inside, shortened};
 use super::code::{Interpreter, block, find_block};
 use super::said::{Said, Tongue};
 use super::source::Source;
 use super::stage::Stage;
-use super::trial::{Author, Trial};
+use super::trial::{Author, Trial, Tried};
 
 /// How often a model may try before the built-in script takes over.
 pub(super) const MAX_TRIALS: usize = 3;
@@ -48,7 +48,7 @@ pub(super) async fn code_message(stage: &Stage, interpreter: &Interpreter, turn:
     };
     let text = message(stage, &interpreter, &author, &code, tongue);
     let mut response = Response::new(text);
-    response.meta = author.into_meta();
+    response.meta = author.into_meta().into();
     Ok(response)
 }
 
@@ -73,7 +73,7 @@ async fn ask(
     stage: &Stage,
     interpreter: &Interpreter,
     source: &Source,
-    trials: &[(Trial, Message, Option<Message>)],
+    trials: &[Tried],
     turn: &mut Turn,
 ) -> Result<Result<String, String>, Failure> {
     let tongue = Tongue::of(&turn.task().message);

@@ -18,7 +18,7 @@ pub(super) struct FindingSummaryHandler;
 
 impl StateHandler for FindingSummaryHandler {
     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let report = turn.recent(1).await?.pop().map(|(_, report)| report.text).unwrap_or_default();
+        let report = turn.recent(1).await?.pop().map(|(_, report)| report.text.clone()).unwrap_or_default();
         Ok(Response::new(turn.generate(subject(turn) + &tagged("passages", &report)).await?))
     }
 }
