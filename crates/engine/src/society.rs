@@ -537,18 +537,18 @@ impl Society {
         Ok(thread)
     }
 
-    /// Everything that happens after a place of the log, without a gap, and live from then on.
+    /// Everything that happens after a place of the log, without a gap, and live from then on until the society has ended.
     pub fn watch(&self, after: Seq) -> Watch {
-        Watch::new(self.id().clone(), None, self.ports().log.clone(), &*self.ports().live, after)
+        self.watcher(None, after)
     }
 
     /// What happens in one thread, not in those below it, after a place of the log, and live from then on. What happens elsewhere
     /// costs this watcher nothing.
     pub fn watch_thread(&self, thread: ThreadId, after: Seq) -> Watch {
-        Watch::new(self.id().clone(), Some(thread), self.ports().log.clone(), &*self.ports().live, after)
+        self.watcher(Some(thread), after)
     }
 
-    /// Waits for the letter that ends a request.
+    /// Waits for the letter that ends a request; where the society ends without it, that is [`Rejected::Stopping`].
     pub async fn answer(&self, sent: &Sent) -> Result<Arc<Letter>, Rejected> {
         let mut watch = self.watch_thread(sent.task_id.thread(), sent.seq);
         loop {
@@ -593,6 +593,10 @@ impl Society {
         let mail = Mail::Command { command, reply: Some(reply) };
         self.handle.shared.door.send(mail).await.map_err(|_| Rejected::Stopping)?;
         answer.await.map_err(|_| Rejected::Stopping)?
+    }
+
+    fn watcher(&self, thread: Option<ThreadId>, after: Seq) -> Watch {
+        Watch::new(self.id().clone(), thread, self.ports(), self.handle.ended.clone(), after)
     }
 
     /// Draws the next id of what comes from outside.
