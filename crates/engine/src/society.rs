@@ -9,7 +9,7 @@ use polis_domain::{
     Limits, MessageId, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
     SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
-use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
+use polis_ports::{Artifacts, Clock, Frame, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -254,8 +254,9 @@ impl Society {
         let actor = Actor::new(shared.clone(), options, mail);
         let (opened, open) = oneshot::channel();
         let (living, ended) = watch::channel(());
+        let running = shared.clone();
         let life = async move {
-            keep_running(actor, opened).await;
+            keep_running(actor, &running, opened).await;
             drop(living);
         };
         if own_thread {
@@ -631,7 +632,7 @@ fn house(life: impl Future<Output = ()> + Send + 'static) -> Result<(), LogError
 }
 
 /// Runs the actor; when the log fails, stands by and takes the log's state again. An owner that was fenced off ends.
-async fn keep_running(mut actor: Actor, opened: oneshot::Sender<Result<(), LogError>>) {
+async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender<Result<(), LogError>>) {
     let began = actor.recover().await;
     let may_run = began.is_ok();
     let is_wanted = opened.send(began).is_ok();
@@ -645,6 +646,8 @@ async fn keep_running(mut actor: Actor, opened: oneshot::Sender<Result<(), LogEr
             Some(_) => match actor.recover().await {
                 Ok(()) => {
                     tracing::info!("the log works again; going on");
+                    // It may have written what it said that it had not.
+                    shared.ports.live.publish(&shared.society, Frame::Missed);
                     actor.run().await
                 }
                 Err(error) => Err(error),

@@ -106,7 +106,7 @@ impl Watch {
         }
     }
 
-    /// How often pieces of replies were lost, because whoever watches was too slow. No event of the log ever is.
+    /// How often pieces of replies were lost, because whoever watches was too slow or the log failed. No event of the log ever is.
     pub fn missed(&self) -> u64 {
         self.missed
     }

@@ -1,10 +1,10 @@
-//! How watching ends: with the society, when everything was seen.
+//! Watching: everything in the log is seen, whatever befell it, and then it ends with the society.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use polis_domain::{Seq, ThreadId};
+use polis_domain::{OpenKind, Seq, ThreadId};
 use polis_engine::{Rejected, Seen, Society, Watch};
 use polis_testkit::{GatedLog, Op};
 
@@ -117,4 +117,17 @@ async fn whoever_watches_a_society_that_is_looked_at_sees_what_is_done_there_unt
     for (watching, logged) in watching.into_iter().zip(logged(&bed)) {
         assert_eq!(watching.await.unwrap().0, logged);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_log_has_written_though_it_failed_is_seen_when_it_works_again() {
+    let bed = Bed::new();
+    let gate = Flaky { failures: AtomicUsize::new(0), writes_anyway: true };
+    let log = Arc::new(GatedLog { log: bed.log.clone(), gate });
+    let society = bed.open_on(log.clone()).await;
+    let sent = submit(&society, vec![Op::Sleep(60_000), Op::Say("said".into())]).await;
+    open_effect(&society, |kind, _| *kind == OpenKind::Sleep).await;
+    log.gate.failures.store(100, Ordering::Relaxed);
+    let answered = tokio::time::timeout(PATIENCE, society.answer(&sent)).await.expect("it never comes");
+    assert_eq!(&*answered.unwrap().payload.text, "slept said:said");
 }
