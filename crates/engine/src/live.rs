@@ -193,7 +193,7 @@ impl Channel {
                 Frame::Committed(events) => self.tell_threads(events),
                 Frame::Delta(told) => self.tell_thread(&told.thread, &frame),
                 Frame::Piece(told) => self.tell_thread(&told.thread, &frame),
-                Frame::Missed => {}
+                Frame::Missed => self.threads.values().for_each(|line| say(line, Frame::Missed)),
             }
         }
         say(&self.all, frame);

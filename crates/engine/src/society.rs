@@ -9,7 +9,7 @@ use polis_domain::{
     Limits, MessageId, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
     SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
-use polis_ports::{Artifacts, Clock, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
+use polis_ports::{Artifacts, Clock, Frame, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -254,8 +254,9 @@ impl Society {
         let actor = Actor::new(shared.clone(), options, mail);
         let (opened, open) = oneshot::channel();
         let (living, ended) = watch::channel(());
+        let running = shared.clone();
         let life = async move {
-            keep_running(actor, opened).await;
+            keep_running(actor, &running, opened).await;
             drop(living);
         };
         if own_thread {
@@ -537,18 +538,18 @@ impl Society {
         Ok(thread)
     }
 
-    /// Everything that happens after a place of the log, without a gap, and live from then on.
+    /// Everything that happens after a place of the log, without a gap, and live from then on until the society has ended.
     pub fn watch(&self, after: Seq) -> Watch {
-        Watch::new(self.id().clone(), None, self.ports().log.clone(), &*self.ports().live, after)
+        self.watcher(None, after)
     }
 
     /// What happens in one thread, not in those below it, after a place of the log, and live from then on. What happens elsewhere
     /// costs this watcher nothing.
     pub fn watch_thread(&self, thread: ThreadId, after: Seq) -> Watch {
-        Watch::new(self.id().clone(), Some(thread), self.ports().log.clone(), &*self.ports().live, after)
+        self.watcher(Some(thread), after)
     }
 
-    /// Waits for the letter that ends a request.
+    /// Waits for the letter that ends a request; where the society ends without it, that is [`Rejected::Stopping`].
     pub async fn answer(&self, sent: &Sent) -> Result<Arc<Letter>, Rejected> {
         let mut watch = self.watch_thread(sent.task_id.thread(), sent.seq);
         loop {
@@ -595,6 +596,10 @@ impl Society {
         answer.await.map_err(|_| Rejected::Stopping)?
     }
 
+    fn watcher(&self, thread: Option<ThreadId>, after: Seq) -> Watch {
+        Watch::new(self.id().clone(), thread, self.ports(), self.handle.ended.clone(), after)
+    }
+
     /// Draws the next id of what comes from outside.
     fn draw(&self, id: impl FnOnce(u64, Timestamp, u64) -> String) -> String {
         id(self.handle.entropy, self.ports().clock.now(), self.handle.draws.fetch_add(1, Ordering::Relaxed))
@@ -627,7 +632,7 @@ fn house(life: impl Future<Output = ()> + Send + 'static) -> Result<(), LogError
 }
 
 /// Runs the actor; when the log fails, stands by and takes the log's state again. An owner that was fenced off ends.
-async fn keep_running(mut actor: Actor, opened: oneshot::Sender<Result<(), LogError>>) {
+async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender<Result<(), LogError>>) {
     let began = actor.recover().await;
     let may_run = began.is_ok();
     let is_wanted = opened.send(began).is_ok();
@@ -641,6 +646,8 @@ async fn keep_running(mut actor: Actor, opened: oneshot::Sender<Result<(), LogEr
             Some(_) => match actor.recover().await {
                 Ok(()) => {
                     tracing::info!("the log works again; going on");
+                    // It may have written what it said that it had not.
+                    shared.ports.live.publish(&shared.society, Frame::Missed);
                     actor.run().await
                 }
                 Err(error) => Err(error),

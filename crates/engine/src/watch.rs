@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Frame, Live, LiveStream, Log, LogError, StreamedDelta, StreamedPiece, ThreadRange};
+use polis_ports::{Frame, LiveStream, Log, LogError, StreamedDelta, StreamedPiece, ThreadRange};
+use tokio::sync::watch::Receiver;
+
+use crate::society::Ports;
 
 /// Events read from the log at a time.
 const PAGE: usize = 256;
@@ -17,6 +20,10 @@ pub struct Watch {
     thread: Option<ThreadId>,
     log: Arc<dyn Log>,
     live: LiveStream,
+    /// Closed when the society has ended.
+    ended: Receiver<()>,
+    /// It has: what the log has is seen, and then nothing more comes.
+    is_over: bool,
     seen: Seq,
     behind: bool,
     ready: VecDeque<Arc<Recorded>>,
@@ -35,14 +42,14 @@ pub enum Seen {
 }
 
 impl Watch {
-    pub(crate) fn new(society: SocietyId, thread: Option<ThreadId>, log: Arc<dyn Log>, live: &dyn Live, after: Seq) -> Self {
+    pub(crate) fn new(society: SocietyId, thread: Option<ThreadId>, ports: &Ports, ended: Receiver<()>, after: Seq) -> Self {
         // Live first, the log second: whatever is appended in between is seen in both and told once.
-        let live = live.watch(&society, thread.as_ref());
-        Self { society, thread, log, live, seen: after, behind: true, ready: VecDeque::new(), missed: 0 }
+        let live = ports.live.watch(&society, thread.as_ref());
+        let (log, ready) = (ports.log.clone(), VecDeque::new());
+        Self { society, thread, log, live, ended, is_over: false, seen: after, behind: true, ready, missed: 0 }
     }
 
-    /// The next thing to see; none when nobody tells any more. A [`LocalLive`](crate::LocalLive) does not say so: whoever watches a
-    /// society that may stop also waits for that.
+    /// The next thing to see; none when the society has ended and everything that its log has was seen.
     pub async fn next(&mut self) -> Result<Option<Seen>, LogError> {
         loop {
             if let Some(recorded) = self.ready.pop_front() {
@@ -65,7 +72,16 @@ impl Watch {
                     continue;
                 }
             }
-            match self.live.next().await {
+            if self.is_over {
+                return Ok(None);
+            }
+            let told = tokio::select! {
+                // What was told before the end is seen before it.
+                biased;
+                told = self.live.next() => told,
+                _ = self.ended.changed() => None,
+            };
+            match told {
                 Some(Frame::Committed(events)) => self.ready.extend(events.iter().cloned()),
                 Some(Frame::Delta(delta)) => return Ok(Some(Seen::Delta(delta))),
                 Some(Frame::Piece(piece)) => return Ok(Some(Seen::Piece(piece))),
@@ -73,7 +89,8 @@ impl Watch {
                     self.behind = true;
                     self.missed += 1;
                 }
-                None => return Ok(None),
+                // Not all that the log has need have been told.
+                None => (self.is_over, self.behind) = (true, true),
             }
         }
     }
@@ -89,7 +106,7 @@ impl Watch {
         }
     }
 
-    /// How often pieces of replies were lost, because whoever watches was too slow. No event of the log ever is.
+    /// How often pieces of replies were lost, because whoever watches was too slow or the log failed. No event of the log ever is.
     pub fn missed(&self) -> u64 {
         self.missed
     }

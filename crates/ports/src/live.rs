@@ -34,7 +34,7 @@ pub enum Frame {
     Delta(Arc<StreamedDelta>),
     /// What somebody in a workflow is seen doing, and what a component grows by meanwhile (D07). It may be lost as well.
     Piece(Arc<StreamedPiece>),
-    /// This watcher was too slow and missed frames: read the log again from the last event seen.
+    /// Frames are missing, because this watcher was too slow or the log had failed: read the log again from the last event seen.
     Missed,
 }
 

@@ -10,7 +10,8 @@ use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Request};
 use futures_util::{Stream, TryStreamExt};
-use polis_engine::Society;
+use polis_engine::{Seen, Society, Watch};
+use polis_ports::LogError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
@@ -74,6 +75,14 @@ pub struct Answer {
     pub status: u16,
     /// The body, as it comes.
     pub body: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
+}
+
+/// What is seen next. It waits on when the society has ended: the desk ends its streams, and says why.
+pub(crate) async fn next_seen(watch: &mut Watch) -> Result<Seen, LogError> {
+    match watch.next().await? {
+        Some(seen) => Ok(seen),
+        None => std::future::pending().await,
+    }
 }
 
 impl Desk {

@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, next_seen};
 use crate::past::{Past, Place};
 use crate::problem::Problem;
 use crate::wanted::Wanted;
@@ -147,25 +147,24 @@ impl Telling {
     async fn next(&mut self) -> Option<Event> {
         while !self.ended {
             let seen = match self.waiting.take() {
-                Some(seen) => Ok(Some(seen)),
+                Some(seen) => Ok(seen),
                 None => tokio::select! {
                     // What has happened is told before the farewell.
                     biased;
-                    seen = self.watch.next() => seen,
+                    seen = next_seen(&mut self.watch) => seen,
                     () = self.closing.cancelled() => return self.end(self.stopping()),
                 },
             };
             if self.watch.missed() > self.missed {
                 self.missed = self.watch.missed();
-                self.waiting = seen.ok().flatten();
+                self.waiting = seen.ok();
                 return Some(Event::default().event("resync").data("{}"));
             }
             let event = match seen {
-                Ok(Some(seen)) => match self.told(&seen).await {
+                Ok(seen) => match self.told(&seen).await {
                     Some(event) => event,
                     None => continue,
                 },
-                Ok(None) => return self.end(self.stopping()),
                 Err(error) => return self.end(failed(error.into())),
             };
             match event {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::caller::{Caller, Scope};
-use crate::desk::Desk;
+use crate::desk::{Desk, next_seen};
 use crate::problem::Problem;
 
 /// How soon a standing is looked at again after something was done for the request, and after something else happened.
@@ -189,20 +189,19 @@ impl Follow {
             let seen = tokio::select! {
                 biased;
                 () = self.peer.desk.closing.cancelled() => return Ok(Heard::Ended),
-                seen = self.watch.next(), if !is_overdue => seen?,
+                seen = next_seen(&mut self.watch), if !is_overdue => seen?,
                 () = until(self.due) => {
                     self.due = None;
                     return Ok(Heard::Changed);
                 }
             };
             let recorded = match seen {
-                Some(Seen::Event(recorded)) => recorded,
-                Some(Seen::Delta(delta)) => match self.piece(&delta) {
+                Seen::Event(recorded) => recorded,
+                Seen::Delta(delta) => match self.piece(&delta) {
                     Some(heard) => return Ok(heard),
                     None => continue,
                 },
-                Some(Seen::Piece(_)) => continue,
-                None => return Ok(Heard::Ended),
+                Seen::Piece(_) => continue,
             };
             self.seen = recorded.seq;
             if self.is_end(&recorded) {

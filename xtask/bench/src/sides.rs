@@ -121,8 +121,7 @@ impl Side {
     pub(crate) async fn close(self) -> Result<()> {
         if let Self::Society(Watched { society, watcher, .. }) = self {
             society.stop(std::time::Duration::ZERO).await;
-            // Nothing more is told; the watcher would wait for ever.
-            watcher.abort();
+            watcher.await??;
         }
         Ok(())
     }

@@ -96,7 +96,7 @@ pub(crate) async fn spawn(society: &Society, names: &[&str]) {
 }
 
 /// How long anything may take that a test waits for, in virtual time: without an end a test would hang instead of failing.
-const PATIENCE: Duration = Duration::from_secs(86_400 * 365);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(86_400 * 365);
 
 /// Waits until the spine shows what is looked for. It goes by events, so that time stands still only while something happens.
 pub(crate) async fn until<T: Send + 'static>(

@@ -20,3 +20,4 @@ mod society;
 mod sub_threads;
 mod threads;
 mod turns;
+mod watching;

@@ -160,9 +160,9 @@ async fn stopping_lets_turns_finish_takes_nothing_in_and_owes_what_was_cut() {
 }
 
 /// Fails a few times, having written or not.
-struct Flaky {
-    failures: AtomicUsize,
-    writes_anyway: bool,
+pub(crate) struct Flaky {
+    pub(crate) failures: AtomicUsize,
+    pub(crate) writes_anyway: bool,
 }
 
 #[async_trait]

@@ -12,7 +12,7 @@ use super::event::{Body, Event, TokenUsage};
 use super::interrupt::interrupt;
 use super::narrator::Narrator;
 use crate::approvals::{self, Approval};
-use crate::desk::Desk;
+use crate::desk::{Desk, next_seen};
 use crate::problem::Problem;
 use crate::tasks::{BUSY, Stands, TaskStatus, busy, of_task};
 
@@ -200,7 +200,7 @@ impl Run {
     async fn hear(&mut self) {
         let seen = tokio::select! {
             biased;
-            seen = self.watch.next() => seen,
+            seen = next_seen(&mut self.watch) => seen.map(Some),
             () = self.desk.closing.cancelled() => Ok(None),
         };
         match seen {
