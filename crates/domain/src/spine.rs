@@ -110,18 +110,24 @@ pub struct Agent {
     /// Its role.
     pub role: RoleId,
     /// Who made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
     /// Since when it exists.
     pub created_at: Timestamp,
     /// The turn that is open in its main thread. An agent without one has an empty inbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// What waits for it, oldest first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inbox: Option<Box<Inbox>>,
     /// Why it is about to go, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaving: Option<Box<Leaving>>,
     /// How many of its last tasks in a row had to be set aside.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub set_aside: u8,
     /// The roles of those above it that are gone; nothing for most. Their limits on tools still hold for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Box<[RoleId]>>,
 }
 
@@ -204,19 +210,30 @@ pub struct Head {
     /// Whose it is.
     pub agent: AgentId,
     /// Where it hangs; none for a main thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Box<Place>>,
     /// How many messages it has.
     pub messages: u32,
     /// Its phase.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub phase: Phase,
     /// The phase proposed for its next task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<Phase>,
     /// The turn that is open in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// What was compressed of it; nothing for most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Box<Context>>,
     /// The sub-threads in its messages.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<u32, Vec<(MetaPath, ThreadId)>>,
+}
+
+/// Whether it goes without saying: snapshots of large societies are mostly such fields.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What was compressed of a thread.
