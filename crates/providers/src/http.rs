@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::error::Error;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
+use hyper::http::uri::Authority;
 use hyper::{Request, Response, StatusCode};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -28,7 +29,7 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Http {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     /// The hosts to which a connection may have been kept.
-    kept: Arc<Mutex<HashSet<String>>>,
+    kept: Arc<RwLock<HashSet<String>>>,
 }
 
 impl Http {
@@ -53,8 +54,12 @@ impl Http {
         Self { client, kept: Arc::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn keeps(&self, host: &str) -> bool {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner).contains(host)
+    }
+
+    fn kept(&self) -> RwLockWriteGuard<'_, HashSet<String>> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request and waits for the head of the response.
@@ -62,15 +67,18 @@ impl Http {
     /// A connection that was kept open can end just when it is used again: llama.cpp ends it after each stream although it
     /// promises not to. Nothing has come back then, so the request goes out once more on another one.
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ModelError> {
-        let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-        let was_kept = self.kept().remove(&host);
+        let uri = request.uri().clone();
+        let host = uri.authority().map_or("", Authority::as_str);
+        let was_kept = self.keeps(host);
         let mut sent = self.client.request(request.clone()).await;
         // A connection that was kept from before may have ended in the meantime: that is no attempt. A new one is.
         if was_kept && sent.as_ref().is_err_and(was_closed) {
             sent = self.client.request(request).await;
         }
-        if sent.is_ok() {
-            self.kept().insert(host);
+        match (sent.is_ok(), was_kept) {
+            (true, false) => drop(self.kept().insert(host.to_owned())),
+            (false, true) => drop(self.kept().remove(host)),
+            (true, true) | (false, false) => {}
         }
         sent.map_err(|error| {
             let reason = with_causes(&error);
