@@ -35,6 +35,7 @@ use polis_domain::{
     Seq, Shown, Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
 };
 use polis_ports::{LogError, ToolSpec};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use crate::actor::{Committed, Mail, Shared};
@@ -129,7 +130,7 @@ pub(crate) async fn run(seat: Seat, news: Arc<News>) {
     }
     let command = end(seat, news).await;
     // A closed door means that the society has ended; the turn is owed again when it opens.
-    let _ = shared.door.send(Mail::Command { command, reply: None }).await;
+    hand_in(&shared, Mail::Command { command, reply: None }).await;
 }
 
 /// Runs a turn; gives what is wished for in the end.
@@ -350,10 +351,19 @@ impl Turn {
 /// Hands a command in; what comes of it is heard later.
 async fn send(shared: &Shared, command: Command) -> oneshot::Receiver<Committed> {
     let (reply, answer) = oneshot::channel();
-    if shared.door.send(Mail::Command { command, reply: Some(reply) }).await.is_err() {
+    if !hand_in(shared, Mail::Command { command, reply: Some(reply) }).await {
         std::future::pending::<()>().await;
     }
     answer
+}
+
+/// Hands mail in, and waits only where there is no room for it. Says whether anybody takes it.
+async fn hand_in(shared: &Shared, mail: Mail) -> bool {
+    match shared.door.try_send(mail) {
+        Ok(()) => true,
+        Err(TrySendError::Full(mail)) => shared.door.send(mail).await.is_ok(),
+        Err(TrySendError::Closed(_)) => false,
+    }
 }
 
 /// The events of a command that was handed in. Where there are none, the turn is about to be dropped: it stands still here.
