@@ -12,11 +12,12 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use polis_agents::Converse;
-use polis_domain::{AgentId, CallResult, EffectClass, Failure, Response as Reply};
+use polis_domain::{AgentId, CallResult, EffectClass, Failure, Response as Reply, Role};
 use polis_engine::{Agent, Cast, Society, Turn};
 use polis_providers::{Http, Remote, RemoteOptions};
 use polis_testkit::ScriptedTools;
 use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
 
 use crate::figures::{Figures, Goal};
 use crate::mock::Mock;
@@ -24,6 +25,9 @@ use crate::world::{self, Kind};
 
 const AT_ONCE: usize = 64;
 const EACH: usize = 60;
+
+/// How long the runs of a hand may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 type Plain = Client<HttpConnector, Full<Bytes>>;
 
@@ -96,62 +100,79 @@ async fn ask(client: &Plain, url: &str, request: &Value) -> Result<(String, Stri
 const FIRST: &str = r#"{"model":"mock","stream":true,"messages":[{"role":"system","content":"You answer."},{"role":"user","content":"Is it done?"}],"tools":[{"type":"function","function":{"name":"noop","description":"noop","parameters":{"type":"object"}}}]}"#;
 const SECOND: &str = r#"{"model":"mock","stream":true,"messages":[{"role":"system","content":"You answer."},{"role":"user","content":"Is it done?"},{"role":"assistant","content":"","tool_calls":[{"id":"call_1","type":"function","function":{"name":"noop","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1","content":"ok"}],"tools":[{"type":"function","function":{"name":"noop","description":"noop","parameters":{"type":"object"}}}]}"#;
 
-/// Converses, and tells when it has: nobody needs to watch the society, so watching is not measured.
-struct Counted {
-    converse: Converse,
-    done: tokio::sync::mpsc::Sender<String>,
+/// Has runs done, one after another, each by an agent of its own: what a hand of the bare loop does.
+struct Hand(Arc<Place>);
+
+/// Converses, and tells the hand that asked when it has. Nobody needs to watch the society, so watching is not measured.
+struct Counted(Arc<Place>);
+
+/// Where hands wait for their runs.
+struct Place {
+    done: [Notify; AT_ONCE],
+    ended: mpsc::Sender<()>,
+}
+
+impl Agent for Hand {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Reply, Failure> {
+        let (hand, runs) = (number(turn.agent().as_str(), 1), turn.task().message.to_string());
+        let (first, count) = (number(&runs, 0), number(&runs, 1));
+        for n in first..first + count {
+            turn.send(&format!("run.{hand}.{n}").into(), "Is it done?").await?;
+            self.0.done[hand].notified().await;
+        }
+        let _ = self.0.ended.send(()).await;
+        Ok(Reply::silent())
+    }
 }
 
 impl Agent for Counted {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Reply, Failure> {
-        let response = self.converse.execute_task(turn).await?;
-        let _ = self.done.send(response.full_message().to_owned()).await;
+        let response = Converse::default().execute_task(turn).await?;
+        if response.full_message() == "It is done." {
+            self.0.done[number(turn.agent().as_str(), 1)].notify_one();
+        }
         Ok(response)
     }
 }
 
-/// CPU milliseconds of a run in a society: 64 agents at once, each run in an agent of its own.
+/// The number in a part of a text.
+fn number(text: &str, part: usize) -> usize {
+    text.split('.').nth(part).and_then(|part| part.parse().ok()).unwrap_or_default()
+}
+
+/// CPU milliseconds of a run in a society: 64 at once, each in an agent of its own that another agent asks.
 async fn ours(url: &str, kind: Kind) -> Result<f64> {
     let (log, _guard) = world::log(kind)?;
     let tools = ScriptedTools::new().with("noop", EffectClass::Read, |_, _| CallResult::good("ok"));
     let model = Remote::new(Http::new(), RemoteOptions::new("mock", format!("{url}/v1"), "mock"))?;
     let ports = world::ports(log, Arc::new(model), Arc::new(tools));
-    let (done, mut answers) = tokio::sync::mpsc::channel(AT_ONCE);
-    let cast = Cast::new().with("converse", Counted { converse: Converse::default(), done });
+    let (ended, mut hands) = mpsc::channel(AT_ONCE);
+    let place = Arc::new(Place { done: std::array::from_fn(|_| Notify::new()), ended });
+    let cast = Cast::new().with("converse", Counted(place.clone())).with("hand", Hand(place));
     let society = Society::open("main".into(), ports, cast, world::options("converse")).await?;
-    for n in 0..AT_ONCE * (EACH + 1) {
-        society.spawn(format!("a{n}").into(), "bench".into(), AgentId::root()).await?;
+    society.create_role(Role { id: "hand".into(), ..world::role("hand") }).await?;
+    for hand in 0..AT_ONCE {
+        society.spawn(format!("hand.{hand}").into(), "hand".into(), AgentId::root()).await?;
+        for n in 0..=EACH {
+            society.spawn(format!("run.{hand}.{n}").into(), "bench".into(), AgentId::root()).await?;
+        }
     }
-    runs(&society, 0..AT_ONCE, &mut answers).await?;
+    runs(&society, 0, 1, &mut hands).await?;
     let before = world::cpu();
-    runs(&society, AT_ONCE..AT_ONCE * (EACH + 1), &mut answers).await?;
+    runs(&society, 1, EACH, &mut hands).await?;
     let used = world::cpu() - before;
     society.stop(Duration::ZERO).await;
     Ok(used.as_secs_f64() * 1e3 / (AT_ONCE * EACH) as f64)
 }
 
-/// One run in each of these agents, 64 at once.
-async fn runs(
-    society: &Society,
-    agents: std::ops::Range<usize>,
-    answers: &mut tokio::sync::mpsc::Receiver<String>,
-) -> Result<()> {
-    let mut next = agents.clone();
-    let mut hands = tokio::task::JoinSet::new();
-    let ask = |n: usize, hands: &mut tokio::task::JoinSet<_>| {
-        let society = society.clone();
-        hands.spawn(async move { society.send(format!("a{n}").into(), "Is it done?", None).await.map(drop) });
-    };
-    next.by_ref().take(AT_ONCE).for_each(|n| ask(n, &mut hands));
-    for _ in agents {
-        let answer = answers.recv().await.context("the society goes on")?;
-        anyhow::ensure!(answer == "It is done.", "it answered {answer:?}");
-        if let Some(n) = next.next() {
-            ask(n, &mut hands);
-        }
-        while let Some(sent) = hands.try_join_next() {
-            sent??;
-        }
+/// These runs of each hand.
+async fn runs(society: &Society, first: usize, count: usize, hands: &mut mpsc::Receiver<()>) -> Result<()> {
+    for hand in 0..AT_ONCE {
+        society.send(format!("hand.{hand}").into(), &format!("{first}.{count}"), None).await?;
+    }
+    for _ in 0..AT_ONCE {
+        let ended = tokio::time::timeout(PATIENCE, hands.recv()).await;
+        ended.context("a run did not end as it should")?.context("the society goes on")?;
     }
     Ok(())
 }
