@@ -15,6 +15,9 @@ use crate::world::{self, Kind};
 
 const SENDERS: u64 = 64;
 
+/// Letters of a sender: a request may take no more than a thousand turns.
+const EACH: u64 = 900;
+
 /// Sends as many letters as its task says to its partner.
 struct Sends;
 
@@ -49,8 +52,8 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let told = |cpu: f64| format!("{cpu:.2} µs CPU a letter, sent and taken by a turn");
     let (durable, cpu) = world::runtime()?.block_on(rate(Kind::Durable, 200))?;
     figures.add("agent to agent, durable: letters/s", durable, Goal::AtLeast(10_000.0), told(cpu));
-    let (one, cpu) = world::runtime()?.block_on(rate(Kind::Memory, 900))?;
-    let both = world::runtime()?.block_on(async { tokio::try_join!(rate(Kind::Memory, 1_800), rate(Kind::Memory, 1_800)) })?;
+    let (one, cpu) = world::runtime()?.block_on(rate(Kind::Memory, EACH))?;
+    let both = world::runtime()?.block_on(async { tokio::try_join!(rate(Kind::Memory, EACH), rate(Kind::Memory, EACH)) })?;
     let both = 2.0 * both.0.0.min(both.1.0);
     let detail = format!("one society alone {one:.0}; {}", told(cpu));
     figures.add("agent to agent, memory log, two societies: letters/s", both, Goal::AtLeast(300_000.0), detail);
