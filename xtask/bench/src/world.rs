@@ -118,6 +118,14 @@ fn field(file: impl AsRef<Path>, name: &str) -> Result<u64> {
     Ok(line.split_whitespace().next().context("a number follows")?.parse()?)
 }
 
+/// The middle one of what was measured against its floor in the same round: the machine may be faster in another one.
+pub(crate) fn median_ratio(mut rounds: Vec<(f64, f64)>) -> (f64, (f64, f64)) {
+    let ratio = |(ours, floor): &(f64, f64)| ours / floor;
+    rounds.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
+    let middle = rounds.get(rounds.len() / 2).copied().unwrap_or_default();
+    (ratio(&middle), middle)
+}
+
 /// The middle one.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
