@@ -297,6 +297,27 @@ mod tests {
     }
 
     #[test]
+    fn a_patch_changes_what_it_names_and_nothing_else() {
+        let of = |meta: Value| serde_json::from_value::<Meta>(meta).unwrap();
+        let (id, text) = ("m".into(), "said".to_owned());
+        let mut message =
+            Message { id, sender: Sender::Bot, text, timestamp: Timestamp(1), meta: of(json!({ "a": 1, "b": 2 })) };
+        let steps = [
+            (json!({ "a": 3 }), json!({ "a": 3, "b": 2 })),
+            (json!({ "b": null }), json!({ "a": 3 })),
+            (json!({}), json!({ "a": 3 })),
+            (json!({ "a": 4, "c": 5 }), json!({ "a": 4, "c": 5 })),
+            (json!({ "a": null, "c": 6 }), json!({ "c": 6 })),
+            (json!({ "c": 7, "z": null }), json!({ "c": 7 })),
+        ];
+        for (patch, after) in steps {
+            message.change(&MessagePatch { text: None, meta: of(patch) });
+            assert_eq!(json!(message.meta), after);
+        }
+        assert_eq!(message.text, "said");
+    }
+
+    #[test]
     fn a_value_can_be_placed_below_keys_that_do_not_exist_yet() {
         let mut meta = Map::new();
         place(&mut meta, &MetaPath::new("meta.threads.analysis").unwrap(), json!(1));
