@@ -1,9 +1,9 @@
 //! The conversation so far as the model is shown it, compressed before it is too long (D10, D11).
 
-use polis_domain::{Artifact, Failure, RoleLimits, Sender, Task};
+use polis_domain::{Artifact, Failure, Meta, RoleLimits, Sender, Task};
 use polis_engine::{Context, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What stands before a summary (R186).
 pub(crate) const SUMMARY: &str = "[历史摘要]";
@@ -166,7 +166,7 @@ fn said(context: &Context) -> Vec<ChatMessage> {
 }
 
 /// What was said, who said it where it was another agent, and what was sent along.
-fn with_artifacts(text: &str, meta: &Map<String, Value>) -> String {
+fn with_artifacts(text: &str, meta: &Meta) -> String {
     let from = meta.get(Task::FROM).and_then(Value::as_str);
     let text = from.map_or_else(|| text.to_owned(), |from| format!("[from {from}]\n{text}"));
     Artifact::attached(meta).iter().fold(text, |text, artifact| format!("{text}\n[sent along: {artifact}]"))

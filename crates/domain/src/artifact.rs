@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
-use crate::{AgentId, Event, Outcome, Recorded, Seq, TaskId, Timestamp};
+use crate::{AgentId, Event, Meta, Outcome, Recorded, Seq, TaskId, Timestamp};
 
 /// Where references stand in the meta of a message or letter.
 const META_KEY: &str = "artifacts";
@@ -135,7 +135,7 @@ impl Artifact {
     }
 
     /// The references in the meta of a message or letter. What is no reference is passed over.
-    pub fn attached(meta: &Map<String, Value>) -> Vec<Self> {
+    pub fn attached(meta: &Meta) -> Vec<Self> {
         let attached = meta.get(META_KEY).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         attached.iter().filter_map(|value| Self::deserialize(value).ok()).collect()
     }
@@ -246,12 +246,11 @@ mod tests {
     #[test]
     fn what_is_attached_is_found_again_and_anything_else_passed_over() {
         let artifact = Artifact::new(ArtifactId::new([7; 32]), "a.md", "text/markdown", 3);
-        let mut meta = Map::new();
+        let mut meta = Meta::new();
         Artifact::attach(&mut meta, std::slice::from_ref(&artifact));
         assert_eq!(Artifact::attached(&meta), [artifact]);
         for strange in [json!(null), json!("x"), json!([1, { "id": "x" }])] {
-            let meta = json!({ "artifacts": strange });
-            assert_eq!(Artifact::attached(meta.as_object().unwrap()), []);
+            assert_eq!(Artifact::attached(&Meta::of(&json!({ "artifacts": strange }))), []);
         }
     }
 }

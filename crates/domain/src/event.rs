@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 
 use crate::{
     AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Inquiry, InquiryId, Letter, Level,
@@ -325,7 +324,7 @@ pub enum Event {
         /// Its first settings (D02: its own, not its parent's).
         settings: Settings,
         /// Free data.
-        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        #[serde(default, skip_serializing_if = "Meta::is_empty")]
         meta: Meta,
     },
     /// A sub-thread hangs in a message; recorded under the thread that holds it.

@@ -46,7 +46,7 @@ pub use id::{
     mix, unique, unique_id,
 };
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
-pub use meta::Meta;
+pub use meta::{Meta, value_weight};
 pub use org::{Role, RoleLimits};
 pub use org_document::{BadOrg, Org, OrgAgent, OrgRole, OrgStatus, OrgTermination};
 pub use outstanding::{Owed, outstanding};

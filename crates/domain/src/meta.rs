@@ -1,16 +1,28 @@
 //! Free data about a message, a thread or a task.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// A JSON object that is copied from event to event and rarely changed: copies share it until one of them is changed, and an
-/// empty one takes no room. It is used as the map that it is.
+/// A JSON object that is copied from event to event and rarely looked into: copies share it until one of them is changed, an empty
+/// one takes no room, and one that was made [of](Meta::of) a value stays the text that was written until somebody needs the map.
+/// It is used as the map that it is.
 #[derive(Clone, Default)]
-pub struct Meta(Option<Arc<Map<String, Value>>>);
+pub struct Meta(Option<Arc<Object>>);
+
+/// An object as text, as a map, or as both.
+#[derive(Clone)]
+enum Object {
+    Map(Map<String, Value>),
+    /// The map is made when it is first asked for.
+    Text(Box<RawValue>, OnceLock<Map<String, Value>>),
+}
 
 static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
@@ -19,31 +31,140 @@ impl Meta {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// What a value is as JSON; nothing where that is no object.
+    pub fn of(value: &impl Serialize) -> Self {
+        let text = serde_json::value::to_raw_value(value).ok();
+        let text = text.filter(|text| text.get().starts_with('{') && text.get() != "{}");
+        Self(text.map(|text| Arc::new(Object::Text(text, OnceLock::new()))))
+    }
+
+    /// Reads it as something else; what that does not know is passed over.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        match self.0.as_deref() {
+            Some(Object::Text(text, _)) => serde_json::from_str(text.get()),
+            _ => T::deserialize(&**self),
+        }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        if self.lacks(key) { None } else { Map::get(self, key) }
+    }
+
+    /// Whether it has a key.
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.as_deref().is_none_or(|object| matches!(object, Object::Map(map) if map.is_empty()))
+    }
+
+    /// The bytes that it takes, roughly.
+    pub fn weight(&self) -> usize {
+        match self.0.as_deref() {
+            None => 0,
+            Some(Object::Map(map)) => map_weight(map),
+            Some(Object::Text(text, map)) => text.get().len() + map.get().map_or(0, map_weight),
+        }
+    }
+
+    /// Whether a patch sets all that it has, so that nothing of it stays.
+    pub(crate) fn is_replaced_by(&self, patch: &Self) -> bool {
+        let patch = patch.top();
+        patch.values().all(|is_set| *is_set) && self.top().keys().all(|key| patch.contains_key(key))
+    }
+
+    /// Its keys, and whether each has a value other than null.
+    fn top(&self) -> BTreeMap<&str, bool> {
+        if let Some(Object::Text(text, map)) = self.0.as_deref()
+            && map.get().is_none()
+            && let Ok(top) = serde_json::from_str::<BTreeMap<&str, Option<IgnoredAny>>>(text.get())
+        {
+            return top.into_iter().map(|(key, value)| (key, value.is_some())).collect();
+        }
+        self.iter().map(|(key, value)| (key.as_str(), !value.is_null())).collect()
+    }
+
+    /// Writes its entries among those of another object; a text cannot stand there.
+    pub(crate) fn entries<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(serializer)
+    }
+
+    /// Whether its text shows already that it does not have a key.
+    fn lacks(&self, key: &str) -> bool {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        match self.0.as_deref() {
+            Some(Object::Text(text, map)) => map.get().is_none() && key.bytes().all(is_plain) && !text.get().contains(key),
+            _ => false,
+        }
+    }
+}
+
+fn map_weight(map: &Map<String, Value>) -> usize {
+    map.iter().map(|(key, value)| key.len() + value_weight(value)).sum()
+}
+
+/// The bytes that a value takes, roughly.
+pub fn value_weight(value: &Value) -> usize {
+    let inner = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(value_weight).sum(),
+        Value::Object(map) => map_weight(map),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + inner
+}
+
+fn parsed(text: &RawValue) -> Map<String, Value> {
+    serde_json::from_str(text.get()).unwrap_or_default()
+}
+
+impl From<Object> for Map<String, Value> {
+    fn from(object: Object) -> Self {
+        match object {
+            Object::Map(map) => map,
+            Object::Text(text, map) => map.into_inner().unwrap_or_else(|| parsed(&text)),
+        }
+    }
 }
 
 impl Deref for Meta {
     type Target = Map<String, Value>;
 
     fn deref(&self) -> &Map<String, Value> {
-        self.0.as_deref().unwrap_or(&EMPTY)
+        match self.0.as_deref() {
+            None => &EMPTY,
+            Some(Object::Map(map)) => map,
+            Some(Object::Text(text, map)) => map.get_or_init(|| parsed(text)),
+        }
     }
 }
 
 impl DerefMut for Meta {
     fn deref_mut(&mut self) -> &mut Map<String, Value> {
-        Arc::make_mut(self.0.get_or_insert_default())
+        if let Some(Object::Text(..)) | None = self.0.as_deref() {
+            let map = std::mem::take(self).into();
+            self.0 = Some(Arc::new(Object::Map(map)));
+        }
+        match self.0.as_mut().map(Arc::make_mut) {
+            Some(Object::Map(map)) => map,
+            _ => unreachable!("it was made a map"),
+        }
     }
 }
 
 impl From<Map<String, Value>> for Meta {
     fn from(map: Map<String, Value>) -> Self {
-        Self((!map.is_empty()).then(|| Arc::new(map)))
+        Self((!map.is_empty()).then(|| Arc::new(Object::Map(map))))
     }
 }
 
 impl From<Meta> for Map<String, Value> {
     fn from(meta: Meta) -> Self {
-        meta.0.map(Arc::unwrap_or_clone).unwrap_or_default()
+        meta.0.map(|object| Arc::unwrap_or_clone(object).into()).unwrap_or_default()
     }
 }
 
@@ -89,9 +210,22 @@ impl fmt::Debug for Meta {
     }
 }
 
+/// As JSON.
+impl fmt::Display for Meta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_deref() {
+            Some(Object::Text(text, _)) => f.write_str(text.get()),
+            _ => f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?),
+        }
+    }
+}
+
 impl Serialize for Meta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (**self).serialize(serializer)
+        match self.0.as_deref() {
+            Some(Object::Text(text, _)) => text.serialize(serializer),
+            _ => (**self).serialize(serializer),
+        }
     }
 }
 
@@ -121,6 +255,37 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_was_written_is_the_same_as_the_map() {
+        let value = json!({ "a": 1, "b": { "c": [null, "é\n"] } });
+        let (text, map) = (Meta::of(&value), serde_json::from_value::<Meta>(value.clone()).unwrap());
+        assert_eq!(serde_json::to_string(&text).unwrap(), value.to_string());
+        assert_eq!(serde_json::to_value(&text).unwrap(), value);
+        assert_eq!((text.get("c"), text.get("b"), text.contains_key("a")), (None, map.get("b"), true));
+        assert_eq!(text, map);
+        for meta in [&text, &map] {
+            #[derive(Deserialize)]
+            struct Some {
+                a: u8,
+            }
+            assert_eq!(meta.read::<Some>().unwrap().a, 1);
+            assert!(meta.read::<Vec<u8>>().is_err());
+            let mut changed = meta.clone();
+            changed.insert("a".to_owned(), json!(2));
+            assert_eq!((&changed["a"], &meta["a"]), (&json!(2), &json!(1)));
+            assert_eq!(serde_json::to_value(&changed).unwrap()["a"], 2);
+        }
+        for nothing in [json!({}), json!(1), json!("{"), json!(null)] {
+            assert!(Meta::of(&nothing).is_empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn settings_keep_their_fields_beside_each_other() {
+        let settings = crate::Settings { rest: Meta::of(&json!({ "a": 1 })), ..crate::Settings::default() };
+        assert_eq!(serde_json::to_value(settings).unwrap()["a"], 1);
+    }
 
     #[test]
     fn a_copy_is_changed_alone_and_an_emptied_one_is_empty() {

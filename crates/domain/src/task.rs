@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{AgentId, EffectId, MessageId, Meta, MetaPath, Phase, SubThreadPath, TaskId};
 
@@ -22,7 +22,7 @@ pub struct Task {
     /// The text.
     pub message: Arc<str>,
     /// Whatever the next handler needs to know.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
     /// Whether the text stays out of the thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -308,7 +308,7 @@ pub struct Payload {
     /// The text.
     pub text: Arc<str>,
     /// Goes into the meta of the task that the letter becomes.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 

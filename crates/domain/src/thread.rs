@@ -22,7 +22,7 @@ pub struct Thread {
     #[serde(default)]
     pub settings: Settings,
     /// Free data about the thread.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
@@ -39,7 +39,7 @@ pub struct Message {
     /// When.
     pub timestamp: Timestamp,
     /// Free data about the message.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
@@ -65,7 +65,7 @@ pub struct Settings {
     #[serde(rename = "_phaseUpdateSuggestion", default, skip_serializing_if = "Option::is_none")]
     pub phase_update_suggestion: Option<PhaseUpdateSuggestion>,
     /// Everything else that the agent keeps here.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "Meta::entries")]
     pub rest: Meta,
 }
 
@@ -77,7 +77,7 @@ pub struct BriefStatus {
     #[serde(default)]
     pub phase: Phase,
     /// Other fields are kept when the phase changes (R042).
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "Meta::entries")]
     pub rest: Meta,
 }
 
@@ -97,7 +97,7 @@ pub struct MessagePatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Keys of the meta to set; a null removes one.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
@@ -233,8 +233,7 @@ impl Message {
         if patch.meta.is_empty() {
             return;
         }
-        let is_set = |key: &String| patch.meta.get(key).is_some_and(|value| !value.is_null());
-        if self.meta.keys().all(is_set) && patch.meta.keys().all(is_set) {
+        if self.meta.is_replaced_by(&patch.meta) {
             // Nothing of it stays: what was said last is shared, not copied.
             self.meta = patch.meta.clone();
         } else {

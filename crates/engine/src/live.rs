@@ -8,7 +8,7 @@ use polis_domain::{EffectId, Recorded, SocietyId, ThreadId};
 use polis_ports::{ComponentPiece, Delta, Frame, Live, LiveStream, StreamedDelta};
 
 use crate::line::{Ear, Line, Missed};
-use crate::recent::{value_weight, weight};
+use crate::recent::weight;
 
 /// Bytes, roughly counted, that a watcher may lag behind before it is told to read the log again.
 const MOST_BYTES: usize = 8 << 20;
@@ -126,7 +126,7 @@ fn bytes_of_piece(piece: &ComponentPiece) -> usize {
     match piece {
         ComponentPiece::Again => 0,
         ComponentPiece::Text { text, .. } => text.len(),
-        ComponentPiece::Item { value, .. } | ComponentPiece::Field { value, .. } => value_weight(value),
+        ComponentPiece::Item { value, .. } | ComponentPiece::Field { value, .. } => polis_domain::value_weight(value),
     }
 }
 

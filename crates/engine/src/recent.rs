@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use polis_domain::{Event, Outcome, Recorded, ThreadId};
 use polis_ports::ThreadRange;
 use rustc_hash::FxHashMap;
-use serde_json::{Map, Value};
 
 /// Most bytes that are kept, roughly counted.
 const BYTES: usize = 16 * 1024 * 1024;
@@ -94,37 +93,22 @@ impl Recent {
 pub(crate) fn weight(event: &Event) -> usize {
     EVENT_BYTES
         + match event {
-            Event::ThreadOpened { meta, .. } => map_weight(meta),
+            Event::ThreadOpened { meta, .. } => meta.weight(),
             Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => {
-                message.text.len() + map_weight(&message.meta)
+                message.text.len() + message.meta.weight()
             }
-            Event::MessageUpdated { patch, .. } => patch.text.as_ref().map_or(0, String::len) + map_weight(&patch.meta),
-            Event::TurnStarted { task, .. } => task.message.len() + map_weight(&task.meta),
+            Event::MessageUpdated { patch, .. } => patch.text.as_ref().map_or(0, String::len) + patch.meta.weight(),
+            Event::TurnStarted { task, .. } => task.message.len() + task.meta.weight(),
             Event::EffectEnded { outcome: Outcome::Reply(reply), .. } => reply.text.len() + reply.reasoning.len(),
             Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.content.len(),
-            event => event.letter().map_or(0, |letter| letter.payload.text.len() + map_weight(&letter.payload.meta)),
+            event => event.letter().map_or(0, |letter| letter.payload.text.len() + letter.payload.meta.weight()),
         }
-}
-
-fn map_weight(map: &Map<String, Value>) -> usize {
-    map.iter().map(|(key, value)| key.len() + value_weight(value)).sum()
-}
-
-/// The same of a value.
-pub(crate) fn value_weight(value: &Value) -> usize {
-    let inner = match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(value_weight).sum(),
-        Value::Object(map) => map_weight(map),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    };
-    size_of::<Value>() + inner
 }
 
 #[cfg(test)]
 mod tests {
     use polis_domain::{AgentId, EffectId, Seq, Settings, Timestamp, TurnId};
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
 

@@ -1,15 +1,16 @@
 //! The workflow as an agent of a society: a sub-thread whose one unit runs the engine; each order is a unit in a sub-thread
 //! below it. The message above shows a word about waiting until it shows the answer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Failure, Message, Phase, Sender};
+use polis_domain::{Failure, Message, Meta, Phase, Sender, Usage};
 use polis_engine::{Context, Interaction, InteractionUnit, SubThreadAgent, SubThreads, Turn, Units};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::engine::SUMMED_UP;
-use super::turn_backend::{HEARD, ORDER, TurnBackend, report};
+use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
 use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, Order, RoleOutcome, RunOptions, WorkflowResult};
 use crate::conversation::SUMMARY;
@@ -95,16 +96,20 @@ fn completed() -> Result<Phase, Failure> {
 }
 
 /// What the answer's message says beside its text.
-fn shown(result: &WorkflowResult) -> Map<String, Value> {
-    let value = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();
-    let mut meta = Map::new();
-    meta.insert("component".to_owned(), result.answer.to_component());
-    meta.insert("usage".to_owned(), value(serde_json::to_value(result.usage)));
-    meta.insert("durationMs".to_owned(), result.duration_ms.into());
-    meta.insert("cycles".to_owned(), result.cycles.into());
-    let evidence = result.evidence.iter().map(|(name, address)| (name.clone(), address.as_str().into()));
-    meta.insert("evidence".to_owned(), Value::Object(evidence.collect()));
-    meta
+fn shown(result: &WorkflowResult) -> Meta {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Shown<'a> {
+        component: Meta,
+        usage: Usage,
+        duration_ms: u64,
+        cycles: usize,
+        evidence: BTreeMap<&'a str, &'a str>,
+    }
+    let component = result.answer.to_component();
+    let WorkflowResult { usage, duration_ms, cycles, .. } = *result;
+    let evidence = result.evidence.iter().map(|(name, address)| (name.as_str(), address.as_str())).collect();
+    Meta::of(&Shown { component, usage, duration_ms, cycles, evidence })
 }
 
 /// Carries out one order in its sub-thread.
@@ -121,10 +126,9 @@ struct RoleUnit(Arc<AgentWorkflowEngine>);
 impl InteractionUnit for RoleUnit {
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
         let phase = turn.phase().clone();
-        let meta = turn.own_thread().await?.meta;
-        let order = meta.get(ORDER).map(Order::deserialize).transpose();
-        let order = order.ok().flatten().ok_or_else(|| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
-        let heard = meta.get(HEARD).and_then(Value::as_u64);
+        let read = turn.own_thread().await?.meta.read();
+        let Ordered::<Order> { order, heard } =
+            read.map_err(|_| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
         let mut backend = TurnBackend::new(turn).having_heard(heard).about(&order.todo);
         let done = work(&mut backend, &self.0.roles, &order).await;
         let has_failed = matches!(done.outcome, RoleOutcome::Failed { .. });

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use polis_domain::{CallResult, Failure, Finish, Reply, Timestamp, ToolCall, Usage, Verdict};
+use polis_domain::{CallResult, Failure, Finish, Meta, Reply, Timestamp, ToolCall, Usage, Verdict};
 use polis_ports::{ChatMessage, ComponentPiece, Delta, Format, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -194,7 +194,7 @@ pub struct AiMessage {
     pub is_error: bool,
     /// How a page shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub component: Option<Value>,
+    pub component: Option<Meta>,
 }
 
 impl AiMessage {

@@ -1,5 +1,8 @@
 //! What the three roles answer, as JSON has it, and how it is read. Names of fields are the documents'.
 
+use std::collections::BTreeMap;
+
+use polis_domain::Meta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -155,16 +158,25 @@ pub trait Component: Serialize {
     const PLACE: Option<&'static str> = None;
 
     /// `{"type": "component", "component": …}` with its fields.
-    fn to_component(&self) -> Value {
-        let fields = serde_json::to_value(self).unwrap_or_default();
-        let mut object = match (Self::PLACE, fields) {
-            (None, Value::Object(fields)) => fields,
-            (place, fields) => Map::from_iter([(place.unwrap_or("props").to_owned(), fields)]),
+    fn to_component(&self) -> Meta {
+        let (fields, placed) = match Self::PLACE {
+            None => (Some(self), None),
+            Some(place) => (None, Some(BTreeMap::from([(place, self)]))),
         };
-        object.insert("type".to_owned(), "component".into());
-        object.insert("component".to_owned(), Self::NAME.into());
-        Value::Object(object)
+        Meta::of(&Shown { kind: "component", component: Self::NAME, fields, placed })
     }
+}
+
+/// A component as pages have it.
+#[derive(Serialize)]
+struct Shown<'a, T: ?Sized> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    component: &'static str,
+    #[serde(flatten)]
+    fields: Option<&'a T>,
+    #[serde(flatten)]
+    placed: Option<BTreeMap<&'static str, &'a T>>,
 }
 
 impl Component for PlannerResponse {

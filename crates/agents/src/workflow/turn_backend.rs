@@ -4,28 +4,45 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    CallResult, Failure, Message, MessageId, MessagePatch, Phase, Reply, Sender, SubThreadRequest, Timestamp, ToolCall, Usage,
+    CallResult, Failure, Message, MessageId, MessagePatch, Meta, Phase, Reply, Sender, SubThreadRequest, Timestamp, ToolCall, Usage,
     Verdict,
 };
 use polis_engine::{BatchUpdate, NewMessage, SubThreadGroup, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
 use super::fit::{MOST_MESSAGE_BYTES, clipped};
 use super::format::changed_plan_format;
 use super::{Done, Order, RoleOutcome, WorkflowRole};
 
-/// Where an order stands in the meta of its sub-thread.
-pub(super) const ORDER: &str = "workflow";
+/// What the meta of an order's sub-thread says.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Ordered<T> {
+    #[serde(rename = "workflow")]
+    pub(super) order: T,
+    /// How much whoever gave the order had heard of what the person says.
+    #[serde(rename = "workflowHeard", default)]
+    pub(super) heard: Option<usize>,
+}
 
-/// Where the meta of an order's sub-thread says how much whoever gave the order had heard of what the person says.
-pub(super) const HEARD: &str = "workflowHeard";
+/// What the meta of a message says.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct Told<T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    component: Option<Meta>,
+    #[serde(rename = "workflow")]
+    data: T,
+    #[serde(skip_serializing_if = "is_nothing")]
+    usage: Usage,
+}
 
-/// Where a message's data stands in its meta.
-const DATA: &str = "workflow";
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
+}
 
 /// Most characters of a tool's result in a message. The whole of it stands in the log, as what came of the call.
 const RESULT_CHARS: usize = 4_000;
@@ -50,11 +67,11 @@ pub(super) struct TurnBackend<'t> {
     todo: Option<Arc<str>>,
 }
 
-/// What a message of a workflow says beside its text.
+/// What the last message of an order says beside its text.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Report {
-    outcome: Option<RoleOutcome>,
+struct Report<T> {
+    outcome: T,
     duration_ms: u64,
     rounds: usize,
 }
@@ -81,15 +98,14 @@ impl<'t> TurnBackend<'t> {
     }
 
     /// The same backend; so much of what the person says is known.
-    pub(super) fn having_heard(self, heard: Option<u64>) -> Self {
-        Self { heard: heard.map(|heard| heard as usize), ..self }
+    pub(super) fn having_heard(self, heard: Option<usize>) -> Self {
+        Self { heard, ..self }
     }
 
     fn request(&self, order: &Order) -> SubThreadRequest {
-        SubThreadRequest::new(order.agent.name(), order.title.as_str())
-            .showing(order.title.as_str())
-            .with_meta(ORDER, serde_json::to_value(order).unwrap_or_default())
-            .with_meta(HEARD, self.heard.unwrap_or_default())
+        let meta = Meta::of(&Ordered { order, heard: Some(self.heard.unwrap_or_default()) });
+        let request = SubThreadRequest::new(order.agent.name(), order.title.as_str()).showing(order.title.as_str());
+        SubThreadRequest { meta, ..request }
     }
 
     /// Says what is to be said, and this as the last bot message; the phase follows, where there is one. Gives the message as
@@ -97,14 +113,14 @@ impl<'t> TurnBackend<'t> {
     pub(super) async fn conclude(
         &mut self,
         text: String,
-        meta: Map<String, Value>,
+        meta: Meta,
         phase: Option<Phase>,
     ) -> Result<Arc<Message>, Failure> {
         if !self.changes.is_empty() {
             self.flush().await?;
         }
         let mut messages: Vec<_> = std::mem::take(&mut self.unsaved).into_iter().map(shown).collect();
-        messages.push(NewMessage { sender: Sender::Bot, text: fitting(text), meta: meta.into() });
+        messages.push(NewMessage { sender: Sender::Bot, text: fitting(text), meta });
         self.turn.conclude(messages, phase).await
     }
 
@@ -132,8 +148,8 @@ impl<'t> TurnBackend<'t> {
             None => result.messages,
             Some(_) => self.turn.thread(&result.path).await?.messages,
         };
-        let last = messages.last().map(|last| (read::<Report>(last, DATA), read(last, "usage")));
-        let (Report { outcome, duration_ms, rounds }, usage) = last.unwrap_or_default();
+        let last: Told<Report<Option<RoleOutcome>>> = messages.last().map(|last| read(last)).unwrap_or_default();
+        let Told { data: Report { outcome, duration_ms, rounds }, usage, .. } = last;
         if outcome.is_some() {
             messages.pop();
         }
@@ -255,14 +271,9 @@ impl AgentBackend for TurnBackend<'_> {
 }
 
 /// What the last message of an order says beside its text.
-pub(super) fn report(done: &Done) -> Map<String, Value> {
-    let report = Report { outcome: Some(done.outcome.clone()), duration_ms: done.duration_ms, rounds: done.rounds };
-    let mut meta = Map::new();
-    meta.insert(DATA.to_owned(), serde_json::to_value(report).unwrap_or_default());
-    if done.usage != Usage::default() {
-        meta.insert("usage".to_owned(), serde_json::to_value(done.usage).unwrap_or_default());
-    }
-    meta
+pub(super) fn report(done: &Done) -> Meta {
+    let data = Report { outcome: Some(&done.outcome), duration_ms: done.duration_ms, rounds: done.rounds };
+    Meta::of(&Told { component: None, data, usage: done.usage })
 }
 
 /// A message as people read it in the thread.
@@ -278,16 +289,9 @@ fn shown(mut message: AiMessage) -> NewMessage {
     }
     let text = fitting(text);
     let sender = if message.role == Speaker::Assistant { Sender::Bot } else { Sender::User };
-    let mut meta = Map::new();
-    if let Some(component) = message.component.take() {
-        meta.insert("component".to_owned(), component);
-    }
-    let mut data = serde_json::to_value(&message).unwrap_or_default();
-    if let Some(data) = data.as_object_mut() {
-        data.remove("content");
-    }
-    meta.insert(DATA.to_owned(), data);
-    NewMessage { sender, text, meta: meta.into() }
+    let component = message.component.take();
+    let meta = Meta::of(&Told { component, data: &message, usage: Usage::default() });
+    NewMessage { sender, text, meta }
 }
 
 /// A text that the log takes, whatever was said: what was paid for is not lost for its length.
@@ -297,11 +301,11 @@ fn fitting(text: String) -> String {
 
 /// The message that stands in the thread like this.
 fn told(message: &Message) -> AiMessage {
-    let said: AiMessage = read(message, DATA);
+    let Told::<AiMessage> { data: said, .. } = read(message);
     AiMessage { content: message.text.clone(), timestamp: Some(message.timestamp), ..said }
 }
 
-/// What a message says under a key of its meta, as far as that can be read.
-fn read<T: Default + DeserializeOwned>(message: &Message, key: &str) -> T {
-    message.meta.get(key).and_then(|value| T::deserialize(value).ok()).unwrap_or_default()
+/// What a message says beside its text, as far as that can be read.
+fn read<T: Default + DeserializeOwned>(message: &Message) -> T {
+    message.meta.read().unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use polis_domain::{
     Act, Failure, Message, MessageId, MessagePatch, Meta, Origin, ReplyTo, Response, ResponseParts, Sender, SubThreadRequest,
     TurnResult, Usage,
 };
-use serde_json::{Map, Value};
+use serde::Serialize;
 
 use super::Turn;
 use crate::text::{WAIT, WAIT_NESTED};
@@ -105,10 +105,10 @@ impl Turn {
 
     /// A new message for a sub-thread to hang in, which says what is waited for.
     pub(super) fn placeholder(&mut self, request: &SubThreadRequest) -> Message {
-        let mut meta = Map::new();
+        let mut meta = Meta::new();
         self.note_usage(&mut meta);
         let text = self.waiting(request);
-        Message { meta: meta.into(), ..self.new_message(&self.path(), Sender::Bot, text) }
+        Message { meta, ..self.new_message(&self.path(), Sender::Bot, text) }
     }
 
     fn waiting(&self, request: &SubThreadRequest) -> String {
@@ -130,11 +130,19 @@ impl Turn {
     }
 
     /// A message says what its turn's model calls have cost.
-    fn note_usage(&self, meta: &mut Map<String, Value>) {
-        if let (true, Ok(usage)) = (self.used != Usage::default(), serde_json::to_value(self.used)) {
-            meta.entry("usage").or_insert(usage);
+    fn note_usage(&self, meta: &mut Meta) {
+        if self.used == Usage::default() || meta.contains_key("usage") {
+            return;
         }
+        let noted = Meta::of(&Noted { usage: self.used });
+        if meta.is_empty() { *meta = noted } else { meta.extend(noted) }
     }
+}
+
+/// What a message says of its turn.
+#[derive(Serialize)]
+struct Noted {
+    usage: Usage,
 }
 
 fn next_tasks_in_unit() -> Failure {

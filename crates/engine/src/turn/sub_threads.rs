@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    Act, BriefStatus, Effect, Failure, Message, MessageId, MessagePatch, Outcome, Phase, Response, Sender, Settings,
-    SubThreadPath, SubThreadRequest, Task,
+    Act, BriefStatus, Effect, Failure, Message, MessageId, MessagePatch, Meta, Outcome, Phase, Response, Sender, Settings,
+    SubThreadPath, SubThreadRequest, Task, Timestamp,
 };
+use serde::Serialize;
+use serde_json::Value;
 
 use super::ask::answer;
 use super::journal::Entry;
@@ -35,6 +37,14 @@ struct Run {
     /// What was said in it, once it is done.
     messages: Vec<Arc<Message>>,
     result: Option<SubThreadResult>,
+}
+
+/// What the task of a unit says beside its message.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UnitMeta<'a> {
+    original_task: &'a str,
+    timestamp: Timestamp,
 }
 
 /// Sub-threads that run beside each other. Others may join them while they run.
@@ -174,10 +184,9 @@ impl Turn {
 
     fn run_of(&self, course: Arc<Course>, holder: MessageId, message: Arc<str>, path: SubThreadPath) -> Run {
         let name = if path.is_nested() { "ProcessNestedSubThread" } else { "ProcessSubThread" };
-        let original = self.task.meta.get("originalQuery").cloned().unwrap_or_else(|| (*self.task.message).into());
-        let task = Task::action(self.task.id.clone(), name, message)
-            .with_meta("originalTask", original)
-            .with_meta("timestamp", self.now().0);
+        let original_task = self.task.meta.get("originalQuery").and_then(Value::as_str).unwrap_or(&self.task.message);
+        let meta = Meta::of(&UnitMeta { original_task, timestamp: self.now() });
+        let task = Task { meta, ..Task::action(self.task.id.clone(), name, message) };
         let phase = course.first.clone();
         Run { course, task, holder, path, results: Vec::new(), seen: 0, phase, messages: Vec::new(), result: None }
     }

@@ -300,13 +300,13 @@ fn what_is_too_long_or_too_deep_is_told_with_its_place() {
 fn what_pages_show_has_a_type_and_a_name() {
     let todo = Todo { id: "a".into(), description: "d".into(), priority: 1, is_current: true, ..Todo::default() };
     assert_eq!(
-        TodoList { todos: vec![todo] }.to_component(),
+        json!(TodoList { todos: vec![todo] }.to_component()),
         json!({ "type": "component", "component": "todo-list", "props": { "todos": [
             { "id": "a", "title": "", "description": "d", "priority": 1, "dependencies": [], "status": "pending", "isCurrent": true }] } })
     );
     let summary = SummaryResponse { summary: "3".into(), verified: false, missing: vec!["b.txt".into()] };
     assert_eq!(
-        summary.to_component(),
+        json!(summary.to_component()),
         json!({ "type": "component", "component": "summary-response", "summary": "3", "verified": false, "missing": ["b.txt"] })
     );
 }
