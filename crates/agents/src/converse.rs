@@ -1,5 +1,6 @@
 //! A plain conversing agent: asks the model, does the calls that it asks for, until it answers.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use polis_domain::{AgentId, Artifact, CallResult, Failure, Finish, Reply, Response, ToolCall};
@@ -104,10 +105,17 @@ async fn compress_now(turn: &mut Turn, limits: &ContextLimits) -> Result<Respons
 pub(crate) fn system_prompt(turn: &Turn, notes: &str) -> Arc<str> {
     let language = Language::of(&turn.task().message);
     let prompt = turn.role().map(|role| role.prompt_in(language.name()).clone()).unwrap_or_default();
-    let is_root = *turn.agent() == AgentId::root();
-    let name = if is_root { String::new() } else { format!("Your name here is `{}`.", turn.agent()) };
-    let parts = [&*prompt, &name, notes];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n").into()
+    let is_root = turn.agent().as_str() == AgentId::ROOT;
+    let mut text = String::with_capacity(prompt.len() + notes.len() + 64);
+    text.push_str(&prompt);
+    let gap = |text: &str| if text.is_empty() { "" } else { "\n\n" };
+    if !is_root {
+        let _ = write!(text, "{}Your name here is `{}`.", gap(&text), turn.agent());
+    }
+    if !notes.is_empty() {
+        let _ = write!(text, "{}{notes}", gap(&text));
+    }
+    text.into()
 }
 
 /// What a reply without calls comes to. One that was stopped is not handed over as if it were whole.

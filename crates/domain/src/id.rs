@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -71,12 +71,14 @@ impl AgentId {
 
     /// The endpoint of the person.
     pub fn user() -> Self {
-        Self::from(Self::USER)
+        static USER: LazyLock<AgentId> = LazyLock::new(|| AgentId::from(AgentId::USER));
+        USER.clone()
     }
 
     /// The agent that takes what a person submits.
     pub fn root() -> Self {
-        Self::from(Self::ROOT)
+        static ROOT: LazyLock<AgentId> = LazyLock::new(|| AgentId::from(AgentId::ROOT));
+        ROOT.clone()
     }
 
     /// Whether this is the endpoint of the person.

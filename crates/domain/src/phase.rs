@@ -1,7 +1,7 @@
 //! Phase: where a thread stands. `snake_case`, from `initial_phase` to `completed` (R052).
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,8 @@ impl Phase {
 
 impl Default for Phase {
     fn default() -> Self {
-        Self(Self::INITIAL.into())
+        static INITIAL: LazyLock<Phase> = LazyLock::new(|| Phase(Phase::INITIAL.into()));
+        INITIAL.clone()
     }
 }
 

@@ -476,7 +476,8 @@ impl Spine {
 
     /// The accounts that an agent's calls for a request fall under.
     pub fn accounts(&self, agent: &AgentId, task: &TaskId) -> Vec<Scope> {
-        let mut scopes = vec![Scope::Society, Scope::Task(task.clone())];
+        let mut scopes = Vec::with_capacity(8);
+        scopes.extend([Scope::Society, Scope::Task(task.clone())]);
         scopes.extend(self.agents.get(agent).map(|agent| Scope::Role(agent.role.clone())));
         let parent = |id: &AgentId| self.agents.get(id)?.parent.clone();
         scopes.extend(std::iter::successors(Some(agent.clone()), parent).map(Scope::Agent));

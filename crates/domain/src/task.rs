@@ -101,8 +101,12 @@ impl Task {
 
     /// The sub-thread that the task is about (R106); the main thread when the meta names none.
     pub fn sub_thread_path(&self) -> SubThreadPath {
-        let path = self.meta.get("subThreadPath");
-        path.and_then(|path| SubThreadPath::deserialize(path).ok()).unwrap_or_default()
+        #[derive(Deserialize)]
+        struct Placed {
+            #[serde(rename = "subThreadPath", default)]
+            path: SubThreadPath,
+        }
+        if self.meta.is_empty() { SubThreadPath::default() } else { self.meta.read().map(|Placed { path }| path).unwrap_or_default() }
     }
 }
 

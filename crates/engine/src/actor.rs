@@ -49,7 +49,7 @@ const BATCH: usize = 512;
 
 /// Events between two snapshots, at least; and one more for so many bytes of the last one, so that saving a large society
 /// costs no more an event than saving a small one.
-const SNAPSHOT_EVERY: u64 = 20_000;
+const SNAPSHOT_EVERY: u64 = 50_000;
 const SNAPSHOT_BYTES_AN_EVENT: u64 = 64;
 
 /// How long a turn that was told something may only wait before that is noted: most are told more soon.

@@ -1,5 +1,6 @@
 //! Models: a request goes out, deltas come back. "Whole" is the same stream, collected.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
@@ -185,8 +186,8 @@ impl ChatMessage {
     /// A reply as the model is to see it again.
     pub fn said(reply: &Reply) -> Self {
         Self::Assistant {
-            text: reply.text.as_str().into(),
-            reasoning: reply.reasoning.as_str().into(),
+            text: shared(&reply.text),
+            reasoning: shared(&reply.reasoning),
             tool_calls: reply.tool_calls.clone(),
             echo: reply.echo.clone(),
         }
@@ -197,6 +198,11 @@ impl ChatMessage {
         let (call_id, name) = (call.id.clone(), call.name.clone());
         Self::Tool { call_id, name, content: result.content.clone(), is_error: result.is_error }
     }
+}
+
+/// A text to share; an empty one takes no room.
+fn shared(text: &str) -> Arc<str> {
+    if text.is_empty() { Arc::default() } else { text.into() }
 }
 
 /// A tool as a model sees it, with its effect class for us.
@@ -336,9 +342,14 @@ impl ModelError {
 impl ModelRequest {
     /// Tells what is asked from anything else. The tools are left out: they are what the node has, not what the log says.
     pub fn digest(&self) -> Digest {
-        let numbers = format!("{:?} {:?} {:?}", self.temperature, self.max_tokens, self.effort);
+        let numbers = match (self.temperature, self.max_tokens, self.effort) {
+            // What most ask.
+            (None, None, None) => Cow::Borrowed("None None None"),
+            (temperature, max_tokens, effort) => Cow::Owned(format!("{temperature:?} {max_tokens:?} {effort:?}")),
+        };
         let format = self.format.as_ref().map(|format| format.schema.to_string());
-        let mut parts: Vec<&str> = vec![&self.model, &self.system, &numbers];
+        let mut parts: Vec<&str> = Vec::with_capacity(4 + 5 * self.messages.len());
+        parts.extend([&*self.model, &*self.system, &*numbers]);
         parts.extend(format.as_deref());
         for message in &self.messages {
             match message {

@@ -66,14 +66,15 @@ impl Http {
     ///
     /// A connection that was kept open can end just when it is used again: llama.cpp ends it after each stream although it
     /// promises not to. Nothing has come back then, so the request goes out once more on another one.
-    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ModelError> {
-        let uri = request.uri().clone();
+    pub(crate) async fn send(&self, request: impl Fn() -> Request<Full<Bytes>>) -> Result<Response<Incoming>, ModelError> {
+        let first = request();
+        let uri = first.uri().clone();
         let host = uri.authority().map_or("", Authority::as_str);
         let was_kept = self.keeps(host);
-        let mut sent = self.client.request(request.clone()).await;
+        let mut sent = self.client.request(first).await;
         // A connection that was kept from before may have ended in the meantime: that is no attempt. A new one is.
         if was_kept && sent.as_ref().is_err_and(was_closed) {
-            sent = self.client.request(request).await;
+            sent = self.client.request(request()).await;
         }
         match (sent.is_ok(), was_kept) {
             (true, false) => drop(self.kept().insert(host.to_owned())),

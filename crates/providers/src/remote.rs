@@ -26,8 +26,8 @@ const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 pub struct Remote {
     http: Http,
     base: Base,
-    /// Where its own model is asked.
-    own: Option<Uri>,
+    /// Where its own model is asked, and its whole name.
+    own: Option<(Uri, Arc<str>)>,
     options: RemoteOptions,
 }
 
@@ -97,6 +97,7 @@ impl Remote {
             return Err(BadAddress(options.base_url));
         }
         let own = base.join(options.dialect.path(&options.model));
+        let own = own.map(|address| (address, format!("{}/{}", options.vendor, options.model).into()));
         Ok(Self { http, base, own, options })
     }
 
@@ -114,9 +115,12 @@ impl Remote {
             Dialect::Anthropic => "?limit=1000",
             Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => "",
         };
-        let request = Request::get(self.address(format!("{path}{query}").into())?);
-        let request = request.body(Full::default()).expect("every part was checked before");
-        let said = wire::answer(&self.http, self.authorized(request), key, LIST_TIMEOUT).await?;
+        let address = self.address(format!("{path}{query}").into())?;
+        let request = || {
+            let request = Request::get(address.clone()).body(Full::default()).expect("every part was checked before");
+            self.authorized(request)
+        };
+        let said = wire::answer(&self.http, request, key, LIST_TIMEOUT).await?;
         Ok(listed(&said))
     }
 
@@ -158,19 +162,21 @@ impl Model for Remote {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let RemoteOptions { dialect, key, vendor, quirks, first_timeout, idle_timeout, .. } = &self.options;
         let name = self.model_name(&request.model);
-        let body = dialect.body(&request, name, *quirks);
-        let address = match &self.own {
+        let body = Bytes::from(dialect.body(&request, name, *quirks));
+        let (address, model) = match &self.own {
             Some(own) if name == self.options.model => own.clone(),
-            _ => self.address(dialect.path(name))?,
+            _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),
         };
-        let wire = Request::post(address)
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .header(ACCEPT, HeaderValue::from_static(dialect.media()))
-            .body(Full::from(body))
-            .expect("every part was checked before");
+        let wire = || {
+            let request = Request::post(address.clone())
+                .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+                .header(ACCEPT, HeaderValue::from_static(dialect.media()))
+                .body(Full::from(body.clone()))
+                .expect("every part was checked before");
+            self.authorized(request)
+        };
         let patience = Patience { first: *first_timeout, idle: *idle_timeout };
-        let model: Arc<str> = format!("{vendor}/{name}").into();
-        wire::stream(&self.http, self.authorized(wire), key.as_ref(), patience, model, dialect.reader()).await
+        wire::stream(&self.http, wire, key.as_ref(), patience, model, dialect.reader()).await
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) struct Patience {
 /// Sends a request; the deltas come as `reader` understands them, after one that names the model.
 pub(crate) async fn stream(
     http: &Http,
-    request: Request<Full<Bytes>>,
+    request: impl Fn() -> Request<Full<Bytes>> + Send,
     key: Option<&ApiKey>,
     patience: Patience,
     model: Arc<str>,
@@ -88,7 +88,7 @@ pub(crate) async fn stream(
 /// Sends a request and reads the answer, which is one JSON value.
 pub(crate) async fn answer(
     http: &Http,
-    request: Request<Full<Bytes>>,
+    request: impl Fn() -> Request<Full<Bytes>> + Send,
     key: Option<&ApiKey>,
     patience: Duration,
 ) -> Result<Value, ModelError> {
@@ -104,7 +104,7 @@ pub(crate) async fn answer(
 
 async fn send(
     http: &Http,
-    request: Request<Full<Bytes>>,
+    request: impl Fn() -> Request<Full<Bytes>> + Send,
     key: Option<&ApiKey>,
     patience: Duration,
 ) -> Result<hyper::body::Incoming, ModelError> {

@@ -37,7 +37,7 @@ pub(super) fn partial(
         let why = [todo.result.trim(), todo.last_result.trim()].into_iter().filter(|text| !text.is_empty());
         let why: Vec<&str> = why.collect();
         match why.as_slice() {
-            [] => todo.heading(),
+            [] => todo.heading().into_owned(),
             [why] => format!("{}: {why}", todo.heading()),
             [why, last, ..] => format!("{}: {why}\n  {} {last}", todo.heading(), words.not_accepted),
         }

@@ -1,5 +1,7 @@
 //! Todos: what the planner writes, the executor does and the verifier judges.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// Where a todo stands.
@@ -85,14 +87,14 @@ const LONGEST_TITLE: usize = 300;
 
 impl Todo {
     /// The title, or the beginning of the description.
-    pub fn heading(&self) -> String {
+    pub fn heading(&self) -> Cow<'_, str> {
         let title = self.title.trim();
         let from = if title.is_empty() { self.description.trim() } else { title };
         let line = from.lines().next().unwrap_or_default();
         let most = if title.is_empty() { TITLE_CHARS } else { LONGEST_TITLE };
         match line.char_indices().nth(most) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line.to_owned(),
+            Some((end, _)) => format!("{}…", &line[..end]).into(),
+            None => line.into(),
         }
     }
 }

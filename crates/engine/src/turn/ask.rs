@@ -85,12 +85,17 @@ impl Turn {
 
     /// A unit in a sub-thread, whose task says where it is.
     pub(super) async fn unit(&mut self, path: &SubThreadPath, behaviour: Behaviour, mut task: Task) -> Result<Effect, Failure> {
-        let thread = self.resolve(path).await?;
         task.meta.insert("subThreadPath".to_owned(), path.to_string().into());
         task.meta.insert("parentThreadPath".to_owned(), self.path().to_string().into());
         if let Some(resource) = self.task.meta.get(Task::RESOURCE) {
             task.meta.entry(Task::RESOURCE).or_insert_with(|| resource.clone());
         }
+        self.placed(path, behaviour, task).await
+    }
+
+    /// The same, where the task says so already.
+    pub(super) async fn placed(&mut self, path: &SubThreadPath, behaviour: Behaviour, task: Task) -> Result<Effect, Failure> {
+        let thread = self.resolve(path).await?;
         self.has_units = true;
         Ok(Effect::Unit { thread, behaviour, task })
     }

@@ -19,9 +19,11 @@ const MAX_RESTS: u32 = 5;
 const MAX_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Where the attempts at one call stand.
-pub(super) struct Attempts {
-    /// What is asked for, and the whole name of who answers to it.
-    models: Vec<(Arc<str>, Arc<str>)>,
+pub(super) struct Attempts<N> {
+    /// What is asked for.
+    models: Vec<Arc<str>>,
+    /// The whole name of who answers to it.
+    name: N,
     place: usize,
     /// Attempts at the present model that came to nothing.
     failed: u32,
@@ -29,17 +31,13 @@ pub(super) struct Attempts {
     rests: u32,
 }
 
-impl Attempts {
+impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
     /// Goes on after what the log knows of. `models` may have changed since; then the list is taken up where it can be.
-    pub(super) fn new<'a>(
-        models: Vec<Arc<str>>,
-        name: impl Fn(&str) -> Arc<str>,
-        logged: impl Iterator<Item = &'a Attempt>,
-    ) -> Self {
-        let models = models.into_iter().map(|model| (model.clone(), name(&model))).collect();
-        let mut attempts = Self { models, place: 0, failed: 0, rests: 0 };
+    pub(super) fn new<'a>(models: Vec<Arc<str>>, name: N, logged: impl Iterator<Item = &'a Attempt>) -> Self {
+        let mut attempts = Self { models, name, place: 0, failed: 0, rests: 0 };
         for attempt in logged {
-            let Some(place) = attempts.models.iter().position(|(_, name)| *name == attempt.next) else { continue };
+            let is_next = |model: &Arc<str>| (attempts.name)(model) == attempt.next;
+            let Some(place) = attempts.models.iter().position(is_next) else { continue };
             attempts.place = place;
             let is_same = attempt.next == attempt.model;
             let rested = &*attempt.failure.code == "model_resting";
@@ -54,11 +52,11 @@ impl Attempts {
 
     /// The model to ask now.
     pub(super) fn model(&self) -> Arc<str> {
-        self.models.get(self.place).map(|(model, _)| model.clone()).unwrap_or_default()
+        self.models.get(self.place).cloned().unwrap_or_default()
     }
 
     fn name(&self) -> Arc<str> {
-        self.models.get(self.place).map(|(_, name)| name.clone()).unwrap_or_default()
+        self.models.get(self.place).map(|model| (self.name)(model)).unwrap_or_default()
     }
 
     /// What follows a failure: another attempt, or nothing.

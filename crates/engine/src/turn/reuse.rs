@@ -142,14 +142,19 @@ impl Repeats {
             true => Digest::of(["failed", &without(&result.content, &call.arguments)]),
             false => Digest::of(["good", &result.content]),
         };
-        let (same, alike) = (kind(call, true), kind(call, false));
-        if !result.is_error {
-            self.runs.remove(&alike);
+        let kind = if result.is_error {
+            kind(call, false)
+        } else {
+            if !self.runs.is_empty() {
+                self.runs.remove(&kind(call, false));
+            }
+            let same = kind(call, true);
             if call.may_write() && self.written.insert(same) {
                 self.runs.clear();
             }
-        }
-        let run = self.runs.entry(if result.is_error { alike } else { same }).or_insert((came, 0));
+            same
+        };
+        let run = self.runs.entry(kind).or_insert((came, 0));
         *run = if run.0 == came { (came, run.1 + 1) } else { (came, 1) };
         run.1
     }

@@ -23,6 +23,17 @@ impl Turn {
         Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
     }
 
+    /// Whether nothing more was said in the turn's task than so many letters of the person. It may also not be known.
+    pub fn has_heard_all(&self, heard: usize) -> bool {
+        self.letters_of_task().is_some_and(|said| said <= heard)
+    }
+
+    /// How many letters the person has written in the turn's task, if that is known without asking the log.
+    fn letters_of_task(&self) -> Option<usize> {
+        let is_said = |recorded: &Recorded| recorded.event.letter().is_some_and(|letter| letter.from.is_user());
+        self.seat.shared.recent.count(&self.task.id.thread(), is_said)
+    }
+
     /// What the person has said to this agent in the task that the turn belongs to, oldest first, whoever has taken it in: what
     /// began it, and everything after that up to the turn's place in the log. And how much of it was said before the turn began.
     pub async fn said_in_task(&mut self) -> (Vec<Arc<Letter>>, usize) {
@@ -43,9 +54,7 @@ impl Turn {
     async fn has_letters(&self) -> bool {
         let turn = self.seat.id;
         // Where nothing was said in the task but what began it, nothing can wait.
-        let is_said = |recorded: &Recorded| recorded.event.letter().is_some_and(|letter| letter.from.is_user());
-        let (recent, thread) = (&self.seat.shared.recent, self.task.id.thread());
-        if recent.count(&thread, is_said).is_some_and(|said| said <= 1) {
+        if self.has_heard_all(1) {
             return false;
         }
         let (reply, answer) = oneshot::channel();

@@ -45,6 +45,10 @@ struct Run {
 struct UnitMeta<'a> {
     original_task: &'a str,
     timestamp: Timestamp,
+    sub_thread_path: &'a SubThreadPath,
+    parent_thread_path: &'a SubThreadPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_resource_id: Option<&'a Value>,
 }
 
 /// Sub-threads that run beside each other. Others may join them while they run.
@@ -185,7 +189,10 @@ impl Turn {
     fn run_of(&self, course: Arc<Course>, holder: MessageId, message: Arc<str>, path: SubThreadPath) -> Run {
         let name = if path.is_nested() { "ProcessNestedSubThread" } else { "ProcessSubThread" };
         let original_task = self.task.meta.get("originalQuery").and_then(Value::as_str).unwrap_or(&self.task.message);
-        let meta = Meta::of(&UnitMeta { original_task, timestamp: self.now() });
+        let (sub_thread_path, parent_thread_path, timestamp) = (&path, &self.path, self.now());
+        let current_resource_id = self.task.meta.get(Task::RESOURCE);
+        let meta = UnitMeta { original_task, timestamp, sub_thread_path, parent_thread_path, current_resource_id };
+        let meta = Meta::of(&meta);
         let task = Task { meta, ..Task::action(self.task.id.clone(), name, message) };
         let phase = course.first.clone();
         Run { course, task, holder, path, results: Vec::new(), seen: 0, phase, messages: Vec::new(), result: None }
@@ -298,7 +305,7 @@ impl Turn {
         }
         run.results = progress.results;
         run.phase = chosen;
-        self.unit(&run.path, behaviour, run.task.clone()).await.map(|unit| Next::Unit(Box::new(unit)))
+        self.placed(&run.path, behaviour, run.task.clone()).await.map(|unit| Next::Unit(Box::new(unit)))
     }
 
     /// Writes into the message what came of its sub-thread, and that the sub-thread is done.

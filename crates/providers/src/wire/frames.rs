@@ -34,9 +34,9 @@ impl Frames {
     pub(super) fn push(&mut self, chunk: &[u8], take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
         match self {
             Self::Unknown(held) => {
-                held.extend_from_slice(chunk);
                 let blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
-                let Some(first) = held.iter().find(|byte| !blank(byte)) else {
+                let Some(first) = chunk.iter().find(|byte| !blank(byte)) else {
+                    held.extend_from_slice(chunk);
                     return if held.len() > MAX_BLANK_BYTES { Err(TooLong) } else { Ok(()) };
                 };
                 let frames = match first {
@@ -45,8 +45,12 @@ impl Frames {
                     b'<' => Self::Page,
                     _ => Self::Values(ValueReader::default()),
                 };
-                let held = std::mem::take(held);
+                let mut held = std::mem::take(held);
                 *self = frames;
+                if held.is_empty() {
+                    return self.push(chunk, take);
+                }
+                held.extend_from_slice(chunk);
                 self.push(&held, take)
             }
             Self::Events(reader) => reader.push(chunk, take),
