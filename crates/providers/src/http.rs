@@ -50,6 +50,8 @@ impl Http {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
             .pool_max_idle_per_host(POOL_MAX_IDLE_PER_HOST)
+            // Whoever asks says it with the other headers, which are the same for every request.
+            .set_host(false)
             .build(connector);
         Self { client, kept: Arc::default() }
     }
@@ -62,7 +64,7 @@ impl Http {
         self.kept.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request and waits for the head of the response.
+    /// Sends a request, which names its host, and waits for the head of the response.
     ///
     /// A connection that was kept open can end just when it is used again: llama.cpp ends it after each stream although it
     /// promises not to. Nothing has come back then, so the request goes out once more on another one.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::{Request, Uri};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Uri};
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
 
 use crate::openai_chat::Quirks;
@@ -28,6 +28,8 @@ pub struct Remote {
     base: Base,
     /// Where its own model is asked, and its whole name.
     own: Option<(Uri, Arc<str>)>,
+    /// What is said with every request.
+    headers: HeaderMap,
     options: RemoteOptions,
 }
 
@@ -92,13 +94,12 @@ impl Remote {
     /// A model that is asked over `http`.
     pub fn new(http: Http, options: RemoteOptions) -> Result<Self, BadAddress> {
         let base = Base::new(options.dialect, &options.base_url);
-        let usable = base.join(options.dialect.path("m")).is_some();
-        if !usable {
+        let Some(host) = base.join(options.dialect.path("m")).and_then(|address| host(&address)) else {
             return Err(BadAddress(options.base_url));
-        }
+        };
         let own = base.join(options.dialect.path(&options.model));
         let own = own.map(|address| (address, format!("{}/{}", options.vendor, options.model).into()));
-        Ok(Self { http, base, own, options })
+        Ok(Self { http, base, own, headers: headers(&options, host), options })
     }
 
     /// The address before the dialect's own path.
@@ -116,10 +117,7 @@ impl Remote {
             Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => "",
         };
         let address = self.address(format!("{path}{query}").into())?;
-        let request = || {
-            let request = Request::get(address.clone()).body(Full::default()).expect("every part was checked before");
-            self.authorized(request)
-        };
+        let request = || self.request(Method::GET, address.clone(), Bytes::new());
         let said = wire::answer(&self.http, request, key, LIST_TIMEOUT).await?;
         Ok(listed(&said))
     }
@@ -141,20 +139,43 @@ impl Remote {
             .ok_or_else(|| ModelError::Rejected { reason: "the model's name cannot be part of an address".into() })
     }
 
-    fn authorized(&self, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
-        let headers = request.headers_mut();
-        if self.options.dialect == Dialect::Anthropic {
-            headers.insert(HeaderName::from_static("anthropic-version"), ANTHROPIC_VERSION);
-        }
-        if let Some(key) = &self.options.key {
-            match self.options.dialect {
-                Dialect::Anthropic => headers.insert(HeaderName::from_static("x-api-key"), key.plain()),
-                Dialect::Gemini => headers.insert(HeaderName::from_static("x-goog-api-key"), key.plain()),
-                Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => headers.insert(AUTHORIZATION, key.bearer()),
-            };
-        }
+    fn request(&self, method: Method, address: Uri, body: Bytes) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::from(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = address;
+        *request.headers_mut() = self.headers.clone();
         request
     }
+}
+
+/// The host as a request names it.
+fn host(address: &Uri) -> Option<HeaderValue> {
+    let usual = if address.scheme_str() == Some("https") { 443 } else { 80 };
+    let host = address.host()?;
+    match address.port_u16().filter(|port| *port != usual) {
+        Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
+        None => HeaderValue::from_str(host).ok(),
+    }
+}
+
+fn headers(options: &RemoteOptions, host: HeaderValue) -> HeaderMap {
+    let RemoteOptions { dialect, key, .. } = options;
+    let mut headers = HeaderMap::from_iter([
+        (HOST, host),
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (ACCEPT, HeaderValue::from_static(dialect.media())),
+    ]);
+    if *dialect == Dialect::Anthropic {
+        headers.insert(HeaderName::from_static("anthropic-version"), ANTHROPIC_VERSION);
+    }
+    if let Some(key) = key {
+        match dialect {
+            Dialect::Anthropic => headers.insert(HeaderName::from_static("x-api-key"), key.plain()),
+            Dialect::Gemini => headers.insert(HeaderName::from_static("x-goog-api-key"), key.plain()),
+            Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => headers.insert(AUTHORIZATION, key.bearer()),
+        };
+    }
+    headers
 }
 
 #[async_trait]
@@ -167,14 +188,7 @@ impl Model for Remote {
             Some(own) if name == self.options.model => own.clone(),
             _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),
         };
-        let wire = || {
-            let request = Request::post(address.clone())
-                .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-                .header(ACCEPT, HeaderValue::from_static(dialect.media()))
-                .body(Full::from(body.clone()))
-                .expect("every part was checked before");
-            self.authorized(request)
-        };
+        let wire = || self.request(Method::POST, address.clone(), body.clone());
         let patience = Patience { first: *first_timeout, idle: *idle_timeout };
         wire::stream(&self.http, wire, key.as_ref(), patience, model, dialect.reader()).await
     }
@@ -291,6 +305,21 @@ mod tests {
         ];
         for (dialect, base, whole) in cases {
             assert_eq!(Base::new(dialect, base).join(dialect.path("m")).unwrap().to_string(), whole);
+        }
+    }
+
+    #[test]
+    fn a_host_is_named_with_its_port_unless_that_goes_without_saying() {
+        let cases = [
+            ("https://api.openai.com/v1", "api.openai.com"),
+            ("https://h:443/v1", "h"),
+            ("http://h:443/v1", "h:443"),
+            ("http://127.0.0.1:8080", "127.0.0.1:8080"),
+            ("http://[::1]:80/v1", "[::1]"),
+        ];
+        for (base, named) in cases {
+            let remote = Remote::new(Http::new(), RemoteOptions::new("x", base, "m")).unwrap();
+            assert_eq!(remote.request(Method::GET, Uri::default(), Bytes::new()).headers()[HOST], named);
         }
     }
 

@@ -589,8 +589,8 @@ impl<B: AgentBackend> Run<'_, B> {
         let max_rounds = Some(self.settings.limits.executor_rounds);
         let options = PromptOptions { language: Some(self.language), tools, max_rounds, ..PromptOptions::default() };
         let prompt = self.engine.prompts.prompt(&agent, &options).map(|prompt| match self.options.system_message.trim() {
-            "" => prompt.text.to_string(),
-            more => format!("{}\n\n{more}", prompt.text.trim_end()),
+            "" => prompt.text,
+            more => format!("{}\n\n{more}", prompt.text.trim_end()).into(),
         });
         Order {
             agent,

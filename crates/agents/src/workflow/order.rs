@@ -19,7 +19,7 @@ pub struct Order {
     /// Which role.
     pub agent: AgentType,
     /// Its system message as it was rendered, or why it could not be.
-    pub prompt: Result<String, Failure>,
+    pub prompt: Result<Arc<str>, Failure>,
     /// The language that it is spoken to in.
     pub language: Language,
     /// What it is told.

@@ -55,13 +55,13 @@ struct Asking<'a> {
     action: AgentAction,
     tools: Arc<[ToolSpec]>,
     format: Option<Arc<Format>>,
-    system: &'a str,
+    system: &'a Arc<str>,
 }
 
 impl<B: AgentBackend> Rounds<'_, B> {
     async fn carry_out(&mut self) -> Result<RoleOutcome, Failure> {
         let order = self.order;
-        let system = order.prompt.as_ref().map_err(Clone::clone)?.as_str();
+        let system = order.prompt.as_ref().map_err(Clone::clone)?;
         self.begin().await?;
         match order.agent.name() {
             "planner" => self.plan(system).await,
@@ -84,7 +84,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
     }
 
     /// The planner's rounds: until the plan is whole, or there are no more.
-    async fn plan(&mut self, system: &str) -> Result<RoleOutcome, Failure> {
+    async fn plan(&mut self, system: &Arc<str>) -> Result<RoleOutcome, Failure> {
         let order = self.order;
         let asking = Asking {
             component: PlannerResponse::NAME,
@@ -114,7 +114,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
     }
 
     /// The executor's rounds with one todo. A todo that asks to begin again may do so once (D26).
-    async fn execute(&mut self, system: &str) -> Result<RoleOutcome, Failure> {
+    async fn execute(&mut self, system: &Arc<str>) -> Result<RoleOutcome, Failure> {
         let (order, words) = (self.order, phrases(self.order.language));
         let tools = self.tools();
         let format = order.is_shaped.then(executor_format);
@@ -165,7 +165,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
         Ok(RoleOutcome::Executed { status: TodoStatus::Failed, result, response: last })
     }
 
-    async fn verify(&mut self, system: &str) -> Result<RoleOutcome, Failure> {
+    async fn verify(&mut self, system: &Arc<str>) -> Result<RoleOutcome, Failure> {
         let asking = Asking {
             component: VerifierResponse::NAME,
             action: AgentAction::Verifying,
@@ -180,7 +180,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
     }
 
     /// The rounds of a role that others have added.
-    async fn word(&mut self, role: &dyn WorkflowRole, system: &str) -> Result<RoleOutcome, Failure> {
+    async fn word(&mut self, role: &dyn WorkflowRole, system: &Arc<str>) -> Result<RoleOutcome, Failure> {
         let tools = if role.has_tools() { self.tools() } else { Arc::default() };
         let format = role.format().filter(|_| tools.is_empty());
         let asking = Asking { component: role.component(), action: role.action(), tools, format, system };
@@ -250,7 +250,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let options = ChatOptions {
             event_id: event_id.clone(),
             model: order.model.as_str().into(),
-            system: asking.system.into(),
+            system: asking.system.clone(),
             messages: self.said.clone(),
             tools: asking.tools.clone(),
             format: asking.format.clone(),

@@ -41,7 +41,8 @@ struct Chunk<'a> {
     /// Looked at once only, so it is not copied out of every chunk.
     #[serde(borrow)]
     id: Option<&'a RawValue>,
-    choices: Option<Vec<Choice>>,
+    #[serde(borrow)]
+    choices: Option<Vec<Choice<'a>>>,
     usage: Option<WireUsage>,
     x_groq: Option<Box<GroqExtra>>,
     error: Option<Value>,
@@ -55,35 +56,41 @@ struct GroqExtra {
 }
 
 #[derive(Debug, Deserialize)]
-struct Choice {
-    delta: Option<Piece>,
+struct Choice<'a> {
+    #[serde(borrow)]
+    delta: Option<Piece<'a>>,
     // Boxed, as most chunks have neither, and every chunk is moved about.
-    message: Option<Box<Piece>>,
+    #[serde(borrow)]
+    message: Option<Box<Piece<'a>>>,
     finish_reason: Option<Loose>,
     usage: Option<Box<WireUsage>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Piece {
-    content: Option<Loose>,
+struct Piece<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
     refusal: Option<Loose>,
     reasoning_content: Option<Loose>,
     reasoning: Option<Loose>,
     reasoning_details: Option<Vec<Value>>,
-    tool_calls: Option<Vec<CallPiece>>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<CallPiece<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct CallPiece {
+struct CallPiece<'a> {
     index: Option<u64>,
     id: Option<Loose>,
-    function: Option<FunctionPiece>,
+    #[serde(borrow)]
+    function: Option<FunctionPiece<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct FunctionPiece {
+struct FunctionPiece<'a> {
     name: Option<Loose>,
-    arguments: Option<Loose>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -143,7 +150,7 @@ impl Reader for ChatReader {
         let mut counted = chunk.usage.or(chunk.x_groq.and_then(|extra| extra.usage));
         if let Some(choice) = choices.into_iter().next() {
             if let Some(piece) = choice.delta.or(choice.message.map(|piece| *piece)) {
-                self.piece(piece, out);
+                self.piece(piece, out)?;
             }
             match choice.finish_reason.map(Loose::into_text).as_deref() {
                 None | Some("") => {}
@@ -166,7 +173,7 @@ impl Reader for ChatReader {
 }
 
 impl ChatReader {
-    fn piece(&mut self, piece: Piece, out: &mut VecDeque<Delta>) {
+    fn piece(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) -> Result<(), ChunkError> {
         let filled = |text: &String| !text.is_empty();
         // Some send the same reasoning under both names.
         let reasoning = [piece.reasoning_content, piece.reasoning].into_iter().flatten();
@@ -177,28 +184,30 @@ impl ChatReader {
             self.detail(detail);
         }
         self.refused |= piece.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
-        for said in [piece.content, piece.refusal].into_iter().flatten() {
+        let content = piece.content.map(Loose::of).transpose()?;
+        for said in [content, piece.refusal].into_iter().flatten() {
             let (reasoning, text) = said.into_parts();
             out.extend(Some(reasoning).filter(filled).map(Delta::Reasoning));
             out.extend(Some(text).filter(filled).map(Delta::Content));
         }
         for call in piece.tool_calls.into_iter().flatten() {
-            out.push_back(self.call(call));
+            out.push_back(self.call(call)?);
         }
+        Ok(())
     }
 
-    fn call(&mut self, piece: CallPiece) -> Delta {
+    fn call(&mut self, piece: CallPiece<'_>) -> Result<Delta, ChunkError> {
         let word = |text: Option<Loose>| text.map(Loose::into_text).filter(|text| !text.is_empty()).map(Arc::from);
         let function = piece.function.unwrap_or_default();
         let (mut id, name): (Option<Arc<str>>, Option<Arc<str>>) = (word(piece.id), word(function.name));
-        let arguments = function.arguments.map(Loose::into_text).unwrap_or_default();
+        let arguments = function.arguments.map(Loose::of).transpose()?.map(Loose::into_text).unwrap_or_default();
         let place = self.place(piece.index, id.as_ref(), name.is_some()).unwrap_or_else(|| {
             let made: Arc<str> = id.clone().unwrap_or_else(|| self.made_id());
             id = Some(made.clone());
             self.calls.push(OpenCall { index: piece.index, id: Some(made) });
             self.calls.len() - 1
         });
-        Delta::ToolCall { index: u32::try_from(place).unwrap_or(u32::MAX), id, name, arguments }
+        Ok(Delta::ToolCall { index: u32::try_from(place).unwrap_or(u32::MAX), id, name, arguments })
     }
 
     /// An id for a call that has none, unlike those of other replies.

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use memchr::memchr;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// A string, read without detour; or whatever else was there.
 #[derive(Debug)]
@@ -14,6 +16,12 @@ pub(crate) enum Loose {
 }
 
 impl Loose {
+    /// Reads what was left as it was written. Texts that hold JSON are full of escapes, and a parser that does not know how long
+    /// they become makes room for them again and again.
+    pub(crate) fn of(written: &RawValue) -> Result<Self, serde_json::Error> {
+        unescaped(written.get()).map_or_else(|| serde_json::from_str(written.get()), |text| Ok(Self::Text(text)))
+    }
+
     /// Whether there are no words in it.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
@@ -47,6 +55,26 @@ impl Loose {
         }
         (reasoning, said)
     }
+}
+
+/// The text of a JSON string; nothing for any other value, and for the rarer escapes.
+fn unescaped(written: &str) -> Option<String> {
+    let mut rest = written.strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::with_capacity(rest.len());
+    while let Some(at) = memchr(b'\\', rest.as_bytes()) {
+        let meant = match rest.as_bytes().get(at + 1)? {
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            plain @ (b'"' | b'\\' | b'/') => char::from(*plain),
+            _ => return None,
+        };
+        text.push_str(&rest[..at]);
+        text.push(meant);
+        rest = &rest[at + 2..];
+    }
+    text.push_str(rest);
+    Some(text)
 }
 
 /// The text of any value: strings as they are, `null` as nothing, the rest as JSON.
@@ -116,5 +144,27 @@ impl<'de> Visitor<'de> for LooseVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loose, A::Error> {
         Value::deserialize(MapAccessDeserializer::new(map)).map(Loose::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_as_any_parser_reads_it() {
+        for text in ["", "plain", "a \"b\" \\ / \n\t\r", "\u{8}\u{c}\u{1}", "é 😀 长", "\\n", "\\"] {
+            let escaped = serde_json::to_string(text).unwrap();
+            let all: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+            for written in [escaped, format!("\"{all}\"")] {
+                let raw = RawValue::from_string(written.clone()).unwrap();
+                assert_eq!(Loose::of(&raw).unwrap().into_text(), text, "{written}");
+            }
+        }
+        let of = |written: &str| Loose::of(&RawValue::from_string(written.to_owned()).unwrap());
+        assert_eq!(of(r#""\/""#).unwrap().into_text(), "/");
+        assert_eq!(of("[1]").unwrap().into_text(), "[1]");
+        assert_eq!(of("null").unwrap().into_text(), "");
+        assert!(of(r#""\ud800""#).is_err(), "half a character");
     }
 }
