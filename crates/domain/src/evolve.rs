@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::artifact::named_in;
 use crate::spine::{
     Agent, DeadLetter, Due, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, Spine, Stage,
     Termination, Turn,
 };
 use crate::{
-    AgentId, Cleared, Digest, Effect, EffectId, Event, Inquiry, InquiryId, KnownCall, Letter, LetterKind, ListedArtifact,
-    OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope, Settlement, Source, Spent, Task, TaskId,
-    Timestamp, TurnId,
+    Account, AgentId, Cleared, Digest, Effect, EffectId, Event, Inquiry, InquiryId, KnownCall, Letter, LetterKind,
+    ListedArtifact, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope, Settlement, Source, Spent,
+    Task, TaskId, Timestamp, TurnId,
 };
 
 /// Most lists of tools whose names need not be logged again.
@@ -424,17 +426,15 @@ impl Spine {
         let open = self.turns.get(&id.turn).and_then(|turn| turn.open.iter().find(|open| open.n == id.n));
         let Some(OpenKind::Model(reserved)) = open.map(|open| &open.kind) else { return };
         for scope in &reserved.scopes {
-            let account = self.ledger.entry(scope.clone()).or_default();
-            account.spent = account.spent.plus(spent);
+            change(&mut self.ledger, scope, |account| account.spent = account.spent.plus(spent));
         }
     }
 
     /// Reserves what an open call may cost, or gives it back.
-    fn reserve(&mut self, open: &OpenEffect, change: fn(Spent, Spent) -> Spent) {
+    fn reserve(&mut self, open: &OpenEffect, so: fn(Spent, Spent) -> Spent) {
         let OpenKind::Model(reserved) = &open.kind else { return };
         for scope in &reserved.scopes {
-            let account = self.ledger.entry(scope.clone()).or_default();
-            account.reserved = change(account.reserved, reserved.amount);
+            change(&mut self.ledger, scope, |account| account.reserved = so(account.reserved, reserved.amount));
         }
     }
 
@@ -617,5 +617,13 @@ impl FromIterator<Arc<Recorded>> for Spine {
         let mut spine = Self::default();
         log.into_iter().for_each(|recorded| spine.evolve(&recorded));
         spine
+    }
+}
+
+/// Changes an account. Nearly always it is there already.
+fn change(ledger: &mut FxHashMap<Scope, Account>, scope: &Scope, how: impl Fn(&mut Account)) {
+    match ledger.get_mut(scope) {
+        Some(account) => how(account),
+        None => how(ledger.entry(scope.clone()).or_default()),
     }
 }

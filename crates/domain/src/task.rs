@@ -106,7 +106,11 @@ impl Task {
             #[serde(rename = "subThreadPath", default)]
             path: SubThreadPath,
         }
-        if self.meta.is_empty() { SubThreadPath::default() } else { self.meta.read().map(|Placed { path }| path).unwrap_or_default() }
+        if self.meta.is_empty() {
+            SubThreadPath::default()
+        } else {
+            self.meta.read().map(|Placed { path }| path).unwrap_or_default()
+        }
     }
 }
 

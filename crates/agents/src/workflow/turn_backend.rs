@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    CallResult, Failure, Message, MessageId, MessagePatch, Meta, Phase, Reply, Sender, SubThreadRequest, Timestamp, ToolCall, Usage,
-    Verdict,
+    CallResult, Failure, Message, MessageId, MessagePatch, Meta, Phase, Reply, Sender, SubThreadRequest, Timestamp, ToolCall,
+    Usage, Verdict,
 };
 use polis_engine::{BatchUpdate, NewMessage, SubThreadGroup, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
@@ -110,12 +110,7 @@ impl<'t> TurnBackend<'t> {
 
     /// Says what is to be said, and this as the last bot message; the phase follows, where there is one. Gives the message as
     /// it stands in the thread.
-    pub(super) async fn conclude(
-        &mut self,
-        text: String,
-        meta: Meta,
-        phase: Option<Phase>,
-    ) -> Result<Arc<Message>, Failure> {
+    pub(super) async fn conclude(&mut self, text: String, meta: Meta, phase: Option<Phase>) -> Result<Arc<Message>, Failure> {
         if !self.changes.is_empty() {
             self.flush().await?;
         }
