@@ -190,6 +190,8 @@ fn without(content: &str, arguments: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use polis_domain::EffectClass;
+
     use super::*;
 
     #[test]
@@ -204,6 +206,10 @@ mod tests {
         assert_eq!(repeats.run(&call(99)), 12);
         repeats.note(&call(12), &CallResult::good("there"));
         assert_eq!(repeats.run(&call(99)), 0, "one that is there is progress");
+        let read = |n: u32| Call { class: EffectClass::Read, ..call(n) };
+        repeats.note(&read(1), &CallResult::failed("error: `nope1` does not exist"));
+        repeats.note(&read(2), &CallResult::good("there"));
+        assert_eq!(repeats.run(&read(3)), 0, "also where nothing was written");
         let other = Call { arguments: r#"{"path":"other"}"#.into(), ..call(0) };
         repeats.note(&call(1), &CallResult::failed("error: `nope1` does not exist"));
         assert_eq!(repeats.run(&other), 0);
