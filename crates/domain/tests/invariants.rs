@@ -140,7 +140,7 @@ impl Past {
             Event::MessageUpdated { patch, .. } => Some(&patch.meta),
             event => event.letter().map(|letter| &letter.payload.meta),
         };
-        let attached = message.map(|meta| Artifact::attached(meta)).unwrap_or_default();
+        let attached = message.map(Artifact::attached).unwrap_or_default();
         for artifact in result.into_iter().chain(attached) {
             let named = (artifact.id, artifact.name.to_string());
             if !self.artifacts.contains(&named) {

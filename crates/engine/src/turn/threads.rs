@@ -462,9 +462,9 @@ fn difference(old: &Message, new: &Message) -> MessagePatch {
     let mut meta: Map<String, Value> = new
         .meta
         .iter()
-        .filter(|(key, value)| old.meta.get(*key) != Some(value))
+        .filter(|(key, value)| old.meta.get(key) != Some(value))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    meta.extend(old.meta.keys().filter(|key| !new.meta.contains_key(*key)).map(|key| (key.clone(), Value::Null)));
+    meta.extend(old.meta.keys().filter(|key| !new.meta.contains_key(key)).map(|key| (key.clone(), Value::Null)));
     MessagePatch { text, meta: meta.into() }
 }
