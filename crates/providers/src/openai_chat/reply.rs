@@ -35,7 +35,8 @@ struct OpenCall {
     id: Option<Arc<str>>,
 }
 
-/// One chunk of a stream, or a whole completion: they differ only in `delta` and `message`.
+/// One chunk of a stream, or a whole completion: they differ only in `delta` and `message`. Most chunks have few of these fields
+/// and are moved about, so what is rare is boxed and texts are left where they are.
 #[derive(Debug, Deserialize)]
 struct Chunk<'a> {
     /// Looked at once only, so it is not copied out of every chunk.
@@ -43,26 +44,25 @@ struct Chunk<'a> {
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    usage: Option<WireUsage>,
+    usage: Option<Box<WireUsage>>,
     x_groq: Option<Box<GroqExtra>>,
-    error: Option<Value>,
-    code: Option<Value>,
-    message: Option<Loose>,
+    error: Option<Box<Value>>,
+    code: Option<Box<Value>>,
+    message: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
 struct GroqExtra {
-    usage: Option<WireUsage>,
+    usage: Option<Box<WireUsage>>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Choice<'a> {
     #[serde(borrow)]
     delta: Option<Piece<'a>>,
-    // Boxed, as most chunks have neither, and every chunk is moved about.
     #[serde(borrow)]
     message: Option<Box<Piece<'a>>>,
-    finish_reason: Option<Loose>,
+    finish_reason: Option<&'a RawValue>,
     usage: Option<Box<WireUsage>>,
 }
 
@@ -70,9 +70,9 @@ struct Choice<'a> {
 struct Piece<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
-    refusal: Option<Loose>,
-    reasoning_content: Option<Loose>,
-    reasoning: Option<Loose>,
+    refusal: Option<&'a RawValue>,
+    reasoning_content: Option<&'a RawValue>,
+    reasoning: Option<&'a RawValue>,
     reasoning_details: Option<Vec<Value>>,
     #[serde(borrow)]
     tool_calls: Option<Vec<CallPiece<'a>>>,
@@ -81,14 +81,14 @@ struct Piece<'a> {
 #[derive(Debug, Deserialize)]
 struct CallPiece<'a> {
     index: Option<u64>,
-    id: Option<Loose>,
+    id: Option<&'a RawValue>,
     #[serde(borrow)]
     function: Option<FunctionPiece<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct FunctionPiece<'a> {
-    name: Option<Loose>,
+    name: Option<&'a RawValue>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
@@ -137,10 +137,10 @@ impl Reader for ChatReader {
         }
         let Some(choices) = chunk.choices else {
             if let (Some(message), None) = (chunk.message, &chunk.usage) {
-                let error = serde_json::json!({ "message": message.into_text(), "code": chunk.code });
+                let error = serde_json::json!({ "message": Loose::of(message)?.into_text(), "code": chunk.code });
                 return Err(ChunkError::Reported(reported(&error)));
             }
-            out.extend(chunk.usage.map(usage));
+            out.extend(chunk.usage.as_deref().map(usage));
             return Ok(Progress::More);
         };
         if self.reply_id.is_none() {
@@ -152,7 +152,7 @@ impl Reader for ChatReader {
             if let Some(piece) = choice.delta.or(choice.message.map(|piece| *piece)) {
                 self.piece(piece, out)?;
             }
-            match choice.finish_reason.map(Loose::into_text).as_deref() {
+            match text(choice.finish_reason)?.as_deref() {
                 None | Some("") => {}
                 Some("error") => {
                     let reason = "it says that it ended in an error, and not in which".to_owned();
@@ -165,9 +165,9 @@ impl Reader for ChatReader {
                     }
                 }
             }
-            counted = counted.or(choice.usage.map(|usage| *usage));
+            counted = counted.or(choice.usage);
         }
-        out.extend(counted.map(usage));
+        out.extend(counted.as_deref().map(usage));
         Ok(Progress::More)
     }
 }
@@ -176,16 +176,15 @@ impl ChatReader {
     fn piece(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) -> Result<(), ChunkError> {
         let filled = |text: &String| !text.is_empty();
         // Some send the same reasoning under both names.
-        let reasoning = [piece.reasoning_content, piece.reasoning].into_iter().flatten();
-        if let Some(text) = reasoning.map(Loose::into_text).find(filled) {
-            out.push_back(Delta::Reasoning(text));
-        }
+        let reasoning = [text(piece.reasoning_content)?, text(piece.reasoning)?].into_iter().flatten();
+        out.extend(reasoning.into_iter().find(filled).map(Delta::Reasoning));
         for detail in piece.reasoning_details.into_iter().flatten() {
             self.detail(detail);
         }
-        self.refused |= piece.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
-        let content = piece.content.map(Loose::of).transpose()?;
-        for said in [content, piece.refusal].into_iter().flatten() {
+        let [content, refusal] = [piece.content, piece.refusal].map(|said| said.map(Loose::of).transpose());
+        let refusal = refusal?;
+        self.refused |= refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
+        for said in [content?, refusal].into_iter().flatten() {
             let (reasoning, text) = said.into_parts();
             out.extend(Some(reasoning).filter(filled).map(Delta::Reasoning));
             out.extend(Some(text).filter(filled).map(Delta::Content));
@@ -197,10 +196,10 @@ impl ChatReader {
     }
 
     fn call(&mut self, piece: CallPiece<'_>) -> Result<Delta, ChunkError> {
-        let word = |text: Option<Loose>| text.map(Loose::into_text).filter(|text| !text.is_empty()).map(Arc::from);
+        let word = |written| text(written).map(|text| text.filter(|text| !text.is_empty()).map(Arc::from));
         let function = piece.function.unwrap_or_default();
-        let (mut id, name): (Option<Arc<str>>, Option<Arc<str>>) = (word(piece.id), word(function.name));
-        let arguments = function.arguments.map(Loose::of).transpose()?.map(Loose::into_text).unwrap_or_default();
+        let (mut id, name): (Option<Arc<str>>, Option<Arc<str>>) = (word(piece.id)?, word(function.name)?);
+        let arguments = text(function.arguments)?.unwrap_or_default();
         let place = self.place(piece.index, id.as_ref(), name.is_some()).unwrap_or_else(|| {
             let made: Arc<str> = id.clone().unwrap_or_else(|| self.made_id());
             id = Some(made.clone());
@@ -252,6 +251,11 @@ impl ChatReader {
     }
 }
 
+/// The text of something that should be one.
+fn text(written: Option<&RawValue>) -> Result<Option<String>, serde_json::Error> {
+    Ok(written.map(Loose::of).transpose()?.map(Loose::into_text))
+}
+
 fn finish(word: &str) -> Finish {
     match word {
         "stop" | "end_turn" | "eos" | "stop_sequence" => Finish::Stop,
@@ -263,8 +267,8 @@ fn finish(word: &str) -> Finish {
     }
 }
 
-fn usage(usage: WireUsage) -> Delta {
-    let (prompt, reasoning) = (usage.prompt_tokens_details.unwrap_or_default(), usage.completion_tokens_details);
+fn usage(usage: &WireUsage) -> Delta {
+    let (prompt, reasoning) = (usage.prompt_tokens_details.as_ref(), usage.completion_tokens_details.as_ref());
     let reasoning_tokens = reasoning.and_then(|details| details.reasoning_tokens).unwrap_or_default();
     let input_tokens = usage.prompt_tokens.unwrap_or_default();
     let mut output_tokens = usage.completion_tokens.unwrap_or_default();
@@ -272,8 +276,8 @@ fn usage(usage: WireUsage) -> Delta {
     if usage.total_tokens == Some(input_tokens.saturating_add(output_tokens).saturating_add(reasoning_tokens)) {
         output_tokens = output_tokens.saturating_add(reasoning_tokens);
     }
-    let cached = prompt.cached_tokens.or(usage.prompt_cache_hit_tokens).or(usage.cached_tokens);
-    let written = prompt.cache_write_tokens.or(usage.cache_creation_input_tokens);
+    let cached = prompt.and_then(|prompt| prompt.cached_tokens).or(usage.prompt_cache_hit_tokens).or(usage.cached_tokens);
+    let written = prompt.and_then(|prompt| prompt.cache_write_tokens).or(usage.cache_creation_input_tokens);
     Delta::Usage(Usage {
         input_tokens,
         output_tokens,
