@@ -6,6 +6,7 @@
 use polis_ports::{ChatMessage, ModelRequest};
 use serde_json::{Value, json};
 
+use super::chat;
 use super::language::{self, Language, tell};
 use super::talk::{Spoken, Stop, Talk};
 use super::wish::{self, Wish};
@@ -133,7 +134,7 @@ fn planned(told: &Told<'_>) -> Value {
         );
         return planner(summary, true, Vec::new());
     }
-    let parts = parts(told.request());
+    let parts = all_parts(told.request());
     let mut todos: Vec<Value> = Vec::new();
     for (n, part) in (1..).zip(&parts) {
         let wish = wish::of(part, &parts.iter().map(|part| &**part).collect::<Vec<_>>());
@@ -163,9 +164,21 @@ fn planner(summary: String, needs_more: bool, todos: Vec<Value>) -> Value {
     json!({ "type": "component", "component": "planner-response", "summary": summary, "needsMorePlanning": needs_more, "todos": todos })
 }
 
-/// The parts of a request: its lines, sentences and steps, where each of them can be understood alone.
+/// The parts of a request, also those that mean nothing to this model: whoever plans must not pass over them.
+fn all_parts(request: &str) -> Vec<String> {
+    let request = alone(request);
+    let unknown = unknown(request);
+    if unknown.is_empty() {
+        return parts(request);
+    }
+    let known = sentences(request).into_iter().filter(|part| !matches!(wish::of(part, &[request]), Wish::Chat));
+    known.chain(unknown).collect()
+}
+
+/// The parts of a request that this model does: its lines, sentences and steps, where each of them can be understood alone; else
+/// the sentences that it understands, where there are several.
 pub(super) fn parts(request: &str) -> Vec<String> {
-    let request = request.split("\n\n### ").next().unwrap_or(request);
+    let request = alone(request);
     if matches!(wish::of(request, &[]), Wish::Write { .. }) {
         return vec![request.to_owned()];
     }
@@ -200,7 +213,21 @@ pub(super) fn parts(request: &str) -> Vec<String> {
     };
     let finer: Vec<String> = parts.iter().flat_map(finer).collect();
     let parted = [finer, parts].into_iter().find(|parts| parts.len() > 1 && parts.iter().all(is_known));
-    parted.unwrap_or_else(|| vec![request.trim().to_owned()])
+    let known = || Some(sentences(request).into_iter().filter(is_known).collect::<Vec<_>>()).filter(|known| known.len() > 1);
+    parted.or_else(known).unwrap_or_else(|| vec![request.trim().to_owned()])
+}
+
+/// A request without what was said before it and what the person has before them.
+fn alone(request: &str) -> &str {
+    request.split("\n\n### ").next().unwrap_or(request)
+}
+
+fn sentences(request: &str) -> Vec<String> {
+    let mut sentences = vec![request.to_owned()];
+    for mark in ["\n", ". ", "? ", "。", "？", "；", "; ", ", then ", " and then ", "，然后"] {
+        sentences = sentences.iter().flat_map(|part| part.split(mark).map(bare)).filter(|part| !part.is_empty()).collect();
+    }
+    sentences
 }
 
 /// The sentences of a request that mean nothing to this model, where others do. Courtesies need no answer.
@@ -208,17 +235,13 @@ pub(super) fn unknown(request: &str) -> Vec<String> {
     if matches!(wish::of(request, &[]), Wish::Write { .. } | Wish::Chat) {
         return Vec::new();
     }
-    let mut sentences = vec![request.to_owned()];
-    for mark in ["\n", ". ", "? ", "。", "？", "；", "; ", ", then ", " and then ", "，然后"] {
-        sentences = sentences.iter().flat_map(|part| part.split(mark).map(bare)).filter(|part| !part.is_empty()).collect();
-    }
     let is_courtesy = |part: &str| {
         let part = part.to_lowercase();
         let polite = ["hello", "hi", "hey", "please", "thank", "good morning", "你好", "您好", "请", "谢谢", "麻烦"];
         part.chars().count() <= 24 && polite.iter().any(|word| part.starts_with(word))
     };
     let (unknown, known): (Vec<_>, Vec<_>) =
-        sentences.into_iter().partition(|part| matches!(wish::of(part, &[request]), Wish::Chat));
+        sentences(request).into_iter().partition(|part| matches!(wish::of(part, &[request]), Wish::Chat));
     if known.is_empty() { Vec::new() } else { unknown.into_iter().filter(|part| !is_courtesy(part)).collect() }
 }
 
@@ -241,7 +264,9 @@ fn executed(request: &ModelRequest, told: &Told<'_>) -> Spoken {
     let asked = DONE_WHEN.iter().find_map(|mark| Some(description.split_once(mark)?.0)).unwrap_or(description);
     let mut talk = Talk::about(request, asked, vec![told.request()]);
     let wish = wish::of(asked, &talk.earlier);
+    let is_one_of_several = told.tasks().len() > 1;
     let (answer, is_done) = match super::answer(&mut talk, &wish) {
+        Ok(_) if matches!(wish, Wish::Chat) && is_one_of_several => (chat::not_understood(talk.language, asked), false),
         Ok(answer) => (answer, !matches!(wish, Wish::Chat | Wish::OtherTime { .. }) && !talk.has_failed()),
         Err(Stop::Say(answer)) => (answer, false),
         Err(stop @ Stop::Call(_)) => return talk.spoken(stop),
@@ -328,8 +353,21 @@ mod tests {
             ),
             ("read a.txt. write me a poem", vec!["read a.txt. write me a poem"]),
             ("write a.txt: one; two", vec!["write a.txt: one; two"]),
+            ("read a.txt. sing me a song. what is 2+2?", vec!["read a.txt", "what is 2+2?"]),
         ] {
             assert_eq!(parts(request), want, "{request}");
+        }
+    }
+
+    #[test]
+    fn a_plan_has_the_parts_that_nobody_understands_too() {
+        for (request, want) in [
+            ("read a.txt. sing me a song. what is 2+2?", vec!["read a.txt", "what is 2+2?", "sing me a song"]),
+            ("读 a.txt。写一首诗", vec!["读 a.txt", "写一首诗"]),
+            ("Hello. What time is it?", vec!["Hello. What time is it?"]),
+            ("how many files are here\n\n### Context\n\n- a: sing", vec!["how many files are here"]),
+        ] {
+            assert_eq!(all_parts(request), want, "{request}");
         }
     }
 
