@@ -156,6 +156,15 @@ fn children_come_to_a_grandparent_only_where_there_is_room() {
     let one_more = act(effect(12, 1), vec![Act::Spawn { agent: "f".into(), role: "worker".into() }]);
     let crowded = Refusal::TooManyAgents { what: "the number of an agent's children", limit: 4 };
     assert_eq!(society.wish(one_more, NOON), Ok(vec![under("root", refused(effect(12, 1), crowded))]));
+    // And one that leaves nobody behind takes its own place until it has gone.
+    let mut society = four_agents_within(Limits { children: 3, ..limits });
+    let busy = [submit("a", "work"), submit("root", "go"), begin(effect(10, 0), vec![detach("a")])];
+    busy.into_iter().for_each(|command| drop(society.wish(command, NOON).unwrap()));
+    let spawn = |n| act(effect(10, n), vec![Act::Spawn { agent: "f".into(), role: "worker".into() }]);
+    let crowded = Refusal::TooManyAgents { what: "the number of an agent's children", limit: 3 };
+    assert_eq!(society.wish(spawn(1), NOON), Ok(vec![under("root", refused(effect(10, 1), crowded))]));
+    society.wish(settle(turn(8), "done"), NOON).unwrap();
+    assert!(matches!(society.wish(spawn(2), NOON).unwrap()[0].1, Event::AgentSpawned { .. }), "then there is room");
 }
 
 fn check_in_ok(mut society: Society, given: Vec<Command>, wish: Command) -> Society {

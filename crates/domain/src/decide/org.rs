@@ -99,7 +99,11 @@ fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     ];
     let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));
     let children = most_children(draft, parent);
-    let crowded = || leave::children_to_come(draft, parent, None) + made_now(&|made| made == parent) >= children;
+    // Whoever is about to go takes its place until it has gone, and leaves more behind if it has children.
+    let crowded = || {
+        let (now, then) = (draft.spine.children(parent).len(), leave::children_to_come(draft, parent, None));
+        now.max(then) + made_now(&|made| made == parent) >= children
+    };
     match over.or_else(|| crowded().then_some(("the number of an agent's children", children))) {
         Some((what, limit)) => Err(Refusal::TooManyAgents { what, limit }),
         None => Ok(()),
