@@ -23,7 +23,8 @@ impl Turn {
         Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
     }
 
-    /// Whether nothing more was said in the turn's task than so many letters of the person. It may also not be known.
+    /// Whether nothing more was said in the turn's task than so many letters of the person. Where that is not in memory the answer is
+    /// no, and it may be another in a second run: only whether to ask at all may depend on it.
     pub fn has_heard_all(&self, heard: usize) -> bool {
         self.letters_of_task().is_some_and(|said| said <= heard)
     }
