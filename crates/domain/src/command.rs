@@ -132,6 +132,8 @@ pub enum Command {
         id: EffectId,
         /// What changes.
         acts: Vec<Act>,
+        /// When, by the turn's clock, where the turn goes on before it is told that this is in the log.
+        at: Option<Timestamp>,
     },
     /// A turn finds one of its writes without a result.
     Doubt {

@@ -204,7 +204,7 @@ pub(crate) fn result(text: &str) -> Outcome {
 }
 
 pub(crate) fn act(id: EffectId, acts: Vec<Act>) -> Command {
-    Command::Act { id, acts }
+    Command::Act { id, acts, at: None }
 }
 
 pub(crate) fn add(thread: &str, text: &str) -> Act {

@@ -432,7 +432,7 @@ impl<'a> Chooser<'a> {
         let own = self.spine.threads.iter().filter(|(_, head)| head.agent == turn.agent);
         let mut lengths: BTreeMap<_, _> = own.map(|(id, head)| (id.clone(), head.messages)).collect();
         let acts = (0..[1, 1, 2, 4, 6][self.roll(5)]).map(|_| self.one_act(turn, &mut lengths)).collect();
-        Some(Command::Act { id: EffectId { turn: id, n }, acts })
+        Some(Command::Act { id: EffectId { turn: id, n }, acts, at: None })
     }
 
     fn one_act(&mut self, turn: &Turn, lengths: &mut BTreeMap<ThreadId, u32>) -> Act {
@@ -502,7 +502,7 @@ impl<'a> Chooser<'a> {
             3 => Command::Send { letter: Arc::new(self.letter(AgentId::root(), AgentId::root())) },
             4 => Command::Begin { turn, n: id.n, effects: vec![call(EffectClass::Read)] },
             5 => Command::End { id, outcome: result("late"), spent: None, at: NOON },
-            6 => Command::Act { id, acts: vec![Act::Send { letter: Arc::new(forged) }] },
+            6 => Command::Act { id, acts: vec![Act::Send { letter: Arc::new(forged) }], at: None },
             7 => Command::Doubt { id },
             8 => Command::Restart { id },
             9 => Command::Resolve { id, resolution: Resolution::Again },

@@ -213,11 +213,17 @@ impl Actor {
                 }
             }
             // Whoever is ready to ask does so before the commit begins, so that commits are full.
-            tokio::task::yield_now().await;
-            while letters.len() < BATCH
-                && let Ok(mail) = self.mail.try_recv()
-            {
-                letters.push(mail);
+            loop {
+                let before = letters.len();
+                tokio::task::yield_now().await;
+                while letters.len() < BATCH
+                    && let Ok(mail) = self.mail.try_recv()
+                {
+                    letters.push(mail);
+                }
+                if letters.len() == before || letters.len() >= BATCH {
+                    break;
+                }
             }
             if self.shared.abandoned.load(Ordering::Relaxed) {
                 letters.push(Mail::Stop { grace: Duration::ZERO });

@@ -181,7 +181,13 @@ impl Stage<'_> {
                 biased;
                 Some(call) = calls.recv() => return Ran::Called(call),
                 Some(mail) = mail.recv() => mail,
-                command = &mut ended => return Ran::Ended(command),
+                command = &mut ended => {
+                    // What it has sent ahead of its end counts first.
+                    return match mail.try_recv() {
+                        Ok(Mail::Command { command, .. }) => Ran::Wished(command),
+                        _ => Ran::Ended(command),
+                    };
+                }
                 () = idle.notified() => return Ran::Waits,
             };
             match mail {

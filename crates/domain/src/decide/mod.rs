@@ -49,7 +49,10 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         }
         (true, Command::Inquire { id, by, inquiry }) => inquiry::inquire(&mut draft, id, by, inquiry)?,
         (true, Command::Answer { id, answer, spent }) => inquiry::answer(&mut draft, id, answer, spent)?,
-        (true, Command::Act { id, acts }) => act::act(&mut draft, id, acts)?,
+        (true, Command::Act { id, acts, at }) => {
+            draft.at = at.unwrap_or(draft.at);
+            act::act(&mut draft, id, acts)?;
+        }
         (true, Command::Doubt { id }) => effect::doubt(&mut draft, id)?,
         (true, Command::Restart { id }) => effect::restart(&mut draft, id)?,
         (true, Command::Resolve { id, resolution }) => effect::resolve(&mut draft, id, resolution)?,

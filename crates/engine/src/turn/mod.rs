@@ -103,8 +103,8 @@ pub struct Turn {
     draws: u64,
     /// The last event that the turn knows of.
     position: (Seq, Timestamp),
-    /// Answers that are on their way into the log. The turn has gone on with them: whatever it wants next comes after them in
-    /// the log, so nothing happens on account of an answer that is not there.
+    /// Answers and changes that are on their way into the log. The turn has gone on with them: whatever it wants next comes after
+    /// them in the log, so nothing happens on account of something that is not there.
     reported: Vec<oneshot::Receiver<Committed>>,
     /// The phase that the turn has suggested for its own thread.
     suggested: Option<Phase>,
@@ -303,16 +303,20 @@ impl Turn {
     /// Reports an answer and goes on: it is in the log before anything that follows from it.
     async fn report(&mut self, id: EffectId, outcome: Outcome, spent: Option<Spent>) {
         let at = self.seat.shared.ports.clock.now();
-        self.reported.push(send(&self.seat.shared, Command::End { id, outcome, spent, at }).await);
+        self.send_ahead(Command::End { id, outcome, spent, at }, at).await;
+    }
+
+    /// Hands in a command that happens at this time, and goes on from there.
+    async fn send_ahead(&mut self, command: Command, at: Timestamp) {
+        self.reported.push(send(&self.seat.shared, command).await);
         self.position.1 = at;
     }
 
-    /// The turn's place in the log, once what it has reported is there.
+    /// The turn's place in the log, once what it has sent ahead is there.
     async fn place(&mut self) -> Seq {
         for reported in std::mem::take(&mut self.reported) {
-            if let Some(last) = committed(reported).await.last() {
-                self.advance(last.seq, last.at);
-            }
+            let events = committed(reported).await;
+            self.arrived(&events).await;
         }
         self.position.0
     }
@@ -320,9 +324,23 @@ impl Turn {
     /// Has a command committed. When it cannot be, the turn is about to be dropped: it stands still here.
     async fn commit(&mut self, command: Command) -> Vec<Arc<Recorded>> {
         let events = committed(send(&self.seat.shared, command).await).await;
-        // What was reported before is in the log as well.
-        self.reported.clear();
+        // What was sent before is in the log as well.
+        for mut reported in std::mem::take(&mut self.reported) {
+            if let Ok(Ok(events)) = reported.try_recv() {
+                self.arrived(&events).await;
+            }
+        }
         events
+    }
+
+    /// Takes in what became of something that was sent ahead. What was refused all the same must not be passed over: the turn
+    /// has gone on as if it were there.
+    async fn arrived(&mut self, events: &[Arc<Recorded>]) {
+        self.take_in(events);
+        if let Some(reason) = threads::refusal(events).cloned() {
+            send(&self.seat.shared, Command::Park { turn: self.seat.id, reason }).await;
+            std::future::pending().await
+        }
     }
 
     async fn park_diverged<T>(&mut self, n: u32, asked: &str) -> T {

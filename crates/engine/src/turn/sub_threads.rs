@@ -339,7 +339,7 @@ impl Turn {
             settings.brief_status.phase = suggestion.phase;
             acts.push(Act::UpdateSettings { thread: self.resolve(&run.path).await?, settings });
         }
-        self.act(acts).await.map(drop)
+        self.act_ahead(acts).await
     }
 
     /// Runs a sub-thread agent's own code as that agent. One that panics has failed, and not whoever started it (R067).

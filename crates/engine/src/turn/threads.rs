@@ -19,6 +19,9 @@ pub(super) struct Known {
     indices: FxHashMap<(ThreadId, MessageId), u32>,
 }
 
+/// Most reports and changes of a turn that are on their way into the log.
+const MOST_AHEAD: usize = 16;
+
 /// One of several changes that are made together (R117).
 #[derive(Debug, Clone, PartialEq)]
 pub enum BatchUpdate {
@@ -70,7 +73,7 @@ impl Turn {
         let mut acts = self.acts_of(changes).await?;
         let ids = self.adding(&mut acts, messages);
         if !acts.is_empty() {
-            self.act(acts).await?;
+            self.act_ahead(acts).await?;
         }
         Ok(ids)
     }
@@ -86,7 +89,7 @@ impl Turn {
         let last = Arc::new(Message { meta, ..self.new_message(&path, sender, text) });
         acts.push(Act::AddMessage { thread: thread.clone(), message: last.clone() });
         acts.extend(phase.clone().map(|phase| Act::SuggestPhase { thread, phase }));
-        self.act(acts).await?;
+        self.act_ahead(acts).await?;
         self.suggested = phase.or(self.suggested.take());
         Ok(last)
     }
@@ -340,6 +343,10 @@ impl Turn {
             return Ok(*index);
         }
         let range = ThreadRange::through(self.place().await);
+        // What has just arrived may have told.
+        if let Some(index) = self.known.indices.get(&key) {
+            return Ok(*index);
+        }
         let events = self.read(thread, range).await;
         let messages = Thread::fold(thread.clone(), events.iter().map(|recorded| &**recorded)).messages;
         let found = (0..).zip(&messages).find(|(_, known)| known.id == *message).map(|(index, _)| index);
@@ -362,27 +369,62 @@ impl Turn {
         self.n += 1;
         let events = if self.journal.has(id.n) {
             let events = self.acted_before(id, &acts).await;
-            if !refused(&events) && !agree(&acts, &events) {
+            if refusal(&events).is_none() && !agree(&acts, &events) {
                 return self.park_diverged(id.n, "another change").await;
             }
             events
         } else {
-            self.commit(Command::Act { id, acts }).await
+            self.commit(Command::Act { id, acts, at: None }).await
         };
         let own: Vec<_> = events.into_iter().filter(|recorded| recorded.event.effect() == Some(id)).collect();
-        if let Some(last) = own.last() {
+        self.take_in(&own);
+        match refusal(&own) {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(own),
+        }
+    }
+
+    /// Makes changes and goes on: they are in the log before anything that follows from them. Changes that might be refused, and
+    /// those of an earlier run, are waited for.
+    pub(super) async fn act_ahead(&mut self, acts: Vec<Act>) -> Result<(), Failure> {
+        if self.journal.has(self.n) || !self.takes(&acts) {
+            return self.act(acts).await.map(drop);
+        }
+        if self.reported.len() >= MOST_AHEAD {
+            self.place().await;
+        }
+        let id = EffectId { turn: self.seat.id, n: self.n };
+        self.n += 1;
+        let at = self.seat.shared.ports.clock.now();
+        self.send_ahead(Command::Act { id, acts, at: Some(at) }, at).await;
+        Ok(())
+    }
+
+    /// Whether nothing stands against these changes, whatever happens meanwhile.
+    fn takes(&self, acts: &[Act]) -> bool {
+        let fits = |text: &str| text.len() <= self.seat.limits.text_bytes;
+        acts.iter().all(|act| match act {
+            Act::AddMessage { thread, message } => *thread == self.seat.thread && fits(&message.text),
+            Act::UpdateMessage { thread, patch, .. } => {
+                *thread == self.seat.thread && patch.text.as_deref().is_none_or(fits)
+            }
+            // Threads do not go, and this one was found.
+            Act::UpdateSettings { .. } => true,
+            Act::SuggestPhase { thread, .. } => *thread == self.seat.thread,
+            _ => false,
+        })
+    }
+
+    /// What the log says of changes: where the turn stands then, and where its messages are.
+    pub(super) fn take_in(&mut self, events: &[Arc<Recorded>]) {
+        if let Some(last) = events.last() {
             self.advance(last.seq, last.at);
         }
-        for recorded in &own {
-            match (&recorded.event, &recorded.thread) {
-                (Event::EffectRefused { failure, .. }, _) => return Err(failure.clone()),
-                (Event::MessageAdded { index, message, .. }, Some(thread)) => {
-                    self.known.indices.insert((thread.clone(), message.id.clone()), *index);
-                }
-                _ => {}
+        for recorded in events {
+            if let (Event::MessageAdded { index, message, .. }, Some(thread)) = (&recorded.event, &recorded.thread) {
+                self.known.indices.insert((thread.clone(), message.id.clone()), *index);
             }
         }
-        Ok(own)
     }
 
     /// The events of an effect of an earlier run, those under other threads included.
@@ -420,8 +462,12 @@ impl Turn {
     }
 }
 
-fn refused(events: &[Arc<Recorded>]) -> bool {
-    events.iter().any(|recorded| matches!(recorded.event, Event::EffectRefused { .. }))
+/// Why changes were not made, if they were not.
+pub(super) fn refusal(events: &[Arc<Recorded>]) -> Option<&Failure> {
+    events.iter().find_map(|recorded| match &recorded.event {
+        Event::EffectRefused { failure, .. } => Some(failure),
+        _ => None,
+    })
 }
 
 /// Whether the log has exactly these changes, in this order.
