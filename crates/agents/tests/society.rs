@@ -108,7 +108,7 @@ async fn an_organisation_survives_a_crash_after_every_commit() {
     let survived = crash::at_every_commit(&cast(), || scripted(found_and_dissolve()), &["go"]).await.unwrap();
     let spawned = survived.log.iter().filter(|recorded| matches!(recorded.event, Event::AgentSpawned { .. })).count();
     assert_eq!(spawned, 3, "root and two more");
-    assert!(survived.commits > 20, "{}", survived.commits);
+    assert!(survived.stops > 20, "{}", survived.stops);
 }
 
 #[tokio::test(start_paused = true)]

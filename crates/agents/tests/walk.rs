@@ -164,7 +164,7 @@ async fn a_walk_that_is_stopped_after_every_commit_tells_the_same_story() {
     let survived = crash::at_every_commit(&cast(), model, &[REQUEST]).await.unwrap();
     let spawned = survived.log.iter().filter(|recorded| matches!(recorded.event, Event::AgentSpawned { .. })).count();
     assert_eq!(spawned, 3);
-    assert!(survived.commits > 40, "{}", survived.commits);
+    assert!(survived.stops > 40, "{}", survived.stops);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Whether agents survive a crash: a society is stopped after each of its commits in turn and opened again on what was there.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,14 +17,15 @@ use crate::{Gate, GatedLog, MemoryLog, ScriptedModel, alike, open};
 pub struct Survived {
     /// Its log.
     pub log: Vec<Recorded>,
-    /// How many commits it had, and so how often it was stopped.
-    pub commits: usize,
+    /// How often it was stopped.
+    pub stops: usize,
 }
 
 /// Asks the root of these agents (behaviour `root`), one request after another; then the same again for each commit of the
-/// log, stopped right after it. Each must tell the same story, and ask the model for nothing that is in the log already.
+/// log, stopped right after it, and for each change that a turn made and went on: at another pace it might have been committed
+/// alone. Each must tell the same story, and ask the model for nothing that is in the log already.
 pub async fn at_every_commit(cast: &Cast, model: impl Fn() -> ScriptedModel, requests: &[&str]) -> Result<Survived, String> {
-    at_every_commit_in(cast, model, |_| Ports::new(MemoryLog::new()), |_| {}, requests).await
+    at_every_end(cast, model, |_| Ports::new(MemoryLog::new()), |_| {}, after_changes, requests).await
 }
 
 /// The same for agents with tools: `world` gives what is there when the society begins (none), or goes on after an event. Its
@@ -36,13 +38,25 @@ pub async fn at_every_commit_in(
     committed: impl Fn(Seq) + Send + Sync + 'static,
     requests: &[&str],
 ) -> Result<Survived, String> {
+    at_every_end(cast, model, world, committed, |_| Vec::new(), requests).await
+}
+
+/// The same, stopped at other places of the undisturbed log as well.
+async fn at_every_end(
+    cast: &Cast,
+    model: impl Fn() -> ScriptedModel,
+    world: impl Fn(Option<Seq>) -> Ports,
+    committed: impl Fn(Seq) + Send + Sync + 'static,
+    others: impl Fn(&[Recorded]) -> Vec<Seq>,
+    requests: &[&str],
+) -> Result<Survived, String> {
     let log = Arc::new(MemoryLog::new());
     let ends = Ends::default();
     let ports = Ports { log: ends.telling(log.clone(), committed), ..world(None) };
     let society = open(cast.clone(), ports.with_model(model())).await;
     live(&society, &log, requests).await?;
     let whole = events(&log);
-    let ends = ends.all();
+    let ends: BTreeSet<_> = ends.all().into_iter().chain(others(&whole)).collect();
     for end in &ends {
         let at = |error: &dyn std::fmt::Display| format!("stopped after event {end}: {error}");
         let log = Arc::new(MemoryLog::new());
@@ -63,7 +77,21 @@ pub async fn at_every_commit_in(
             return Err(at(&format!("the model was asked {asked} times instead of {expected}")));
         }
     }
-    Ok(Survived { log: whole, commits: ends.len() })
+    Ok(Survived { log: whole, stops: ends.len() })
+}
+
+/// Where the changes of a turn end.
+fn after_changes(log: &[Recorded]) -> Vec<Seq> {
+    let change = |recorded: &Recorded| match &recorded.event {
+        Event::MessageAdded { .. }
+        | Event::MessageUpdated { .. }
+        | Event::SettingsUpdated { .. }
+        | Event::PhaseSuggested { .. }
+        | Event::Acted { .. } => recorded.event.effect(),
+        _ => None,
+    };
+    let ends = log.windows(2).filter(|pair| change(&pair[0]).is_some() && pair[0].event.effect() != pair[1].event.effect());
+    ends.map(|pair| pair[0].seq).collect()
 }
 
 /// Asks what was not asked yet, and waits until everything is answered and nobody is at work.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::engine::SUMMED_UP;
 use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
-use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, Order, RoleOutcome, RunOptions, WorkflowResult};
+use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, RoleOutcome, RunOptions, WorkflowResult};
 use crate::conversation::SUMMARY;
 
 /// Most messages of the conversation that are looked at. Of these, as much is shown as fits.
@@ -126,17 +126,17 @@ struct RoleUnit(Arc<AgentWorkflowEngine>);
 impl InteractionUnit for RoleUnit {
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
         let phase = turn.phase().clone();
-        let read = turn.own_thread().await?.meta.read();
-        let Ordered::<Order> { order, heard } =
-            read.map_err(|_| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
-        let mut backend = TurnBackend::new(turn).having_heard(heard).about(&order.todo);
-        let done = work(&mut backend, &self.0.roles, &order).await;
-        let has_failed = matches!(done.outcome, RoleOutcome::Failed { .. });
-        let next = if has_failed { None } else { Some(completed()?) };
-        let bot = backend.conclude(done.text().to_owned(), report(&done), next).await?;
-        if let RoleOutcome::Failed { failure } = done.outcome {
-            return Err(failure);
-        }
-        Ok(Interaction { phase, bot, user: None })
+        let ordered = turn.own_thread().await?.meta.recall::<Ordered>();
+        let ordered = ordered.map_err(|_| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
+        let Ordered { order, heard } = &*ordered;
+        let mut backend = TurnBackend::new(turn).having_heard(*heard).about(&order.todo);
+        let done = work(&mut backend, &self.0.roles, order).await;
+        let failure = match &done.outcome {
+            RoleOutcome::Failed { failure } => Some(failure.clone()),
+            _ => None,
+        };
+        let next = if failure.is_some() { None } else { Some(completed()?) };
+        let bot = backend.conclude(done.text().to_owned(), report(done), next).await?;
+        failure.map_or(Ok(Interaction { phase, bot, user: None }), Err)
     }
 }

@@ -20,9 +20,9 @@ use super::{Done, Order, RoleOutcome, WorkflowRole};
 
 /// What the meta of an order's sub-thread says.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Ordered<T> {
+pub(super) struct Ordered {
     #[serde(rename = "workflow")]
-    pub(super) order: T,
+    pub(super) order: Order,
     /// How much whoever gave the order had heard of what the person says.
     #[serde(rename = "workflowHeard", default)]
     pub(super) heard: Option<usize>,
@@ -70,8 +70,8 @@ pub(super) struct TurnBackend<'t> {
 /// What the last message of an order says beside its text.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Report<T> {
-    outcome: T,
+struct Report {
+    outcome: Option<RoleOutcome>,
     duration_ms: u64,
     rounds: usize,
 }
@@ -102,10 +102,10 @@ impl<'t> TurnBackend<'t> {
         Self { heard, ..self }
     }
 
-    fn request(&self, order: &Order) -> SubThreadRequest {
-        let meta = Meta::of(&Ordered { order, heard: Some(self.heard.unwrap_or_default()) });
+    fn request(&self, order: Order) -> SubThreadRequest {
         let request = SubThreadRequest::new(order.agent.name(), order.title.as_str()).showing(order.title.as_str());
-        SubThreadRequest { meta, ..request }
+        let order = Order { tools: None, ..order };
+        SubThreadRequest { meta: Meta::keeping(Ordered { order, heard: Some(self.heard.unwrap_or_default()) }), ..request }
     }
 
     /// Says what is to be said, and this as the last bot message; the phase follows, where there is one. Gives the message as
@@ -128,11 +128,11 @@ impl<'t> TurnBackend<'t> {
     }
 
     /// Begins orders, with what changes in messages that stand.
-    async fn begin(&mut self, orders: &[Order], group: &mut SubThreadGroup) -> Result<(), Failure> {
+    async fn begin(&mut self, orders: Vec<Order>, group: &mut SubThreadGroup) -> Result<(), Failure> {
         if !self.unsaved.is_empty() {
             self.flush().await?;
         }
-        let requests = orders.iter().map(|order| self.request(order)).collect();
+        let requests = orders.into_iter().map(|order| self.request(order)).collect();
         self.turn.join_sub_threads(group, std::mem::take(&mut self.changes), requests).await
     }
 
@@ -143,18 +143,18 @@ impl<'t> TurnBackend<'t> {
             None => result.messages,
             Some(_) => self.turn.thread(&result.path).await?.messages,
         };
-        let last: Told<Report<Option<RoleOutcome>>> = messages.last().map(|last| read(last)).unwrap_or_default();
-        let Told { data: Report { outcome, duration_ms, rounds }, usage, .. } = last;
+        let last: Arc<Told<Report>> = messages.last().map(|last| read(last)).unwrap_or_default();
+        let Told { data: Report { outcome, duration_ms, rounds }, usage, .. } = &*last;
         if outcome.is_some() {
             messages.pop();
         }
         let transcript = messages.iter().map(|message| told(message)).collect();
         let outcome = match (result.failure, outcome) {
             (Some(failure), _) => RoleOutcome::Failed { failure },
-            (None, Some(outcome)) => outcome,
+            (None, Some(outcome)) => outcome.clone(),
             (None, None) => return Err(Failure::new("no_outcome", "the order left no outcome")),
         };
-        Ok(Done { outcome, transcript, address, usage, duration_ms, rounds })
+        Ok(Done { outcome, transcript, address, usage: *usage, duration_ms: *duration_ms, rounds: *rounds })
     }
 }
 
@@ -230,11 +230,12 @@ impl AgentBackend for TurnBackend<'_> {
 
     async fn begin_orders(&mut self, orders: Vec<Order>) -> Result<Vec<Order>, Failure> {
         if !orders.is_empty() {
+            let todos: Vec<_> = orders.iter().map(|order| order.todo.clone()).collect();
             let mut group = std::mem::take(&mut self.group);
-            let begun = self.begin(&orders, &mut group).await;
+            let begun = self.begin(orders, &mut group).await;
             self.group = group;
             begun?;
-            self.todos.extend(orders.into_iter().map(|order| order.todo));
+            self.todos.extend(todos);
         }
         Ok(Vec::new())
     }
@@ -254,8 +255,8 @@ impl AgentBackend for TurnBackend<'_> {
 
     async fn run_orders(&mut self, _roles: &[Arc<dyn WorkflowRole>], orders: Vec<Order>) -> Result<Vec<Done>, Failure> {
         let mut group = SubThreadGroup::default();
-        self.begin(&orders, &mut group).await?;
-        let mut results = Vec::with_capacity(orders.len());
+        self.begin(orders, &mut group).await?;
+        let mut results = Vec::new();
         while let Some(result) = self.turn.next_sub_thread(&mut group).await {
             results.push(result);
         }
@@ -269,9 +270,9 @@ impl AgentBackend for TurnBackend<'_> {
 }
 
 /// What the last message of an order says beside its text.
-pub(super) fn report(done: &Done) -> Meta {
-    let data = Report { outcome: Some(&done.outcome), duration_ms: done.duration_ms, rounds: done.rounds };
-    Meta::of(&Told { component: None, data, usage: done.usage })
+pub(super) fn report(done: Done) -> Meta {
+    let Done { outcome, usage, duration_ms, rounds, .. } = done;
+    Meta::keeping(Told { component: None, data: Report { outcome: Some(outcome), duration_ms, rounds }, usage })
 }
 
 /// A message as people read it in the thread.
@@ -288,7 +289,7 @@ fn shown(mut message: AiMessage) -> NewMessage {
     let text = fitting(text);
     let sender = if message.role == Speaker::Assistant { Sender::Bot } else { Sender::User };
     let component = message.component.take();
-    let meta = Meta::of(&Told { component, data: &message, usage: Usage::default() });
+    let meta = Meta::keeping(Told { component, data: message, usage: Usage::default() });
     NewMessage { sender, text, meta }
 }
 
@@ -299,11 +300,11 @@ fn fitting(text: String) -> String {
 
 /// The message that stands in the thread like this.
 fn told(message: &Message) -> AiMessage {
-    let Told::<AiMessage> { data: said, .. } = read(message);
-    AiMessage { content: message.text.clone(), timestamp: Some(message.timestamp), ..said }
+    let Told::<AiMessage> { data: said, .. } = &*read(message);
+    AiMessage { content: message.text.clone(), timestamp: Some(message.timestamp), ..said.clone() }
 }
 
 /// What a message says beside its text, as far as that can be read.
-fn read<T: Default + DeserializeOwned>(message: &Message) -> T {
-    message.meta.read().unwrap_or_default()
+fn read<T: Default + Serialize + DeserializeOwned + Send + Sync + 'static>(message: &Message) -> Arc<T> {
+    message.meta.recall().unwrap_or_default()
 }

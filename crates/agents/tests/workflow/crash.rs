@@ -29,7 +29,7 @@ async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
         ..team()
     };
     let survived = at_every_commit(&cast(engine()), || team.model(&Asked::default()), &["a and b?"]).await.unwrap();
-    assert!(survived.commits > 40, "{}", survived.commits);
+    assert!(survived.stops > 40, "{}", survived.stops);
 }
 
 /// A society with its tools over a log.

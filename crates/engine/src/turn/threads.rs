@@ -405,9 +405,7 @@ impl Turn {
         let fits = |text: &str| text.len() <= self.seat.limits.text_bytes;
         acts.iter().all(|act| match act {
             Act::AddMessage { thread, message } => *thread == self.seat.thread && fits(&message.text),
-            Act::UpdateMessage { thread, patch, .. } => {
-                *thread == self.seat.thread && patch.text.as_deref().is_none_or(fits)
-            }
+            Act::UpdateMessage { thread, patch, .. } => *thread == self.seat.thread && patch.text.as_deref().is_none_or(fits),
             // Threads do not go, and this one was found.
             Act::UpdateSettings { .. } => true,
             Act::SuggestPhase { thread, .. } => *thread == self.seat.thread,

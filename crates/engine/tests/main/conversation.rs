@@ -195,5 +195,5 @@ async fn several_in_the_second_step_survive_a_crash_at_every_commit() {
     };
     let cast = polis_engine::Cast::new().with("root", MagazineAgent);
     let survived = crash::at_every_commit(&cast, model, &["fish"]).await.unwrap();
-    assert!(survived.commits > 20, "{} commits", survived.commits);
+    assert!(survived.stops > 20, "{} stops", survived.stops);
 }

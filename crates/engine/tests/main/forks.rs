@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use polis_domain::{
-    Effect, EffectClass, Event, Failure, Outcome, Recorded, Resolution, Response, Seq, SocietyId, Stage, Verdict,
+    Effect, EffectClass, Event, Failure, Meta, Outcome, Recorded, Resolution, Response, Sender, Seq, SocietyId, Stage, Verdict,
 };
-use polis_engine::{Agent, Branch, Cast, Forked, NotForked, Options, Society, Turn, fork, free_name, replay};
+use polis_engine::{Agent, Branch, Cast, Forked, NewMessage, NotForked, Options, Society, Turn, fork, free_name, replay};
 use polis_ports::Log;
 use polis_testkit::{ManualClock, Op, Program, Programmed, worker_role};
 
@@ -151,6 +151,31 @@ impl Agent for Changed {
         }
         Programmed.execute_task(turn).await
     }
+}
+
+/// An agent that has one more word to say in the end.
+struct Wordier;
+
+impl Agent for Wordier {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let response = Programmed.execute_task(turn).await?;
+        let message = NewMessage { sender: Sender::Bot, text: "one more".to_owned(), meta: Meta::new() };
+        turn.add_messages(vec![message], Vec::new()).await?;
+        Ok(response)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_notices_what_is_only_said_right_before_the_end() {
+    let bed = Bed::new();
+    let society = bed.open().await;
+    let sent = submit(&society, vec![Op::Think("first".into())]).await;
+    answer(&society, &sent).await.unwrap();
+    society.stop(Duration::ZERO).await;
+    let cast = Cast::new().with(Programmed::NAME, Wordier);
+    let replayed = replay(&"main".into(), &bed.ports(bed.log.clone()), &cast).await.unwrap();
+    let [divergence] = replayed.divergences.as_slice() else { panic!("{replayed:?}") };
+    assert_eq!(divergence.effect.map(|id| id.n), Some(1), "{divergence:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -625,7 +625,7 @@ async fn after_a_crash_they_still_do_not_wait_for_each_other() {
     let cast = Cast::new().with("root", merging());
     let survived = crash::at_every_commit(&cast, model, &["9 0 2"]).await.unwrap();
     assert_eq!(order(&survived.log), APART);
-    assert!(survived.commits > 40, "{} commits", survived.commits);
+    assert!(survived.stops > 40, "{} stops", survived.stops);
 }
 
 #[tokio::test(start_paused = true)]

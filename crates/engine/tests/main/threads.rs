@@ -1,12 +1,16 @@
 //! The thread repository: what a turn writes is one append, what it reads is the tree (R001-R026, R105-R123).
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use polis_domain::{Event, Failure, Message, MessagePatch, MetaPath, Phase, Response, Sender, Settings, SubThreadPath, Task};
-use polis_engine::{Agent, BatchUpdate, Cast, Society, Turn};
+use polis_domain::{
+    Event, Failure, Message, MessagePatch, Meta, MetaPath, Phase, Response, Sender, Settings, SubThreadPath, Task,
+};
+use polis_engine::{Agent, BatchUpdate, Cast, NewMessage, Society, Turn};
 use serde_json::{Map, Value, json};
 
 use crate::bed::{Bed, answer, ask, submit};
+use polis_testkit::crash::Ends;
 use polis_testkit::{Op, Program};
 
 /// Runs one test's code as an agent.
@@ -64,6 +68,37 @@ async fn sub_threads_nest_in_the_meta_of_messages_and_results_float_up() {
     assert_eq!(alone.messages.len(), 1);
     let nowhere = society.thread(&"root".into(), &"messages[7].meta._thread".parse().unwrap()).await.unwrap_err();
     assert_eq!(nowhere.code(), "unknown_thread");
+}
+
+scene!(GoesOn, |turn| {
+    let said = |text: &str| NewMessage { sender: Sender::Bot, text: text.to_owned(), meta: Meta::new() };
+    let main = turn.path();
+    let first = turn.add_messages(vec![said("one"), said("two")], Vec::new()).await?;
+    turn.sleep(Duration::from_secs(1)).await?;
+    // Where they stand is known without reading the thread, and what was changed is seen by whoever reads it next.
+    let patch = MessagePatch { text: Some("second".to_owned()), ..MessagePatch::default() };
+    let change = BatchUpdate::UpdateMessage { path: main.clone(), message: first[1].clone(), patch };
+    turn.add_messages(Vec::new(), vec![change]).await?;
+    let texts: Vec<_> = turn.thread(&main).await?.messages.iter().map(|message| message.text.clone()).collect();
+    let refused = turn.add_messages(vec![said(&"x".repeat(300_000))], Vec::new()).await.unwrap_err();
+    let last = turn.conclude(vec![said(&format!("{:?}, {}", &texts[1..], refused.code))], None).await?;
+    Ok(Response::standing_in(last.id.clone(), &*last.text))
+});
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_nothing_can_stand_against_goes_into_the_log_with_what_follows_it() {
+    let bed = Bed { cast: Cast::new().with("programmed", GoesOn), ..Bed::new() };
+    let ends = Ends::default();
+    let society = bed.open_on(ends.of(bed.log.clone())).await;
+    let sent = submit(&society, vec![]).await;
+    assert_eq!(answer(&society, &sent).await.unwrap(), r#"["one", "second"], text_too_long"#);
+    let events = bed.events();
+    let place = |wanted: fn(&Event) -> bool| events.iter().rposition(|recorded| wanted(&recorded.event)).unwrap() as u64 + 1;
+    let commit_of = |place: u64| ends.all().into_iter().find(|end| end.0 >= place).unwrap();
+    let slept = place(|event| matches!(event, Event::EffectStarted { .. }));
+    assert_eq!(commit_of(slept - 1), commit_of(slept), "the messages and the sleep that follows them");
+    let settled = place(|event| matches!(event, Event::TurnSettled { .. }));
+    assert_eq!(commit_of(settled - 1), commit_of(settled), "the last words and the end");
 }
 
 scene!(Writes, |turn| {

@@ -158,7 +158,7 @@ async fn stopped_after_every_commit_it_goes_on_and_no_finished_unit_is_run_again
     };
     let cast = Cast::new().with("root", ArticleCreationAgent);
     let survived = crash::at_every_commit(&cast, model, &[editor::TOPIC]).await.unwrap();
-    assert!(survived.commits > 80, "{} commits", survived.commits);
+    assert!(survived.stops > 80, "{} stops", survived.stops);
     let is_unit = |recorded: &&Recorded| matches!(&recorded.event, Event::TurnStarted { behaviour, .. } if behaviour.to_string().contains('/'));
     // Outline, research, two drafts, two reviews, the end; three researches and two reviews of two units each.
     assert_eq!(survived.log.iter().filter(is_unit).count(), 7 + 3 * 2 + 2 * 2);

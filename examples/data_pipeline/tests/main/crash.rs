@@ -51,7 +51,7 @@ async fn stopped_at_every_commit_it_goes_on_and_does_nothing_twice() {
         ended.filter(|recorded| matches!(&recorded.event, Event::EffectEnded { outcome, .. } if is_result(outcome))).count()
     };
     let lives = lives.into_inner().unwrap();
-    assert!(results(0) > 15 && lives.len() == survived.commits + 1, "{} results, {} lives", results(0), lives.len());
+    assert!(results(0) > 15 && lives.len() == survived.stops + 1, "{} results, {} lives", results(0), lives.len());
     for (stopped, calls) in lives {
         let after = stopped.unwrap_or_default().0;
         assert_eq!(calls.lock().unwrap().len(), results(after), "after event {after}");
