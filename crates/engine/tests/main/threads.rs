@@ -1,17 +1,20 @@
 //! The thread repository: what a turn writes is one append, what it reads is the tree (R001-R026, R105-R123).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use polis_domain::{
-    Event, Failure, Message, MessagePatch, Meta, MetaPath, Phase, Response, Sender, Settings, SubThreadPath, Task,
+    Event, Failure, Message, MessagePatch, Meta, MetaPath, Phase, Response, Sender, Seq, Settings, SubThreadPath, Task,
+    Timestamp,
 };
-use polis_engine::{Agent, BatchUpdate, Cast, NewMessage, Society, Turn};
+use polis_engine::{Agent, BatchUpdate, Cast, NewMessage, Ports, Society, Turn};
+use polis_ports::{Clock, Log};
 use serde_json::{Map, Value, json};
 
 use crate::bed::{Bed, answer, ask, submit};
 use polis_testkit::crash::Ends;
-use polis_testkit::{Op, Program};
+use polis_testkit::{ManualClock, MemoryLog, Op, Program};
 
 /// Runs one test's code as an agent.
 macro_rules! scene {
@@ -73,11 +76,12 @@ async fn sub_threads_nest_in_the_meta_of_messages_and_results_float_up() {
 scene!(GoesOn, |turn| {
     let said = |text: &str| NewMessage { sender: Sender::Bot, text: text.to_owned(), meta: Meta::new() };
     let main = turn.path();
-    let first = turn.add_messages(vec![said("one"), said("two")], Vec::new()).await?;
+    turn.add_messages(vec![said("one")], Vec::new()).await?;
+    let second = turn.add_messages(vec![said("two")], Vec::new()).await?;
     turn.sleep(Duration::from_secs(1)).await?;
     // Where they stand is known without reading the thread, and what was changed is seen by whoever reads it next.
     let patch = MessagePatch { text: Some("second".to_owned()), ..MessagePatch::default() };
-    let change = BatchUpdate::UpdateMessage { path: main.clone(), message: first[1].clone(), patch };
+    let change = BatchUpdate::UpdateMessage { path: main.clone(), message: second[0].clone(), patch };
     turn.add_messages(Vec::new(), vec![change]).await?;
     let texts: Vec<_> = turn.thread(&main).await?.messages.iter().map(|message| message.text.clone()).collect();
     let refused = turn.add_messages(vec![said(&"x".repeat(300_000))], Vec::new()).await.unwrap_err();
@@ -99,6 +103,45 @@ async fn a_change_that_nothing_can_stand_against_goes_into_the_log_with_what_fol
     assert_eq!(commit_of(slept - 1), commit_of(slept), "the messages and the sleep that follows them");
     let settled = place(|event| matches!(event, Event::TurnSettled { .. }));
     assert_eq!(commit_of(settled - 1), commit_of(settled), "the last words and the end");
+}
+
+/// A clock that moves whenever somebody looks at it.
+struct Restless(ManualClock, AtomicU64);
+
+#[async_trait::async_trait]
+impl Clock for Restless {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.now().0 + self.1.fetch_add(1, Ordering::Relaxed))
+    }
+
+    async fn sleep_until(&self, until: Timestamp) {
+        self.0.sleep_until(until).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_draws_the_same_ids_after_a_change_that_the_first_did_not_wait_for() {
+    let bed = Bed { cast: Cast::new().with("programmed", GoesOn), ..Bed::new() };
+    let open = async |log: Arc<MemoryLog>| {
+        let clock = Restless(ManualClock::at(Timestamp(1_700_000_000_000)), AtomicU64::new(0));
+        let ports = Ports { clock: Arc::new(clock), ..bed.ports(log) };
+        Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap()
+    };
+    let society = open(bed.log.clone()).await;
+    let sent = submit(&society, vec![]).await;
+    let told = answer(&society, &sent).await.unwrap();
+    society.stop(Duration::ZERO).await;
+    let whole = bed.log.events(&"main".into());
+    let changes =
+        whole.iter().filter(|recorded| matches!(recorded.event, Event::MessageAdded { .. } | Event::MessageUpdated { .. }));
+    let changes: Vec<_> = changes.map(|recorded| recorded.seq).collect();
+    assert_eq!(changes.len(), 4, "each is a wish of its own");
+    for end in changes {
+        let log = Arc::new(MemoryLog::new());
+        log.append(&"main".into(), Seq(0), &whole[..end.0 as usize]).await.unwrap();
+        let second = open(log).await;
+        assert_eq!(answer(&second, &sent).await.as_ref(), Ok(&told), "stopped after event {end}");
+    }
 }
 
 scene!(Writes, |turn| {
