@@ -97,6 +97,10 @@ async fn a_change_that_nothing_can_stand_against_goes_into_the_log_with_what_fol
     let sent = submit(&society, vec![]).await;
     assert_eq!(answer(&society, &sent).await.unwrap(), r#"["one", "second"], text_too_long"#);
     let events = bed.events();
+    assert!(
+        !events.iter().any(|recorded| matches!(recorded.event, Event::TurnCrashed { .. })),
+        "it is told that it is refused"
+    );
     let place = |wanted: fn(&Event) -> bool| events.iter().rposition(|recorded| wanted(&recorded.event)).unwrap() as u64 + 1;
     let commit_of = |place: u64| ends.all().into_iter().find(|end| end.0 >= place).unwrap();
     let slept = place(|event| matches!(event, Event::EffectStarted { .. }));
