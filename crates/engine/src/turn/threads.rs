@@ -64,7 +64,8 @@ pub struct NewMessage {
 }
 
 impl Turn {
-    /// Adds messages to the turn's own thread and makes other changes, all with one append. Gives the names of the messages.
+    /// Adds messages to the turn's own thread and makes other changes, all with one append. Gives the names of the messages. The
+    /// turn does not wait for the append: whatever it wants next comes after it in the log.
     pub async fn add_messages(
         &mut self,
         messages: Vec<NewMessage>,
