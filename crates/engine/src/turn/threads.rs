@@ -19,7 +19,7 @@ pub(super) struct Known {
     indices: FxHashMap<(ThreadId, MessageId), u32>,
 }
 
-/// Most reports and changes of a turn that are on their way into the log.
+/// How much may be on its way into the log before a turn waits with one more change.
 const MOST_AHEAD: usize = 16;
 
 /// One of several changes that are made together (R117).
