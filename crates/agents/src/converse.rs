@@ -1,9 +1,8 @@
 //! A plain conversing agent: asks the model, does the calls that it asks for, until it answers.
 
 use std::fmt::Write;
-use std::sync::Arc;
 
-use polis_domain::{AgentId, Artifact, CallResult, Failure, Finish, Reply, Response, ToolCall};
+use polis_domain::{AgentId, Artifact, CallResult, Failure, Finish, Reply, Response, Text, ToolCall};
 use polis_engine::{Agent, Operation, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 
@@ -102,7 +101,7 @@ async fn compress_now(turn: &mut Turn, limits: &ContextLimits) -> Result<Respons
 }
 
 /// What an agent is told about itself: its role's prompt, its own name where it is not the only one of its kind, and notes.
-pub(crate) fn system_prompt(turn: &Turn, notes: &str) -> Arc<str> {
+pub(crate) fn system_prompt(turn: &Turn, notes: &str) -> Text {
     let language = Language::of(&turn.task().message);
     let prompt = turn.role().map(|role| role.prompt_in(language.name()).clone()).unwrap_or_default();
     let is_root = turn.agent().as_str() == AgentId::ROOT;

@@ -30,6 +30,7 @@ mod schema;
 mod shape;
 mod spine;
 mod task;
+mod text;
 mod thread;
 mod upgrade;
 
@@ -63,5 +64,6 @@ pub use spine::{
     SPINE_VERSION, Spine, Stage, Termination, Turn,
 };
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
+pub use text::Text;
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};

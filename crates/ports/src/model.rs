@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
-use polis_domain::{CallResult, Digest, EffectClass, Failure, Finish, Reply, ToolCall, Usage};
+use polis_domain::{CallResult, Digest, EffectClass, Failure, Finish, Reply, Text, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ pub struct ModelRequest {
     /// `vendor/name`; empty for the default.
     pub model: Arc<str>,
     /// What the model is told about itself.
-    pub system: Arc<str>,
+    pub system: Text,
     /// The conversation so far.
     pub messages: Vec<ChatMessage>,
     /// The tools that it may ask for.

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use polis_domain::{CallResult, Failure, Finish, Meta, Reply, Timestamp, ToolCall, Usage, Verdict};
+use polis_domain::{CallResult, Failure, Finish, Meta, Reply, Text, Timestamp, ToolCall, Usage, Verdict};
 use polis_ports::{ChatMessage, ComponentPiece, Delta, Format, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -138,7 +138,7 @@ pub struct ChatOptions {
     /// Which model, as `vendor/name`; empty for the backend's own choice.
     pub model: Arc<str>,
     /// What it is told about itself.
-    pub system: Arc<str>,
+    pub system: Text,
     /// The conversation so far.
     pub messages: Vec<ChatMessage>,
     /// The tools that it may ask for.

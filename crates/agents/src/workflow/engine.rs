@@ -587,11 +587,9 @@ impl<B: AgentBackend> Run<'_, B> {
     fn order(&self, agent: AgentType, messages: Vec<AiMessage>, title: &str) -> Order {
         let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.tools()));
         let max_rounds = Some(self.settings.limits.executor_rounds);
-        let options = PromptOptions { language: Some(self.language), tools, max_rounds, ..PromptOptions::default() };
-        let prompt = self.engine.prompts.prompt(&agent, &options).map(|prompt| match self.options.system_message.trim() {
-            "" => prompt.text,
-            more => format!("{}\n\n{more}", prompt.text.trim_end()).into(),
-        });
+        let more = self.options.system_message.clone();
+        let options = PromptOptions { language: Some(self.language), tools, max_rounds, more, ..PromptOptions::default() };
+        let prompt = self.engine.prompts.prompt(&agent, &options).map(|prompt| prompt.text);
         Order {
             agent,
             prompt: prompt.map_err(|error| Failure::new(error.code(), error.to_string())),

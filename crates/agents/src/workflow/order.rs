@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Failure, Usage};
+use polis_domain::{Failure, Text, Usage};
 use polis_ports::ToolSpec;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub struct Order {
     /// Which role.
     pub agent: AgentType,
     /// Its system message as it was rendered, or why it could not be.
-    pub prompt: Result<Arc<str>, Failure>,
+    pub prompt: Result<Text, Failure>,
     /// The language that it is spoken to in.
     pub language: Language,
     /// What it is told.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polis_domain::Text;
 
 use super::context::{self, ContextError};
 use super::template::{BUSINESS_CONTEXT, Template, TemplateError};
@@ -24,7 +26,8 @@ pub const VERIFIER_CORE_TEMPLATE: [(Language, &str); 2] = [
     (Language::Zh, include_str!("../../prompts/verifier.zh.md")),
 ];
 
-/// Makes the system messages of agents. The files of business contexts are read for each prompt, so a change counts at once.
+/// Makes the system messages of agents. The files of business contexts are looked at for each prompt, so a change counts at once;
+/// while nothing has changed, the text is the one that was made before.
 #[derive(Debug, Clone)]
 pub struct PromptManager {
     language: Language,
@@ -32,13 +35,23 @@ pub struct PromptManager {
     contexts: BTreeMap<AgentType, String>,
     folders: Vec<PathBuf>,
     system_context: Option<String>,
+    /// What was made last for each template.
+    made: Arc<Mutex<BTreeMap<(AgentType, Language), Made>>>,
+}
+
+/// A prompt, and what it was made for and of.
+#[derive(Debug)]
+struct Made {
+    options: PromptOptions,
+    context: String,
+    prompt: Prompt,
 }
 
 /// A system message, and what it was made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// The text.
-    pub text: Arc<str>,
+    pub text: Text,
     /// Whose it is.
     pub agent: AgentType,
     /// The language of the core template.
@@ -73,6 +86,8 @@ pub struct PromptOptions {
     pub max_rounds: Option<usize>,
     /// What fills other places, by their names.
     pub places: BTreeMap<String, String>,
+    /// What the agent is told after everything else.
+    pub more: String,
 }
 
 /// Why there is no prompt.
@@ -129,7 +144,14 @@ impl PromptManager {
                 ((agent.clone(), language), Template::core(text).expect("our own templates are checked by tests"))
             })
         });
-        Self { language, cores: cores.collect(), contexts: BTreeMap::new(), folders: Vec::new(), system_context: None }
+        Self {
+            language,
+            cores: cores.collect(),
+            contexts: BTreeMap::new(),
+            folders: Vec::new(),
+            system_context: None,
+            made: Arc::default(),
+        }
     }
 
     /// Takes business contexts from the Markdown files of a folder, such as `prompts/planner.md`, where none is set. Of several
@@ -184,6 +206,7 @@ impl PromptManager {
     pub fn set_core_template_in(&mut self, agent: AgentType, language: Language, text: &str) -> Result<(), PromptError> {
         let template = Template::core(text).map_err(|error| PromptError::Template { agent: agent.clone(), error })?;
         self.cores.insert((agent, language), template);
+        self.made = Arc::default();
         Ok(())
     }
 
@@ -212,14 +235,28 @@ impl PromptManager {
             .find_map(|language| Some((language, self.cores.get(&(agent.clone(), language))?)));
         let (language, core) = core.ok_or_else(|| PromptError::NoTemplate(agent.clone()))?;
         let (context, source) = self.context(agent, language)?;
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = made.get(&(agent.clone(), language));
+        if let Some(last) =
+            last.filter(|last| last.prompt.context == source && last.context == context && last.options == *options)
+        {
+            return Ok(last.prompt.clone());
+        }
         let warnings = warnings(&context);
         let mut values = options.places.clone();
         let tools = options.tools.clone().filter(|tools| !tools.trim().is_empty());
         values.insert("tools".to_owned(), tools.unwrap_or_else(|| no_tools(language).to_owned()));
         values.insert("maxRounds".to_owned(), options.max_rounds.unwrap_or(10).to_string());
-        values.insert(BUSINESS_CONTEXT.to_owned(), context);
-        let text = core.fill(&values).map_err(|error| PromptError::Template { agent: agent.clone(), error })?;
-        Ok(Prompt { text: text.into(), agent: agent.clone(), language, context: source, warnings })
+        values.insert(BUSINESS_CONTEXT.to_owned(), context.clone());
+        let mut text = core.fill(&values).map_err(|error| PromptError::Template { agent: agent.clone(), error })?;
+        let more = options.more.trim();
+        if !more.is_empty() {
+            text.truncate(text.trim_end().len());
+            text.extend(["\n\n", more]);
+        }
+        let prompt = Prompt { text: text.into(), agent: agent.clone(), language, context: source, warnings };
+        made.insert((agent.clone(), language), Made { options: options.clone(), context, prompt: prompt.clone() });
+        Ok(prompt)
     }
 
     fn context(&self, agent: &AgentType, language: Language) -> Result<(String, ContextSource), PromptError> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use polis_domain::{Failure, Finish, Reply, Timestamp, Usage};
+use polis_domain::{Failure, Finish, Reply, Text, Timestamp, Usage};
 use polis_ports::{ChatMessage, Format, ToolSpec};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
@@ -55,7 +55,7 @@ struct Asking<'a> {
     action: AgentAction,
     tools: Arc<[ToolSpec]>,
     format: Option<Arc<Format>>,
-    system: &'a Arc<str>,
+    system: &'a Text,
 }
 
 impl<B: AgentBackend> Rounds<'_, B> {
@@ -84,7 +84,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
     }
 
     /// The planner's rounds: until the plan is whole, or there are no more.
-    async fn plan(&mut self, system: &Arc<str>) -> Result<RoleOutcome, Failure> {
+    async fn plan(&mut self, system: &Text) -> Result<RoleOutcome, Failure> {
         let order = self.order;
         let asking = Asking {
             component: PlannerResponse::NAME,
@@ -114,7 +114,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
     }
 
     /// The executor's rounds with one todo. A todo that asks to begin again may do so once (D26).
-    async fn execute(&mut self, system: &Arc<str>) -> Result<RoleOutcome, Failure> {
+    async fn execute(&mut self, system: &Text) -> Result<RoleOutcome, Failure> {
         let (order, words) = (self.order, phrases(self.order.language));
         let tools = self.tools();
         let format = order.is_shaped.then(executor_format);
@@ -165,7 +165,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
         Ok(RoleOutcome::Executed { status: TodoStatus::Failed, result, response: last })
     }
 
-    async fn verify(&mut self, system: &Arc<str>) -> Result<RoleOutcome, Failure> {
+    async fn verify(&mut self, system: &Text) -> Result<RoleOutcome, Failure> {
         let asking = Asking {
             component: VerifierResponse::NAME,
             action: AgentAction::Verifying,
@@ -180,7 +180,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
     }
 
     /// The rounds of a role that others have added.
-    async fn word(&mut self, role: &dyn WorkflowRole, system: &Arc<str>) -> Result<RoleOutcome, Failure> {
+    async fn word(&mut self, role: &dyn WorkflowRole, system: &Text) -> Result<RoleOutcome, Failure> {
         let tools = if role.has_tools() { self.tools() } else { Arc::default() };
         let format = role.format().filter(|_| tools.is_empty());
         let asking = Asking { component: role.component(), action: role.action(), tools, format, system };

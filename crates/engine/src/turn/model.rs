@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{
-    Command, Effect, EffectId, Failure, Leave, Level, Outcome, Reply, Spent, ThreadId, Timestamp, ToolList, Usage,
+    Command, Effect, EffectId, Failure, Leave, Level, Outcome, Reply, Spent, Text, ThreadId, Timestamp, ToolList, Usage,
 };
 use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, StreamedDelta, estimate_tokens};
 
@@ -237,7 +237,7 @@ impl Turn {
 const NEARLY_FULL: u64 = 80;
 
 /// What an agent is told about itself; and of its budgets and of the conversation's length, when they come to their end (D11).
-fn told(system: &Arc<str>, leave: Option<&Leave>, seen_percent: Option<u64>) -> Arc<str> {
+fn told(system: &Text, leave: Option<&Leave>, seen_percent: Option<u64>) -> Text {
     let near = leave.map_or(&[][..], |leave| &leave.near);
     let mut notes = Vec::new();
     if !near.is_empty() {

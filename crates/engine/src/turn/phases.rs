@@ -58,7 +58,7 @@ impl Turn {
     pub async fn generate(&mut self, request: impl Into<ModelRequest>) -> Result<String, Failure> {
         let mut request = request.into();
         if request.system.is_empty() {
-            request.system = self.system_prompt().await?;
+            request.system = self.system_prompt().await?.into();
         }
         let reply = self.model(request).await?;
         let stopped = match &reply.finish {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{Digest, Finish, Usage};
+use polis_domain::{Digest, Finish, Text, Usage};
 use polis_ports::{ChatMessage, Delta, Effort, Format, Image, ModelError, ModelRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub(super) struct Asked {
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub(super) model: Arc<str>,
     #[serde(default, skip_serializing_if = "str::is_empty")]
-    pub(super) system: Arc<str>,
+    pub(super) system: Text,
     pub(super) messages: Vec<ChatMessage>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<Offered>,

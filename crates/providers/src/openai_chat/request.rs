@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use polis_domain::ToolCall;
+use polis_domain::{Text, ToolCall};
 use polis_ports::{ChatMessage, Effort, Format, Image, ModelRequest, ToolSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -127,10 +127,10 @@ struct Messages<'a>(&'a ModelRequest, Quirks);
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let system = match self.1.format {
-            FormatField::JsonSchema => Cow::Borrowed(&*self.0.system),
-            FormatField::JsonObject => system_with_schema(self.0),
+            FormatField::JsonObject if self.0.format.is_some() => Some(Content::Text(system_with_schema(self.0))),
+            _ => (!self.0.system.is_empty()).then(|| Content::Prompt(&self.0.system)),
         };
-        let system = (!system.is_empty()).then(|| said("system", system));
+        let system = system.map(|content| Message { content: Some(content), ..said("system", "") });
         let messages = self.0.messages.iter().map(|each| message(each, self.1.wants_reasoning));
         serializer.collect_seq(system.into_iter().chain(messages))
     }
@@ -153,6 +153,7 @@ struct Message<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
+    Prompt(&'a Text),
     Text(Cow<'a, str>),
     Parts(Vec<Value>),
 }

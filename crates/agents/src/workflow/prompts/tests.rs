@@ -202,6 +202,39 @@ fn a_core_template_can_be_replaced_but_not_broken() {
 }
 
 #[test]
+fn a_text_is_made_once_while_nothing_changes_and_anew_when_something_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = |text: &str| std::fs::write(folder.path().join("planner.md"), text).unwrap();
+    context("We sell tea.");
+    let mut manager = PromptManager::default().with_folder(folder.path());
+    let planner = AgentType::PLANNER;
+    let of = |manager: &PromptManager, options: &PromptOptions| manager.prompt(&planner, options).unwrap().text;
+    let plain = PromptOptions::default();
+    let first = of(&manager, &plain);
+    assert!(std::ptr::eq(&*first, &*of(&manager, &plain)), "it is the same text");
+
+    context("We sell milk.");
+    let second = of(&manager, &plain);
+    assert!(first.contains("tea") && second.contains("milk"), "{second}");
+    for options in [
+        PromptOptions { tools: Some("- look: looks".to_owned()), ..plain.clone() },
+        PromptOptions { more: " Be brief.\n".to_owned(), ..plain.clone() },
+        PromptOptions { language: Some(Language::Zh), ..plain.clone() },
+    ] {
+        let other = of(&manager, &options);
+        let (last, has_told) = (other.lines().last(), other.contains("- look: looks"));
+        assert_eq!((has_told, last == Some("Be brief.")), (options.tools.is_some(), !options.more.is_empty()), "{other}");
+        assert_ne!(other, second);
+        assert_eq!(of(&manager, &plain), second);
+    }
+
+    let copy = manager.clone();
+    manager.set_core_template(planner.clone(), "Plan. {{businessContext}}").unwrap();
+    assert_eq!(&*of(&manager, &plain), "Plan. We sell milk.");
+    assert_eq!((of(&copy, &plain), &*of(&manager, &plain)), (second, "Plan. We sell milk."), "copies do not mix theirs up");
+}
+
+#[test]
 fn a_context_that_speaks_of_forms_is_pointed_out() {
     let mut manager = PromptManager::default();
     manager.set_business_context(AgentType::PLANNER, "Answer as planner-response.");
