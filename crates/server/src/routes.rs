@@ -86,7 +86,6 @@ const ACT: Problems = &[
     (400, "to_user"),
     (404, "unknown_agent"),
     (409, "leaving"),
-    (409, "not_asked"),
     (409, "not_open"),
     (409, "not_waiting"),
     (413, "text_too_long"),
@@ -95,7 +94,6 @@ const ACT: Problems = &[
 const RESOLVE: Problems = &[
     (400, "bad_answer"),
     (400, "bad_id"),
-    (409, "not_asked"),
     (409, "not_open"),
     (409, "not_parked"),
     (409, "not_waiting"),

@@ -146,6 +146,18 @@ fn every_route_is_in_the_contract_with_its_names_its_scope_and_what_can_go_wrong
 }
 
 #[test]
+fn every_code_of_the_contract_is_explained() {
+    let explained = include_str!("../../../docs/errors/README.md");
+    let operations = contract()["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    let responses = operations.flat_map(|operation| operation["responses"].as_object().unwrap().values());
+    let codes: std::collections::BTreeSet<_> =
+        responses.filter_map(|response| response["x-codes"].as_array()).flatten().filter_map(Value::as_str).collect();
+    assert!(codes.len() > 50, "{codes:?}");
+    let missing: Vec<_> = codes.into_iter().filter(|code| !explained.contains(&format!("`{code}`"))).collect();
+    assert!(missing.is_empty(), "docs/errors/README.md says nothing of {missing:?}");
+}
+
+#[test]
 fn no_schema_names_one_that_is_not_there_and_none_is_named_by_a_number() {
     fn refs(value: &Value, found: &mut Vec<String>) {
         match value {

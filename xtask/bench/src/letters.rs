@@ -1,14 +1,16 @@
 //! Letters from agent to agent: 64 senders, each letter taken by a turn of its receiver. A society works on a thread of its own,
-//! so what the machine can do is measured with one society for each of its two cores; what one can is told beside it.
+//! so what the machine can do is measured with one society for each of its two cores; what one can is told beside it, and what
+//! bare channels between as many tasks do on two threads in the same rounds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use polis_domain::{AgentId, Failure, Response};
 use polis_engine::{Agent, Cast, Turn};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
 
 use crate::figures::{Figures, Goal};
 use crate::world::{self, Kind};
@@ -52,8 +54,9 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let told = |cpu: f64| format!("{cpu:.2} µs CPU a letter, sent and taken by a turn");
     let (durable, cpu) = world::runtime()?.block_on(rate(Kind::Durable, 200))?;
     figures.add("agent to agent, durable: letters/s", durable, Goal::AtLeast(10_000.0), told(cpu));
-    let (mut ones, mut costs, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ones, mut costs, mut pairs, mut floors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..5 {
+        floors.push(floor()?);
         let (one, cpu) = world::runtime()?.block_on(rate(Kind::Memory, EACH))?;
         let two = async { tokio::try_join!(rate(Kind::Memory, EACH), rate(Kind::Memory, EACH)) };
         let (first, second) = world::runtime()?.block_on(two)?;
@@ -61,8 +64,10 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
         costs.push(cpu);
         pairs.push(2.0 * first.0.min(second.0));
     }
-    let (one, cpu, both) = (world::median(ones), world::median(costs), world::median(pairs));
-    let detail = format!("one society alone {one:.0}; {}; median of 5 rounds", told(cpu));
+    let (one, cpu, both, floor) = (world::median(ones), world::median(costs), world::median(pairs), world::median(floors));
+    let share = 100.0 * both / floor;
+    let detail =
+        format!("{share:.0} % of bare channels, {floor:.0}; one society alone {one:.0}; {}; median of 5 rounds", told(cpu));
     figures.add("agent to agent, memory log, two societies: letters/s", both, Goal::AtLeast(300_000.0), detail);
     Ok(())
 }
@@ -89,4 +94,37 @@ async fn rate(kind: Kind, each: u64) -> Result<(f64, f64)> {
     society.stop(Duration::ZERO).await;
     let letters = (SENDERS * each) as f64;
     Ok((letters / elapsed.as_secs_f64(), used.as_secs_f64() * 1e6 / letters))
+}
+
+/// Letters a second through channels alone: as many pairs of tasks on each of two threads, nothing kept.
+fn floor() -> Result<f64> {
+    let start = Instant::now();
+    let sides =
+        [(); 2].map(|()| std::thread::spawn(|| tokio::runtime::Builder::new_current_thread().build()?.block_on(bare())));
+    for side in sides {
+        side.join().map_err(|_| anyhow!("a side of the floor broke down"))??;
+    }
+    Ok((2 * SENDERS * EACH) as f64 / start.elapsed().as_secs_f64())
+}
+
+async fn bare() -> Result<()> {
+    let mut tasks = JoinSet::new();
+    for _ in 0..SENDERS {
+        // A letter is taken before the next one is sent, as a turn goes on once its letter stands in the log.
+        let (send, mut letters) = mpsc::channel::<Arc<str>>(1);
+        tasks.spawn(async move {
+            for _ in 0..EACH {
+                send.send("a letter".into()).await?;
+            }
+            anyhow::Ok(())
+        });
+        tasks.spawn(async move {
+            while letters.recv().await.is_some() {}
+            Ok(())
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    Ok(())
 }

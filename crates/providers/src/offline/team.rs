@@ -171,8 +171,17 @@ fn all_parts(request: &str) -> Vec<String> {
     if unknown.is_empty() {
         return parts(request);
     }
-    let known = sentences(request).into_iter().filter(|part| !matches!(wish::of(part, &[request]), Wish::Chat));
-    known.chain(unknown).collect()
+    known_parts(request).into_iter().chain(unknown).collect()
+}
+
+/// The parts of those sentences that this model understands.
+fn known_parts(request: &str) -> Vec<String> {
+    let known = sentences(request).into_iter().filter(|sentence| is_known(sentence, request));
+    known.flat_map(|sentence| if sentence == request { vec![sentence] } else { parts(&sentence) }).collect()
+}
+
+fn is_known(part: &str, request: &str) -> bool {
+    !matches!(wish::of(part, &[request]), Wish::Chat)
 }
 
 /// The parts of a request that this model does: its lines, sentences and steps, where each of them can be understood alone; else
@@ -205,15 +214,15 @@ pub(super) fn parts(request: &str) -> Vec<String> {
             .flat_map(|part| part.split(mark).map(bare).filter(|part| !part.is_empty()).collect::<Vec<_>>())
             .collect();
     }
-    let is_known = |part: &String| !matches!(wish::of(part, &[request]), Wish::Chat);
     // A comma parts two wishes only where each of them is one.
     let finer = |part: &String| {
         let parts = part.split(", ").flat_map(|part| part.split('，')).map(bare);
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>()
     };
     let finer: Vec<String> = parts.iter().flat_map(finer).collect();
-    let parted = [finer, parts].into_iter().find(|parts| parts.len() > 1 && parts.iter().all(is_known));
-    let known = || Some(sentences(request).into_iter().filter(is_known).collect::<Vec<_>>()).filter(|known| known.len() > 1);
+    let is_whole = |parts: &Vec<String>| parts.len() > 1 && parts.iter().all(|part| is_known(part, request));
+    let parted = [finer, parts].into_iter().find(is_whole);
+    let known = || Some(known_parts(request)).filter(|known| known.len() > 1);
     parted.or_else(known).unwrap_or_else(|| vec![request.trim().to_owned()])
 }
 
@@ -354,6 +363,7 @@ mod tests {
             ("read a.txt. write me a poem", vec!["read a.txt. write me a poem"]),
             ("write a.txt: one; two", vec!["write a.txt: one; two"]),
             ("read a.txt. sing me a song. what is 2+2?", vec!["read a.txt", "what is 2+2?"]),
+            ("count the lines in a.csv, and read b.txt. sing me a song.", vec!["count the lines in a.csv", "read b.txt"]),
         ] {
             assert_eq!(parts(request), want, "{request}");
         }
@@ -364,6 +374,10 @@ mod tests {
         for (request, want) in [
             ("read a.txt. sing me a song. what is 2+2?", vec!["read a.txt", "what is 2+2?", "sing me a song"]),
             ("读 a.txt。写一首诗", vec!["读 a.txt", "写一首诗"]),
+            (
+                "count the lines in a.csv, and read b.txt. sing me a song.",
+                vec!["count the lines in a.csv", "read b.txt", "sing me a song"],
+            ),
             ("Hello. What time is it?", vec!["Hello. What time is it?"]),
             ("how many files are here\n\n### Context\n\n- a: sing", vec!["how many files are here"]),
         ] {
