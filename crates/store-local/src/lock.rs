@@ -8,7 +8,7 @@ use polis_ports::LogError;
 
 use crate::error::from_io;
 
-const FILE: &str = "lock";
+pub(crate) const FILE: &str = "lock";
 
 /// What the process that has `dir` open wrote about itself; none when it wrote nothing or nobody has it open.
 pub fn read_note(dir: &Path) -> io::Result<Option<String>> {

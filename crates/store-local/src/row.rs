@@ -120,12 +120,13 @@ impl<'row> Stored<'row> {
 
     /// Checks that this is what was written.
     pub(crate) fn verify(&self, society: &SocietyId, thread: Option<&ThreadId>) -> Result<(), LogError> {
+        // The checksum comes first: a version that nobody wrote is damage.
+        if self.checksum(society, thread) != self.crc {
+            return Err(damaged(society, self.seq, "its checksum does not match"));
+        }
         if self.version() > EVENT_VERSION {
             let newer = BadEvent::TooNew { version: self.version(), known: EVENT_VERSION };
             return Err(LogError::TooNew(format!("event {} of `{society}`: {newer}", self.seq)));
-        }
-        if self.checksum(society, thread) != self.crc {
-            return Err(damaged(society, self.seq, "its checksum does not match"));
         }
         Ok(())
     }
@@ -167,6 +168,17 @@ pub(crate) fn damaged(society: &SocietyId, seq: Seq, what: &str) -> LogError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_newer_version_wrote_is_told_from_damage_by_its_checksum() {
+        let society = SocietyId::from("main");
+        let event = |version, crc| Stored { seq: Seq(1), at: Timestamp(1), version, crc, body: b"{}" };
+        let newer = EVENT_VERSION + 1;
+        let sealed = event(newer, event(newer, 0).checksum(&society, None));
+        assert!(matches!(sealed.verify(&society, None), Err(LogError::TooNew(_))));
+        let flipped = event(newer, event(EVENT_VERSION, 0).checksum(&society, None));
+        assert!(matches!(flipped.verify(&society, None), Err(LogError::Damaged(_))));
+    }
 
     #[test]
     fn a_key_gives_back_the_society_and_the_place() {

@@ -4,7 +4,7 @@
 //! is, the connection and everything remembered about it are dropped, and before anything else is written the question is
 //! settled: what can still be read of the WAL is copied into the database and synced, and the WAL begins anew.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::reader::{last_seq, thread_key};
 use crate::row::{self, Batch, NewRow};
 use crate::snapshot::Ticket;
 use crate::witness::{Named, Witness};
-use crate::{Options, schema};
+use crate::{Options, lock, schema};
 
 /// Most societies, and most threads, whose numbers are kept in memory.
 const KEPT: usize = 64 * 1024;
@@ -55,6 +55,18 @@ pub(crate) enum Work {
     Settle,
 }
 
+impl Work {
+    /// What comes of it when the files are not ours any more: whoever appends must stop.
+    fn lost(&self) -> LogError {
+        match self {
+            Self::Append { society, expected, .. } => {
+                LogError::Conflict { society: society.clone(), expected: *expected, actual: Seq(0) }
+            }
+            _ => LogError::Failed("its files were taken away or replaced while they were open".into()),
+        }
+    }
+}
+
 /// What the writer lets others see.
 #[derive(Default)]
 pub(crate) struct Health {
@@ -73,6 +85,7 @@ pub(crate) struct Writer {
     health: Arc<Health>,
     witness: Witness,
     store: Option<Store>,
+    ours: Ours,
 }
 
 impl Writer {
@@ -85,7 +98,8 @@ impl Writer {
         connection: Connection,
     ) -> Result<Self, LogError> {
         let store = Some(Store::new(connection)?);
-        Ok(Self { dir, options, queue, health, witness, store })
+        let ours = Ours::in_dir(&dir);
+        Ok(Self { dir, options, queue, health, witness, store, ours })
     }
 
     /// Works until the queue is closed and empty, then leaves everything tidy.
@@ -120,6 +134,9 @@ impl Writer {
             let message =
                 "a part of the history cannot be read, so nothing more is added to it; stop polis and start it again to see";
             return Err(LogError::Damaged(message.to_owned()));
+        }
+        if !self.ours.are_there() {
+            return Ok(works.iter().map(|work| Err(work.lost())).collect());
         }
         let store = self.settled_store()?;
         store.begin()?;
@@ -197,7 +214,7 @@ impl Writer {
     }
 
     fn finish(self) {
-        let Some(store) = self.store else { return };
+        let Some(store) = self.store.filter(|_| self.ours.are_there()) else { return };
         let settled = !self.health.unsettled.load(Ordering::Acquire);
         let sound = !self.health.damage_seen.load(Ordering::Relaxed);
         if settled && empty_wal(&store.connection).is_ok() && sound {
@@ -205,6 +222,34 @@ impl Writer {
             let _ = self.witness.end();
         }
     }
+}
+
+/// The files that were opened. Once somebody has put others in their place or taken them away, what is written goes nowhere, and
+/// whoever finds no lock may write too: nothing more is acknowledged then.
+struct Ours(Vec<(PathBuf, FileId)>);
+
+type FileId = (u64, u64);
+
+impl Ours {
+    fn in_dir(dir: &Path) -> Self {
+        let files = [schema::FILE, lock::FILE].map(|name| dir.join(name));
+        Self(files.into_iter().filter_map(|path| Some((path.clone(), file_id(&path)?))).collect())
+    }
+
+    fn are_there(&self) -> bool {
+        self.0.iter().all(|(path, id)| file_id(path) == Some(*id))
+    }
+}
+
+#[cfg(unix)]
+fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn file_id(_: &Path) -> Option<FileId> {
+    None
 }
 
 fn answer(group: Vec<Job>, result: Result<Vec<Result<(), LogError>>, LogError>) {

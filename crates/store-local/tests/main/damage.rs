@@ -96,6 +96,8 @@ fn an_event_that_was_changed_removed_or_hidden_is_noticed() {
     let (written, events) = closed(30);
     for sql in [
         "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'message 11', 'message 12') AS BLOB) WHERE body LIKE '%message 11%'",
+        // No newer version wrote it: its checksum would fit.
+        "UPDATE events SET version = version + 512 WHERE rowid = (SELECT min(rowid) + 10 FROM events)",
         "UPDATE events SET at = at + 1 WHERE rowid = (SELECT min(rowid) FROM events)",
         "UPDATE events SET thread = 2 WHERE thread = 1 AND rowid = (SELECT min(rowid) FROM events WHERE thread = 1)",
         "UPDATE threads SET name = 'thread-9' WHERE key = 1",
