@@ -156,6 +156,6 @@ impl Desk {
 
     /// The routes, without the checks of who asks.
     pub(crate) fn router(&self) -> Router {
-        routes::router().with_state(self.clone())
+        routes::router(self).with_state(self.clone())
     }
 }

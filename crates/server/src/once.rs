@@ -2,7 +2,8 @@
 //!
 //! Two things make it so. Whoever sends a letter with a key gives it a name that follows from the key: the log itself then knows
 //! whether it is there, whatever was killed in between. And the answers to requests with keys are kept in a file, so that a repeat
-//! of anything else is told the same as the first one.
+//! of anything else is told the same as the first one: as long as the society's history is the one that it was done in, for what
+//! was rewound, or is not in a copy that was put back, was not done.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, OpenOptions};
@@ -17,8 +18,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use polis_domain::{AgentId, Letter, MessageId, Recorded, TaskId};
+use polis_domain::{AgentId, Letter, MessageId, Recorded, Seq, TaskId, Timestamp};
 use polis_engine::{Sent, Society};
+use polis_ports::LogError;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -150,6 +152,33 @@ struct Entry {
     status: u16,
     kind: String,
     body: String,
+    /// The last event of the society when it was answered.
+    #[serde(default)]
+    place: Option<Place>,
+}
+
+/// An event, known again by its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    seq: Seq,
+    at: Timestamp,
+}
+
+impl Place {
+    async fn last(society: &Society) -> Option<Self> {
+        let seq = society.look(|spine| spine.seq).await.ok()?;
+        Self::of(society, seq).await.ok().flatten()
+    }
+
+    async fn of(society: &Society, seq: Seq) -> Result<Option<Self>, LogError> {
+        let page = society.log().read(society.id(), Seq(seq.0.saturating_sub(1)), 1).await?;
+        Ok(page.first().filter(|recorded| recorded.seq == seq).map(|recorded| Self { seq, at: recorded.at }))
+    }
+
+    /// Whether the society's history has it. A log that cannot be read just now says nothing against it.
+    async fn is_in(self, society: &Society) -> bool {
+        Self::of(society, self.seq).await.map_or(true, |found| found == Some(self))
+    }
 }
 
 /// The address that was asked for, before a society's name was taken off it.
@@ -229,14 +258,14 @@ impl Drop for UnderWay {
 }
 
 /// Answers a request with a key once.
-pub(crate) async fn answer_once(request: Request, next: Next) -> Response {
-    match try_once(request, next).await {
+pub(crate) async fn answer_once(desk: &Desk, request: Request, next: Next) -> Response {
+    match try_once(desk, request, next).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn try_once(request: Request, next: Next) -> Result<Response, Problem> {
+async fn try_once(desk: &Desk, request: Request, next: Next) -> Result<Response, Problem> {
     let asked = request.extensions().get::<Asked>().cloned();
     let (Some(key), Some(Asked { target, answers })) = (key(request.headers())?, asked) else {
         return Ok(next.run(request).await);
@@ -248,9 +277,15 @@ async fn try_once(request: Request, next: Next) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let body = body::read_in_time(body, declared, body::most_bytes(parts.uri.path())).await?;
     let request = hex(&digest(&[&target, &String::from_utf8_lossy(&body)]));
+    let known = answers.kept().answers.get(&key).cloned();
+    let outdated = match known.as_deref().and_then(|entry| entry.place) {
+        Some(place) if !place.is_in(&desk.society).await => known,
+        _ => None,
+    };
     let under_way = {
         let mut kept = answers.kept();
-        match kept.answers.get(&key).cloned() {
+        let is_outdated = |entry: &Arc<Entry>| outdated.as_ref().is_some_and(|old| Arc::ptr_eq(old, entry));
+        match kept.answers.get(&key).filter(|entry| !is_outdated(entry)).cloned() {
             Some(entry) if entry.request != request => return Err(reused()),
             Some(entry) => return Ok(entry.respond()),
             None if !kept.under_way.insert(key.clone()) => {
@@ -261,9 +296,10 @@ async fn try_once(request: Request, next: Next) -> Result<Response, Problem> {
         }
     };
     // What was begun is ended and kept, also when whoever asked has gone.
+    let society = desk.society.clone();
     let done = tokio::spawn(async move {
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-        let response = keep(&under_way.answers, &under_way.key, request, response).await;
+        let response = keep(&under_way.answers, &society, &under_way.key, request, response).await;
         drop(under_way);
         response
     });
@@ -273,7 +309,13 @@ async fn try_once(request: Request, next: Next) -> Result<Response, Problem> {
     })
 }
 
-async fn keep(answers: &Arc<Answers>, key: &str, request: String, response: Response) -> Result<Response, Problem> {
+async fn keep(
+    answers: &Arc<Answers>,
+    society: &Society,
+    key: &str,
+    request: String,
+    response: Response,
+) -> Result<Response, Problem> {
     let status = response.status();
     let passing = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
     if status.is_server_error() || passing.contains(&status) {
@@ -287,7 +329,8 @@ async fn keep(answers: &Arc<Answers>, key: &str, request: String, response: Resp
     let body = to_bytes(body, MAX_ANSWER_BYTES).await.map_err(|error| unkept(error.to_string()))?;
     let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
     let text = String::from_utf8_lossy(&body).into_owned();
-    let entry = Entry { key: key.to_owned(), request, status: status.as_u16(), kind, body: text };
+    let place = Place::last(society).await;
+    let entry = Entry { key: key.to_owned(), request, status: status.as_u16(), kind, body: text, place };
     let answers = answers.clone();
     let kept = tokio::task::spawn_blocking(move || answers.keep(entry)).await;
     kept.map_err(|error| unkept(error.to_string()))?.map_err(|error| unkept(error.to_string()))?;
@@ -311,7 +354,14 @@ mod tests {
     use super::*;
 
     fn entry(n: usize) -> Entry {
-        Entry { key: format!("k{n}"), request: "r".into(), status: 200, kind: "application/json".into(), body: n.to_string() }
+        Entry {
+            key: format!("k{n}"),
+            request: "r".into(),
+            status: 200,
+            kind: "application/json".into(),
+            body: n.to_string(),
+            place: None,
+        }
     }
 
     #[test]

@@ -289,9 +289,9 @@ pub fn listed() -> impl Iterator<Item = Listed> {
     })
 }
 
-pub(crate) fn router() -> Router<Desk> {
+pub(crate) fn router(desk: &Desk) -> Router<Desk> {
     let routed = |router: Router<Desk>, route: &'static Route| {
-        let handler = (route.handler)().route_layer(from_fn_with_state(route, pass));
+        let handler = (route.handler)().route_layer(from_fn_with_state((route, desk.clone()), pass));
         router.route(route.path, handler)
     };
     let router = ROUTES.iter().fold(page::routes(), routed).fallback(not_found);
@@ -299,14 +299,14 @@ pub(crate) fn router() -> Router<Desk> {
 }
 
 /// Lets a request through the gate of its route.
-async fn pass(State(route): State<&'static Route>, request: Request, next: Next) -> Response {
+async fn pass(State((route, desk)): State<(&'static Route, Desk)>, request: Request, next: Next) -> Response {
     let admitted = match route.gate {
         Gate::Open => Ok(()),
         Gate::Known => Caller::of(request.extensions()).is_known(),
         Gate::Needs(scope) => Caller::of(request.extensions()).needs(scope),
     };
     match admitted {
-        Ok(()) if route.doc.once => answer_once(request, next).await,
+        Ok(()) if route.doc.once => answer_once(&desk, request, next).await,
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }

@@ -50,6 +50,24 @@ async fn a_repeat_gets_the_first_answer_and_sends_nothing_also_after_a_restart()
     assert_eq!(letters(&log), 2);
 }
 
+/// After damage, say, when people begin anew or put an older copy back: what was answered then was not done in this history.
+#[tokio::test]
+async fn an_answer_holds_only_in_the_history_that_it_was_given_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let answers = dir.path().join("answers");
+    let (lost, fresh) = (Arc::new(MemoryLog::new()), Arc::new(MemoryLog::new()));
+    let body = json!({ "text": Program(vec![Op::Think("x".into())]).text() });
+    let first = rig(&lost, Some(&answers)).await;
+    keyed(&first, "/api/submit", "k1", &body).await.ok();
+    first.stop().await;
+
+    let second = rig(&fresh, Some(&answers)).await;
+    let sent = keyed(&second, "/api/submit", "k1", &body).await;
+    assert_eq!((sent.headers.contains_key("idempotent-replayed"), letters(&fresh)), (false, 1));
+    let again = keyed(&second, "/api/submit", "k1", &body).await;
+    assert_eq!((again.ok(), again.headers.contains_key("idempotent-replayed"), letters(&fresh)), (sent.ok(), true, 1));
+}
+
 /// The answer was never kept, as when the process is killed right after the log has it: the log knows.
 #[tokio::test]
 async fn a_letter_with_a_key_is_not_sent_twice_even_if_the_answer_was_lost() {
