@@ -37,7 +37,7 @@ mod upgrade;
 pub use artifact::{Artifact, ArtifactId, BadArtifactId, Catalogue, ListedArtifact};
 pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, Scope, Spent};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
-pub use decide::decide;
+pub use decide::{ENDS_PROCESS, decide};
 pub use effect::{
     Allowed, Always, Call, CallResult, Children, Effect, EffectClass, Finish, Outcome, Reply, Ruling, ToolCall, Usage, Verdict,
 };

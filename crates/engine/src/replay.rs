@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use polis_domain::{
-    AgentId, CallResult, Command, EffectId, Event, Recorded, Role, Ruling, Seq, Settlement, SocietyId, Spine, ThreadId,
-    Timestamp, TurnId, decide,
+    AgentId, CallResult, Command, ENDS_PROCESS, EffectId, Event, Recorded, Role, Ruling, Seq, Settlement, SocietyId, Spine,
+    ThreadId, Timestamp, TurnId, decide,
 };
 use polis_ports::{
     CallContext, Caller, Clock, DeltaStream, LogError, Model, ModelError, ModelRequest, ToolError, ToolSpec, Toolbox,
@@ -34,7 +34,7 @@ const WISHES: usize = 8;
 pub struct Replayed {
     /// Events that were folded.
     pub events: u64,
-    /// Settled turns that were run again.
+    /// Settled turns that were run again: all but those that processes ended with.
     pub turns: usize,
     /// Their effects, all of them answered by the log.
     pub effects: usize,
@@ -94,6 +94,7 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
         for recorded in &page {
             if let Event::TurnSettled { turn, settlement, .. } = &recorded.event
                 && let Some(known) = begun.remove(turn)
+                && !ends_process(&spine, *turn, settlement)
             {
                 replayed.turns += 1;
                 replayed.effects += known.effects as usize;
@@ -197,6 +198,12 @@ impl Stage<'_> {
             }
         }
     }
+}
+
+/// Whether a turn was given up because processes ended while they ran it: this one would be the next.
+fn ends_process(spine: &Spine, turn: TurnId, settlement: &Settlement) -> bool {
+    let was_run_again = spine.turns.get(&turn).is_some_and(|turn| turn.revived > 0);
+    was_run_again && matches!(settlement, Settlement::Failed(failure) if &*failure.code == ENDS_PROCESS)
 }
 
 /// What a second run did otherwise than the log says, and at which effect.

@@ -16,6 +16,9 @@ const REST_MS: u64 = 500;
 /// So many processes may run a turn that comes no further. Processes end for other reasons as well, so they are more.
 const PROCESSES: u8 = 6;
 
+/// The code of a turn that was given up because processes ended while they ran it.
+pub const ENDS_PROCESS: &str = "ends_process";
+
 /// A turn that so many processes have run may be what ends them.
 const SUSPECT: u8 = 3;
 
@@ -42,7 +45,7 @@ pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     let owed = || draft.spine.turns.iter().filter(|(_, turn)| turn.is_owed());
     if let Some(id) = owed().find(|(_, turn)| turn.revived >= PROCESSES).map(|(id, _)| *id) {
         let message = format!("{PROCESSES} processes have ended while they ran this, and it came no further");
-        return set_aside(draft, id, Failure::new("ends_process", message), PROCESSES);
+        return set_aside(draft, id, Failure::new(ENDS_PROCESS, message), PROCESSES);
     }
     let mut suspects = 0;
     let mut revived = Vec::new();

@@ -13,6 +13,8 @@ mod message;
 mod org;
 mod turn;
 
+pub use crash::ENDS_PROCESS;
+
 use std::sync::Arc;
 
 use crate::spine::{Due, Spine, Turn};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use polis_domain::{Event, Failure, LetterKind, Recorded, Response, Role};
-use polis_engine::{Agent, Cast, Ports, Society, Turn};
+use polis_engine::{Agent, Cast, Ports, Society, Turn, replay};
 use polis_testkit::{MemoryLog, ScriptedModel, ask, open};
 
 /// Asks the model, then breaks down as long as there is something to break it; a text with `poison` always does.
@@ -202,4 +202,10 @@ async fn a_letter_that_ends_its_process_again_and_again_is_set_aside_and_others_
     assert!(matches!(&told.kind, LetterKind::Failure(failure) if &*failure.code == "ends_process"), "{told:?}");
     assert_eq!(&*society.answer(&behind).await.unwrap().payload.text, "ok: behind it");
     assert_eq!(&*society.answer(&slow).await.unwrap().payload.text, "ok: slow", "it came no further, and is not to blame");
+
+    let ports = Ports { log: log.clone(), ..Ports::new(MemoryLog::new()) };
+    let cast = Cast::new().with("root", Parent).with("deadly", Deadly(runs));
+    let replayed = tokio::time::timeout(std::time::Duration::from_secs(60), replay(&"main".into(), &ports, &cast)).await;
+    let replayed = replayed.expect("what ends a process is not run again").unwrap();
+    assert_eq!((replayed.divergences, replayed.turns), (vec![], 2), "what was given up is not run again");
 }
