@@ -74,7 +74,7 @@ impl<'a> Told<'a> {
     }
 
     fn language(&self) -> Language {
-        language::of(self.request())
+        language::of(alone(self.request()))
     }
 
     fn tasks(&self) -> Vec<Shown<'a>> {
@@ -136,13 +136,17 @@ fn planned(told: &Told<'_>) -> Value {
     }
     let parts = all_parts(told.request());
     let mut todos: Vec<Value> = Vec::new();
+    let mut writes: Vec<String> = Vec::new();
     for (n, part) in (1..).zip(&parts) {
         let wish = wish::of(part, &parts.iter().map(|part| &**part).collect::<Vec<_>>());
-        // What is written may need what comes before it.
+        // What is written may need what comes before it, and what comes after it may need what was written.
         let dependencies: Vec<String> = match wish {
             Wish::Write { .. } => (1..n).map(|before| format!("task-{before}")).collect(),
-            _ => Vec::new(),
+            _ => writes.clone(),
         };
+        if matches!(wish, Wish::Write { .. }) {
+            writes.push(format!("task-{n}"));
+        }
         let mark = DONE_WHEN[usize::from(language == Language::Chinese)];
         let done = tell!(language, "the result is stated with its data.", "给出结果和数据。");
         todos.push(json!({
@@ -209,15 +213,13 @@ pub(super) fn parts(request: &str) -> Vec<String> {
         "，并且",
         "，最后",
     ] {
-        parts = parts
-            .iter()
-            .flat_map(|part| part.split(mark).map(bare).filter(|part| !part.is_empty()).collect::<Vec<_>>())
-            .collect();
+        parts = parts.iter().flat_map(|part| part.split(mark).map(bare).filter(is_part).collect::<Vec<_>>()).collect();
     }
+    parts = parts.iter().flat_map(|part| joined(part)).collect();
     // A comma parts two wishes only where each of them is one.
     let finer = |part: &String| {
         let parts = part.split(", ").flat_map(|part| part.split('，')).map(bare);
-        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>()
+        parts.filter(is_part).collect::<Vec<_>>()
     };
     let finer: Vec<String> = parts.iter().flat_map(finer).collect();
     let is_whole = |parts: &Vec<String>| parts.len() > 1 && parts.iter().all(|part| is_known(part, request));
@@ -234,9 +236,48 @@ fn alone(request: &str) -> &str {
 fn sentences(request: &str) -> Vec<String> {
     let mut sentences = vec![request.to_owned()];
     for mark in ["\n", ". ", "? ", "。", "？", "；", "; ", ", then ", " and then ", "，然后"] {
-        sentences = sentences.iter().flat_map(|part| part.split(mark).map(bare)).filter(|part| !part.is_empty()).collect();
+        sentences = sentences.iter().flat_map(|part| part.split(mark).map(bare)).filter(is_part).collect();
     }
-    sentences
+    sentences.iter().flat_map(|sentence| joined(sentence)).collect()
+}
+
+/// Whether something is left but the number that counted it.
+fn is_part(part: &String) -> bool {
+    !part.chars().all(|c| c.is_ascii_digit())
+}
+
+/// What "and" joins where something else is asked for behind it; two files, say, stay together.
+fn joined(part: &str) -> Vec<String> {
+    const BEGINS: [&str; 15] = [
+        "what is ",
+        "what time ",
+        "how many ",
+        "how often ",
+        "read ",
+        "count ",
+        "list ",
+        "write ",
+        "summarise ",
+        "summarize ",
+        "analyse ",
+        "analyze ",
+        "compute ",
+        "calculate ",
+        "tell me a ",
+    ];
+    let lower = part.to_lowercase();
+    let mut joined = Vec::new();
+    let mut begin = 0;
+    for (at, and) in lower.match_indices(" and ") {
+        let next = at + and.len();
+        // Lengths may differ where a letter has no lower case of its own length; then it stays whole.
+        if BEGINS.iter().any(|words| lower[next..].starts_with(words)) && part.len() == lower.len() {
+            joined.push(bare(&part[begin..at]));
+            begin = next;
+        }
+    }
+    joined.push(bare(&part[begin..]));
+    joined
 }
 
 /// The sentences of a request that mean nothing to this model, where others do. Courtesies need no answer.
@@ -364,6 +405,10 @@ mod tests {
             ("write a.txt: one; two", vec!["write a.txt: one; two"]),
             ("read a.txt. sing me a song. what is 2+2?", vec!["read a.txt", "what is 2+2?"]),
             ("count the lines in a.csv, and read b.txt. sing me a song.", vec!["count the lines in a.csv", "read b.txt"]),
+            ("What is 2+2 and read a.txt", vec!["What is 2+2", "read a.txt"]),
+            ("count the files here and what is 5*5?", vec!["count the files here", "what is 5*5?"]),
+            ("how many lines have a.txt and b.txt", vec!["how many lines have a.txt and b.txt"]),
+            ("1. read a.txt. 2. read b.txt. 3. what is 15% of 240?", vec!["read a.txt", "read b.txt", "what is 15% of 240?"]),
         ] {
             assert_eq!(parts(request), want, "{request}");
         }
@@ -374,6 +419,7 @@ mod tests {
         for (request, want) in [
             ("read a.txt. sing me a song. what is 2+2?", vec!["read a.txt", "what is 2+2?", "sing me a song"]),
             ("读 a.txt。写一首诗", vec!["读 a.txt", "写一首诗"]),
+            ("read a.txt and tell me a joke", vec!["read a.txt", "tell me a joke"]),
             (
                 "count the lines in a.csv, and read b.txt. sing me a song.",
                 vec!["count the lines in a.csv", "read b.txt", "sing me a song"],
@@ -383,6 +429,13 @@ mod tests {
         ] {
             assert_eq!(all_parts(request), want, "{request}");
         }
+    }
+
+    #[test]
+    fn what_comes_after_a_write_waits_for_it() {
+        let plan = planned(&Told("read a.txt, then write out.txt: hello, and then how many files are here?"));
+        let waits: Vec<_> = plan["todos"].as_array().unwrap().iter().map(|todo| todo["dependencies"].clone()).collect();
+        assert_eq!(waits, [json!([]), json!(["task-1"]), json!(["task-2"])], "{plan:#}");
     }
 
     #[test]
