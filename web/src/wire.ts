@@ -1409,6 +1409,8 @@ export type ShownPlan = {
   agentId: AgentId;
   /** Its name (`plan_id`). */
   id?: string | null;
+  /** Whether its request is under way. */
+  isOpen: boolean;
   /** What came of it, in short. */
   result?: string | null;
   /** What became of all of it: `completed` or `failed`; none while it is under way. */
@@ -2082,6 +2084,8 @@ export interface Routes {
         mediaType?: string | null;
         name?: string | null;
       }>;
+      /** When to ask about the plans of a new request before they are carried out; at least as often as the server was told to. */
+      planApproval?: "never" | "ask" | "always" | null;
       /** The request that it belongs to; a new one if not given. */
       taskId?: string | null;
       text: string;
@@ -2120,6 +2124,8 @@ export interface Routes {
         mediaType?: string | null;
         name?: string | null;
       }>;
+      /** When to ask about its plans before they are carried out; at least as often as the server was told to. */
+      planApproval?: "never" | "ask" | "always" | null;
       /** How to go about it; root's own choice when not given. */
       strategy?: "auto" | "simple" | "template" | "workflow" | null;
       /** What is wanted. */

@@ -8,7 +8,7 @@ use crate::planning::AskAboutPlans;
 
 /// A durable society of AI agents.
 ///
-/// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 waiting for a person, 130 stopped.
+/// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 waiting for a person, 4 the answer is not whole or not verified, 130 stopped.
 #[derive(Debug, Parser)]
 #[command(name = "polis", version, max_term_width = 100)]
 pub(crate) struct Typed {

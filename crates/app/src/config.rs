@@ -12,6 +12,7 @@ use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
 
 use crate::cli::{Command, Typed, With};
+use crate::planning::AskAboutPlans;
 use crate::remotes::Remote;
 use crate::servers;
 use crate::telemetry::WrittenTelemetry;
@@ -72,8 +73,8 @@ pub(crate) struct Config {
     pub(crate) tools: Tools,
     /// How workflows run.
     pub(crate) workflow: RunSettings,
-    /// Whether `--plan-approval` was typed.
-    pub(crate) typed_plan_approval: bool,
+    /// What was typed after `--plan-approval`.
+    pub(crate) typed_plan_approval: Option<AskAboutPlans>,
     /// What was typed of it that whoever goes on with the work must type again.
     repeated: String,
     /// What is kept outside the log.
@@ -175,7 +176,7 @@ impl Config {
             emulated_tools: written.emulated_tools,
             tools: written.tools,
             workflow: written.workflow.settings(with.and_then(|with| with.plan_approval)),
-            typed_plan_approval: with.is_some_and(|with| with.plan_approval.is_some()),
+            typed_plan_approval: with.and_then(|with| with.plan_approval),
             repeated: with.map(repeated).unwrap_or_default(),
             artifacts: written.artifacts.into(),
             door: written.server,

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::config::Config;
+use crate::planning::AskAboutPlans;
 use crate::team::SeenPiece;
 use crate::trouble::Trouble;
 use crate::wiring::{Opened, Store};
@@ -107,10 +108,8 @@ impl Door {
         if !config.models.is_empty() {
             out::note("polis: it has a model of its own; the one that you chose is not used");
         }
-        if config.typed_plan_approval {
-            out::note(
-                "polis: whether plans are asked about is for it to say; start it with --plan-approval, or write it into polis.toml",
-            );
+        if config.typed_plan_approval.is_some_and(|when| when != AskAboutPlans::Always) {
+            out::note("polis: it asks about plans at least as often as it was told to when it began");
         }
         if config.tape.is_some() {
             out::note("polis: it does the work, so nothing is recorded or replayed here; give it the cassette instead");
@@ -298,7 +297,7 @@ fn url_of_owner(data: &Path) -> Option<String> {
 
 /// Whether somebody has begun a society here. Looking must not begin one, nor must a word to an agent that cannot be there.
 fn holds_society(data: &Path) -> bool {
-    ["polis.db", "DAMAGED"].iter().any(|file| data.join(file).exists())
+    ["polis.db", "polis.db-wal", "DAMAGED"].iter().any(|file| data.join(file).exists())
 }
 
 fn token_for(config: &Config) -> Result<Option<polis_server::Token>, Trouble> {
@@ -339,8 +338,10 @@ fn problem(body: &[u8]) -> Trouble {
         code: String,
         detail: String,
     }
-    match serde_json::from_slice::<Problem>(body) {
-        Ok(Problem { code, detail }) => Trouble::new(code, detail),
-        Err(_) => Trouble::new("strange_answer", "whatever answers there is not a polis"),
+    let health = |body| serde_json::from_slice::<Value>(body).ok()?["store"]["code"].as_str().map(str::to_owned);
+    match (serde_json::from_slice::<Problem>(body), health(body)) {
+        (Ok(Problem { code, detail }), _) => Trouble::new(code, detail),
+        (Err(_), Some(code)) => Trouble::new(code, "its log is out of order; it takes nothing on until that is settled"),
+        (Err(_), None) => Trouble::new("strange_answer", "whatever answers there is not a polis"),
     }
 }

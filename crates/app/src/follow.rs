@@ -275,6 +275,9 @@ pub(crate) fn conclude(config: &Config, task: &TaskId, ended: Ended, show: &mut 
             Ok(Exit::Failed)
         }
         Ended::NeedsPerson(waiting) => {
+            if waiting.iter().all(|one| one.task_id != *task) {
+                out::note(&format!("polis: your request {task} is kept and comes after another one of the same agent"));
+            }
             out::note("polis: this waits for a person:");
             for one in waiting {
                 out::note(&format!("  {}\n    {}", one.in_words(), one.advice(config)));

@@ -18,6 +18,17 @@ pub(crate) enum AskAboutPlans {
     Always,
 }
 
+impl AskAboutPlans {
+    /// As a request says it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Ask => "ask",
+            Self::Always => "always",
+        }
+    }
+}
+
 /// What `[workflow]` may say.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

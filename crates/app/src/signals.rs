@@ -22,6 +22,10 @@ pub(crate) fn watch() -> CancellationToken {
     stop
 }
 
+/// On all systems that have it.
+#[cfg(unix)]
+const SIGXFSZ: i32 = 25;
+
 #[cfg(unix)]
 struct Signals {
     interrupt: Option<tokio::signal::unix::Signal>,
@@ -33,6 +37,8 @@ impl Signals {
     /// One that cannot be watched does what it does to any program.
     fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
+        // A file that may not grow any more is an error of whoever writes it, and no reason to die.
+        let _ = signal(SignalKind::from_raw(SIGXFSZ));
         Self { interrupt: signal(SignalKind::interrupt()).ok(), terminate: signal(SignalKind::terminate()).ok() }
     }
 

@@ -191,6 +191,7 @@ fn ended(member: &Member, message: &Message) -> Option<String> {
     let (kind, fields) = outcome.as_object()?.iter().next()?;
     let came_to = match (&**kind, &fields["status"]) {
         ("executed", Value::String(status)) => format!("{}: {status}", short(&member.title, CHARS)),
+        ("planned", _) if fields["response"]["todos"].as_array().is_some_and(Vec::is_empty) => short(&message.text, CHARS),
         ("planned", _) => "the plan stands".to_owned(),
         ("failed", _) => format!("failed: {}", short(&message.text, CHARS)),
         _ => short(&message.text, CHARS),

@@ -227,6 +227,10 @@ impl Written {
             match std::fs::read_to_string(path) {
                 Ok(text) => return parse(&text, path),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {}
+                Err(error) if *path == in_data => {
+                    let message = format!("the data directory {}: {error}; choose another with --data", data.display());
+                    return Err(Trouble::usage("bad_folder", message));
+                }
                 Err(error) => {
                     let message = format!("the configuration {} cannot be read: {error}", path.display());
                     return Err(Trouble::usage("bad_config", message));

@@ -491,10 +491,16 @@ impl Society {
             let _ = reply.send(question(spine));
         });
         self.handle.shared.door.send(Mail::Look(look)).await.map_err(|_| Rejected::Stopping)?;
-        let failed = || Failure::new("unavailable", "the log is out of order just now; try again");
-        // A question that was still on its way when the society ended is not answered either.
-        let is_over = || self.handle.shared.door.is_closed();
-        answer.await.map_err(|_| if is_over() { Rejected::Stopping } else { Rejected::Unavailable(failed()) })
+        match answer.await {
+            Ok(answer) => Ok(answer),
+            // A question that was still on its way when the society ended is not answered either.
+            Err(_) if self.handle.shared.door.is_closed() => Err(Rejected::Stopping),
+            // The log itself says best what is wrong with it.
+            Err(_) => Err(match self.ports().log.head(self.id()).await {
+                Err(error) => error.into(),
+                Ok(_) => Rejected::Unavailable(Failure::new("unavailable", "the log is out of order just now; try again")),
+            }),
+        }
     }
 
     /// What passed between the person and the society about a request, in order; nothing if there is no such request.

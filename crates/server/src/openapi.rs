@@ -41,6 +41,7 @@ const EVERYWHERE: &[(u16, &str)] = &[
     (503, "log_failed"),
     (503, "data_damaged"),
     (503, "too_many_societies"),
+    (507, "disk_full"),
 ];
 
 const OPEN: &[(u16, &str)] = &[(403, "bad_host"), (403, "bad_origin"), (429, "too_many_requests"), (431, "head_too_large")];
@@ -53,7 +54,6 @@ const IN_BODY: &[(u16, &str)] = &[
     (408, "body_timeout"),
     (413, "body_too_large"),
     (415, "unsupported_media_type"),
-    (507, "disk_full"),
 ];
 const WITH_KEY: &[(u16, &str)] =
     &[(400, "bad_idempotency_key"), (409, "key_in_use"), (422, "key_reused"), (500, "answer_not_kept"), (500, "panicked")];

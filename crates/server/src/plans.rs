@@ -1,12 +1,13 @@
 //! The plans that agents keep, by request: where they stand, for people and for agents.
 
 use axum::extract::State;
-use polis_domain::{AgentId, Event, Plan, Planned, Seq, TaskId, ThreadId, Timestamp};
+use polis_domain::{AgentId, Event, Plan, Planned, Seq, Spine, TaskId, ThreadId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::tasks::of_task;
 use crate::wanted::Wanted;
 
 /// Most plans that are listed.
@@ -35,6 +36,8 @@ pub(crate) struct Shown {
     agent_id: AgentId,
     thread: ThreadId,
     updated_at: Timestamp,
+    /// Whether its request is under way.
+    is_open: bool,
     #[serde(flatten)]
     plan: Plan,
 }
@@ -46,14 +49,17 @@ pub(crate) async fn plans(State(desk): State<Desk>, Wanted(which): Wanted<Which>
 /// The newest plans, or those of one request, newest first.
 pub(crate) async fn of(desk: &Desk, task: Option<TaskId>) -> Result<Vec<Shown>, Problem> {
     let wanted = move |planned: &&Planned| task.as_ref().is_none_or(|task| planned.task == *task);
-    let places: Vec<Planned> =
-        desk.society.look(move |spine| spine.plans.iter().rev().filter(wanted).take(MAX_LISTED).cloned().collect()).await?;
+    let look = move |spine: &Spine| {
+        let newest = spine.plans.iter().rev().filter(wanted).take(MAX_LISTED);
+        newest.map(|planned| (planned.clone(), of_task(spine, &planned.task).is_some())).collect::<Vec<_>>()
+    };
+    let places = desk.society.look(look).await?;
     let mut plans = Vec::with_capacity(places.len());
-    for Planned { task, agent, thread, seq } in places {
+    for (Planned { task, agent, thread, seq }, is_open) in places {
         let read = desk.society.log().read(desk.society.id(), Seq(seq.0 - 1), 1).await;
         let Some(recorded) = read.ok().and_then(|mut page| page.pop()) else { continue };
         if let Event::PlanSet { plan, .. } = recorded.event {
-            plans.push(Shown { task_id: task, agent_id: agent, thread, updated_at: recorded.at, plan });
+            plans.push(Shown { task_id: task, agent_id: agent, thread, updated_at: recorded.at, is_open, plan });
         }
     }
     Ok(plans)

@@ -5,7 +5,7 @@ use polis_domain::{AgentId, Artifact, MessageId, Seq, TaskId};
 use polis_engine::Sent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::artifacts::{Attached, attached};
 use crate::body::Json;
@@ -15,12 +15,14 @@ use crate::problem::Problem;
 
 /// A new request.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Submit {
     /// What is wanted.
     text: String,
     /// How to go about it; root's own choice when not given.
     strategy: Option<Strategy>,
+    /// When to ask about its plans before they are carried out; at least as often as the server was told to.
+    plan_approval: Option<AskAboutPlans>,
     /// Contents that were kept before.
     #[serde(default)]
     artifacts: Vec<Attached>,
@@ -36,6 +38,15 @@ enum Strategy {
     Workflow,
 }
 
+/// When to ask about a plan.
+#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum AskAboutPlans {
+    Never,
+    Ask,
+    Always,
+}
+
 /// A word to an agent.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -44,6 +55,8 @@ pub(crate) struct Send {
     text: String,
     /// The request that it belongs to; a new one if not given.
     task_id: Option<TaskId>,
+    /// When to ask about the plans of a new request before they are carried out; at least as often as the server was told to.
+    plan_approval: Option<AskAboutPlans>,
     /// Contents that were kept before.
     #[serde(default)]
     artifacts: Vec<Attached>,
@@ -63,8 +76,7 @@ pub(crate) async fn submit(
     once: Once,
     Json(wish): Json<Submit>,
 ) -> Result<axum::Json<Accepted>, Problem> {
-    let strategy = wish.strategy.and_then(|strategy| serde_json::to_value(strategy).ok());
-    let meta = strategy.map(|strategy| ("strategy".to_owned(), strategy)).into_iter().collect();
+    let meta = told([("strategy", json!(wish.strategy)), (PLAN_APPROVAL, json!(wish.plan_approval))]);
     said(&desk, &once, (AgentId::root(), &wish.text, None), wish.artifacts, meta).await
 }
 
@@ -74,7 +86,16 @@ pub(crate) async fn send(
     Json(wish): Json<Send>,
 ) -> Result<axum::Json<Accepted>, Problem> {
     let agent = desk.society.addressee(wish.agent_id).await?;
-    said(&desk, &once, (agent, &wish.text, wish.task_id), wish.artifacts, Map::new()).await
+    said(&desk, &once, (agent, &wish.text, wish.task_id), wish.artifacts, told([(PLAN_APPROVAL, json!(wish.plan_approval))]))
+        .await
+}
+
+/// The key of a request's meta that says when to ask about its plans.
+const PLAN_APPROVAL: &str = "planApproval";
+
+/// What goes with the words, as far as something was said.
+fn told<const N: usize>(said: [(&str, Value); N]) -> Map<String, Value> {
+    said.into_iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 async fn said(

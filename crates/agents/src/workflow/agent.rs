@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::engine::SUMMED_UP;
 use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
-use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, RoleOutcome, RunOptions, WorkflowResult};
+use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, PlanApproval, RoleOutcome, RunOptions, WorkflowResult};
 use crate::conversation::SUMMARY;
 
 /// Most messages of the conversation that are looked at. Of these, as much is shown as fits.
@@ -58,7 +58,9 @@ impl InteractionUnit for WorkflowUnit {
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
         let Workflow { engine, tells_role } = self.0.clone();
         let phase = turn.phase().clone();
+        let approval = PlanApproval::of(&turn.request_meta().await).unwrap_or_default();
         let options = RunOptions {
+            approval,
             user_message: turn.task().message.to_string(),
             initial_messages: said_before(turn).await?,
             system_message: turn.role().filter(|_| tells_role).map(|role| role.prompt.to_string()).unwrap_or_default(),

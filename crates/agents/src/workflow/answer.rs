@@ -33,6 +33,8 @@ pub(super) fn partial(
         let _ = writeln!(summary, "{}", words.nothing_done);
     }
     let open = todos.iter().filter(|todo| !is_over(todo));
+    // It is told below, with its heading.
+    missing.retain(|what| !open.clone().any(|todo| *what == format!("{}: {}", todo.id, todo.result)));
     missing.extend(open.map(|todo| {
         let why = [todo.result.trim(), todo.last_result.trim()].into_iter().filter(|text| !text.is_empty());
         let why: Vec<&str> = why.collect();

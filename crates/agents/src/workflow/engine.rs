@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{EffectClass, Failure, ToolCall, Usage, Verdict};
+use polis_domain::{EffectClass, Failure, Meta, ToolCall, Usage, Verdict};
 use polis_ports::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -87,6 +87,29 @@ impl PlanApproval {
     /// Asks about plans that may write, and about those of more than five todos.
     pub const ASK: Self = Self::Ask { todos: 5 };
 
+    /// The key of a request's meta that says `never`, `ask` or `always`, see [`PlanApproval::stricter`].
+    pub const KEY: &str = "planApproval";
+
+    /// What a request says, if it says anything. A word that nobody knows has every plan asked about.
+    pub fn of(request: &Meta) -> Option<Self> {
+        let word = request.get(Self::KEY).filter(|word| !word.is_null())?;
+        Some(match word.as_str() {
+            Some("never") => Self::Never,
+            Some("ask") => Self::ASK,
+            _ => Self::Always,
+        })
+    }
+
+    /// Asks wherever one of the two asks: a request may be more careful than the node, not less.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Always, _) | (_, Self::Always) => Self::Always,
+            (Self::Ask { todos: one }, Self::Ask { todos: two }) => Self::Ask { todos: one.min(two) },
+            (Self::Never, other) | (other, Self::Never) => other,
+        }
+    }
+
     fn asks(self, plan: &Plan, writes: &[String]) -> bool {
         match self {
             Self::Never => false,
@@ -118,6 +141,8 @@ pub struct RunOptions {
     pub context: Map<String, Value>,
     /// The model to ask (the documents' configId); the backend's own choice when empty.
     pub model: String,
+    /// When a person is asked about its plans, beside when they are asked about any.
+    pub approval: PlanApproval,
     /// The conversation that it belongs to; the backend is told.
     pub chat_id: String,
     /// The tools that executors may use; the backend's own where none are given.
@@ -191,9 +216,9 @@ impl AgentWorkflowEngine {
             engine: self,
             backend,
             request: request(&options, language),
-            options,
             language,
-            settings: RunSettings { limits: self.limits.bounded(), approval: self.approval },
+            settings: RunSettings { limits: self.limits.bounded(), approval: self.approval.stricter(options.approval) },
+            options,
             plan: None,
             refused: Refused::default(),
             said: Vec::new(),

@@ -218,7 +218,10 @@ impl Plan {
                 (None, None) => fresh.push(todo),
             }
         }
+        // What was skipped holds nobody up.
+        let is_skipped = |id: &str| self.todo(id).is_some_and(|old| old.status == TodoStatus::Skipped) && !taken.contains(id);
         for mut todo in fresh {
+            todo.dependencies.retain(|id| !is_skipped(id));
             for dependency in &mut todo.dependencies {
                 if let Some(id) = renamed.get(dependency) {
                     dependency.clone_from(id);

@@ -158,6 +158,13 @@ pub fn check_proof(response: &VerifierResponse, plan: &Plan, evidence: &Evidence
     for task in response.tasks.iter().filter(|task| plan.todo(&task.id).is_none()) {
         problems.push(format!("tasks: there is no task \"{}\" in the plan", task.id));
     }
+    let is_shown = plan.todos().iter().any(|todo| todo.status == TodoStatus::Completed)
+        || evidence.items.iter().any(|item| item.is_call && !item.is_failure)
+        || response.tasks.iter().flat_map(|task| &task.evidence).any(|cited| evidence.find(cited).is_some());
+    if response.is_final() && !is_shown {
+        problems
+            .push("allCompleted: is true, but every task was skipped; cite what shows that nothing was to be done".to_owned());
+    }
     if response.is_final() && says_nothing(&response.summary) {
         problems.push("summary: must be the whole answer for the user, with the results".to_owned());
     }
@@ -169,7 +176,8 @@ fn unproved(task: &TaskJudgement, todo: &Todo, evidence: &Evidence) -> Vec<Strin
     if todo.status == TodoStatus::Failed {
         return vec![format!("tasks: \"{id}\" failed, so it cannot have completed: true")];
     }
-    if todo.status == TodoStatus::Skipped {
+    let is_skipped = todo.status == TodoStatus::Skipped;
+    if task.evidence.is_empty() && is_skipped {
         return vec![];
     }
     if task.evidence.is_empty() {
@@ -180,7 +188,7 @@ fn unproved(task: &TaskJudgement, todo: &Todo, evidence: &Evidence) -> Vec<Strin
     let mut problems: Vec<String> =
         unknown.iter().map(|(cited, _)| format!("tasks: \"{id}\" cites \"{cited}\", which does not exist")).collect();
     let known: Vec<&Item> = known.into_iter().filter_map(|(_, item)| item).collect();
-    if known.is_empty() {
+    if known.is_empty() || is_skipped {
         return problems;
     }
     let is_own = |item: &&Item| item.todo.as_ref() == Some(id);
@@ -250,6 +258,22 @@ mod tests {
         assert_eq!(check_proof(&open, &two, &evidence()), Ok(()), "what is not called done needs no proof");
         let skipped = response("3 lines.", &[("a", true, &["c1"]), ("b", true, &["m1"]), ("s", false, &[])]);
         assert_eq!(check_proof(&skipped, &two, &evidence()), Ok(()), "what was rightly skipped is not completed");
+    }
+
+    #[test]
+    fn what_was_skipped_proves_nothing() {
+        let skipped = plan(&[("s", TodoStatus::Skipped)]);
+        let told = |answer: &VerifierResponse, evidence: &Evidence| check_proof(answer, &skipped, evidence).err();
+        let final_word = response("It is 42.", &[("s", false, &[])]);
+        assert_eq!(told(&final_word, &evidence()), None, "a call shows why");
+        let why = told(&final_word, &Evidence::default()).unwrap().problems.join("; ");
+        assert!(why.starts_with("allCompleted: is true, but every task was skipped"), "{why}");
+        let mut words = Evidence::default();
+        words.message("12.6", "s", "nobody needs it");
+        assert_eq!(told(&response("Not needed.", &[("s", false, &["m1"])]), &words), None);
+        let invented = response("It is 42.", &[("s", true, &["m9"])]);
+        let why = told(&invented, &evidence()).unwrap().problems.join("; ");
+        assert_eq!(why, "tasks: \"s\" cites \"m9\", which does not exist");
     }
 
     #[test]

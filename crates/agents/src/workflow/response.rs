@@ -305,8 +305,24 @@ fn status(reading: &mut Reading, object: &Map<String, Value>, at: &str) -> Field
     reading.choice(object.get("status"), &format!("{at}.status"), &TodoStatus::NAMES, TodoStatus::named, loosely)
 }
 
-/// Reads what an executor wrote about the todo `current`.
+/// Reads what an executor wrote about the todo `current`. A summary that only says that it is done is no result.
 pub fn parse_executor_response(text: &str, current: &str) -> Result<Parsed<ExecutorResponse>, Unreadable> {
+    let parsed = read_executor_response(text, current)?;
+    refuse_empty_word(&parsed.response, current)?;
+    Ok(parsed)
+}
+
+/// Refuses a summary that only says that the todo `current` is done.
+pub(super) fn refuse_empty_word(response: &ExecutorResponse, current: &str) -> Result<(), Unreadable> {
+    if response.is_completed(current) && says_nothing(&response.summary) {
+        let problem = "summary: only says that it is done; write the result itself: what was found, made or changed";
+        return Err(Unreadable { component: ExecutorResponse::NAME, problems: vec![problem.to_owned()] });
+    }
+    Ok(())
+}
+
+/// The same, whatever the summary says.
+pub(super) fn read_executor_response(text: &str, current: &str) -> Result<Parsed<ExecutorResponse>, Unreadable> {
     let (mut reading, object) =
         Reading::begin(text, ExecutorResponse::NAME, &["summary", "taskCompleted", "shouldContinue", "nextAction", "todos"])?;
     let summary = reading.words(object.get("summary"), "summary", RESULT_CHARS);
@@ -330,9 +346,6 @@ pub fn parse_executor_response(text: &str, current: &str) -> Result<Parsed<Execu
         reading.repaired();
     } else if is_missing {
         reading.problem("taskCompleted", "is missing; must be true or false");
-    }
-    if response.is_completed(current) && summary.is_some() && says_nothing(&response.summary) {
-        reading.problem("summary", "only says that it is done; write the result itself: what was found, made or changed");
     }
     reading.end(summary.map(|_| response))
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use polis_domain::{Failure, Finish, Reply, Text, Timestamp, Usage};
 use polis_ports::{ChatMessage, Format, ToolSpec};
@@ -11,10 +12,11 @@ use super::fields::Reading;
 use super::fit::clipped;
 use super::listening::Listening;
 use super::phrases::phrases;
+use super::response::{read_executor_response, refuse_empty_word};
 use super::{
     AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, RoleWord, Todo,
-    TodoStatus, Unreadable, Verdict, VerifierResponse, WorkflowRole, executor_format, parse_executor_response,
-    parse_planner_response, parse_verifier_response, planner_format, role, verifier_format,
+    TodoStatus, Unreadable, Verdict, VerifierResponse, WorkflowRole, executor_format, parse_planner_response,
+    parse_verifier_response, planner_format, role, verifier_format,
 };
 
 /// Most bytes of a reply that cannot be read, as the model that wrote it is shown it again.
@@ -119,13 +121,22 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let tools = self.tools();
         let format = order.is_shaped.then(executor_format);
         let asking = Asking { component: ExecutorResponse::NAME, action: AgentAction::Executing, tools, format, system };
+        // Whoever says again that it is just done, although they were asked for a result, may have no other one.
+        let was_told = AtomicBool::new(false);
+        let read = |text: &str| {
+            let parsed = read_executor_response(text, &order.todo)?;
+            if !was_told.load(Ordering::Relaxed) {
+                refuse_empty_word(&parsed.response, &order.todo).inspect_err(|_| was_told.store(true, Ordering::Relaxed))?;
+            }
+            Ok(parsed)
+        };
         let mut is_second = false;
         let mut last: Option<ExecutorResponse> = None;
         let mut left = order.rounds.max(1);
         while left > 0 {
             left -= 1;
             self.hear_the_person().await?;
-            let (response, reply) = match self.ask(&asking, |text| parse_executor_response(text, &order.todo)).await? {
+            let (response, reply) = match self.ask(&asking, &read).await? {
                 Said::Calls(reply) => {
                     self.call(reply).await?;
                     continue;

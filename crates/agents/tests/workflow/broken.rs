@@ -52,6 +52,22 @@ async fn a_reply_that_cannot_be_read_is_asked_for_again_with_every_reason() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_result_that_is_just_a_word_is_asked_for_again_once_and_then_taken() {
+    let team = Team {
+        planner: Arc::new(|_| plan(&[("a", 1, &[])])),
+        executor: Arc::new(|todo, heard| match heard.replies {
+            0 => Line::call("call_a", "look", "{\"at\":\"a\"}"),
+            _ => executed(todo, "completed"),
+        }),
+        verifier: Arc::new(|_| verified("The file says: completed.", &[("a", &["c1"])])),
+    };
+    let bed = open(&team, engine()).await;
+    assert_eq!(bed.ask("a?").await, "The file says: completed.");
+    assert_eq!(bed.counts(), [1, 3, 1]);
+    assert!(bed.heard("executor")[2].last.contains("only says that it is done"), "{}", bed.heard("executor")[2].last);
+}
+
+#[tokio::test(start_paused = true)]
 async fn asking_again_has_an_end() {
     let hopeless = Team { planner: Arc::new(|_| Line::text("no")), ..team() };
     let bed = open(&hopeless, engine()).await;

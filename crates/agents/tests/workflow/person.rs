@@ -54,6 +54,28 @@ async fn a_plan_is_shown_and_runs_when_it_is_agreed_to() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_may_have_its_plans_asked_about_more_often_than_the_node_does_and_not_less() {
+    let (never, always, ask) = (PlanApproval::Never, PlanApproval::Always, PlanApproval::Ask { todos: 1 });
+    for (node, request, asks) in [
+        (never, json!("always"), 1),
+        (never, json!("ask"), 0),
+        (never, json!(null), 0),
+        (never, json!("sometimes"), 1),
+        (always, json!("never"), 1),
+        (ask, json!("never"), 1),
+    ] {
+        let bed = open(&team(), asking(node)).await;
+        let meta = json!({ PlanApproval::KEY: request }).as_object().unwrap().clone();
+        let sent = bed.society.send_with_meta("root".into(), "a and b?", None, meta).await.unwrap();
+        for nth in 0..asks {
+            tokio::time::timeout(Duration::from_secs(3_600), rule(&bed, nth, Verdict::yes())).await.expect("it asks");
+        }
+        let answered = tokio::time::timeout(Duration::from_secs(3_600), bed.society.answer(&sent)).await;
+        assert_eq!(&*answered.expect("it asks no more").unwrap().payload.text, "a is 1 and b is 2.", "{node:?} {request}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_edited_plan_runs_in_place_of_the_planners_and_a_bad_one_is_asked_about_again() {
     let edited = |arguments: serde_json::Value| Verdict { arguments: Some(arguments.to_string().into()), ..Verdict::yes() };
     let only_b = json!({ "todos": [{ "id": "b", "description": "Do b. Done when: it is seen.", "priority": 1 }] });

@@ -153,7 +153,7 @@ async fn a_reply_that_is_too_long_is_asked_for_again() {
 async fn a_todo_that_was_rightly_skipped_is_not_called_completed() {
     let skipping = Team {
         verifier: Arc::new(|_| {
-            let tasks = json!([{ "id": "a", "completed": false, "feedback": "skipped", "evidence": [] }]);
+            let tasks = json!([{ "id": "a", "completed": false, "feedback": "skipped", "evidence": ["m1"] }]);
             said(
                 "verifier-response",
                 json!({ "allCompleted": true, "userNeedsSatisfied": true, "overallFeedback": "f", "summary": "Not needed.", "tasks": tasks }),

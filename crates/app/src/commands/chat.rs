@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::door::{Door, Events, Purpose};
 use crate::follow::{Follow, Show, Words, conclude};
 use crate::lines::{Line, Lines};
+use crate::planning::AskAboutPlans;
 use crate::progress::Progress;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, signals};
@@ -77,7 +78,8 @@ async fn converse(
     stop: &CancellationToken,
     (agent, text): (&str, &str),
 ) -> Result<Exit, Trouble> {
-    let body = json!({ "agentId": agent, "text": text });
+    let when = config.typed_plan_approval.map(AskAboutPlans::word);
+    let body = json!({ "agentId": agent, "text": text, "planApproval": when });
     let Accepted { task_id: task, seq, .. } = door.post("/api/send", &body).await?;
     let mut follow = Follow {
         door,

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::follow::{Follow, Show, Words, conclude};
 use crate::lines::Lines;
+use crate::out;
 use crate::progress::Progress;
 use crate::signals;
 use crate::trouble::{Exit, Trouble};
@@ -59,6 +60,9 @@ async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &Cancellat
     if let Some(strategy) = wish.strategy {
         asked["strategy"] = strategy.into();
     }
+    if let Some(when) = config.typed_plan_approval {
+        asked["planApproval"] = when.word().into();
+    }
     // Watching begins first, so that nothing is missed.
     let mut events = door.events(door.last().await?).await?;
     let Accepted { task_id: task, seq, .. } = door.post("/api/submit", &asked).await?;
@@ -79,6 +83,14 @@ async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &Cancellat
         lines: lines.as_mut(),
         progress: Progress::of(task.clone()),
     };
-    let ended = follow.until_it_ends().await?;
+    let ended = match follow.until_it_ends().await {
+        Ok(ended) => ended,
+        Err(trouble) => {
+            out::note(&format!(
+                "polis: the request is in the log as {task} and goes on once this is settled; do not ask again"
+            ));
+            return Err(trouble);
+        }
+    };
     conclude(config, &task, ended, &mut follow.show)
 }

@@ -122,7 +122,8 @@ fn tell(
     }
     if made.open_turns > 0 {
         let doubt = if made.in_doubt > 0 {
-            format!(", and {} in doubt: polis approvals", out::count(made.in_doubt, "call"))
+            let society = &made.society;
+            format!(", and {} in doubt: polis --society {society} approvals", out::count(made.in_doubt, "call"))
         } else {
             String::new()
         };

@@ -34,6 +34,7 @@ struct Task {
 struct Shown {
     task_id: String,
     agent_id: String,
+    is_open: bool,
     #[serde(flatten)]
     plan: Plan,
 }
@@ -45,6 +46,8 @@ pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble
     let mut plans: Value = door.get(&format!("/api/plans{wanted}")).await?;
     let mut dead: Value = door.get("/api/dead-letters").await?;
     if let Some(task) = &wish.task {
+        // One that is not there is an error.
+        door.get::<Value>(&format!("/api/tasks/{}", encoded(task))).await?;
         keep(&mut tasks["tasks"], "id", task);
         keep(&mut dead["deadLetters"], "task", task);
     }
@@ -66,11 +69,12 @@ pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble
     if plans.is_empty() {
         out::note("polis: no agent keeps a plan; what is short is done without one");
     }
-    for Shown { task_id, agent_id, plan } in plans {
+    for Shown { task_id, agent_id, is_open, plan } in plans {
         let standing = match plan.status {
             Some(StepStatus::Completed) => "done",
             Some(_) => "failed",
-            None => "under way",
+            None if is_open => "under way",
+            None => "ended before it was done",
         };
         let how = plan.strategy.as_ref().map(|how| format!("  {}: {}", how.name, how.reason)).unwrap_or_default();
         out::line(&out::harmless(&format!("{task_id}  {agent_id}  {standing}{how}")))?;

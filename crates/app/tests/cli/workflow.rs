@@ -189,6 +189,28 @@ fn a_plan_is_asked_about_as_flag_variable_and_file_say_in_this_order() {
     }
 }
 
+#[test]
+fn a_request_keeps_its_own_policy_also_behind_another_and_with_a_server() {
+    let home = folder();
+    let args = ["run", "--strategy", "workflow", "--plan-approval", "always", "read NOTES.md"];
+    for _ in 0..2 {
+        assert_eq!(home.polis(&args).code, 3);
+    }
+    let waiting: serde_json::Value = serde_json::from_str(&home.polis(&["approvals", "--json"]).ok()).unwrap();
+    home.polis(&["deny", waiting["approvals"][0]["id"].as_str().unwrap()]);
+    assert_eq!(home.polis(&["run", "what is 1+1?"]).code, 3, "the second one has its plan asked about as well");
+    assert_eq!(times_asked(&home), 2);
+
+    let home = folder();
+    let served = home.serve(&["--model", "offline"]);
+    assert_eq!(home.polis(&args).code, 3);
+    let task = served.get("/api/tasks").1["tasks"][0]["id"].as_str().unwrap().to_owned();
+    has(&home.polis(&["tasks"]).ok(), &["under way"]);
+    home.polis(&["cancel", &task]).ok();
+    let listed = home.polis(&["tasks"]).ok();
+    assert!(listed.contains("root  ended before it was done") && !listed.contains("under way"), "{listed}");
+}
+
 /// How often a person was asked.
 fn times_asked(home: &Home) -> usize {
     count(home, |event| matches!(event, Event::EffectStarted { effect: Effect::Approval { .. }, .. }))

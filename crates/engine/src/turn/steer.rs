@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Due, Event, Failure, Letter, Recorded, Spine};
+use polis_domain::{Act, Due, Event, Failure, Letter, Meta, Recorded, Spine};
 use polis_ports::ThreadRange;
 use tokio::sync::oneshot;
 
@@ -49,6 +49,13 @@ impl Turn {
         let said: Vec<_> = said.collect();
         let before = said.partition_point(|(seq, _)| *seq <= self.seat.id.0);
         (said.into_iter().map(|(_, letter)| letter).collect(), before)
+    }
+
+    /// What goes with the words that began the request that the turn belongs to, whoever they were said to.
+    pub async fn request_meta(&mut self) -> Meta {
+        let first = self.read(&self.task.id.thread(), ThreadRange { oldest: 1, ..ThreadRange::ALL }).await;
+        let letter = first.first().and_then(|recorded| recorded.event.letter()).filter(|letter| letter.from.is_user());
+        letter.map(|letter| letter.payload.meta.clone()).unwrap_or_default()
     }
 
     /// Whether something waits just now. Only asked where the log does not say what came of it.

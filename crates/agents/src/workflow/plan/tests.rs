@@ -118,6 +118,18 @@ fn a_new_plan_keeps_what_is_done() {
 }
 
 #[test]
+fn what_was_skipped_holds_up_nobody_in_a_new_plan() {
+    let mut plan = Plan::new(vec![todo("a", 1, &[]), todo("b", 2, &[])]).unwrap();
+    plan.settle("a", Skipped, "not needed");
+    plan.settle("b", Failed, "no");
+    let new = plan.replan(vec![todo("n", 1, &["a"])]).unwrap();
+    assert_eq!((statuses(&new), ids(new.runnable(9))), (vec![("n", Pending)], vec!["n"]));
+    let again = plan.replan(vec![todo("a", 1, &[]), todo("n", 1, &["a"])]).unwrap();
+    assert_eq!(again.todo("n").unwrap().dependencies, ["a"], "it is planned again");
+    assert!(plan.replan(vec![todo("n", 1, &["b"])]).is_err(), "what failed is not there any more");
+}
+
+#[test]
 fn new_work_under_a_finished_id_is_not_taken_for_done() {
     let mut plan = Plan::new(vec![todo("task-1", 1, &[]), todo("task-2", 2, &[])]).unwrap();
     plan.settle("task-1", Completed, "one");
