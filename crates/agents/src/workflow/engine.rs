@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{EffectClass, Failure, Meta, ToolCall, Usage, Verdict};
+use polis_domain::{EffectClass, Failure, ToolCall, Usage, Verdict};
 use polis_ports::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -15,9 +15,9 @@ use super::fit::{clipped, one_line, quoted};
 use super::phrases::phrases;
 use super::work::stopped;
 use super::{
-    AgentAction, AgentType, Component, Done, Evidence, Language, McpServerInfo, Order, Plan, PlannerResponse, PromptManager,
-    PromptOptions, Refused, RoleOutcome, Standing, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable, VerifierResponse,
-    WorkflowRole, check_proof, executor_message, planner_message, tool_lines, verifier_message,
+    AgentAction, AgentType, Component, Done, Evidence, Language, McpServerInfo, Order, Plan, PlanApproval, PlannerResponse,
+    PromptManager, PromptOptions, Refused, RoleOutcome, Standing, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable,
+    VerifierResponse, WorkflowRole, check_proof, executor_message, planner_message, tool_lines, verifier_message,
 };
 
 /// How far the workflow goes.
@@ -65,59 +65,6 @@ impl WorkflowLimits {
 
 /// How often a person may refuse a plan before nothing more is planned.
 const MOST_DENIALS: usize = 10;
-
-/// When a person is asked about a plan before it is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum PlanApproval {
-    /// Never.
-    #[default]
-    Never,
-    /// When it may write, or has more todos than this. It may where a todo says so, names a tool that writes, or does not say
-    /// and a tool on offer writes.
-    Ask {
-        /// Todos that need no asking.
-        todos: usize,
-    },
-    /// Always.
-    Always,
-}
-
-impl PlanApproval {
-    /// Asks about plans that may write, and about those of more than five todos.
-    pub const ASK: Self = Self::Ask { todos: 5 };
-
-    /// The key of a request's meta that says `never`, `ask` or `always`, see [`PlanApproval::stricter`].
-    pub const KEY: &str = "planApproval";
-
-    /// What a request says, if it says anything. A word that nobody knows has every plan asked about.
-    pub fn of(request: &Meta) -> Option<Self> {
-        let word = request.get(Self::KEY).filter(|word| !word.is_null())?;
-        Some(match word.as_str() {
-            Some("never") => Self::Never,
-            Some("ask") => Self::ASK,
-            _ => Self::Always,
-        })
-    }
-
-    /// Asks wherever one of the two asks: a request may be more careful than the node, not less.
-    #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Always, _) | (_, Self::Always) => Self::Always,
-            (Self::Ask { todos: one }, Self::Ask { todos: two }) => Self::Ask { todos: one.min(two) },
-            (Self::Never, other) | (other, Self::Never) => other,
-        }
-    }
-
-    fn asks(self, plan: &Plan, writes: &[String]) -> bool {
-        match self {
-            Self::Never => false,
-            Self::Ask { todos } => !writes.is_empty() || open(plan).count() > todos,
-            Self::Always => true,
-        }
-    }
-}
 
 /// What a run keeps to from its first plan on, whatever is set up by the time it goes on after a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -651,7 +598,7 @@ impl<B: AgentBackend> Run<'_, B> {
 }
 
 /// What has not been done yet.
-fn open(plan: &Plan) -> impl Iterator<Item = &Todo> {
+pub(super) fn open(plan: &Plan) -> impl Iterator<Item = &Todo> {
     plan.todos().iter().filter(|todo| todo.status == TodoStatus::Pending)
 }
 

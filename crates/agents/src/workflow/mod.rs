@@ -22,6 +22,7 @@ mod order;
 mod phrases;
 mod plain_backend;
 mod plan;
+mod plan_approval;
 mod prompts;
 mod proof;
 mod repair;
@@ -41,7 +42,7 @@ pub use application::{
 };
 pub use backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, StreamCallbacks, Watcher};
 pub use context::{ContextError, MOST_CONTEXT_BYTES};
-pub use engine::{AgentWorkflowEngine, PlanApproval, RunOptions, RunSettings, WorkflowLimits, WorkflowResult};
+pub use engine::{AgentWorkflowEngine, RunOptions, RunSettings, WorkflowLimits, WorkflowResult};
 pub use fields::{Parsed, Unreadable};
 pub use format::{executor_format, planner_format, verifier_format};
 pub use json::{JsonError, JsonEvent, JsonLimits, JsonReader, Listener, Opened, Step};
@@ -50,6 +51,7 @@ pub use messages::{Refused, executor_message, planner_message, tool_lines, verif
 pub use order::{Done, Order, RoleOutcome};
 pub use plain_backend::{CallTool, PlainBackend, StopHandle};
 pub use plan::{MOST_TODOS, Plan, PlanError};
+pub use plan_approval::PlanApproval;
 pub use prompts::{
     ContextSource, EXECUTOR_CORE_TEMPLATE, PLANNER_CORE_TEMPLATE, Prompt, PromptError, PromptManager, PromptOptions,
     VERIFIER_CORE_TEMPLATE,
