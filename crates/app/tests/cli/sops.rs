@@ -38,7 +38,7 @@ fn a_procedure_is_followed_offline_from_start_to_finish_and_shown() {
     assert!(shown.contains("done  template: SOP `sales_report`") && shown.contains("3. [x] sum of amount"), "{shown}");
     let task = plan["taskId"].as_str().unwrap();
     assert_eq!(home.polis(&["tasks", task]).ok(), shown);
-    assert_eq!(home.polis(&["tasks", "nobody"]).ok(), "");
+    home.polis(&["tasks", "nobody"]).fails(1, "unknown_task");
     assert!(home.polis(&["show", "root"]).ok().contains("(template: SOP `sales_report` fits"));
     assert!(home.polis(&["log"]).ok().contains("planSet  template (SOP `sales_report` fits"));
 
