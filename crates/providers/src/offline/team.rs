@@ -213,13 +213,14 @@ pub(super) fn parts(request: &str) -> Vec<String> {
         "，并且",
         "，最后",
     ] {
-        parts = parts.iter().flat_map(|part| part.split(mark).map(bare).filter(is_part).collect::<Vec<_>>()).collect();
+        parts =
+            parts.iter().flat_map(|part| part.split(mark).map(bare).filter(|part| is_part(part)).collect::<Vec<_>>()).collect();
     }
     parts = parts.iter().flat_map(|part| joined(part)).collect();
     // A comma parts two wishes only where each of them is one.
     let finer = |part: &String| {
         let parts = part.split(", ").flat_map(|part| part.split('，')).map(bare);
-        parts.filter(is_part).collect::<Vec<_>>()
+        parts.filter(|part| is_part(part)).collect::<Vec<_>>()
     };
     let finer: Vec<String> = parts.iter().flat_map(finer).collect();
     let is_whole = |parts: &Vec<String>| parts.len() > 1 && parts.iter().all(|part| is_known(part, request));
@@ -236,13 +237,13 @@ fn alone(request: &str) -> &str {
 fn sentences(request: &str) -> Vec<String> {
     let mut sentences = vec![request.to_owned()];
     for mark in ["\n", ". ", "? ", "。", "？", "；", "; ", ", then ", " and then ", "，然后"] {
-        sentences = sentences.iter().flat_map(|part| part.split(mark).map(bare)).filter(is_part).collect();
+        sentences = sentences.iter().flat_map(|part| part.split(mark).map(bare)).filter(|part| is_part(part)).collect();
     }
     sentences.iter().flat_map(|sentence| joined(sentence)).collect()
 }
 
 /// Whether something is left but the number that counted it.
-fn is_part(part: &String) -> bool {
+fn is_part(part: &str) -> bool {
     !part.chars().all(|c| c.is_ascii_digit())
 }
 
@@ -406,6 +407,8 @@ mod tests {
             ("read a.txt. sing me a song. what is 2+2?", vec!["read a.txt", "what is 2+2?"]),
             ("count the lines in a.csv, and read b.txt. sing me a song.", vec!["count the lines in a.csv", "read b.txt"]),
             ("What is 2+2 and read a.txt", vec!["What is 2+2", "read a.txt"]),
+            ("read b.txt; what is 2+2 and read a.txt", vec!["read b.txt", "what is 2+2", "read a.txt"]),
+            ("analyse sales.csv, count the files here. sing me a song.", vec!["analyse sales.csv", "count the files here"]),
             ("count the files here and what is 5*5?", vec!["count the files here", "what is 5*5?"]),
             ("how many lines have a.txt and b.txt", vec!["how many lines have a.txt and b.txt"]),
             ("1. read a.txt. 2. read b.txt. 3. what is 15% of 240?", vec!["read a.txt", "read b.txt", "what is 15% of 240?"]),
@@ -420,6 +423,7 @@ mod tests {
             ("read a.txt. sing me a song. what is 2+2?", vec!["read a.txt", "what is 2+2?", "sing me a song"]),
             ("读 a.txt。写一首诗", vec!["读 a.txt", "写一首诗"]),
             ("read a.txt and tell me a joke", vec!["read a.txt", "tell me a joke"]),
+            ("1. read a.txt. 2. sing me a song.", vec!["read a.txt", "sing me a song"]),
             (
                 "count the lines in a.csv, and read b.txt. sing me a song.",
                 vec!["count the lines in a.csv", "read b.txt", "sing me a song"],

@@ -128,7 +128,7 @@ impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let system = match self.1.format {
             FormatField::JsonObject if self.0.format.is_some() => Some(Content::Text(system_with_schema(self.0))),
-            _ => (!self.0.system.is_empty()).then(|| Content::Prompt(&self.0.system)),
+            _ => (!self.0.system.is_empty()).then_some(Content::Prompt(&self.0.system)),
         };
         let system = system.map(|content| Message { content: Some(content), ..said("system", "") });
         let messages = self.0.messages.iter().map(|each| message(each, self.1.wants_reasoning));
