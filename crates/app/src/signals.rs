@@ -22,7 +22,7 @@ pub(crate) fn watch() -> CancellationToken {
     stop
 }
 
-/// On all systems that have it.
+/// Its number on Linux and macOS.
 #[cfg(unix)]
 const SIGXFSZ: i32 = 25;
 

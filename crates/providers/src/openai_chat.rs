@@ -58,6 +58,8 @@ pub enum FormatField {
     JsonSchema,
     /// `json_object`, and the schema in words.
     JsonObject,
+    /// Not at all; the schema stands in words.
+    Absent,
 }
 
 impl Quirks {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +12,7 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, Header
 use hyper::{Method, Request, Uri};
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
 
-use crate::openai_chat::Quirks;
+use crate::openai_chat::{FormatField, Quirks};
 use crate::wire::{self, Patience, Reader};
 use crate::{ApiKey, Http, anthropic, gemini, ollama, openai_chat, openai_responses};
 
@@ -31,6 +32,8 @@ pub struct Remote {
     /// What is said with every request.
     headers: HeaderMap,
     options: RemoteOptions,
+    /// Whether it refused to be told the shape of a reply in a field.
+    takes_no_format: AtomicBool,
 }
 
 /// Where the model is and how to talk to it.
@@ -99,7 +102,7 @@ impl Remote {
         };
         let own = base.join(options.dialect.path(&options.model));
         let own = own.map(|address| (address, format!("{}/{}", options.vendor, options.model).into()));
-        Ok(Self { http, base, own, headers: headers(&options, host), options })
+        Ok(Self { http, base, own, headers: headers(&options, host), options, takes_no_format: AtomicBool::new(false) })
     }
 
     /// The address before the dialect's own path.
@@ -181,9 +184,35 @@ fn headers(options: &RemoteOptions, host: HeaderValue) -> HeaderMap {
 #[async_trait]
 impl Model for Remote {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
-        let RemoteOptions { dialect, key, vendor, quirks, first_timeout, idle_timeout, .. } = &self.options;
+        let mut quirks = self.options.quirks;
+        if self.takes_no_format.load(Ordering::Relaxed) {
+            quirks.format = FormatField::Absent;
+        }
+        let sent = self.send(&request, quirks).await;
+        let has_format = self.options.dialect == Dialect::OpenAiChat && request.format.is_some();
+        match sent {
+            // Many that speak OpenAI's dialect do not know this field: the shape can be told in words.
+            Err(ModelError::Rejected { reason })
+                if has_format && quirks.format != FormatField::Absent && names_format(&reason) =>
+            {
+                self.takes_no_format.store(true, Ordering::Relaxed);
+                self.send(&request, Quirks { format: FormatField::Absent, ..quirks }).await
+            }
+            sent => sent,
+        }
+    }
+}
+
+/// Whether a refusal is about the shape of the reply.
+fn names_format(reason: &str) -> bool {
+    ["response_format", "json_schema", "json_object"].iter().any(|word| reason.contains(word))
+}
+
+impl Remote {
+    async fn send(&self, request: &ModelRequest, quirks: Quirks) -> Result<DeltaStream, ModelError> {
+        let RemoteOptions { dialect, key, vendor, first_timeout, idle_timeout, .. } = &self.options;
         let name = self.model_name(&request.model);
-        let body = Bytes::from(dialect.body(&request, name, *quirks));
+        let body = Bytes::from(dialect.body(request, name, quirks));
         let (address, model) = match &self.own {
             Some(own) if name == self.options.model => own.clone(),
             _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),

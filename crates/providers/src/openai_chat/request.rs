@@ -34,7 +34,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         temperature: request.temperature.filter(|_| !(thinks && quirks.effort == EffortField::OpenAi)),
         max_tokens,
         max_completion_tokens,
-        response_format: request.format.as_deref().map(|format| response_format(format, quirks.format)),
+        response_format: request.format.as_deref().and_then(|format| response_format(format, quirks.format)),
         effort: request.effort.map_or_else(Thought::default, |effort| thought(effort, quirks.effort, thinks)),
         prompt_cache_key: quirks.cache_key.then(|| cache_key(request)),
     };
@@ -106,13 +106,14 @@ struct Shape<'a> {
     strict: bool,
 }
 
-fn response_format(format: &Format, field: FormatField) -> ResponseFormat<'_> {
+fn response_format(format: &Format, field: FormatField) -> Option<ResponseFormat<'_>> {
     let Format { name, schema } = format;
     match field {
-        FormatField::JsonObject => ResponseFormat::JsonObject,
+        FormatField::Absent => None,
+        FormatField::JsonObject => Some(ResponseFormat::JsonObject),
         FormatField::JsonSchema => {
             let json_schema = Shape { name, schema: Closed::new(schema), strict: is_strict(schema) };
-            ResponseFormat::JsonSchema { json_schema }
+            Some(ResponseFormat::JsonSchema { json_schema })
         }
     }
 }
@@ -127,7 +128,9 @@ struct Messages<'a>(&'a ModelRequest, Quirks);
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let system = match self.1.format {
-            FormatField::JsonObject if self.0.format.is_some() => Some(Content::Text(system_with_schema(self.0))),
+            FormatField::JsonObject | FormatField::Absent if self.0.format.is_some() => {
+                Some(Content::Text(system_with_schema(self.0)))
+            }
             _ => (!self.0.system.is_empty()).then_some(Content::Prompt(&self.0.system)),
         };
         let system = system.map(|content| Message { content: Some(content), ..said("system", "") });

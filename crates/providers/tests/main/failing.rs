@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use polis_domain::Finish;
-use polis_ports::{Model, ModelError};
+use polis_ports::{Format, Model, ModelError, ModelRequest};
 
-use crate::server::{SSE, Server, Step, answer_to, ask, chunks, events, head, hello, response};
+use crate::server::{SSE, Seen, Server, Step, answer_to, ask, chunks, events, head, hello, response};
 
 const HI: &str = r#"{"choices":[{"delta":{"content":"hi"}}]}"#;
 const STOP: &str = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
@@ -38,6 +38,25 @@ async fn a_status_says_whether_to_wait_to_try_again_or_to_give_up() {
         "model_rejected: the provider rejects the request: 302 Found: it moved to https://there/v1; set the base URL to that",
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_shape_that_is_refused_is_told_in_words_and_from_then_on_at_once() {
+    let said = br#"{"error":{"message":"Unrecognized request argument supplied: response_format"}}"#;
+    let mut server = Server::start(vec![Step::Send(response(400, "application/json", said, 99))]).await;
+    let model = server.model();
+    let format = Format { name: "answer".into(), schema: serde_json::json!({ "type": "object" }) };
+    let shaped = ModelRequest { format: Some(format.into()), ..hello() };
+    for request in [shaped.clone(), shaped, hello()] {
+        assert!(matches!(model.stream(request).await.err(), Some(ModelError::Rejected { .. })));
+    }
+    let mut bodies = Vec::new();
+    while bodies.len() < 4 {
+        if let Seen::Request { body, .. } = server.seen().await {
+            bodies.push((body.contains("\"response_format\""), body.contains("fits this JSON schema")));
+        }
+    }
+    assert_eq!(bodies, [(true, false), (false, true), (false, true), (false, false)]);
 }
 
 fn phrase(status: u16) -> &'static str {
