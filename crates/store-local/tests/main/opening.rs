@@ -55,6 +55,7 @@ fn nothing_is_acknowledged_once_its_files_were_taken_away_or_replaced() {
         let dir = fresh_dir();
         let log = LocalLog::open(dir.path()).unwrap();
         fill(&log, 5);
+        let head = wait(log.head(&main_society())).unwrap();
         let path = dir.path().join(gone);
         let copy = std::fs::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
@@ -62,7 +63,7 @@ fn nothing_is_acknowledged_once_its_files_were_taken_away_or_replaced() {
             std::fs::write(&path, copy).unwrap();
         }
         for _ in 0..2 {
-            let appended = wait(log.append(&main_society(), Seq(5), &batch_after(5)));
+            let appended = wait(log.append(&main_society(), head, &batch_after(head.0)));
             assert!(matches!(appended, Err(LogError::Conflict { .. })), "{gone} {is_replaced}: {appended:?}");
         }
         let before = files(dir.path());
