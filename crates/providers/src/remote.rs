@@ -203,9 +203,10 @@ impl Model for Remote {
     }
 }
 
-/// Whether a refusal is about the shape of the reply.
+/// Whether a refusal is about the field for the shape of the reply. A shape that is itself wrong is for whoever wrote it to hear of.
 fn names_format(reason: &str) -> bool {
-    ["response_format", "json_schema", "json_object"].iter().any(|word| reason.contains(word))
+    let is_wrong = reason.to_lowercase().contains("invalid schema");
+    !is_wrong && ["response_format", "json_schema", "json_object"].iter().any(|word| reason.contains(word))
 }
 
 impl Remote {

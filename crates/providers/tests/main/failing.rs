@@ -59,6 +59,26 @@ async fn a_shape_that_is_refused_is_told_in_words_and_from_then_on_at_once() {
     assert_eq!(bodies, [(true, false), (false, true), (false, true), (false, false)]);
 }
 
+#[tokio::test]
+async fn a_shape_that_is_wrong_is_told_to_whoever_wrote_it() {
+    let said = br#"{"error":{"message":"Invalid schema for response_format 'answer': no type"}}"#;
+    let mut server = Server::start(vec![Step::Send(response(400, "application/json", said, 99))]).await;
+    let format = Format { name: "answer".into(), schema: serde_json::json!({}) };
+    let shaped = ModelRequest { format: Some(format.into()), ..hello() };
+    let model = server.model();
+    for _ in 0..2 {
+        let error = model.stream(shaped.clone()).await.err().unwrap();
+        assert!(error.to_string().contains("Invalid schema"), "{error}");
+    }
+    let mut bodies = Vec::new();
+    while bodies.len() < 2 {
+        if let Seen::Request { body, .. } = server.seen().await {
+            bodies.push(body.contains("\"response_format\""));
+        }
+    }
+    assert_eq!(bodies, [true, true], "it is asked once each time, as it was");
+}
+
 fn phrase(status: u16) -> &'static str {
     hyper::StatusCode::from_u16(status).unwrap().canonical_reason().unwrap_or("<unknown status code>")
 }
