@@ -58,7 +58,7 @@ impl InteractionUnit for WorkflowUnit {
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
         let Workflow { engine, tells_role } = self.0.clone();
         let phase = turn.phase().clone();
-        let approval = PlanApproval::of(&turn.request_meta().await).unwrap_or_default();
+        let approval = PlanApproval::of(&turn.request_meta().await);
         let options = RunOptions {
             approval,
             user_message: turn.task().message.to_string(),

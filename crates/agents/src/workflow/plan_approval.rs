@@ -30,14 +30,13 @@ impl PlanApproval {
     /// The key of a request's meta that says `never`, `ask` or `always`, see [`PlanApproval::stricter`].
     pub const KEY: &str = "planApproval";
 
-    /// What a request says, if it says anything. A word that nobody knows has every plan asked about.
-    pub fn of(request: &Meta) -> Option<Self> {
-        let word = request.get(Self::KEY).filter(|word| !word.is_null())?;
-        Some(match word.as_str() {
-            Some("never") => Self::Never,
-            Some("ask") => Self::ASK,
-            _ => Self::Always,
-        })
+    /// What a request says; never where it says nothing. A word that nobody knows has every plan asked about.
+    pub fn of(request: &Meta) -> Self {
+        match request.get(Self::KEY).map(|word| word.as_str()) {
+            None | Some(Some("never")) => Self::Never,
+            Some(Some("ask")) => Self::ASK,
+            Some(_) => Self::Always,
+        }
     }
 
     /// Asks wherever one of the two asks: a request may be more careful than the node, not less.

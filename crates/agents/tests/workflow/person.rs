@@ -59,7 +59,7 @@ async fn a_request_may_have_its_plans_asked_about_more_often_than_the_node_does_
     for (node, request, asks) in [
         (never, json!("always"), 1),
         (never, json!("ask"), 0),
-        (never, json!(null), 0),
+        (never, json!("never"), 0),
         (never, json!("sometimes"), 1),
         (always, json!("never"), 1),
         (ask, json!("never"), 1),
