@@ -1,35 +1,34 @@
 //! The wire under every vendor: one pooled HTTP client with TLS, and what a status means. Knows no dialect, retries nothing.
 
-use std::collections::HashSet;
+mod line;
+
 use std::error::Error;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Bytes;
 use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
-use hyper::http::uri::Authority;
-use hyper::{Request, Response, StatusCode};
+use hyper::http::uri::Scheme;
+use hyper::{Request, Response, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use polis_ports::ModelError;
+use tower_service::Service;
+
+pub(crate) use line::Reply;
+use line::{Kept, Line};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-const POOL_IDLE: Duration = Duration::from_secs(60);
-const POOL_MAX_IDLE_PER_HOST: usize = 256;
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Open connections to providers, shared by all models; cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct Http {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    /// The hosts to which a connection may have been kept.
-    kept: Arc<RwLock<HashSet<String>>>,
+    connector: HttpsConnector<HttpConnector>,
+    kept: Kept,
 }
 
 impl Http {
@@ -46,47 +45,43 @@ impl Http {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE)
-            .pool_max_idle_per_host(POOL_MAX_IDLE_PER_HOST)
-            // Whoever asks says it with the other headers, which are the same for every request.
-            .set_host(false)
-            .build(connector);
-        Self { client, kept: Arc::default() }
-    }
-
-    fn keeps(&self, host: &str) -> bool {
-        self.kept.read().unwrap_or_else(PoisonError::into_inner).contains(host)
-    }
-
-    fn kept(&self) -> RwLockWriteGuard<'_, HashSet<String>> {
-        self.kept.write().unwrap_or_else(PoisonError::into_inner)
+        Self { connector, kept: Kept::default() }
     }
 
     /// Sends a request, which names its host, and waits for the head of the response.
     ///
     /// A connection that was kept open can end just when it is used again: llama.cpp ends it after each stream although it
-    /// promises not to. Nothing has come back then, so the request goes out once more on another one.
-    pub(crate) async fn send(&self, request: impl Fn() -> Request<Full<Bytes>>) -> Result<Response<Incoming>, ModelError> {
+    /// promises not to. Nothing has come back then, so the request goes out once more on a new one: that was no attempt.
+    pub(crate) async fn send(&self, request: impl Fn() -> Request<Full<Bytes>>) -> Result<Response<Reply>, ModelError> {
         let first = request();
-        let uri = first.uri().clone();
-        let host = uri.authority().map_or("", Authority::as_str);
-        let was_kept = self.keeps(host);
-        let mut sent = self.client.request(first).await;
-        // A connection that was kept from before may have ended in the meantime: that is no attempt. A new one is.
-        if was_kept && sent.as_ref().is_err_and(was_closed) {
-            sent = self.client.request(request()).await;
+        let target = first.uri().clone();
+        let unaddressed = || ModelError::Unreachable(format!("`{target}` is no address").into());
+        let authority = target.authority().ok_or_else(unaddressed)?;
+        let place = (target.scheme().cloned().unwrap_or(Scheme::HTTP), authority.clone());
+        // The server is told the path alone.
+        let path = target.path_and_query().cloned().map(Uri::from).unwrap_or_default();
+        let relative = |mut request: Request<Full<Bytes>>| {
+            *request.uri_mut() = path.clone();
+            request
+        };
+        let kept = self.kept.take(&place).await;
+        let was_kept = kept.is_some();
+        let mut line = match kept {
+            Some(line) => line,
+            None => self.connect(&target).await?,
+        };
+        let mut answer = line.send_request(relative(first)).await;
+        if was_kept && answer.as_ref().is_err_and(was_closed) {
+            line = self.connect(&target).await?;
+            answer = line.send_request(relative(request())).await;
         }
-        match (sent.is_ok(), was_kept) {
-            (true, false) => drop(self.kept().insert(host.to_owned())),
-            (false, true) => drop(self.kept().remove(host)),
-            (true, true) | (false, false) => {}
-        }
-        sent.map_err(|error| {
-            let reason = with_causes(&error);
-            if error.is_connect() { ModelError::Unreachable(reason.into()) } else { ModelError::Cut { reason } }
-        })
+        Ok(answer.map_err(cut)?.map(|body| Reply::new(body, line, place, self.kept.clone())))
+    }
+
+    async fn connect(&self, target: &Uri) -> Result<Line, ModelError> {
+        let socket = self.connector.clone().call(target.clone()).await;
+        let socket = socket.map_err(|error| ModelError::Unreachable(with_causes(&*error).into()))?;
+        line::open(socket).await.map_err(cut)
     }
 }
 
@@ -96,11 +91,15 @@ impl Default for Http {
     }
 }
 
+fn cut(error: hyper::Error) -> ModelError {
+    ModelError::Cut { reason: with_causes(&error) }
+}
+
 /// Whether the connection ended before anything came back.
-fn was_closed(error: &hyper_util::client::legacy::Error) -> bool {
-    let Some(cause) = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>()) else { return false };
-    let io = cause.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
-    cause.is_incomplete_message() || matches!(io, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
+fn was_closed(error: &hyper::Error) -> bool {
+    let io = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let is_io = matches!(io, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe));
+    error.is_incomplete_message() || error.is_canceled() || is_io
 }
 
 /// What an unsuccessful status means to the caller (D09).
@@ -113,7 +112,7 @@ pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, reason: String) -
 }
 
 /// Reads the body of an unsuccessful response as far as that is worth it.
-pub(crate) async fn error_body(body: Incoming) -> Bytes {
+pub(crate) async fn error_body(body: Reply) -> Bytes {
     let whole = Limited::new(body, MAX_ERROR_BODY_BYTES).collect();
     match tokio::time::timeout(ERROR_BODY_TIMEOUT, whole).await {
         Ok(Ok(body)) => body.to_bytes(),

@@ -19,6 +19,7 @@ use polis_ports::{Delta, DeltaStream, ModelError};
 use serde_json::Value;
 
 use crate::api_key::hide;
+use crate::http::Reply;
 use crate::sse::Event;
 use crate::{ApiKey, Http, http};
 use stream::ReplyStream;
@@ -107,7 +108,7 @@ async fn send(
     request: impl Fn() -> Request<Full<Bytes>> + Send,
     key: Option<&ApiKey>,
     patience: Duration,
-) -> Result<hyper::body::Incoming, ModelError> {
+) -> Result<Reply, ModelError> {
     let sent = tokio::time::timeout(patience, http.send(request)).await;
     let response = sent.map_err(|_| ModelError::Cut { reason: stream::silent(patience) })??;
     let (head, body) = response.into_parts();

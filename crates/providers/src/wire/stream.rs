@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::Stream;
-use hyper::body::{Body, Bytes, Incoming};
+use hyper::body::{Body, Bytes};
 use polis_ports::{Delta, ModelError};
 use tokio::time::{Instant, Sleep};
 
@@ -16,7 +16,7 @@ use super::trouble::{WEB_PAGE, shortened};
 use super::{ChunkError, Patience, Progress, Reader};
 use crate::ApiKey;
 use crate::api_key::hide;
-use crate::http::with_causes;
+use crate::http::{Reply, with_causes};
 use crate::sse::Event;
 
 /// Largest reply that is taken, in bytes on the wire.
@@ -32,7 +32,7 @@ const STILL_THERE: u32 = 2;
 
 /// Deltas as they come. Dropping it closes the connection unless the reply was read to its end.
 pub(super) struct ReplyStream {
-    body: Incoming,
+    body: Reply,
     frames: Frames,
     reader: Box<dyn Reader>,
     ready: VecDeque<Delta>,
@@ -65,7 +65,7 @@ pub(super) fn silent(waited: Duration) -> String {
 
 impl ReplyStream {
     pub(super) fn new(
-        body: Incoming,
+        body: Reply,
         model: Arc<str>,
         reader: Box<dyn Reader>,
         patience: Patience,

@@ -1,11 +1,18 @@
 //! Connections that are kept for the next request, and servers that do not keep them.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use polis_providers::{Http, Remote, RemoteOptions, vendors};
+use polis_testkit::hostile::{Act, Hostile};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use polis_providers::vendors;
-
 use crate::server::{SSE, ask, events, response};
+
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// llama.cpp's server does this after each stream, and promises the contrary.
 #[tokio::test]
@@ -27,5 +34,86 @@ async fn a_kept_connection_that_ends_when_it_is_used_again_is_replaced() {
     for number in 0..5 {
         let reply = ask(&models).await.unwrap_or_else(|error| panic!("{number}: {error}"));
         assert_eq!(reply.text, "hi");
+    }
+}
+
+/// A server that says hi, over the same connection as often as it is asked.
+async fn polite() -> Hostile {
+    let hi = events(&[r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#, "[DONE]"]);
+    Hostile::start(move |_| vec![Act::Send(response(200, SSE, hi.as_bytes(), 999))]).await.unwrap()
+}
+
+fn model(http: &Http, server: &Hostile) -> Remote {
+    Remote::new(http.clone(), RemoteOptions::new("test", server.url(0), "small")).unwrap()
+}
+
+async fn says_hi(model: &Remote) {
+    let reply = tokio::time::timeout(DEADLINE, ask(model)).await.expect("it answers");
+    assert_eq!(reply.unwrap().text, "hi");
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_by_whoever_comes_next() {
+    let (server, http) = (polite().await, Http::new());
+    for _ in 0..5 {
+        says_hi(&model(&http, &server)).await;
+    }
+    assert_eq!(server.open_connections(), 1);
+    let (one, other) = (model(&http, &server), model(&http, &server));
+    tokio::join!(says_hi(&one), says_hi(&other));
+    says_hi(&other).await;
+    assert_eq!(server.open_connections(), 2);
+    let elsewhere = polite().await;
+    says_hi(&model(&http, &elsewhere)).await;
+    assert_eq!((server.open_connections(), elsewhere.open_connections()), (2, 1), "each has its own");
+}
+
+#[tokio::test]
+async fn a_connection_that_nobody_uses_is_closed() {
+    let (server, http) = (polite().await, Http::new());
+    for _ in 0..2 {
+        says_hi(&model(&http, &server)).await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(25)).await;
+        tokio::time::resume();
+        assert!(!server.is_left_alone(Duration::from_millis(50)).await, "it may be used again soon");
+        tokio::time::pause();
+        for _ in 0..3 {
+            tokio::time::advance(Duration::from_secs(30)).await;
+        }
+        tokio::time::resume();
+        assert!(server.is_left_alone(DEADLINE).await, "{http:?}");
+    }
+}
+
+#[test]
+fn a_connection_outlives_the_runtime_that_opened_it_for_nobody() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (home, http) = (runtime(), Http::new());
+    let server = home.block_on(polite());
+    for _ in 0..2 {
+        let guest = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        guest.block_on(says_hi(&model(&http, &server)));
+        drop(guest);
+        home.block_on(says_hi(&model(&http, &server)));
+    }
+}
+
+/// A task that has done enough for now goes on later: what it waits for must not be passed over meanwhile.
+#[tokio::test]
+async fn an_answer_is_heard_by_a_task_that_has_much_to_do() {
+    let (server, http) = (polite().await, Http::new());
+    for left in 3..12 {
+        let model = model(&http, &server);
+        let mut asking = pin!(says_hi(&model));
+        poll_fn(|cx| {
+            for _ in left..128 {
+                if let Poll::Ready(step) = tokio::task::coop::poll_proceed(cx) {
+                    step.made_progress();
+                }
+            }
+            asking.as_mut().poll(cx)
+        })
+        .await;
     }
 }
