@@ -6,6 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::Text;
+
 macro_rules! text_ids {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
         $(#[$doc])*
@@ -242,19 +244,47 @@ pub(crate) mod hex {
 impl Digest {
     /// Digests `parts`, each apart from its neighbours.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut state = 0;
-        for part in parts {
-            let (words, rest) = part.as_bytes().as_chunks::<8>();
-            for word in words {
-                state = mix(state ^ u64::from_le_bytes(*word));
-            }
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            state = mix(state ^ u64::from_le_bytes(last));
-            state = mix(state ^ part.len() as u64);
-        }
-        Self(state)
+        let mut digesting = Digesting::default();
+        digesting.parts(parts);
+        digesting.digest()
     }
+}
+
+/// A digest of the parts so far.
+#[derive(Debug, Default)]
+pub struct Digesting(u64);
+
+impl Digesting {
+    /// Takes one more part, apart from its neighbours.
+    pub fn part(&mut self, part: &str) {
+        self.0 = digested(self.0, part);
+    }
+
+    /// Takes more parts.
+    pub fn parts<'a>(&mut self, parts: impl IntoIterator<Item = &'a str>) {
+        parts.into_iter().for_each(|part| self.part(part));
+    }
+
+    /// The same as [`Digesting::part`], without looking at a text again that was the next part after the same ones before.
+    pub fn text(&mut self, part: &Text) {
+        self.0 = part.digested(self.0, digested);
+    }
+
+    /// The digest of all parts.
+    pub fn digest(self) -> Digest {
+        Digest(self.0)
+    }
+}
+
+fn digested(mut state: u64, part: &str) -> u64 {
+    let (words, rest) = part.as_bytes().as_chunks::<8>();
+    for word in words {
+        state = mix(state ^ u64::from_le_bytes(*word));
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    state = mix(state ^ u64::from_le_bytes(last));
+    mix(state ^ part.len() as u64)
 }
 
 #[cfg(test)]
@@ -285,6 +315,18 @@ mod tests {
         assert_eq!(written, "0000000000000001");
         assert_eq!(serde_json::from_value::<Digest>(written).unwrap(), Digest(1));
         assert_ne!(Digest::of(["ab", "c"]), Digest::of(["a", "bc"]));
+    }
+
+    #[test]
+    fn a_text_is_digested_as_the_part_that_it_is_whatever_came_before() {
+        let text = Text::from("a prompt of some length");
+        for before in ["m", "m", "n", "m"] {
+            let mut digesting = Digesting::default();
+            digesting.part(before);
+            digesting.text(&text);
+            digesting.text(&Text::default());
+            assert_eq!(digesting.digest(), Digest::of([before, &*text, ""]));
+        }
         assert_eq!(Digest::of(["ab", "c"]), Digest::of(["ab", "c"]));
     }
 }

@@ -43,8 +43,8 @@ pub use effect::{
 };
 pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement, Shown};
 pub use id::{
-    AgentId, BadEffectId, Behaviour, Digest, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId, Timestamp, TurnId,
-    mix, unique, unique_id,
+    AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId,
+    Timestamp, TurnId, mix, unique, unique_id,
 };
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
 pub use meta::{Meta, value_weight};

@@ -50,7 +50,7 @@ pub struct Spine {
     /// When agents made agents, in the last minute of it.
     pub spawned: VecDeque<Timestamp>,
     /// What is done for each request that is under way.
-    pub efforts: BTreeMap<TaskId, Effort>,
+    pub efforts: FxHashMap<TaskId, Effort>,
     /// The head of each thread in which something happened.
     pub threads: FxHashMap<ThreadId, Head>,
     /// The turns that are not settled, oldest first.

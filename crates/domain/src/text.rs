@@ -14,6 +14,19 @@ pub struct Text(Option<Arc<Inner>>);
 struct Inner {
     text: Arc<str>,
     json: OnceLock<Box<RawValue>>,
+    /// What a digest was before it, and with it.
+    digest: OnceLock<(u64, u64)>,
+}
+
+impl Text {
+    /// What a digest is with this text, as `how` says; it is asked once for what came before most often.
+    pub(crate) fn digested(&self, before: u64, how: impl Fn(u64, &str) -> u64) -> u64 {
+        let Some(inner) = &self.0 else { return how(before, "") };
+        match inner.digest.get_or_init(|| (before, how(before, &inner.text))) {
+            (known, with) if *known == before => *with,
+            _ => how(before, &inner.text),
+        }
+    }
 }
 
 impl Deref for Text {
@@ -26,7 +39,7 @@ impl Deref for Text {
 
 impl From<Arc<str>> for Text {
     fn from(text: Arc<str>) -> Self {
-        Self((!text.is_empty()).then(|| Arc::new(Inner { text, json: OnceLock::new() })))
+        Self((!text.is_empty()).then(|| Arc::new(Inner { text, json: OnceLock::new(), digest: OnceLock::new() })))
     }
 }
 

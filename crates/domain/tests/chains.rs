@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use polis_domain::*;
+use rustc_hash::FxHashMap;
 
 use crate::invariants::Law;
 use crate::laws::law;
@@ -76,7 +77,7 @@ impl Chains {
         let inboxes = spine.agents.values().filter_map(|agent| agent.inbox.as_ref());
         inboxes.flat_map(|inbox| &inbox.entries).for_each(|due| *open.entry(due.task().clone()).or_default() += 1);
         self.turns.retain(|task, _| open.contains_key(task));
-        let counted: BTreeMap<_, _> =
+        let counted: FxHashMap<_, _> =
             open.into_iter().map(|(task, open)| (task.clone(), Effort { turns: self.turns[&task], open })).collect();
         law!(spine.efforts == counted, "{:?} is counted, {counted:?} is under way", spine.efforts);
         Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
-use polis_domain::{CallResult, Digest, EffectClass, Failure, Finish, Reply, Text, ToolCall, Usage};
+use polis_domain::{CallResult, Digest, Digesting, EffectClass, Failure, Finish, Reply, Text, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -347,31 +347,34 @@ impl ModelRequest {
             (None, None, None) => Cow::Borrowed("None None None"),
             (temperature, max_tokens, effort) => Cow::Owned(format!("{temperature:?} {max_tokens:?} {effort:?}")),
         };
-        let format = self.format.as_ref().map(|format| format.schema.to_string());
-        let mut parts: Vec<&str> = Vec::with_capacity(4 + 5 * self.messages.len());
-        parts.extend([&*self.model, &*self.system, &*numbers]);
-        parts.extend(format.as_deref());
+        let mut digesting = Digesting::default();
+        digesting.part(&self.model);
+        digesting.text(&self.system);
+        digesting.part(&numbers);
+        if let Some(format) = &self.format {
+            digesting.part(&format.schema.to_string());
+        }
         for message in &self.messages {
             match message {
                 ChatMessage::User { text, images } => {
-                    parts.extend(["user", text]);
-                    parts.extend(images.iter().map(|image| match image {
+                    digesting.parts(["user", text]);
+                    digesting.parts(images.iter().map(|image| match image {
                         Image::Inline { data, .. } => &**data,
                         Image::Url(url) => url,
                     }));
                 }
                 ChatMessage::Assistant { text, tool_calls, .. } => {
-                    parts.extend(["assistant", text]);
+                    digesting.parts(["assistant", text]);
                     for call in tool_calls {
-                        parts.extend([&*call.id, &*call.name, &*call.arguments]);
+                        digesting.parts([&*call.id, &*call.name, &*call.arguments]);
                     }
                 }
                 ChatMessage::Tool { call_id, name, content, is_error } => {
-                    parts.extend([if *is_error { "error" } else { "tool" }, call_id, name, content]);
+                    digesting.parts([if *is_error { "error" } else { "tool" }, call_id, name, content]);
                 }
             }
         }
-        Digest::of(parts)
+        digesting.digest()
     }
 
     /// The most tokens that it can take, guessed: what is sent, and all that the model may write.

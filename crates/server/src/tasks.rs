@@ -169,7 +169,9 @@ pub(crate) async fn tasks(State(desk): State<Desk>, Wanted(paging): Wanted<Pagin
             let status = of_task(spine, id)?.status;
             Some(Open { id: id.clone(), status, turns: effort.turns, open: effort.open })
         };
-        spine.efforts.iter().filter_map(open).collect::<Vec<_>>()
+        let mut tasks: Vec<_> = spine.efforts.iter().filter_map(open).collect();
+        tasks.sort_by(|one, other| one.id.cmp(&other.id));
+        tasks
     };
     let (tasks, next) = paging.cut(desk.society.look(list).await?, |task| task.id.to_string());
     Ok(axum::Json(Tasks { tasks, next }))

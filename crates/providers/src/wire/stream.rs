@@ -64,13 +64,7 @@ pub(super) fn silent(waited: Duration) -> String {
 }
 
 impl ReplyStream {
-    pub(super) fn new(
-        body: Reply,
-        model: Arc<str>,
-        reader: Box<dyn Reader>,
-        patience: Patience,
-        key: Option<ApiKey>,
-    ) -> Self {
+    pub(super) fn new(body: Reply, model: Arc<str>, reader: Box<dyn Reader>, patience: Patience, key: Option<ApiKey>) -> Self {
         Self {
             body,
             frames: Frames::default(),
