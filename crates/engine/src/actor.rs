@@ -104,6 +104,8 @@ pub(crate) struct Actor {
     stopping: Option<Timestamp>,
     /// Whether this process has taken the society up.
     has_opened: bool,
+    /// Room for the events of the next pass, kept from the last one.
+    room: Vec<Arc<Recorded>>,
 }
 
 /// What one pass over the mail came to, before it is in the log.
@@ -150,6 +152,7 @@ impl Actor {
             save_at: Seq(SNAPSHOT_EVERY),
             stopping: None,
             has_opened: false,
+            room: Vec::new(),
         }
     }
 
@@ -261,7 +264,7 @@ impl Actor {
 
     async fn pass(&mut self, letters: &mut Vec<Mail>) -> Result<(), LogError> {
         let at = self.shared.ports.clock.now();
-        let mut pass = Pass::default();
+        let mut pass = Pass { events: std::mem::take(&mut self.room), ..Pass::default() };
         for mail in letters.drain(..) {
             match mail {
                 Mail::Command { command, reply } if self.is_closed_to(&command) => {
@@ -339,7 +342,7 @@ impl Actor {
 
     /// Makes a pass true: first the log, then everybody who is to know.
     async fn commit(&mut self, pass: Pass) -> Result<(), LogError> {
-        let Pass { events, replies, news, looks } = pass;
+        let Pass { mut events, replies, news, looks } = pass;
         if is_planted(Plant::AckBeforeCommit) {
             answer(replies);
             return self.append(&events).await.map(|()| self.follow(&events, &news, looks));
@@ -350,6 +353,10 @@ impl Actor {
         }
         answer(replies);
         self.follow(&events, &news, looks);
+        if events.capacity() <= 4 * BATCH {
+            events.clear();
+            self.room = events;
+        }
         if self.spine.seq >= self.save_at {
             self.save().await;
         }
@@ -422,12 +429,13 @@ impl Actor {
                 continue;
             }
             let Some(turn) = self.spine.turns.get(&id) else { continue };
-            let seat = turn::Seat {
+            let fences = self.spine.fences(&turn.agent);
+            let seat = Box::new(turn::Seat {
                 id,
                 agent: turn.agent.clone(),
                 thread: turn.thread.clone(),
                 role: self.spine.role_of(turn).cloned(),
-                fences: self.spine.fences(&turn.agent).into(),
+                fences: if fences.is_empty() { Arc::default() } else { fences.into() },
                 seed: self.spine.seed,
                 eras: self.spine.eras.clone(),
                 limits: self.spine.limits,
@@ -435,7 +443,7 @@ impl Actor {
                 rests_until: turn.rests_until,
                 first,
                 through: Seq(u64::MAX),
-            };
+            });
             self.bench.seat(id, |news| turn::run(seat, news));
         }
     }

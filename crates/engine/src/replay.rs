@@ -160,7 +160,7 @@ impl Stage<'_> {
             door,
             abandoned: AtomicBool::new(false),
         });
-        let seat = Seat {
+        let seat = Box::new(Seat {
             id,
             agent: known.agent.clone(),
             thread: known.thread.clone(),
@@ -173,7 +173,7 @@ impl Stage<'_> {
             rests_until: None,
             first: None,
             through,
-        };
+        });
         let idle = Arc::new(Notify::new());
         let ended = turn::end(seat, Arc::new(News::watched(idle.clone())));
         tokio::pin!(ended);

@@ -211,7 +211,7 @@ impl Turn {
     async fn withdraw(&self, entry: &Entry) {
         for id in entry.unanswered() {
             // It may have been answered just now, which is as good.
-            let _ = send(&self.seat.shared, Command::Answer { id, answer: Answer::void(), spent: None }).await.await;
+            let _ = send(&self.seat.shared, Command::Answer { id, answer: Answer::void(), spent: None }).answer().await;
         }
     }
 

@@ -113,7 +113,7 @@ impl CallHost {
             }
         }
         let command = Command::Inquire { id: self.asker.call, by: by.into(), inquiry };
-        let events = match send(&self.shared, command).await.await {
+        let events = match send(&self.shared, command).answer().await {
             Ok(Ok(events)) => events,
             Ok(Err(rejected)) => return Err(Failure::new(rejected.code(), rejected.to_string())),
             Err(_) => return Err(over()),
@@ -295,7 +295,7 @@ impl Asked<'_> {
     async fn report(mut self, answer: Answer) -> Result<(), Failure> {
         self.is_answered = true;
         let command = Command::Answer { id: self.id, answer, spent: self.spent };
-        match send(&self.host.shared, command).await.await {
+        match send(&self.host.shared, command).answer().await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(rejected)) => Err(Failure::new(rejected.code(), rejected.to_string())),
             Err(_) => Err(over()),

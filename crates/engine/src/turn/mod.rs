@@ -27,6 +27,7 @@ mod teller;
 mod threads;
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -37,6 +38,7 @@ use polis_domain::{
 use polis_ports::{LogError, ToolSpec};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::RecvError;
 
 use crate::actor::{Committed, Mail, Shared};
 use crate::bench::News;
@@ -82,7 +84,7 @@ impl Seat {
 /// All effects take `&mut self`, so that they happen one after another and are numbered alike in every run; what may happen at
 /// once is asked for at once ([`Turn::call_tools`], [`Turn::run_units`], [`Turn::run_sub_threads`]).
 pub struct Turn {
-    seat: Seat,
+    seat: Box<Seat>,
     origin: Origin,
     reply_to: ReplyTo,
     task: Task,
@@ -123,18 +125,23 @@ pub struct Turn {
 }
 
 /// Runs a turn to its end, or until it is dropped.
-pub(crate) async fn run(seat: Seat, news: Arc<News>) {
+pub(crate) async fn run(seat: Box<Seat>, news: Arc<News>) {
     let shared = seat.shared.clone();
     if let Some(until) = seat.rests_until {
         shared.ports.clock.sleep_until(until).await;
     }
-    let command = end(seat, news).await;
-    // A closed door means that the society has ended; the turn is owed again when it opens.
-    hand_in(&shared, Mail::Command { command, reply: None }).await;
+    let room = {
+        let command = end(seat, news).await;
+        hand_in(&shared, Mail::Command { command, reply: None })
+    };
+    if let Some(room) = room {
+        // A closed door means that the society has ended; the turn is owed again when it opens.
+        room.await;
+    }
 }
 
 /// Runs a turn; gives what is wished for in the end.
-pub(crate) async fn end(seat: Seat, news: Arc<News>) -> Command {
+pub(crate) async fn end(seat: Box<Seat>, news: Arc<News>) -> Command {
     let id = seat.id;
     match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
         Ok(command) => command,
@@ -149,7 +156,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
     Failure::new("panicked", format!("the agent's code panicked: {text}"))
 }
 
-async fn work(mut seat: Seat, news: Arc<News>) -> Command {
+async fn work(mut seat: Box<Seat>, news: Arc<News>) -> Command {
     let id = seat.id;
     let park = |code: &'static str, message: String| Command::Park { turn: id, reason: Failure::new(code, message) };
     let (first, journal) = match seat.first.take() {
@@ -301,15 +308,19 @@ impl Turn {
     }
 
     /// Reports an answer and goes on: it is in the log before anything that follows from it.
-    async fn report(&mut self, id: EffectId, outcome: Outcome, spent: Option<Spent>) {
+    fn report(&mut self, id: EffectId, outcome: Outcome, spent: Option<Spent>) -> impl Future<Output = ()> + Send {
         let at = self.seat.shared.ports.clock.now();
-        self.send_ahead(Command::End { id, outcome, spent, at }, at).await;
+        self.send_ahead(Command::End { id, outcome, spent, at }, at)
     }
 
     /// Hands in a command that happens at this time, and goes on from there.
-    async fn send_ahead(&mut self, command: Command, at: Timestamp) {
-        self.reported.push(send(&self.seat.shared, command).await);
+    fn send_ahead(&mut self, command: Command, at: Timestamp) -> impl Future<Output = ()> + Send {
+        let mut sent = send(&self.seat.shared, command);
         self.position.1 = at;
+        async move {
+            sent.handed_in().await;
+            self.reported.push(sent.answer);
+        }
     }
 
     /// The turn's place in the log, once what it has sent ahead is there.
@@ -322,15 +333,19 @@ impl Turn {
     }
 
     /// Has a command committed. When it cannot be, the turn is about to be dropped: it stands still here.
-    async fn commit(&mut self, command: Command) -> Vec<Arc<Recorded>> {
-        let events = committed(send(&self.seat.shared, command).await).await;
-        // What was sent before is in the log as well.
-        for mut reported in std::mem::take(&mut self.reported) {
-            if let Ok(Ok(events)) = reported.try_recv() {
-                self.arrived(&events).await;
+    fn commit(&mut self, command: Command) -> impl Future<Output = Vec<Arc<Recorded>>> + Send {
+        let mut sent = send(&self.seat.shared, command);
+        async move {
+            sent.handed_in().await;
+            let events = committed(sent.answer).await;
+            // What was sent before is in the log as well.
+            for mut reported in std::mem::take(&mut self.reported) {
+                if let Ok(Ok(events)) = reported.try_recv() {
+                    self.arrived(&events).await;
+                }
             }
+            events
         }
-        events
     }
 
     /// Takes in what became of something that was sent ahead. What was refused all the same must not be passed over: the turn
@@ -338,7 +353,7 @@ impl Turn {
     async fn arrived(&mut self, events: &[Arc<Recorded>]) {
         self.take_in(events);
         if let Some(reason) = threads::refusal(events).cloned() {
-            send(&self.seat.shared, Command::Park { turn: self.seat.id, reason }).await;
+            send(&self.seat.shared, Command::Park { turn: self.seat.id, reason }).handed_in().await;
             std::future::pending().await
         }
     }
@@ -366,21 +381,48 @@ impl Turn {
     }
 }
 
-/// Hands a command in; what comes of it is heard later.
-async fn send(shared: &Shared, command: Command) -> oneshot::Receiver<Committed> {
-    let (reply, answer) = oneshot::channel();
-    if !hand_in(shared, Mail::Command { command, reply: Some(reply) }).await {
-        std::future::pending::<()>().await;
-    }
-    answer
+/// A command on its way into the log. Handing one in waits for nobody, nearly always: a future that holds commands is large, and
+/// every turn pays for the room of the largest step in it.
+struct Sent {
+    room: Option<Room>,
+    answer: oneshot::Receiver<Committed>,
 }
 
-/// Hands mail in, and waits only where there is no room for it. Says whether anybody takes it.
-async fn hand_in(shared: &Shared, mail: Mail) -> bool {
+/// Waits until there is room for a piece of mail. Says whether anybody takes it.
+type Room = Pin<Box<dyn Future<Output = bool> + Send>>;
+
+impl Sent {
+    /// Waits until it is handed in. Where nobody takes it the society has ended, and so will whoever waits.
+    async fn handed_in(&mut self) {
+        if let Some(room) = self.room.take()
+            && !room.await
+        {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// What comes of it.
+    async fn answer(mut self) -> Result<Committed, RecvError> {
+        self.handed_in().await;
+        self.answer.await
+    }
+}
+
+/// Hands a command in; what comes of it is heard later.
+fn send(shared: &Shared, command: Command) -> Sent {
+    let (reply, answer) = oneshot::channel();
+    Sent { room: hand_in(shared, Mail::Command { command, reply: Some(reply) }), answer }
+}
+
+/// Hands mail in, or says what is to be waited for where there is no room for it.
+fn hand_in(shared: &Shared, mail: Mail) -> Option<Room> {
     match shared.door.try_send(mail) {
-        Ok(()) => true,
-        Err(TrySendError::Full(mail)) => shared.door.send(mail).await.is_ok(),
-        Err(TrySendError::Closed(_)) => false,
+        Ok(()) => None,
+        Err(TrySendError::Full(mail)) => {
+            let door = shared.door.clone();
+            Some(Box::pin(async move { door.send(mail).await.is_ok() }))
+        }
+        Err(TrySendError::Closed(_)) => Some(Box::pin(std::future::ready(false))),
     }
 }
 
