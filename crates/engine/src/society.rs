@@ -220,8 +220,8 @@ struct Handle {
     /// Where ids of what comes from outside are drawn from, and how many were.
     entropy: u64,
     draws: AtomicU64,
-    /// Closed when the society has ended.
-    ended: watch::Receiver<()>,
+    /// Closed when the society has ended; before that, why, where it was not told to.
+    ended: watch::Receiver<Option<Arc<LogError>>>,
 }
 
 /// When the last handle is gone, nobody can ask for anything any more: the society ends. What is cut is owed again.
@@ -253,11 +253,11 @@ impl Society {
         let own_thread = options.own_thread;
         let actor = Actor::new(shared.clone(), options, mail);
         let (opened, open) = oneshot::channel();
-        let (living, ended) = watch::channel(());
+        let (living, ended) = watch::channel(None);
         let running = shared.clone();
         let life = async move {
-            keep_running(actor, &running, opened).await;
-            drop(living);
+            let lost = keep_running(actor, &running, opened).await;
+            living.send_replace(lost.map(Arc::new));
         };
         if own_thread {
             house(life)?;
@@ -272,7 +272,7 @@ impl Society {
     pub async fn open_to_look(id: SocietyId, ports: Ports) -> Result<Self, LogError> {
         let (spine, _) = fold(&ports, &id).await?;
         let (door, mail) = mpsc::channel(LOOKERS);
-        let (living, ended) = watch::channel(());
+        let (living, ended) = watch::channel(None);
         tokio::spawn(async move {
             show(spine, mail).await;
             drop(living);
@@ -490,11 +490,13 @@ impl Society {
         let look = Box::new(move |spine: &Spine| {
             let _ = reply.send(question(spine));
         });
-        self.handle.shared.door.send(Mail::Look(look)).await.map_err(|_| Rejected::Stopping)?;
+        if self.handle.shared.door.send(Mail::Look(look)).await.is_err() {
+            return Err(self.over().await);
+        }
         match answer.await {
             Ok(answer) => Ok(answer),
             // A question that was still on its way when the society ended is not answered either.
-            Err(_) if self.handle.shared.door.is_closed() => Err(Rejected::Stopping),
+            Err(_) if self.handle.shared.door.is_closed() => Err(self.over().await),
             // The log itself says best what is wrong with it.
             Err(_) => Err(match self.ports().log.head(self.id()).await {
                 Err(error) => error.into(),
@@ -555,11 +557,11 @@ impl Society {
         self.watcher(Some(thread), after)
     }
 
-    /// Waits for the letter that ends a request; where the society ends without it, that is [`Rejected::Stopping`].
+    /// Waits for the letter that ends a request; where the society ends without it, that is why.
     pub async fn answer(&self, sent: &Sent) -> Result<Arc<Letter>, Rejected> {
         let mut watch = self.watch_thread(sent.task_id.thread(), sent.seq);
         loop {
-            let Some(recorded) = watch.next_event().await? else { return Err(Rejected::Stopping) };
+            let Some(recorded) = watch.next_event().await? else { return Err(self.over().await) };
             if let Event::LetterSent { letter, .. } = &recorded.event
                 && letter.task_id == sent.task_id
                 && letter.to.is_user()
@@ -577,6 +579,22 @@ impl Society {
         let _ = self.handle.shared.door.send(Mail::Stop { grace }).await;
         // Nothing is ever told there; it closes.
         let _ = self.handle.ended.clone().changed().await;
+    }
+
+    /// Waits until it has ended. Where it was not told to, says why: its log is not its own any more.
+    pub fn ended(&self) -> impl Future<Output = Option<Arc<LogError>>> + Send + use<> {
+        let mut ended = self.handle.ended.clone();
+        async move {
+            // Either it is told why, or it closes.
+            let _ = ended.changed().await;
+            let why = ended.borrow().clone();
+            why
+        }
+    }
+
+    /// Why nothing comes of a wish any more.
+    async fn over(&self) -> Rejected {
+        self.ended().await.as_deref().map_or(Rejected::Stopping, Rejected::unavailable)
     }
 
     /// What its log says is unfinished; also when it has ended.
@@ -598,8 +616,15 @@ impl Society {
     async fn wish(&self, command: Command) -> Committed {
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Command { command, reply: Some(reply) };
-        self.handle.shared.door.send(mail).await.map_err(|_| Rejected::Stopping)?;
-        answer.await.map_err(|_| Rejected::Stopping)?
+        if self.handle.shared.door.send(mail).await.is_err() {
+            return Err(self.over().await);
+        }
+        match answer.await {
+            Ok(committed) => committed,
+            Err(_) if self.handle.shared.door.is_closed() => Err(self.over().await),
+            // Nothing is done where one only looks.
+            Err(_) => Err(Rejected::Stopping),
+        }
     }
 
     fn watcher(&self, thread: Option<ThreadId>, after: Seq) -> Watch {
@@ -637,13 +662,13 @@ fn house(life: impl Future<Output = ()> + Send + 'static) -> Result<(), LogError
     thread.map(drop).map_err(|error| LogError::Failed(error.into()))
 }
 
-/// Runs the actor; when the log fails, stands by and takes the log's state again. An owner that was fenced off ends.
-async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender<Result<(), LogError>>) {
+/// Runs the actor; when the log fails, stands by and takes the log's state again. An owner that was fenced off ends, and says why.
+async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender<Result<(), LogError>>) -> Option<LogError> {
     let began = actor.recover().await;
     let may_run = began.is_ok();
     let is_wanted = opened.send(began).is_ok();
     if !may_run || !is_wanted {
-        return;
+        return None;
     }
     let mut failed = None;
     loop {
@@ -659,14 +684,14 @@ async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender
                 Err(error) => Err(error),
             },
         };
-        let Err(error) = ended else { return };
+        let Err(error) = ended else { return None };
         tracing::error!(%error, code = error.code(), "the log failed; taking nothing in");
         if matches!(error, LogError::Conflict { .. }) {
-            return;
+            return Some(error);
         }
         match actor.stand_by(&error).await {
             Standby::TryAgain => failed = Some(error),
-            Standby::Stop => return,
+            Standby::Stop => return None,
         }
     }
 }

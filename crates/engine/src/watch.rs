@@ -21,7 +21,7 @@ pub struct Watch {
     log: Arc<dyn Log>,
     live: LiveStream,
     /// Closed when the society has ended.
-    ended: Receiver<()>,
+    ended: Receiver<Option<Arc<LogError>>>,
     /// It has: what the log has is seen, and then nothing more comes.
     is_over: bool,
     seen: Seq,
@@ -42,7 +42,13 @@ pub enum Seen {
 }
 
 impl Watch {
-    pub(crate) fn new(society: SocietyId, thread: Option<ThreadId>, ports: &Ports, ended: Receiver<()>, after: Seq) -> Self {
+    pub(crate) fn new(
+        society: SocietyId,
+        thread: Option<ThreadId>,
+        ports: &Ports,
+        ended: Receiver<Option<Arc<LogError>>>,
+        after: Seq,
+    ) -> Self {
         // Live first, the log second: whatever is appended in between is seen in both and told once.
         let live = ports.live.watch(&society, thread.as_ref());
         let (log, ready) = (ports.log.clone(), VecDeque::new());

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::join_all;
 use polis_domain::{Failure, SocietyId};
-use polis_engine::Rest;
+use polis_engine::{Rest, Society};
+use polis_ports::LogError;
 use polis_server::{Access, BindError, Desk, Keeper, Listener, Open, Rate, Rates, Security, Tls, Town, write_private};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -59,8 +60,10 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
             out::line(&format!("{scheme}://{address}/"))?;
         }
     }
+    let lost = Lost { stop: stop.clone(), why: Arc::default() };
+    lost.watch(opened.desk.society());
     let opened_all = Arc::new(Mutex::new(BTreeMap::from([(config.society.clone(), opened)])));
-    let town = town(config, &store, &opened_all).await;
+    let town = town(config, &store, &opened_all, &lost).await;
     for society in config.societies().filter(|society| **society != config.society) {
         if let Err(failure) = town.start(society).await {
             // One that cannot work stops no other.
@@ -81,11 +84,34 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
         one.close_servers().await;
         one.tell_unused();
     }
+    if let Some(why) = lost.why.get() {
+        // What lies there now is not what these societies have written.
+        return Err(Trouble::new(why.code(), why.to_string()));
+    }
     for desk in town.working() {
         keep_org(config, &desk).await;
         sum_up(&desk).await;
     }
     Ok(Exit::Done)
+}
+
+/// Stops the program when a society has ended by itself: whoever looks after programs is to see it, and start it again.
+#[derive(Clone)]
+struct Lost {
+    stop: CancellationToken,
+    why: Arc<OnceLock<Arc<LogError>>>,
+}
+
+impl Lost {
+    fn watch(&self, society: &Society) {
+        let (ended, Self { stop, why }) = (society.ended(), self.clone());
+        tokio::spawn(async move {
+            if let Some(error) = ended.await {
+                let _ = why.set(error);
+                stop.cancel();
+            }
+        });
+    }
 }
 
 /// What guards the door beside the owner's token.
@@ -117,11 +143,11 @@ fn is_origin(text: &str) -> bool {
 type All = Arc<Mutex<BTreeMap<SocietyId, Opened>>>;
 
 /// The societies of the store, opened as they are needed.
-async fn town(config: &Config, store: &Store, all: &All) -> Town {
+async fn town(config: &Config, store: &Store, all: &All, lost: &Lost) -> Town {
     let first = all.lock().await[&config.society].desk.clone();
-    let (config, store, all) = (config.clone(), store.clone(), all.clone());
+    let (config, store, all, lost) = (config.clone(), store.clone(), all.clone(), lost.clone());
     let open: Open = Box::new(move |society, works| {
-        let (config, store, all) = (config.of(&society), store.clone(), all.clone());
+        let (config, store, all, lost) = (config.of(&society), store.clone(), all.clone(), lost.clone());
         Box::pin(async move {
             let before = all.lock().await.remove(&society);
             if let Some(before) = &before {
@@ -133,6 +159,7 @@ async fn town(config: &Config, store: &Store, all: &All) -> Town {
             let opened = wiring::open_for(&config, &store, purpose, watchers).await;
             let opened = opened.map_err(|trouble| Failure::new(trouble.code.into_owned(), trouble.message))?;
             let desk = opened.desk.clone();
+            lost.watch(desk.society());
             all.lock().await.insert(society, opened);
             Ok(desk)
         })

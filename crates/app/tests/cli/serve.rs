@@ -42,6 +42,22 @@ fn a_server_says_where_it_is_answers_and_keeps_what_it_was_told() {
     assert_eq!(third.get(&target).1, messages, "a killed server leaves nothing that stands in the way");
 }
 
+/// Whoever looks after programs is to see it, and to start it again.
+#[cfg(unix)]
+#[test]
+fn a_server_whose_log_was_taken_away_says_so_and_ends() {
+    let home = Home::new();
+    let served = home.serve(&[]);
+    served.post("/api/submit", &json!({ "text": "hello" }));
+    served.until(is_ending);
+    std::fs::rename(home.data().join("polis.db"), home.data().join("elsewhere.db")).unwrap();
+    let (status, problem) = served.post("/api/submit", &json!({ "text": "are you there?" }));
+    assert_eq!((status, &problem["code"]), (503, &json!("log_conflict")));
+    let (code, said) = served.wait();
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("log_conflict"), "{said}");
+}
+
 #[cfg(unix)]
 #[test]
 fn the_token_is_long_and_its_owners_alone() {

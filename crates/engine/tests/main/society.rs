@@ -213,8 +213,13 @@ async fn an_owner_whose_picture_of_the_log_is_stale_is_fenced_off() {
     let before = bed.events().len();
     assert_eq!(stale.submit("not yours").await.unwrap_err().code(), "log_conflict");
     assert_eq!(bed.events().len(), before);
-    assert_eq!(stale.submit("it has ended").await.unwrap_err(), Rejected::Stopping);
+    assert_eq!(stale.ended().await.expect("it was not told to").code(), "log_conflict");
+    assert_eq!(stale.submit("it has ended").await.unwrap_err().code(), "log_conflict");
+    assert_eq!(stale.look(|spine| spine.seq).await.unwrap_err().code(), "log_conflict");
     ask(&owner, vec![Op::Say("still mine".into())]).await.unwrap();
+    owner.stop(Duration::ZERO).await;
+    assert!(owner.ended().await.is_none(), "it was told to");
+    assert_eq!(owner.submit("it has ended").await.unwrap_err(), Rejected::Stopping);
 }
 
 #[tokio::test(start_paused = true)]
