@@ -21,7 +21,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::figures::{Figures, Goal};
 use crate::mock::Mock;
-use crate::world::{self, Kind};
+use crate::world::{self, Kind, ROUNDS, Ratio};
 
 const AT_ONCE: usize = 64;
 const EACH: usize = 60;
@@ -33,18 +33,17 @@ type Plain = Client<HttpConnector, Full<Bytes>>;
 
 pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let mock = Mock::start("mock")?;
-    let (mut memories, mut durables) = (Vec::new(), Vec::new());
-    for _ in 0..5 {
-        let floor = world::runtime()?.block_on(floor(&mock.url))?;
-        memories.push((world::runtime()?.block_on(ours(&mock.url, Kind::Memory))?, floor));
-        durables.push((world::runtime()?.block_on(ours(&mock.url, Kind::Durable))?, floor));
-    }
-    for (name, rounds, goal) in
-        [("agent run, memory log, against floor", memories, 2.0), ("agent run, durable, against floor", durables, 4.0)]
-    {
-        let (ratio, (ours, floor)) = world::median_ratio(rounds);
-        let detail = format!("{ours:.3} ms CPU a run against {floor:.3}, in the middle one of five rounds");
-        figures.add(name, ratio, Goal::AtMost(goal), detail);
+    let rounds = world::rounds(
+        || world::runtime()?.block_on(floor(&mock.url)),
+        |kind| world::runtime()?.block_on(ours(&mock.url, kind)),
+    )?;
+    for (name, ratio, goal) in [
+        ("agent run, memory log, against floor", rounds.memory, 2.0),
+        ("agent run, durable, against floor", rounds.durable, 4.0),
+    ] {
+        let Ratio { ours, floor } = ratio;
+        let detail = format!("{ours:.3} ms CPU a run against {floor:.3}, in the middle one of {ROUNDS} rounds");
+        figures.add(name, ratio.value(), Goal::AtMost(goal), detail);
     }
     Ok(())
 }

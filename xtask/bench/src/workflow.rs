@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use crate::figures::{Figures, Goal};
 use crate::mock::Mock;
 use crate::team::{ANSWER, CALLS};
-use crate::world::{self, Kind};
+use crate::world::{self, Kind, ROUNDS, Ratio};
 
 const AT_ONCE: usize = 16;
 const EACH: usize = 25;
@@ -33,18 +33,17 @@ type Plain = Client<HttpConnector, Full<Bytes>>;
 pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let mock = Mock::start("team")?;
     world::runtime()?.block_on(ours(&mock.url, Kind::Memory, 1, 1))?;
-    let (mut memories, mut durables) = (Vec::new(), Vec::new());
-    for _ in 0..5 {
-        let floor = world::runtime()?.block_on(floor(&mock.url))?;
-        memories.push((world::runtime()?.block_on(ours(&mock.url, Kind::Memory, AT_ONCE, EACH))?, floor));
-        durables.push((world::runtime()?.block_on(ours(&mock.url, Kind::Durable, AT_ONCE, EACH))?, floor));
-    }
-    for (name, rounds, goal) in
-        [("workflow, memory log, against floor", memories, 3.0), ("workflow, durable, against floor", durables, 6.0)]
+    let rounds = world::rounds(
+        || world::runtime()?.block_on(floor(&mock.url)),
+        |kind| world::runtime()?.block_on(ours(&mock.url, kind, AT_ONCE, EACH)),
+    )?;
+    for (name, ratio, goal) in
+        [("workflow, memory log, against floor", rounds.memory, 3.0), ("workflow, durable, against floor", rounds.durable, 6.0)]
     {
-        let (ratio, (ours, floor)) = world::median_ratio(rounds);
-        let detail = format!("{ours:.3} ms CPU for {CALLS} model calls against {floor:.3}, in the middle one of five rounds");
-        figures.add(name, ratio, Goal::AtMost(goal), detail);
+        let Ratio { ours, floor } = ratio;
+        let detail =
+            format!("{ours:.3} ms CPU for {CALLS} model calls against {floor:.3}, in the middle one of {ROUNDS} rounds");
+        figures.add(name, ratio.value(), Goal::AtMost(goal), detail);
     }
     Ok(())
 }

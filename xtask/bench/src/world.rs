@@ -13,6 +13,9 @@ use polis_testkit::{MemoryLog, ScriptedModel, ScriptedTools};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
+/// How often what is measured against a floor is measured.
+pub(crate) const ROUNDS: usize = 7;
+
 /// Where a society keeps its log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -118,12 +121,43 @@ fn field(file: impl AsRef<Path>, name: &str) -> Result<u64> {
     Ok(line.split_whitespace().next().context("a number follows")?.parse()?)
 }
 
-/// The middle one of what was measured against its floor in the same round: the machine may be faster in another one.
-pub(crate) fn median_ratio(mut rounds: Vec<(f64, f64)>) -> (f64, (f64, f64)) {
-    let ratio = |(ours, floor): &(f64, f64)| ours / floor;
-    rounds.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
-    let middle = rounds.get(rounds.len() / 2).copied().unwrap_or_default();
-    (ratio(&middle), middle)
+/// What the two logs cost against a floor.
+pub(crate) struct Rounds {
+    pub(crate) memory: Ratio,
+    pub(crate) durable: Ratio,
+}
+
+/// The round in the middle, by what was measured against its floor.
+#[derive(Clone, Copy)]
+pub(crate) struct Ratio {
+    pub(crate) ours: f64,
+    pub(crate) floor: f64,
+}
+
+impl Ratio {
+    pub(crate) fn value(self) -> f64 {
+        self.ours / self.floor
+    }
+
+    fn middle(mut rounds: Vec<Self>) -> Result<Self> {
+        rounds.sort_by(|one, other| one.value().total_cmp(&other.value()));
+        rounds.get(rounds.len() / 2).copied().context("there were no rounds")
+    }
+}
+
+/// Measures both logs in turns, each between two floors: the machine may be faster at another time.
+pub(crate) fn rounds(floor: impl Fn() -> Result<f64>, ours: impl Fn(Kind) -> Result<f64>) -> Result<Rounds> {
+    let (mut memory, mut durable) = (Vec::new(), Vec::new());
+    let mut before = floor()?;
+    for _ in 0..ROUNDS {
+        for (kind, measured) in [(Kind::Memory, &mut memory), (Kind::Durable, &mut durable)] {
+            let ours = ours(kind)?;
+            let after = floor()?;
+            measured.push(Ratio { ours, floor: (before + after) / 2.0 });
+            before = after;
+        }
+    }
+    Ok(Rounds { memory: Ratio::middle(memory)?, durable: Ratio::middle(durable)? })
 }
 
 /// The middle one.
