@@ -1,8 +1,5 @@
 //! Connections that are kept for the next request, and servers that do not keep them.
 
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use polis_providers::{Http, Remote, RemoteOptions, vendors};
@@ -96,24 +93,5 @@ fn a_connection_outlives_the_runtime_that_opened_it_for_nobody() {
         guest.block_on(says_hi(&model(&http, &server)));
         drop(guest);
         home.block_on(says_hi(&model(&http, &server)));
-    }
-}
-
-/// A task that has done enough for now goes on later: what it waits for must not be passed over meanwhile.
-#[tokio::test]
-async fn an_answer_is_heard_by_a_task_that_has_much_to_do() {
-    let (server, http) = (polite().await, Http::new());
-    for left in 3..12 {
-        let model = model(&http, &server);
-        let mut asking = pin!(says_hi(&model));
-        poll_fn(|cx| {
-            for _ in left..128 {
-                if let Poll::Ready(step) = tokio::task::coop::poll_proceed(cx) {
-                    step.made_progress();
-                }
-            }
-            asking.as_mut().poll(cx)
-        })
-        .await;
     }
 }
