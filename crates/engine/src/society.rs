@@ -587,8 +587,7 @@ impl Society {
         async move {
             // Either it is told why, or it closes.
             let _ = ended.changed().await;
-            let why = ended.borrow().clone();
-            why
+            ended.borrow().clone()
         }
     }
 
