@@ -12,7 +12,9 @@ async fn every_list_comes_in_pages_that_make_up_the_whole() {
     let names = ["ann", "bob", "cid", "dee", "eve"];
     let (task, _) = rig.run(names.iter().map(|name| Op::Spawn((*name).into())).collect()).await;
     rig.run(vec![Op::Tell("one".into()), Op::Tell("two".into())]).await;
-    rig.post("/api/submit", json!({ "text": Program(vec![Op::Approve("wait".into())]).text() })).await.ok();
+    for _ in 0..7 {
+        rig.post("/api/submit", json!({ "text": Program(vec![Op::Approve("wait".into())]).text() })).await.ok();
+    }
     while rig.get("/api/approvals").await.ok()["approvals"].as_array().unwrap().is_empty() {}
     let messages = format!("/api/messages/{task}?direction=all");
     for (target, key) in [

@@ -53,7 +53,7 @@ fn a_server_whose_log_was_taken_away_says_so_and_ends() {
     std::fs::rename(home.data().join("polis.db"), home.data().join("elsewhere.db")).unwrap();
     let (status, problem) = served.post("/api/submit", &json!({ "text": "are you there?" }));
     assert_eq!((status, &problem["code"]), (503, &json!("log_conflict")));
-    let (code, said) = served.wait();
+    let (code, said) = served.ends();
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("log_conflict"), "{said}");
 }

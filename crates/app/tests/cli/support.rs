@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use polis_domain::{LetterKind, Recorded, Seq};
 use polis_ports::Log;
@@ -211,6 +212,16 @@ impl Served {
     pub(crate) fn wait(mut self) -> (i32, String) {
         let output = self.child.take().unwrap().wait_with_output().unwrap();
         (code(output.status), String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// The same for one that is to end by itself, soon.
+    pub(crate) fn ends(mut self) -> (i32, String) {
+        let begun = Instant::now();
+        while self.child.as_mut().unwrap().try_wait().unwrap().is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "it goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.wait()
     }
 
     pub(crate) fn stop(self) -> (i32, String) {
