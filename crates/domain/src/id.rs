@@ -267,7 +267,7 @@ impl Digesting {
 
     /// The same as [`Digesting::part`], without looking at a text again that was the next part after the same ones before.
     pub fn text(&mut self, part: &Text) {
-        self.0 = part.digested(self.0, digested);
+        self.0 = part.digested(self.0);
     }
 
     /// The digest of all parts.
@@ -276,7 +276,8 @@ impl Digesting {
     }
 }
 
-fn digested(mut state: u64, part: &str) -> u64 {
+/// What a digest is with one more part.
+pub(crate) fn digested(mut state: u64, part: &str) -> u64 {
     let (words, rest) = part.as_bytes().as_chunks::<8>();
     for word in words {
         state = mix(state ^ u64::from_le_bytes(*word));

@@ -7,6 +7,8 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::id::digested;
+
 /// A text that copies share, such as a prompt: it goes into the log and to a model many times, and its JSON is made once for all.
 #[derive(Clone, Default)]
 pub struct Text(Option<Arc<Inner>>);
@@ -19,12 +21,12 @@ struct Inner {
 }
 
 impl Text {
-    /// What a digest is with this text, as `how` says; it is asked once for what came before most often.
-    pub(crate) fn digested(&self, before: u64, how: impl Fn(u64, &str) -> u64) -> u64 {
-        let Some(inner) = &self.0 else { return how(before, "") };
-        match inner.digest.get_or_init(|| (before, how(before, &inner.text))) {
+    /// What a digest is with this text. It is looked at once for what came before it first, which is nearly always the same.
+    pub(crate) fn digested(&self, before: u64) -> u64 {
+        let Some(inner) = &self.0 else { return digested(before, "") };
+        match inner.digest.get_or_init(|| (before, digested(before, &inner.text))) {
             (known, with) if *known == before => *with,
-            _ => how(before, &inner.text),
+            _ => digested(before, &inner.text),
         }
     }
 }

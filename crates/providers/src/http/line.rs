@@ -101,7 +101,10 @@ impl Kept {
             shelf.lines.remove(0);
         }
         shelf.lines.push((place, line, Instant::now()));
-        if !std::mem::replace(&mut shelf.is_swept, true) {
+        let is_swept = std::mem::replace(&mut shelf.is_swept, true);
+        // A runtime that is ending drops what it is given on the spot, which needs the shelf too.
+        drop(shelf);
+        if !is_swept {
             tokio::spawn(sweep(Sweeping(Arc::downgrade(&self.0))));
         }
     }
