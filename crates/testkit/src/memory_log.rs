@@ -16,8 +16,9 @@ pub struct MemoryLog {
 #[derive(Debug, Default)]
 struct Society {
     events: Vec<Arc<Recorded>>,
-    /// The places of each thread's events.
+    /// The places of each thread's events, of those that were looked through so far: whoever reads a thread looks through the rest.
     threads: FxHashMap<ThreadId, Vec<Seq>>,
+    looked_through: usize,
     snapshot: Option<Snapshot>,
     /// Where appends ended.
     ends: Vec<Seq>,
@@ -54,7 +55,7 @@ impl Log for MemoryLog {
             return Err(LogError::Conflict { society: society.clone(), expected, actual });
         }
         refuse_gaps(expected, events)?;
-        kept.extend(events);
+        kept.events.extend_from_slice(events);
         kept.ends.extend(events.last().map(|last| last.seq));
         Ok(())
     }
@@ -71,8 +72,9 @@ impl Log for MemoryLog {
     }
 
     async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
-        let societies = self.lock();
-        let Some(kept) = societies.get(society) else { return Ok(Vec::new()) };
+        let mut societies = self.lock();
+        let Some(kept) = societies.get_mut(society) else { return Ok(Vec::new()) };
+        kept.look_through();
         let Some(places) = kept.threads.get(thread) else { return Ok(Vec::new()) };
         let begin = places.partition_point(|seq| *seq <= range.after);
         let end = places.partition_point(|seq| *seq <= range.through).max(begin);
@@ -113,8 +115,8 @@ impl Log for MemoryLog {
             return Err(LogError::Conflict { society: free.clone(), expected: Seq(0), actual });
         }
         let mut forked = Society::default();
-        forked.extend(&source.events[..at.0 as usize]);
-        forked.extend(std::slice::from_ref(first));
+        forked.events.extend_from_slice(&source.events[..at.0 as usize]);
+        forked.events.push(first.clone());
         forked.ends = source.ends.iter().copied().filter(|end| end <= at).chain([first.seq]).collect();
         let mut origin = Origin { from: from.clone(), at: *at };
         while let Some(above) =
@@ -155,18 +157,17 @@ impl Society {
         self.ends[..behind].last().copied().unwrap_or(Seq(0))
     }
 
-    fn extend(&mut self, events: &[Arc<Recorded>]) {
-        for recorded in events {
-            if let Some(thread) = &recorded.thread {
-                match self.threads.get_mut(thread) {
-                    Some(places) => places.push(recorded.seq),
-                    None => {
-                        self.threads.insert(thread.clone(), vec![recorded.seq]);
-                    }
+    fn look_through(&mut self) {
+        for recorded in &self.events[self.looked_through..] {
+            let Some(thread) = &recorded.thread else { continue };
+            match self.threads.get_mut(thread) {
+                Some(places) => places.push(recorded.seq),
+                None => {
+                    self.threads.insert(thread.clone(), vec![recorded.seq]);
                 }
             }
-            self.events.push(recorded.clone());
         }
+        self.looked_through = self.events.len();
     }
 
     fn at(&self, seq: Seq) -> &Arc<Recorded> {
