@@ -77,7 +77,7 @@ impl Spine {
                 if letter.from.is_user() {
                     self.known.forget(&letter.task_id);
                 }
-                self.receive(Due::Letter(letter.clone()));
+                self.receive(letter);
             }
             Event::LettersTaken { agent, letters, .. } => self.take_letters(agent, letters),
             Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
@@ -122,13 +122,7 @@ impl Spine {
                     turn.parked = None;
                 }
             }
-            Event::TurnSettled { turn, next, settlement, .. } => {
-                let settled = self.turns.get(turn).map(|turn| turn.agent.clone());
-                self.settle_turn(*turn, next);
-                if let (Settlement::Done, Some(agent)) = (settlement, settled.and_then(|agent| self.agents.get_mut(&agent))) {
-                    agent.set_aside = 0;
-                }
-            }
+            Event::TurnSettled { turn, next, settlement, .. } => self.settle_turn(*turn, next, settlement),
             Event::TurnCrashed { turn, until, .. } => {
                 if let Some(turn) = self.turns.get_mut(turn) {
                     turn.crashes = turn.crashes.saturating_add(1);
@@ -285,21 +279,17 @@ impl Spine {
         }
     }
 
-    fn receive(&mut self, due: Due) {
-        let Due::Letter(letter) = &due else { return };
-        if self.agents.contains_key(&letter.to) {
-            if letter.from.is_user()
-                && let Some(effort) = self.efforts.get_mut(&letter.task_id)
-            {
-                effort.turns = 0;
-            }
-            self.begin_effort(&letter.task_id);
+    fn receive(&mut self, letter: &Arc<Letter>) {
+        let Some(agent) = self.agents.get_mut(&letter.to) else { return };
+        let inbox = agent.inbox.get_or_insert_default();
+        inbox.bytes += letter.payload.text.len();
+        inbox.entries.push_back(Due::Letter(letter.clone()));
+        if letter.from.is_user()
+            && let Some(effort) = self.efforts.get_mut(&letter.task_id)
+        {
+            effort.turns = 0;
         }
-        if let Some(agent) = self.agents.get_mut(&letter.to) {
-            let inbox = agent.inbox.get_or_insert_default();
-            inbox.bytes += due.bytes();
-            inbox.entries.push_back(due);
-        }
+        self.begin_effort(&letter.task_id);
     }
 
     fn clear_inbox(&mut self, agent: &crate::AgentId, of: &Cleared) {
@@ -341,7 +331,10 @@ impl Spine {
             }
             owner.shrink_inbox();
         }
-        let head = self.threads.entry(thread.clone()).or_insert_with(|| Head::new(agent.clone()));
+        let head = match self.threads.get_mut(&thread) {
+            Some(head) => head,
+            None => self.threads.entry(thread.clone()).or_insert_with(|| Head::new(agent.clone())),
+        };
         head.turn = Some(id);
         head.messages += u32::from(message.is_some());
         let turn = Turn {
@@ -383,7 +376,7 @@ impl Spine {
             turn.open.push(open);
         }
         if let Effect::Ask { letter, .. } = effect {
-            self.receive(Due::Letter(letter.clone()));
+            self.receive(letter);
         }
     }
 
@@ -476,6 +469,9 @@ impl Spine {
 
     /// Nobody waits any more for what these calls have asked.
     fn drop_inquiries(&mut self, of: impl Fn(&InquiryId) -> bool) {
+        if self.inquiries.is_empty() {
+            return;
+        }
         let gone: Vec<InquiryId> = self.inquiries.keys().filter(|id| of(id)).copied().collect();
         gone.into_iter().for_each(|id| self.answer(id, Spent::default()));
     }
@@ -499,7 +495,7 @@ impl Spine {
         }
     }
 
-    fn settle_turn(&mut self, id: TurnId, next: &[Task]) {
+    fn settle_turn(&mut self, id: TurnId, next: &[Task], settlement: &Settlement) {
         self.drop_inquiries(|inquiry| inquiry.call.turn == id);
         let Some(turn) = self.turns.remove(&id) else { return };
         if turn.open.iter().any(OpenEffect::may_write) {
@@ -511,10 +507,15 @@ impl Spine {
         if let Some(head) = self.threads.get_mut(&turn.thread) {
             head.turn = None;
         }
-        if let Some(agent) = self.agents.get_mut(&turn.agent).filter(|agent| agent.turn == Some(id)) {
-            agent.turn = None;
-            agent.follow_up(next, turn.reply_to);
-            next.iter().for_each(|task| self.begin_effort(&task.id));
+        if let Some(agent) = self.agents.get_mut(&turn.agent) {
+            if *settlement == Settlement::Done {
+                agent.set_aside = 0;
+            }
+            if agent.turn == Some(id) {
+                agent.turn = None;
+                agent.follow_up(next, turn.reply_to);
+                next.iter().for_each(|task| self.begin_effort(&task.id));
+            }
         }
         self.end_effort(&turn.task);
     }
@@ -522,6 +523,17 @@ impl Spine {
     /// Keeps the head of the thread that the event is recorded under.
     fn evolve_head(&mut self, recorded: &Recorded) {
         let Some(thread) = &recorded.thread else { return };
+        // The most frequent ones leave it as it is.
+        if matches!(
+            recorded.event,
+            Event::LetterSent { .. }
+                | Event::TurnStarted { .. }
+                | Event::TurnSettled { message: None, .. }
+                | Event::EffectStarted { .. }
+                | Event::EffectEnded { .. }
+        ) {
+            return;
+        }
         if let Event::ThreadOpened { agent, settings, .. } = &recorded.event {
             let agent = self.agents.get_key_value(agent).map_or(agent, |(id, _)| id).clone();
             let head = Head { phase: settings.brief_status.phase.clone(), ..Head::new(agent) };
@@ -529,8 +541,7 @@ impl Spine {
         }
         let Some(head) = self.threads.get_mut(thread) else { return };
         match &recorded.event {
-            Event::MessageAdded { .. } => head.messages += 1,
-            Event::TurnSettled { message: Some(_), .. } => head.messages += 1,
+            Event::MessageAdded { .. } | Event::TurnSettled { message: Some(_), .. } => head.messages += 1,
             Event::PhaseSuggested { phase, .. } => head.suggestion = Some(phase.clone()),
             Event::PhaseApplied { phase } => {
                 head.phase = phase.clone();

@@ -190,13 +190,24 @@ pub fn unique(seed: u64, at: Timestamp, draw: u64) -> String {
 }
 
 /// An id that Polis makes: `<prefix>_<unique>`, see [`unique`].
-pub fn unique_id(prefix: &str, seed: u64, at: Timestamp, draw: u64) -> String {
-    let mut id = String::with_capacity(prefix.len() + 1 + TAIL_BYTES);
-    id.push_str(prefix);
-    id.push('_');
-    id.push_str(tail(seed, at, draw).encode_lower(&mut [0; TAIL_BYTES]));
-    id
+pub fn unique_id<T: for<'a> From<&'a str>>(prefix: &str, seed: u64, at: Timestamp, draw: u64) -> T {
+    let (mut room, mut tail_room) = ([0; ID_BYTES], [0; TAIL_BYTES]);
+    let tail = tail(seed, at, draw).encode_lower(&mut tail_room);
+    // Put together where it need not be allocated: ids are drawn for everything that is said.
+    let (start, end) = (prefix.len() + 1, prefix.len() + 1 + TAIL_BYTES);
+    if let Some(id) = room.get_mut(..end) {
+        id[..prefix.len()].copy_from_slice(prefix.as_bytes());
+        id[prefix.len()] = b'_';
+        id[start..].copy_from_slice(tail.as_bytes());
+        if let Ok(id) = std::str::from_utf8(id) {
+            return id.into();
+        }
+    }
+    [prefix, "_", tail].concat().as_str().into()
 }
+
+/// Ids of the usual length need no more.
+const ID_BYTES: usize = 64;
 
 const TAIL_BYTES: usize = uuid::fmt::Hyphenated::LENGTH;
 
@@ -299,7 +310,9 @@ mod tests {
         assert_ne!(early, unique(7, Timestamp(1_000), 1));
         assert_ne!(early, unique(8, Timestamp(1_000), 0));
         assert!(early < unique(7, Timestamp(1_001), 0));
-        assert_eq!(unique_id("msg", 7, Timestamp(1_000), 0), format!("msg_{early}"));
+        for prefix in ["", "msg", "长", &"long".repeat(6), &"long".repeat(7), &"long".repeat(70)] {
+            assert_eq!(unique_id::<String>(prefix, 7, Timestamp(1_000), 0), format!("{prefix}_{early}"));
+        }
     }
 
     #[test]

@@ -47,13 +47,13 @@ pub(super) fn call_off(
     let freed = turns.iter().filter_map(|id| spine.turns.get(id).filter(|turn| turn.origin == Origin::Inbox));
     let freed: Vec<_> = freed.map(|turn| &turn.agent).collect();
     for agent in &freed {
-        let inbox = spine.agents.get(*agent).and_then(|agent| agent.inbox.as_ref());
+        let Some(known) = spine.agents.get(*agent) else { continue };
         let goes = |due: &&Due, inbox| !inboxes.get(*agent).is_some_and(|cleared| cleared.takes(due, inbox));
-        if let Some(due) = inbox.and_then(|inbox| inbox.entries.iter().find(|due| goes(due, inbox))) {
-            draft.start_next(agent, due);
+        if let Some(due) = known.inbox.as_ref().and_then(|inbox| inbox.entries.iter().find(|due| goes(due, inbox))) {
+            draft.start_next(agent, known, due);
         }
     }
-    freed.into_iter().for_each(|agent| leave::go_if_done(draft, agent));
+    leave::all_go_if_done(draft, freed);
 }
 
 /// The open turns that go with the target.
@@ -98,7 +98,7 @@ fn tell_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTree
         match stopped.reply_to {
             ReplyTo::User if !told.insert(stopped.task.clone()) => {}
             ReplyTo::Effect(asked) if turns.contains(&asked.turn) => {}
-            _ => turn::tell(draft, *id, Err(failure.clone())),
+            _ => turn::tell(draft, stopped, Err(failure.clone())),
         }
     }
     for (agent, cleared) in inboxes {

@@ -3,8 +3,8 @@
 
 use super::{Draft, message, turn};
 use crate::{
-    AgentId, Event, Failure, Letter, LetterKind, Origin, Payload, Refusal, ReplyTo, Settlement, Timestamp, TurnId, TurnResult,
-    unique,
+    Agent, AgentId, Event, Failure, Letter, LetterKind, Origin, Payload, Refusal, ReplyTo, Settlement, Timestamp, TurnId,
+    TurnResult, unique_id,
 };
 
 /// How often a turn is run at most.
@@ -71,15 +71,17 @@ fn set_aside(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) 
     }
     let told = format!("{failure}");
     turn::settle(draft, id, TurnResult::Failed(failure))?;
-    let parent = draft.spine.agents.get(&agent).and_then(|agent| agent.parent.clone());
+    let known = draft.spine.agents.get(&agent);
     // Whoever waits is told anyway.
-    if let (true, ReplyTo::Nobody, Some(parent)) = (is_letter, waits, parent) {
-        let still = if is_crashing(draft, &agent) { "; it stands still now until a person acts" } else { "" };
+    if let (true, ReplyTo::Nobody, Some(known)) = (is_letter, waits, known)
+        && let Some(parent) = known.parent.clone()
+    {
+        let still = if is_crashing(draft, &agent, known) { "; it stands still now until a person acts" } else { "" };
         let text =
             format!("`{agent}` could not do what it was asked, {attempts} times: {told}. The letter is set aside{still}.");
         let draw = draft.spine.seq.0 + draft.events.len() as u64;
         let letter = Letter {
-            id: format!("msg_{}", unique(draft.spine.seed, draft.at, draw)).into(),
+            id: unique_id("msg", draft.spine.seed, draft.at, draw),
             from: agent,
             to: parent,
             task_id: task,
@@ -96,23 +98,19 @@ fn set_aside(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) 
 
 /// Has the turn that was just started wait for a person, where its agent breaks down again and again. Root goes on: without it
 /// nobody could be asked.
-pub(super) fn hold_back(draft: &mut Draft<'_>, agent: &AgentId) {
+pub(super) fn hold_back(draft: &mut Draft<'_>, agent: &AgentId, known: &Agent) {
     let Some(started) = draft.events.last().filter(|last| matches!(last.event, Event::TurnStarted { .. })) else { return };
-    let (turn, thread) = (TurnId(started.seq), started.thread.clone());
-    let is_made = draft.spine.agents.get(agent).is_some_and(|agent| agent.parent.is_some());
-    if is_made && is_crashing(draft, agent) {
+    if known.parent.is_some() && is_crashing(draft, agent, known) {
+        let (turn, thread) = (TurnId(started.seq), started.thread.clone());
         let message = format!("the last {SET_ASIDE} tasks of `{agent}` broke its code down; correct it and resume, or cancel");
         draft.push(thread.as_ref(), Event::TurnParked { turn, reason: Failure::new("agent_crashing", message) });
     }
 }
 
-fn is_crashing(draft: &Draft<'_>, agent: &AgentId) -> bool {
+fn is_crashing(draft: &Draft<'_>, agent: &AgentId, known: &Agent) -> bool {
     let is_own = |turn: &TurnId| draft.spine.turns.get(turn).is_some_and(|turn| turn.agent == *agent);
     let done = |event: &Event| matches!(event, Event::TurnSettled { turn, settlement: Settlement::Done, .. } if is_own(turn));
-    if draft.events.iter().any(|recorded| done(&recorded.event)) {
-        return false;
-    }
     let set_aside = |event: &Event| matches!(event, Event::LetterSetAside { agent: other, .. } if other == agent);
     let drafted = draft.events.iter().filter(|recorded| set_aside(&recorded.event)).count() as u8;
-    draft.spine.agents.get(agent).is_some_and(|agent| agent.set_aside.saturating_add(drafted) >= SET_ASIDE)
+    known.set_aside.saturating_add(drafted) >= SET_ASIDE && !draft.events.iter().any(|recorded| done(&recorded.event))
 }

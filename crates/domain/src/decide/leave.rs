@@ -82,16 +82,17 @@ fn check_order(draft: &Draft<'_>, agent: &AgentId, children: Children) -> Result
 
 /// An agent that is there and stays.
 pub(super) fn known<'a>(draft: &Draft<'a>, id: &AgentId) -> Result<&'a Agent, Refusal> {
-    if draft.spine.terminated.contains_key(id) || is_leaving(draft, id) {
+    let agent = draft.spine.agents.get(id);
+    let is_gone = || draft.spine.terminated.contains_key(id);
+    if agent.map_or_else(is_gone, |agent| is_leaving(draft, id, agent)) {
         return Err(Refusal::Leaving(id.clone()));
     }
-    draft.spine.agents.get(id).ok_or_else(|| Refusal::UnknownAgent(id.clone()))
+    agent.ok_or_else(|| Refusal::UnknownAgent(id.clone()))
 }
 
-fn is_leaving(draft: &Draft<'_>, id: &AgentId) -> bool {
+fn is_leaving(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
     let dismissed = |event: &Event| matches!(event, Event::AgentDismissed { agent, .. } if agent == id);
-    draft.spine.agents.get(id).is_some_and(|agent| agent.leaving.is_some())
-        || draft.events.iter().any(|recorded| dismissed(&recorded.event))
+    agent.leaving.is_some() || draft.events.iter().any(|recorded| dismissed(&recorded.event))
 }
 
 fn is_gone(draft: &Draft<'_>, id: &AgentId) -> bool {
@@ -111,7 +112,7 @@ pub(super) fn dismiss(
     let detach = children == Children::Detach;
     let family = if detach { vec![agent.clone()] } else { family(draft, agent) };
     for member in &family {
-        if !is_leaving(draft, member) {
+        if !draft.spine.agents.get(member).is_some_and(|known| is_leaving(draft, member, known)) {
             let dismissed = Event::AgentDismissed {
                 agent: member.clone(),
                 caller: caller.clone(),
@@ -122,7 +123,7 @@ pub(super) fn dismiss(
             draft.push(None, dismissed);
         }
     }
-    family.iter().for_each(|member| go_if_done(draft, member));
+    all_go_if_done(draft, &family);
 }
 
 /// An agent and everybody below it, children first.
@@ -139,10 +140,8 @@ fn family(draft: &Draft<'_>, agent: &AgentId) -> Vec<AgentId> {
 }
 
 /// Lets an agent that is about to go do so, once it has nothing to do and nobody below it; then perhaps its parent.
-pub(super) fn go_if_done(draft: &mut Draft<'_>, agent: &AgentId) {
-    let spine = draft.spine;
-    let Some(known) = spine.agents.get(agent) else { return };
-    if !is_leaving(draft, agent) || is_gone(draft, agent) || !is_idle(draft, agent, known) {
+pub(super) fn go_if_done(draft: &mut Draft<'_>, agent: &AgentId, known: &Agent) {
+    if !is_leaving(draft, agent, known) || is_gone(draft, agent) || !is_idle(draft, agent, known) {
         return;
     }
     let dismissal = draft.events.iter().find_map(|recorded| match &recorded.event {
@@ -159,7 +158,16 @@ pub(super) fn go_if_done(draft: &mut Draft<'_>, agent: &AgentId) {
         effect::answer(draft, waiter, Outcome::Answer(agent.as_str().into()));
     }
     if let Some(parent) = &known.parent {
-        go_if_done(draft, parent);
+        all_go_if_done(draft, [parent]);
+    }
+}
+
+/// The same of several.
+pub(super) fn all_go_if_done<'a>(draft: &mut Draft<'_>, agents: impl IntoIterator<Item = &'a AgentId>) {
+    for agent in agents {
+        if let Some(known) = draft.spine.agents.get(agent) {
+            go_if_done(draft, agent, known);
+        }
     }
 }
 
@@ -171,8 +179,8 @@ fn is_idle(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
 /// Lets an agent and everybody below it go with their work undone; whoever waits for it is told.
 pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
     let spine = draft.spine;
-    let family: Vec<_> =
-        family(draft, agent).into_iter().filter(|member| is_leaving(draft, member) && !is_gone(draft, member)).collect();
+    let goes = |member: &AgentId| spine.agents.get(member).is_some_and(|known| is_leaving(draft, member, known));
+    let family: Vec<_> = family(draft, agent).into_iter().filter(|member| goes(member) && !is_gone(draft, member)).collect();
     let mut turns = BTreeSet::new();
     for turn in family.iter().filter_map(|member| spine.agents.get(member)?.turn) {
         turns.extend(cancel::below(spine, &Target::Turn(turn)).unwrap_or_default());
@@ -183,7 +191,7 @@ pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
     let failure = Failure::new("terminated", format!("`{agent}` was sent away before it was done"));
     cancel::call_off(draft, &turns, &inboxes, &failure);
     return_unread(draft, &family, &failure);
-    family.iter().for_each(|member| go_if_done(draft, member));
+    all_go_if_done(draft, &family);
 }
 
 /// Tells agents that stay of what they wrote to those who go and nobody has read; but not whoever sent these away.

@@ -135,7 +135,7 @@ pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, ki
         payload.meta.insert("usage".to_owned(), usage);
     }
     let letter = Letter {
-        id: crate::unique_id("msg", draft.spine.seed, draft.at, draw).into(),
+        id: crate::unique_id("msg", draft.spine.seed, draft.at, draw),
         from: from.clone(),
         to: AgentId::user(),
         task_id: task.clone(),
@@ -153,7 +153,7 @@ pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Letter, failure: 
     let start: String = unread.payload.text.chars().take(80).collect();
     let text = format!("Your message to `{}` was not read: {}. It began: {start}", unread.to, failure.message);
     let letter = Letter {
-        id: format!("msg_{}", crate::unique(draft.spine.seed, draft.at, draw)).into(),
+        id: crate::unique_id("msg", draft.spine.seed, draft.at, draw),
         from: unread.to.clone(),
         to: unread.from.clone(),
         task_id: unread.task_id.clone(),

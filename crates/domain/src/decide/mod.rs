@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use crate::spine::{Due, Spine, Turn};
 use crate::{
-    Behaviour, Command, Event, Origin, Phase, Recorded, Refusal, ReplyTo, Shown, Task, ThreadId, Timestamp, TurnId, unique_id,
+    Behaviour, Command, Event, Origin, Recorded, Refusal, ReplyTo, Shown, Task, ThreadId, Timestamp, TurnId, unique_id,
 };
 
 /// Decides one wish at one time. Pure: the same arguments give the same events.
@@ -81,7 +81,7 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn new(spine: &'a Spine, at: Timestamp) -> Self {
-        Self { spine, at, events: Vec::new(), lengths: Vec::new() }
+        Self { spine, at, events: Vec::with_capacity(4), lengths: Vec::new() }
     }
 
     fn push(&mut self, thread: Option<&ThreadId>, event: Event) {
@@ -91,8 +91,11 @@ impl<'a> Draft<'a> {
 
     /// How many messages a thread has, counting those of this draft.
     fn length(&self, thread: &ThreadId) -> u32 {
-        let drafted = self.lengths.iter().find(|(id, _)| id == thread);
-        drafted.map_or_else(|| self.spine.threads.get(thread).map_or(0, |head| head.messages), |(_, length)| *length)
+        self.drafted_length(thread).unwrap_or_else(|| self.spine.threads.get(thread).map_or(0, |head| head.messages))
+    }
+
+    fn drafted_length(&self, thread: &ThreadId) -> Option<u32> {
+        self.lengths.iter().find(|(id, _)| id == thread).map(|(_, length)| *length)
     }
 
     /// The place of one more message of a thread.
@@ -103,12 +106,6 @@ impl<'a> Draft<'a> {
             None => self.lengths.push((thread.clone(), index + 1)),
         }
         index
-    }
-
-    /// A thread's phase and the one proposed. No wish both proposes one and starts a turn in the same thread.
-    fn standing(&self, thread: &ThreadId) -> (Phase, Option<Phase>) {
-        let head = self.spine.threads.get(thread);
-        head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()))
     }
 
     /// Whether this draft ends the turn.
@@ -139,10 +136,9 @@ impl<'a> Draft<'a> {
 
     /// Gives an idle agent its turn; one that is busy gets to it later.
     fn wake(&mut self, agent: &crate::AgentId, due: &Due) {
-        let idle = |agent: &crate::Agent| agent.turn.is_none_or(|turn| self.settles(turn));
-        let idle = self.spine.agents.get(agent).is_some_and(idle);
-        if idle && !self.starts(agent) {
-            self.start_next(agent, due);
+        let Some(known) = self.spine.agents.get(agent) else { return };
+        if known.turn.is_none_or(|turn| self.settles(turn)) && !self.starts(agent) {
+            self.start_next(agent, known, due);
         }
     }
 
@@ -155,8 +151,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Starts what stands at the front of an agent's inbox.
-    fn start_next(&mut self, agent: &crate::AgentId, due: &Due) {
-        let Some(known) = self.spine.agents.get(agent) else { return };
+    fn start_next(&mut self, agent: &crate::AgentId, known: &crate::Agent, due: &Due) {
         let Some(role) = self.spine.roles.get(&known.role) else { return };
         let (task, message) = match due {
             Due::Letter(letter) => {
@@ -166,7 +161,7 @@ impl<'a> Draft<'a> {
             Due::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
             Due::FollowUp { task, .. } => {
                 let draw = self.spine.seq.0 + self.events.len() as u64;
-                (task.clone(), Some(unique_id("user", self.spine.seed, self.at, draw).into()))
+                (task.clone(), Some(unique_id("user", self.spine.seed, self.at, draw)))
             }
         };
         let start = Start {
@@ -179,13 +174,15 @@ impl<'a> Draft<'a> {
             message,
         };
         self.start(start);
-        crash::hold_back(self, agent);
+        crash::hold_back(self, agent, known);
     }
 
     /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).
     fn start(&mut self, start: Start) {
         let Start { agent, thread, behaviour, task, origin, reply_to, message } = start;
-        let (mut phase, suggestion) = self.standing(&thread);
+        // No wish both proposes a phase and starts a turn in the same thread.
+        let head = self.spine.threads.get(&thread);
+        let (mut phase, suggestion) = head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()));
         if let Some(suggested) = suggestion {
             if task.is_retry() {
                 self.push(Some(&thread), Event::SuggestionDropped);
@@ -195,8 +192,8 @@ impl<'a> Draft<'a> {
             }
         }
         // Nothing follows a turn's start in its thread within one wish, so nobody needs to know that it is longer now.
-        let index = self.length(&thread);
-        let context = self.spine.threads.get(&thread).and_then(|head| head.context.as_deref());
+        let index = self.drafted_length(&thread).unwrap_or_else(|| head.map_or(0, |head| head.messages));
+        let context = head.and_then(|head| head.context.as_deref());
         let shown =
             context.map(|context| Shown { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });
         let shown = shown.unwrap_or_default();

@@ -31,14 +31,15 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
     let message = message.map(Arc::new);
     draft.push(Some(&thread), Event::TurnSettled { turn: id, settlement, message, index, next });
     if !goes_on {
-        tell(draft, id, told);
+        tell(draft, turn, told);
     }
     if turn.origin == Origin::Inbox {
         let agent = &turn.agent;
-        let waiting = draft.spine.agents.get(agent).and_then(|agent| agent.inbox.as_ref()?.entries.front());
+        let Some(known) = draft.spine.agents.get(agent) else { return Ok(()) };
+        let waiting = known.inbox.as_ref().and_then(|inbox| inbox.entries.front());
         match follow_up.as_ref().or(waiting) {
-            Some(due) => draft.start_next(agent, due),
-            None => leave::go_if_done(draft, agent),
+            Some(due) => draft.start_next(agent, known, due),
+            None => leave::go_if_done(draft, agent, known),
         }
     }
     Ok(())
@@ -83,8 +84,7 @@ fn fitting(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
 }
 
 /// Tells whoever waits for a turn what came of it.
-pub(super) fn tell(draft: &mut Draft<'_>, id: TurnId, told: Result<std::sync::Arc<str>, Failure>) {
-    let Some(turn) = draft.spine.turns.get(&id) else { return };
+pub(super) fn tell(draft: &mut Draft<'_>, turn: &Turn, told: Result<std::sync::Arc<str>, Failure>) {
     match (turn.reply_to, told) {
         (ReplyTo::Nobody, _) => {}
         (ReplyTo::User, Ok(text)) => message::tell_user(draft, &turn.agent, &turn.task, LetterKind::Answer, text),
