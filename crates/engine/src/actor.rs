@@ -106,6 +106,8 @@ pub(crate) struct Actor {
     has_opened: bool,
     /// Room for the events of the next pass, kept from the last one.
     room: Vec<Arc<Recorded>>,
+    /// What turns wish for that were over as soon as they had a seat.
+    ended: Vec<Command>,
 }
 
 /// What one pass over the mail came to, before it is in the log.
@@ -153,6 +155,7 @@ impl Actor {
             stopping: None,
             has_opened: false,
             room: Vec::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -166,6 +169,7 @@ impl Actor {
         self.timers.clear();
         self.resting.clear();
         self.deferred.clear();
+        self.ended.clear();
         self.alarm = None;
         if !self.spine.is_founded() {
             let Options { entropy, limits, role, .. } = &self.options;
@@ -211,6 +215,7 @@ impl Actor {
             tokio::select! {
                 biased;
                 _ = self.mail.recv_many(&mut letters, BATCH) => {}
+                () = std::future::ready(()), if !self.ended.is_empty() => {}
                 () = async { match alarm { Some(alarm) => alarm.await, None => std::future::pending().await } } => {
                     self.alarm = None;
                 }
@@ -265,6 +270,9 @@ impl Actor {
     async fn pass(&mut self, letters: &mut Vec<Mail>) -> Result<(), LogError> {
         let at = self.shared.ports.clock.now();
         let mut pass = Pass { events: std::mem::take(&mut self.room), ..Pass::default() };
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.drain(..).for_each(|command| self.decide(&mut pass, command, None, at));
+        self.ended = ended;
         for mail in letters.drain(..) {
             match mail {
                 Mail::Command { command, reply } if self.is_closed_to(&command) => {
@@ -424,11 +432,9 @@ impl Actor {
             return;
         }
         while let Some((id, first)) = self.bench.next() {
-            let owed = self.spine.turns.get(&id).is_some_and(|turn| turn.is_owed());
-            if !owed || self.bench.is_seated(id) {
+            let Some(turn) = self.spine.turns.get(&id).filter(|turn| turn.is_owed() && !self.bench.is_seated(id)) else {
                 continue;
-            }
-            let Some(turn) = self.spine.turns.get(&id) else { continue };
+            };
             let fences = self.spine.fences(&turn.agent);
             let seat = Box::new(turn::Seat {
                 id,
@@ -444,7 +450,7 @@ impl Actor {
                 first,
                 through: Seq(u64::MAX),
             });
-            self.bench.seat(id, |news| turn::run(seat, news));
+            self.ended.extend(self.bench.seat(id, &self.shared, |news| turn::run(seat, news)));
         }
     }
 

@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
-use polis_domain::{Recorded, TurnId};
+use polis_domain::{Command, Recorded, TurnId};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+
+use crate::actor::{Mail, Shared};
+use crate::turn::{End, Room, hand_in};
 
 /// Owns the tasks of all turns in memory.
 pub(crate) struct Bench {
@@ -117,6 +120,11 @@ impl Drop for Presence {
     }
 }
 
+/// Waits until a turn's end is handed in. A closed door means that the society has ended; the turn is owed again when it opens.
+async fn wait_for(room: Room, _presence: Presence) {
+    room.await;
+}
+
 impl Bench {
     pub(crate) fn new(max_running: usize, max_lingering: usize) -> Self {
         Self {
@@ -196,24 +204,40 @@ impl Bench {
         self.seats.contains_key(&id)
     }
 
-    /// Seats a turn; `run` makes its task from where its news will be.
-    pub(crate) fn seat<F>(&mut self, id: TurnId, run: impl FnOnce(Arc<News>) -> F)
+    /// Seats a turn; `run` makes its task from where its news will be. What is wished for in the end is handed in, or given back
+    /// where it comes at once and is all that the turn wishes for.
+    pub(crate) fn seat<F>(&mut self, id: TurnId, shared: &Arc<Shared>, run: impl FnOnce(Arc<News>) -> F) -> Option<Command>
     where
-        F: Future<Output = ()> + Send + 'static,
+        F: Future<Output = End> + Send + 'static,
     {
         let news = Arc::<News>::default();
         // Boxed, because a task is moved several times on its way into the runtime and once more when it ends.
         let mut turn = Box::pin(run(news.clone()));
         // Many turns have nothing to wait for: they are over at once, and need no task.
-        let is_over = tokio::task::unconstrained(turn.as_mut()).now_or_never().is_some();
-        let task = (!is_over).then(|| {
-            let presence = Presence::new(&self.hall);
-            tokio::spawn(async move {
-                let _presence = presence;
-                turn.await;
-            })
-        });
+        let end = tokio::task::unconstrained(turn.as_mut()).now_or_never();
+        let presence = || Presence::new(&self.hall);
+        let (wish, task) = match end {
+            Some(End { command, is_first: true }) => (Some(command), None),
+            Some(End { command, .. }) => {
+                let room = hand_in(shared, Mail::Command { command, reply: None });
+                (None, room.map(|room| tokio::spawn(wait_for(room, presence()))))
+            }
+            None => {
+                let (presence, shared) = (presence(), shared.clone());
+                let task = tokio::spawn(async move {
+                    let room = {
+                        let End { command, .. } = turn.await;
+                        hand_in(&shared, Mail::Command { command, reply: None })
+                    };
+                    if let Some(room) = room {
+                        wait_for(room, presence).await;
+                    }
+                });
+                (None, Some(task))
+            }
+        };
         self.seats.insert(id, Seat { task, news, waiting: false });
+        wish
     }
 
     /// Tells a seated turn what came of one of its waits.

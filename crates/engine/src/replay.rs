@@ -20,7 +20,7 @@ use crate::bench::News;
 use crate::offer::Offers;
 use crate::recent::Recent;
 use crate::society::{CLIENT_PATIENCE, Ports};
-use crate::turn::{self, Seat};
+use crate::turn::{self, End, Seat};
 use crate::{Cast, LocalLive};
 
 /// Events read at a time.
@@ -175,14 +175,14 @@ impl Stage<'_> {
             through,
         });
         let idle = Arc::new(Notify::new());
-        let ended = turn::end(seat, Arc::new(News::watched(idle.clone())));
+        let ended = turn::run(seat, Arc::new(News::watched(idle.clone())));
         tokio::pin!(ended);
         loop {
             let mail = tokio::select! {
                 biased;
                 Some(call) = calls.recv() => return Ran::Called(call),
                 Some(mail) = mail.recv() => mail,
-                command = &mut ended => {
+                End { command, .. } = &mut ended => {
                     // What it has sent ahead of its end counts first.
                     return match mail.try_recv() {
                         Ok(Mail::Command { command, .. }) => Ran::Wished(command),

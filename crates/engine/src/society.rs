@@ -357,7 +357,7 @@ impl Society {
         task: Option<TaskId>,
         meta: Map<String, Value>,
     ) -> Result<Sent, Rejected> {
-        let id = self.draw(|seed, at, draw| unique_id("msg", seed, at, draw)).into();
+        let id = self.draw(|seed, at, draw| unique_id("msg", seed, at, draw));
         let task = task.unwrap_or_else(|| self.new_task());
         self.send_named(id, task, to, text, meta).await
     }
@@ -631,7 +631,7 @@ impl Society {
     }
 
     /// Draws the next id of what comes from outside.
-    fn draw(&self, id: impl FnOnce(u64, Timestamp, u64) -> String) -> String {
+    fn draw<T>(&self, id: impl FnOnce(u64, Timestamp, u64) -> T) -> T {
         id(self.handle.entropy, self.ports().clock.now(), self.handle.draws.fetch_add(1, Ordering::Relaxed))
     }
 }

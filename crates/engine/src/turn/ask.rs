@@ -149,7 +149,7 @@ impl Turn {
 
     pub(super) fn letter(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Letter {
         Letter {
-            id: self.new_id("msg").into(),
+            id: self.draw_id("msg"),
             from: self.seat.agent.clone(),
             to: to.clone(),
             task_id: self.task.id.clone(),

@@ -120,32 +120,33 @@ pub struct Turn {
     known: threads::Known,
     /// What goes along with whatever it sends.
     errand: Option<Meta>,
-    /// What it has called so far.
-    repeats: reuse::Repeats,
+    /// What it has called so far, if anything.
+    repeats: Option<Box<reuse::Repeats>>,
+}
+
+/// The end of a turn.
+pub(crate) struct End {
+    /// What is wished for.
+    pub(crate) command: Command,
+    /// Whether the turn has wished for nothing before: then there is nothing that must be in the log first.
+    pub(crate) is_first: bool,
+}
+
+impl From<Command> for End {
+    fn from(command: Command) -> Self {
+        Self { command, is_first: false }
+    }
 }
 
 /// Runs a turn to its end, or until it is dropped.
-pub(crate) async fn run(seat: Box<Seat>, news: Arc<News>) {
-    let shared = seat.shared.clone();
-    if let Some(until) = seat.rests_until {
-        shared.ports.clock.sleep_until(until).await;
-    }
-    let room = {
-        let command = end(seat, news).await;
-        hand_in(&shared, Mail::Command { command, reply: None })
-    };
-    if let Some(room) = room {
-        // A closed door means that the society has ended; the turn is owed again when it opens.
-        room.await;
-    }
-}
-
-/// Runs a turn; gives what is wished for in the end.
-pub(crate) async fn end(seat: Box<Seat>, news: Arc<News>) -> Command {
+pub(crate) async fn run(seat: Box<Seat>, news: Arc<News>) -> End {
     let id = seat.id;
+    if let Some(until) = seat.rests_until {
+        seat.shared.ports.clock.sleep_until(until).await;
+    }
     match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
-        Ok(command) => command,
-        Err(panic) => Command::Crash { turn: id, failure: panicked(&*panic) },
+        Ok(end) => end,
+        Err(panic) => Command::Crash { turn: id, failure: panicked(&*panic) }.into(),
     }
 }
 
@@ -156,9 +157,9 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
     Failure::new("panicked", format!("the agent's code panicked: {text}"))
 }
 
-async fn work(mut seat: Box<Seat>, news: Arc<News>) -> Command {
+async fn work(mut seat: Box<Seat>, news: Arc<News>) -> End {
     let id = seat.id;
-    let park = |code: &'static str, message: String| Command::Park { turn: id, reason: Failure::new(code, message) };
+    let park = |code: &'static str, message: String| Command::Park { turn: id, reason: Failure::new(code, message) }.into();
     let (first, journal) = match seat.first.take() {
         Some(first) => (first, Journal::default()),
         // Boxed, as whatever few turns need: every turn pays for the room of the largest step in it.
@@ -198,7 +199,7 @@ async fn work(mut seat: Box<Seat>, news: Arc<News>) -> Command {
         used: Usage::default(),
         known: threads::Known::default(),
         errand: None,
-        repeats: reuse::Repeats::default(),
+        repeats: None,
         seat,
     };
     let responded = post.run(&mut turn).await;
@@ -207,9 +208,9 @@ async fn work(mut seat: Box<Seat>, news: Arc<News>) -> Command {
         Err(failure) => TurnResult::Failed(failure),
     };
     if let Some(n) = turn.journal.first() {
-        return turn.diverged(n, "the turn's end");
+        return turn.diverged(n, "the turn's end").into();
     }
-    Command::Settle { turn: id, result }
+    End { command: Command::Settle { turn: id, result }, is_first: turn.n == 0 }
 }
 
 impl Turn {
@@ -256,6 +257,10 @@ impl Turn {
 
     /// A new id with this prefix, unique and time-ordered, the same in a second run.
     pub fn new_id(&mut self, prefix: &str) -> String {
+        self.draw_id(prefix)
+    }
+
+    fn draw_id<T: for<'a> From<&'a str>>(&mut self, prefix: &str) -> T {
         // Whether it is drawn before or after a fork depends on the effect that comes next, which every run finds alike.
         let place = self.journal.place(self.n).unwrap_or(self.seat.through);
         let seed = mix(self.seat.seed_at(place) ^ self.seat.id.0.0);
@@ -389,7 +394,7 @@ struct Sent {
 }
 
 /// Waits until there is room for a piece of mail. Says whether anybody takes it.
-type Room = Pin<Box<dyn Future<Output = bool> + Send>>;
+pub(crate) type Room = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Sent {
     /// Waits until it is handed in. Where nobody takes it the society has ended, and so will whoever waits.
@@ -415,7 +420,7 @@ fn send(shared: &Shared, command: Command) -> Sent {
 }
 
 /// Hands mail in, or says what is to be waited for where there is no room for it.
-fn hand_in(shared: &Shared, mail: Mail) -> Option<Room> {
+pub(crate) fn hand_in(shared: &Shared, mail: Mail) -> Option<Room> {
     match shared.door.try_send(mail) {
         Ok(()) => None,
         Err(TrySendError::Full(mail)) => {

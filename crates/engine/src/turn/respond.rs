@@ -37,7 +37,8 @@ impl Turn {
             return TurnResult::Done { message: Some(message), answer, next };
         }
         if message_update.is_some() || self.reply_to == ReplyTo::Nobody {
-            return TurnResult::Done { message: None, answer: text.into(), next };
+            let answer = if text.is_empty() { Arc::default() } else { text.into() };
+            return TurnResult::Done { message: None, answer, next };
         }
         // The handler has written into the thread itself: whoever waits is told what stands there last (D05).
         match Box::pin(self.last_bot_message()).await {

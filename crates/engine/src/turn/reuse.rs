@@ -70,7 +70,7 @@ impl Turn {
 
     /// Whether a call was made too often to be made once more.
     pub(super) fn rule_on_repeats(&self, call: &Call, ruling: Ruling) -> Ruling {
-        let often = self.repeats.run(call);
+        let often = self.repeats.as_ref().map_or(0, |repeats| repeats.run(call));
         if often < bounds(&self.seat.limits, call).1 {
             return ruling;
         }
@@ -85,7 +85,7 @@ impl Turn {
         let call = match entry.events.first().map(|first| &first.event) {
             Some(Event::EffectStarted { effect: Effect::Tool(logged), .. }) => logged,
             Some(Event::EffectRefused { failure, .. }) if &*failure.code == REPEATED => {
-                self.repeats.refused += 1;
+                self.repeats.get_or_insert_default().refused += 1;
                 return result;
             }
             _ => call,
@@ -95,7 +95,7 @@ impl Turn {
             notes.push(KNOWN.replace("{}", FRESH));
         }
         let (nudge, stop) = bounds(&self.seat.limits, call);
-        let often = self.repeats.note(call, &result);
+        let often = self.repeats.get_or_insert_default().note(call, &result);
         if often >= nudge {
             notes.push(format!(
                 "[This is call {often} of its kind that came to the same; after {stop} no more are made. Do something else, or answer \
@@ -110,7 +110,7 @@ impl Turn {
 
     /// Why the turn must end, when it goes in circles.
     pub(super) fn circles(&self) -> Result<(), Failure> {
-        if self.repeats.refused < REFUSALS {
+        if self.repeats.as_ref().is_none_or(|repeats| repeats.refused < REFUSALS) {
             return Ok(());
         }
         let message = "the agent made the same calls again and again although they came to the same; ask in another way, or \

@@ -301,7 +301,7 @@ impl Turn {
             (false, Sender::Bot) => "sub_bot",
             (false, Sender::User) => "sub_user",
         };
-        Message { id: self.new_id(prefix).into(), sender, text, timestamp: self.now(), meta: Meta::new() }
+        Message { id: self.draw_id(prefix), sender, text, timestamp: self.now(), meta: Meta::new() }
     }
 
     /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Of the parent's name only the unique part
@@ -310,7 +310,7 @@ impl Turn {
         let prefix = if path.is_main() { "sub" } else { "nested" };
         let tail = if path.is_main() { parent.as_str() } else { parent.as_str().rsplit('_').next().unwrap_or_default() };
         let prefix = format!("{prefix}_{tail}");
-        self.new_id(&prefix).into()
+        self.draw_id(&prefix)
     }
 
     /// The thread at an address, as of the turn's place in the log.
