@@ -120,9 +120,18 @@ impl Drop for Presence {
     }
 }
 
-/// Waits until a turn's end is handed in. A closed door means that the society has ended; the turn is owed again when it opens.
-async fn wait_for(room: Room, _presence: Presence) {
-    room.await;
+/// Waits for a turn's end and hands it in. A closed door means that the society has ended; the turn is owed again when it opens.
+fn hand_in_end(turn: impl Future<Output = End> + Send + 'static, shared: Arc<Shared>) -> Room {
+    Box::pin(async move {
+        let room = {
+            let End { command, .. } = turn.await;
+            hand_in(&shared, Mail::Command { command, reply: None })
+        };
+        match room {
+            Some(room) => room.await,
+            None => true,
+        }
+    })
 }
 
 impl Bench {
@@ -215,27 +224,19 @@ impl Bench {
         let mut turn = Box::pin(run(news.clone()));
         // Many turns have nothing to wait for: they are over at once, and need no task.
         let end = tokio::task::unconstrained(turn.as_mut()).now_or_never();
-        let presence = || Presence::new(&self.hall);
-        let (wish, task) = match end {
+        let (wish, room) = match end {
             Some(End { command, is_first: true }) => (Some(command), None),
-            Some(End { command, .. }) => {
-                let room = hand_in(shared, Mail::Command { command, reply: None });
-                (None, room.map(|room| tokio::spawn(wait_for(room, presence()))))
-            }
-            None => {
-                let (presence, shared) = (presence(), shared.clone());
-                let task = tokio::spawn(async move {
-                    let room = {
-                        let End { command, .. } = turn.await;
-                        hand_in(&shared, Mail::Command { command, reply: None })
-                    };
-                    if let Some(room) = room {
-                        wait_for(room, presence).await;
-                    }
-                });
-                (None, Some(task))
-            }
+            Some(End { command, .. }) => (None, hand_in(shared, Mail::Command { command, reply: None })),
+            None => (None, Some(hand_in_end(turn, shared.clone()))),
         };
+        let task = room.map(|room| {
+            let presence = Presence::new(&self.hall);
+            tokio::spawn(async move {
+                // Goes last: nothing is left of a turn that is not counted any more.
+                let _presence = presence;
+                room.await;
+            })
+        });
         self.seats.insert(id, Seat { task, news, waiting: false });
         wish
     }

@@ -257,6 +257,8 @@ impl Society {
         let running = shared.clone();
         let life = async move {
             let lost = keep_running(actor, &running, opened).await;
+            // Whoever hears of it may want the log for himself at once.
+            drop(running);
             living.send_replace(lost.map(Arc::new));
         };
         if own_thread {

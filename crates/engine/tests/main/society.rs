@@ -182,6 +182,20 @@ impl Gate for Flaky {
     }
 }
 
+#[tokio::test]
+async fn nothing_holds_the_log_of_a_society_that_has_stopped() {
+    let mut bed = Bed::new();
+    bed.options.own_thread = true;
+    for round in 0..50 {
+        let society = bed.open().await;
+        submit(&society, vec![Op::Approve("may I?".to_owned())]).await;
+        open_effect(&society, is_approval).await;
+        society.stop(Duration::ZERO).await;
+        drop(society);
+        assert_eq!(Arc::strong_count(&bed.log), 1, "round {round}: whoever opens it now finds it free");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_log_that_fails_stops_intake_with_a_code_and_goes_on_when_it_works_again() {
     for writes_anyway in [false, true] {
