@@ -43,6 +43,11 @@ use crate::commands::{
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
 
+/// A pass of a society makes and drops dozens of each kind of thing at once: with this it takes a quarter less time than with the
+/// system's own.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Commands of agents are confined by this program, started again.
     #[cfg(target_os = "linux")]

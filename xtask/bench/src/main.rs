@@ -24,6 +24,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use figures::Figures;
 
+/// The same as the program's.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();

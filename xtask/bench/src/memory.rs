@@ -17,6 +17,12 @@ use crate::world;
 const AGENTS: u64 = 100_000;
 const TURNS: u64 = 10_000;
 
+/// How long the allocator keeps what nobody uses.
+const GIVEN_BACK: Duration = Duration::from_millis(1_200);
+
+/// Requests that are made before it is measured.
+const WORK: usize = 500;
+
 pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let (plain, agents, turns) = (world::folder()?, world::folder()?, world::folder()?);
     world::runtime()?.block_on(async {
@@ -42,11 +48,19 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// What this process holds once it has the society open.
+/// What this process holds once it has the society open and has worked in it a little: the allocator gives back what opening took
+/// a second later, when it has something to do.
 pub(crate) fn resident(_: &str, dir: &Path) -> Result<()> {
     let runtime = world::runtime()?;
     let society = runtime.block_on(open(dir))?;
-    runtime.block_on(society.look(|_| ()))?;
+    runtime.block_on(async {
+        tokio::time::sleep(GIVEN_BACK).await;
+        for _ in 0..WORK {
+            let sent = society.submit(&Program(vec![Op::Say("a word".repeat(200))]).text()).await?;
+            society.answer(&sent).await?;
+        }
+        anyhow::Ok(())
+    })?;
     println!("{}", world::resident()?);
     runtime.block_on(society.stop(Duration::ZERO));
     Ok(())

@@ -70,6 +70,7 @@ const FENCES: &[Fence] = &[
     Fence { dependencies: &["reqwest*"], homes: Homes::Only(&["polis-tools"]), why: "only MCP needs it, which the tools know" },
     Fence { dependencies: &["rmcp*"], homes: Homes::Only(&["polis-tools"]), why: "only the tools know MCP" },
     Fence { dependencies: &["clap*"], homes: Homes::Only(&["polis-app", "xtask"]), why: "only programs have a command line" },
+    Fence { dependencies: &["mimalloc*"], homes: Homes::Only(&["polis-app"]), why: "only programs choose an allocator" },
     Fence { dependencies: &["syn", "proc-macro2"], homes: Homes::Only(&["polis-app"]), why: "only `polis check` reads Rust" },
     Fence {
         dependencies: &["anyhow", "eyre", "color-eyre"],
@@ -223,6 +224,7 @@ mod tests {
             ("polis-engine", "hyper-util"),
             ("polis-server", "rmcp"),
             ("polis-testkit", "clap"),
+            ("polis-engine", "mimalloc"),
             ("polis-store-local", "anyhow"),
             ("polis-domain", "tokio-util"),
             ("polis-domain", "async-trait"),
