@@ -14,7 +14,7 @@ macro_rules! text_ids {
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(transparent)]
-        pub struct $name(Arc<str>);
+        pub struct $name(#[serde(deserialize_with = "names::read")] Arc<str>);
 
         impl $name {
             /// Wraps a name as it stands.
@@ -46,6 +46,56 @@ macro_rules! text_ids {
             }
         }
     )+};
+}
+
+/// Names that are read: while somebody reads much at once, each is kept once, however often it stands there.
+pub(crate) mod names {
+    use std::cell::RefCell;
+    use std::fmt;
+    use std::sync::Arc;
+
+    use rustc_hash::FxHashSet;
+    use serde::{Deserializer, de};
+
+    thread_local! {
+        static KNOWN: RefCell<Option<FxHashSet<Arc<str>>>> = const { RefCell::new(None) };
+    }
+
+    /// Reads something in which the same names stand again and again.
+    pub(crate) fn sharing<T>(read: impl FnOnce() -> T) -> T {
+        KNOWN.set(Some(FxHashSet::default()));
+        let was_read = read();
+        KNOWN.set(None);
+        was_read
+    }
+
+    pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+        struct Name;
+
+        impl de::Visitor<'_> for Name {
+            type Value = Arc<str>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Arc<str>, E> {
+                Ok(KNOWN.with_borrow_mut(|known| match known {
+                    None => name.into(),
+                    Some(known) => match known.get(name) {
+                        Some(known) => known.clone(),
+                        None => {
+                            let name = Arc::<str>::from(name);
+                            known.insert(name.clone());
+                            name
+                        }
+                    },
+                }))
+            }
+        }
+
+        deserializer.deserialize_str(Name)
+    }
 }
 
 text_ids! {
@@ -313,6 +363,17 @@ mod tests {
         for prefix in ["", "msg", "长", &"long".repeat(6), &"long".repeat(7), &"long".repeat(70)] {
             assert_eq!(unique_id::<String>(prefix, 7, Timestamp(1_000), 0), format!("{prefix}_{early}"));
         }
+    }
+
+    #[test]
+    fn names_that_are_read_together_are_kept_once_and_others_apart() {
+        let both = || serde_json::from_str::<(AgentId, Vec<ThreadId>)>(r#"["a", ["b", "a"]]"#).unwrap();
+        let is_shared = |(agent, threads): &(AgentId, Vec<ThreadId>)| Arc::ptr_eq(&agent.0, &threads[1].0);
+        let (first, second) = names::sharing(|| (both(), both()));
+        assert_eq!(first, both());
+        assert!(is_shared(&first) && Arc::ptr_eq(&first.1[0].0, &second.1[0].0));
+        assert!(!is_shared(&both()), "nothing is kept when they are read");
+        assert!(serde_json::from_str::<AgentId>("7").is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::id::names;
 use crate::{
     Account, AgentId, Allowed, Budgets, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, InquiryId, Known, Letter,
     Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Ruling, Scope, Seq, SubThreadPath, Task,
@@ -352,32 +353,11 @@ pub enum Stage {
 }
 
 impl Spine {
-    /// Reads a saved spine; none if it is of another shape.
+    /// Reads a saved spine; none if it is of another shape. Each name is kept once, as in one that was folded.
     pub fn read(saved: &[u8]) -> Option<Self> {
-        let mut spine: Self = serde_json::from_slice(saved).ok()?;
-        spine.share_names();
+        let mut spine: Self = names::sharing(|| serde_json::from_slice(saved)).ok()?;
+        spine.turns.values_mut().for_each(|turn| turn.open.shrink_to_fit());
         Some(spine)
-    }
-
-    /// Keeps each name once. A spine that was folded has it so; one that was read has a copy wherever a name stands.
-    fn share_names(&mut self) {
-        let names: Vec<AgentId> = self.agents.keys().cloned().collect();
-        let known: FxHashMap<&str, &AgentId> = names.iter().map(|name| (name.as_str(), name)).collect();
-        let shared = |name: &AgentId| known.get(name.as_str()).map_or_else(|| name.clone(), |name| (*name).clone());
-        for agent in self.agents.values_mut() {
-            agent.role = self.roles.get_key_value(&agent.role).map_or_else(|| agent.role.clone(), |(role, _)| role.clone());
-            agent.parent = agent.parent.as_ref().map(shared);
-        }
-        let thread = |id: &ThreadId| known.get(id.as_str()).map_or_else(|| id.clone(), |name| name.main_thread());
-        self.threads = std::mem::take(&mut self.threads)
-            .into_iter()
-            .map(|(id, head)| (thread(&id), Head { agent: shared(&head.agent), ..head }))
-            .collect();
-        for turn in self.turns.values_mut() {
-            turn.agent = shared(&turn.agent);
-            turn.thread = self.threads.get_key_value(&turn.thread).map_or_else(|| turn.thread.clone(), |(id, _)| id.clone());
-            turn.open.shrink_to_fit();
-        }
     }
 
     /// Where ids came from when the event at a place was written.
