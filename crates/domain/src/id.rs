@@ -76,7 +76,7 @@ pub(crate) mod names {
             type Value = Arc<str>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name")
+                f.write_str("a string")
             }
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Arc<str>, E> {
