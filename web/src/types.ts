@@ -29,6 +29,7 @@ export type {
   Recorded,
   Reply,
   ReplyTo,
+  Review,
   Role,
   Ruling,
   Settings,

@@ -99,14 +99,18 @@ export type Agents = {
 export type Allowed = {
   /** For whom; none for everybody. */
   agent?: AgentId | null;
+  /** For a tool of a server: the definition of it that was agreed to. */
+  identity?: string | null;
   /** For which request; none for all. */
   task?: TaskId | null;
   /** The tool. */
   tool: string;
+  /** Which calls; none for all. */
+  where?: Matching | null;
 };
 
 /** How far a person's word about a tool goes beyond the one call. */
-export type Always = "agent" | "task" | "tool";
+export type Always = "agent" | "task" | "tool" | "reads";
 
 /** What came of it. */
 export type Answer = {
@@ -258,14 +262,20 @@ export type Call = {
   callId: string;
   /** What a repetition would mean. */
   class: EffectClass;
+  /** Where its content comes from and goes. */
+  flow?: Flow;
   /** Why no earlier result will do, in the model's words. */
   fresh?: string | null;
   /** The result of an earlier call that answers this one: nothing is called. Nobody asks for this. */
   from?: Source | null;
+  /** For a tool of a server: tells this definition of it from any other. */
+  identity?: string | null;
   /** What tells it from other calls, where the result of an earlier one may answer it, and its own a later one. */
   key?: Digest | null;
   /** Whether the turn itself does it, by effects of its own. It is never in doubt. */
   own?: boolean;
+  /** While a person is asked about it: the tools of its server that only read, as the server says. */
+  reads?: Array<ReadTool>;
   /** Whether it may be made. */
   ruling?: Ruling;
   /** Which tool, by the name that it is listed under. */
@@ -291,6 +301,14 @@ export type CallResult = {
 /** The request that was called off. */
 export type Cancelled = {
   taskId: TaskId;
+};
+
+/** A tool whose server has changed it. */
+export type Changed = {
+  /** What it is now. */
+  after: string;
+  /** What it was. */
+  before: string;
 };
 
 /** What becomes of the children of an agent that goes (D12). */
@@ -404,6 +422,8 @@ export type Effect = {
   };
 } | {
   grant: {
+    /** Model calls made for the request so far, by agent. */
+    calls?: Record<string, number>;
     /** What is used up. */
     lacking: Array<Level>;
   };
@@ -485,6 +505,15 @@ export type Event = {
   toolAllowed: {
     /** Which, for whom. */
     allowed: Allowed;
+  };
+} | {
+  toolPinned: {
+    /** The definition in words. */
+    definition: string;
+    /** Tells this definition from any other. */
+    identity: string;
+    /** The tool, as it is listed. */
+    tool: string;
   };
 } | {
   budgetsSet: {
@@ -822,6 +851,28 @@ export type Finish = "stop" | "tool_calls" | "length" | "content_filter" | "refu
   other: string;
 };
 
+/** What a call does with content, as its toolbox knows it before the call is made. */
+export type Flow = {
+  /** Whether it may destroy something that was there before the request. */
+  destroys?: boolean;
+  /** Whether a rule of the operator allows it after outside content as well. */
+  exempt?: boolean;
+  /** Whether the person has named every target of it in their own words for this request. */
+  named?: boolean;
+  /** The outside source that its result comes from, in words: a web page, a server. */
+  outside?: string | null;
+  /** Whether its result may hold private data. */
+  private?: boolean;
+  /** Whether its result may repeat what agents have stored: files, artifacts. */
+  recalls?: boolean;
+  /** Whether its arguments leave this machine or reach a program outside the sandbox. */
+  sends?: boolean;
+  /** Whether it stores something that agents may read later. */
+  stores?: boolean;
+  /** What it writes, by its name, where that is one thing. */
+  target?: string | null;
+};
+
 /** Whether the society is well. */
 export type Health = {
   model: HealthModel;
@@ -836,7 +887,7 @@ export type HealthModel = {
   offline: boolean;
 };
 
-export type HealthStatus = "ok" | "down";
+export type HealthStatus = "ok" | "down" | "degraded";
 
 /** Whether the log can be read and written. */
 export type HealthStore = {
@@ -889,6 +940,8 @@ export type InquiryId = string;
 
 /** The terms on which a call may be made. */
 export type Leave = {
+  /** Whether so much is left that the reply needs no limit of its own. */
+  ample?: boolean;
   /** The accounts that are nearly used up: the agent is told. */
   near?: Array<Level>;
   /** The longest that the call may take. */
@@ -946,6 +999,8 @@ export type Limits = {
   inboxBytes: number;
   /** Most entries that wait in one inbox. */
   inboxEntries: number;
+  /** Messages between two agents for one request since the person last wrote about it. A question whose answer the sender waits for does not count: a cycle of those is refused as a deadlock. */
+  messagesPerPair: number;
   /** Calls alike with results alike after which the agent is told so, within a turn. */
   nudgeRepeats: number;
   /** Most effects that one turn may have open at once. */
@@ -1001,6 +1056,9 @@ export type MadeSociety = {
   openTurns: number;
   society: SocietyId;
 };
+
+/** A pattern for each argument by its name. An argument without one must be content, such as `body` or `text`, unless there is a pattern for the name `*`, which stands for all others. */
+export type Matching = Record<string, Pattern>;
 
 /** One message of a thread. A sub-thread hangs in its meta, at `_thread` unless said otherwise. */
 export type Message = {
@@ -1189,6 +1247,15 @@ export type PageAdditions = {
   liveHtml: boolean;
 };
 
+/** What an argument must be. */
+export type Pattern = {
+  is: string;
+} | {
+  like: string;
+} | {
+  atMost: number;
+};
+
 /** What a letter says. */
 export type Payload = {
   /** Goes into the meta of the task that the letter becomes. */
@@ -1240,6 +1307,8 @@ export type PolicyRule = {
   role?: string | null;
   /** The server that the tool comes from. */
   server?: string | null;
+  /** Whether it holds also after outside content was read. */
+  tainted?: boolean;
   /** What holds then. */
   then: PolicyThen;
   /** The tool. */
@@ -1272,6 +1341,14 @@ export type Question = {
   text: string;
   /** What an answer must be. */
   wanted?: Wanted;
+};
+
+/** A tool that only reads, by the word of the server that brings it. */
+export type ReadTool = {
+  /** Tells this definition of it from any other. */
+  identity: string;
+  /** Its name, as it is listed. */
+  tool: string;
 };
 
 /** An event with its place, its time and its thread. */
@@ -1312,6 +1389,20 @@ export type ReplyTo = "nobody" | "user" | {
 /** What was answered. */
 export type Resolved = {
   id: string;
+};
+
+/** What a person should know before they agree to a call: the `details` of its approval. */
+export type Review = {
+  /** What a yes for always would cover; none where each call is asked about. */
+  always?: Matching | null;
+  /** How the tool differs from the one that was used before. */
+  changed?: Changed | null;
+  /** The same in words. */
+  covers?: string;
+  /** The outside content that the agent has read, on account of which it asks. */
+  outside?: Array<string>;
+  /** The tools that a yes for all reading tools of the server would cover. */
+  reads?: Array<string>;
 };
 
 /** What an agent is for: a name, a prompt, the code that runs it, a model. */
@@ -1692,7 +1783,7 @@ export type UserMessage = {
 
 /** What a person says to an approval. */
 export type Verdict = {
-  /** For a call: whom not to ask again about this tool. */
+  /** For a call: whom not to ask again about calls like this one. */
   always?: Always | null;
   /** What the person answers, where a yes is not enough: a text, or an object. */
   answer?: unknown;
@@ -1702,6 +1793,8 @@ export type Verdict = {
   arguments?: string | null;
   /** Why, for the model to read. */
   reason?: string;
+  /** With `always`: which calls are meant; what the approval proposes where nothing is said. */
+  where?: Matching | null;
 };
 
 /** What runs here. */
@@ -1851,8 +1944,8 @@ export interface Routes {
   "POST /api/approvals/{id}": {
     query: undefined;
     body: {
-      /** For a call: `agent`, `task` or `tool`. */
-      always?: "agent" | "task" | "tool" | null;
+      /** For a call: do not ask again about calls like this one by this `agent`, for this `task`, or by anybody (`tool`); or about any tool of the same server that only `reads` by its word. */
+      always?: "agent" | "task" | "tool" | "reads" | null;
       /** For a question: the words, or the object. */
       answer?: unknown;
       approved?: boolean | null;
@@ -1861,6 +1954,14 @@ export interface Routes {
       outcome?: string | null;
       reason?: string;
       result?: string | null;
+      /** With `always`: which calls are meant, as a pattern for each argument by its name; `*` stands for all other arguments. Without it, what `details.always` of the approval proposes. */
+      where?: Record<string, {
+        is: string;
+      } | {
+        like: string;
+      } | {
+        atMost: number;
+      }> | null;
     };
     answer: Resolved;
   };

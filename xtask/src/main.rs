@@ -5,6 +5,8 @@
 mod acceptance;
 mod bench;
 mod csv;
+mod deny;
+mod fuzz;
 mod record;
 mod sim;
 mod test;
@@ -22,6 +24,8 @@ cargo xtask <chore>
   test                        everything that must hold before a change goes in
   tidy                        import directions, file rules, lints, ARCHITECTURE.md
   acceptance [--ran FILE]     every row of docs/acceptance.csv is shown by a test that ran and passed
+  deny                        licences, sources and duplicate versions of dependencies, against deny.toml
+  fuzz [TARGET] [--seconds N] inputs for the parsers of outside bytes, for a minute if not said otherwise
   sim --seeds N [--from S]    N simulated societies with faults, from seed S on
   bench [ARGS]                our figures against the floor of this machine";
 
@@ -34,6 +38,10 @@ fn main() -> ExitCode {
     let outcome = match chore {
         "test" => Workspace::load().and_then(|workspace| test::run(workspace, rest)),
         "tidy" => nothing_more(rest).and_then(|()| tidy::run(&Workspace::load()?)),
+        "deny" => nothing_more(rest).and_then(|()| deny::run(&Workspace::load()?)).map(|why| {
+            why.iter().for_each(|why| println!("skipped: advisories: {why}"));
+        }),
+        "fuzz" => Workspace::load().and_then(|workspace| fuzz::run(&workspace, rest)),
         "acceptance" => acceptance::run_with_args(rest),
         "sim" => Workspace::load().and_then(|workspace| sim::run(&workspace, rest)),
         "bench" => Workspace::load().and_then(|workspace| bench::run(&workspace, rest)),

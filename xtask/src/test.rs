@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace::Workspace;
-use crate::{acceptance, sim, tidy};
+use crate::{acceptance, deny, sim, tidy};
 
 struct Step {
     name: &'static str,
@@ -38,6 +38,7 @@ const STEPS: &[Step] = &[
     Step { name: "format", run: style::format },
     Step { name: "lints", run: style::lints },
     Step { name: "tidy", run: |workspace| tidy::run(workspace).map(passed) },
+    Step { name: "dependencies", run: dependencies },
     Step { name: "tests", run: suite::run },
     Step { name: "a small model on this machine", run: local_model::run },
     Step { name: "MCP servers", run: mcp_servers::run },
@@ -76,6 +77,14 @@ pub(crate) fn run(workspace: Workspace, words: &[String]) -> Result<()> {
     let which = if words.is_empty() { "all" } else { "what was asked for is" };
     println!("==> {which} green, {}", in_words(began.elapsed()));
     Ok(())
+}
+
+/// What is checked here has passed; advisories may have been left out.
+fn dependencies(workspace: &Workspace) -> Result<Done> {
+    Ok(match deny::run(workspace)? {
+        None => Done::Passed,
+        Some(why) => Done::Skipped(format!("advisories: {why}; the rest is ok")),
+    })
 }
 
 fn passed((): ()) -> Done {

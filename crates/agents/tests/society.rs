@@ -1,11 +1,12 @@
 //! Agents make an organisation with their tools, work in it, and clean up (R164, R175-R190).
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polis_agents::society::with_society_tools;
 use polis_agents::{Converse, PlanTool};
-use polis_domain::{AgentId, Children, Event, LetterKind, Org, OrgStatus, Role, Settlement};
+use polis_domain::{AgentId, Children, Effect, Event, LetterKind, Org, OrgStatus, Recorded, Role};
 use polis_engine::{Cast, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
 use polis_testkit::{Line, MemoryLog, ScriptedModel, ask, crash, open};
@@ -244,30 +245,107 @@ async fn an_agent_that_compresses_sees_its_summary_at_once() {
     assert_eq!((before.messages.len(), after.messages.len()), (7, 5), "two older ones, the request, the call and its result");
 }
 
-#[tokio::test(start_paused = true)]
-async fn agents_that_write_to_each_other_come_to_an_end() {
-    let model = ScriptedModel::new(|request| match (who(request), results(request).last()) {
-        (_, Some(result)) => Line::text(result),
-        ("ping", None) => Line::call("c", "send_message", r#"{"to":"pong","text":"your turn"}"#),
-        ("pong", None) => Line::call("c", "send_message", r#"{"to":"ping","text":"your turn"}"#),
-        _ => Line::text("hello"),
-    });
+/// Has agents of these names run with a model until nothing happens any more; gives the log, the model calls, and what the
+/// person was told along the way.
+async fn run_out(names: &[&str], to: &str, model: ScriptedModel) -> (Vec<Arc<Recorded>>, usize, Vec<String>) {
     let log = Arc::new(MemoryLog::new());
     let society = open(cast(), Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(model) }).await;
-    for name in ["ping", "pong"] {
-        society.spawn(name.into(), "root".into(), AgentId::root()).await.unwrap();
+    for name in names {
+        society.spawn((*name).into(), "root".into(), AgentId::root()).await.unwrap();
     }
-    let sent = society.send("ping".into(), "start", None).await.unwrap();
-    society.answer(&sent).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    society.send(to.into(), "start", None).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    let open = society.look(|spine| spine.turns.len()).await.unwrap();
+    assert_eq!(open, 0, "everything has come to an end");
     society.stop(Duration::from_secs(30)).await;
     let events = log.events(&"main".into());
-    let letters = events.iter().filter(|recorded| recorded.event.letter().is_some_and(|letter| !letter.to.is_user())).count();
-    assert_eq!(letters, 33, "the person's, and 32 from agent to agent");
-    let settled = |event: &Event| matches!(event, Event::TurnSettled { settlement: Settlement::Done, .. });
-    assert_eq!(events.iter().filter(|recorded| settled(&recorded.event)).count(), 33);
-    let told = events.iter().any(|recorded| serde_json::to_string(&recorded.event).unwrap().contains("too_many_hops"));
-    assert!(told, "the last one reads why its letter was not sent");
+    let asked = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Model { .. }, .. });
+    let calls = events.iter().filter(|recorded| asked(&recorded.event)).count();
+    let told = events
+        .iter()
+        .filter_map(|recorded| recorded.event.letter())
+        .filter(|letter| letter.to == AgentId::user() && letter.kind == LetterKind::Message);
+    let told = told.map(|letter| letter.payload.text.to_string()).collect();
+    (events, calls, told)
+}
+
+/// The next agent of a ring.
+fn next_of(names: &'static [&'static str], name: &str) -> Option<&'static str> {
+    let place = names.iter().position(|other| *other == name)?;
+    Some(names[(place + 1) % names.len()])
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_that_write_to_each_other_end_within_tens_of_calls_and_the_person_is_told() {
+    const RINGS: [&[&str]; 3] = [&["ping", "pong"], &["x", "y", "z"], &["p", "q", "r", "s", "t"]];
+    for ring in RINGS {
+        // One answers after each message; the other one never does, and never writes the same twice.
+        for answers in [true, false] {
+            let count = Arc::new(AtomicUsize::new(0));
+            let model = ScriptedModel::new(move |request| match (next_of(ring, who(request)), results(request).last()) {
+                (Some(_), Some(result)) if answers => Line::text(result),
+                (Some(to), _) => {
+                    let n = count.fetch_add(1, Ordering::Relaxed);
+                    let word: String = format!("{n}").chars().map(|digit| ((digit as u8 - b'0') + b'a') as char).collect();
+                    Line::call("c", "send_message", &json!({ "to": to, "text": format!("{word}, your turn") }).to_string())
+                }
+                (None, _) => Line::text("hello"),
+            });
+            let (events, calls, told) = run_out(ring, ring[0], model).await;
+            assert!(calls < 33 * ring.len(), "{ring:?} made {calls} calls");
+            let [report] = &told[..] else { panic!("{ring:?}: {told:?}") };
+            assert!(report.contains(&format!("{} to {} ", ring[0], ring[1])) && report.contains("Model calls: "), "{report}");
+            let code = if ring.len() > 2 && answers { "too_many_hops" } else { "message_loop" };
+            let is_refused = |event: &Event| matches!(event, Event::EffectRefused { failure, .. } if &*failure.code == code);
+            assert!(report.contains(&format!("({code})")), "{report}");
+            assert!(events.iter().any(|recorded| is_refused(&recorded.event)), "the agent is told as well");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_asks_ten_workers_three_times_each_and_nobody_is_stopped() {
+    let model = ScriptedModel::new(|request| match who(request) {
+        "boss" => {
+            let rounds = results(request).len();
+            if rounds == 3 {
+                return Line::text(&format!("done: {}", results(request).join(" ").matches("worked").count()));
+            }
+            let requests: Vec<_> =
+                (0..10).map(|n| json!({ "to": format!("w{n}"), "text": format!("part {rounds}") })).collect();
+            Line::call("c", "request_collaboration", &json!({ "requests": requests }).to_string())
+        }
+        _ => Line::text("worked"),
+    });
+    let names: Vec<String> = std::iter::once("boss".to_owned()).chain((0..10).map(|n| format!("w{n}"))).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (events, calls, told) = run_out(&names, "boss", model).await;
+    let answer =
+        events.iter().rev().filter_map(|recorded| recorded.event.letter()).find(|letter| letter.kind == LetterKind::Answer);
+    assert_eq!(answer.map(|letter| letter.payload.text.to_string()), Some("done: 30".to_owned()));
+    assert_eq!((calls, told), (34, Vec::<String>::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_delegated_six_deep_comes_back() {
+    const CHAIN: [&str; 7] = ["d0", "d1", "d2", "d3", "d4", "d5", "d6"];
+    let model = ScriptedModel::new(|request| {
+        let place = CHAIN.iter().position(|name| *name == who(request));
+        match (place, results(request).last()) {
+            (Some(6), _) => Line::text("bottom"),
+            (Some(place), None) => {
+                let asked = json!({ "requests": [{ "to": CHAIN[place + 1], "text": "deeper" }] });
+                Line::call("c", "request_collaboration", &asked.to_string())
+            }
+            (Some(_), Some(result)) if result.contains("bottom") => Line::text("bottom, passed up"),
+            _ => Line::text("lost"),
+        }
+    });
+    let (events, _, told) = run_out(&CHAIN, "d0", model).await;
+    let answer =
+        events.iter().rev().filter_map(|recorded| recorded.event.letter()).find(|letter| letter.kind == LetterKind::Answer);
+    assert_eq!(answer.map(|letter| letter.payload.text.to_string()), Some("bottom, passed up".to_owned()));
+    assert_eq!(told, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]

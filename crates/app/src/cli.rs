@@ -1,10 +1,14 @@
 //! What the user typed. What it means is decided in `config.rs` and by each command.
 
+mod trust;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::budget::RequestBudget;
 use crate::planning::AskAboutPlans;
+pub(crate) use trust::{TrustAction, TrustFolder};
 
 /// A durable society of AI agents.
 ///
@@ -30,6 +34,15 @@ pub(crate) struct Typed {
     /// A running polis to talk to, for example http://127.0.0.1:3000
     #[arg(long, value_name = "URL", env = "POLIS_URL", global = true)]
     pub(crate) url: Option<String>,
+
+    /// Write results into a file or a pipe as they are; otherwise control characters, marks of writing direction and invisible
+    /// characters are shown as escapes such as \u001b
+    #[arg(long, global = true)]
+    pub(crate) raw: bool,
+
+    /// Trust what lies in this folder for this run: polis.toml, .mcp.json, roles, SOPs, prompts; nothing is remembered
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -74,6 +87,8 @@ pub(crate) enum Command {
     Usage(Look),
     /// Look whether everything is there, and say what to do
     Doctor(Doctor),
+    /// Show what a folder's files would do and trust them; list and revoke what you trust
+    Trust(TrustFolder),
     /// List what waits for a person
     Approvals(Look),
     /// Agree to what waits for a person
@@ -116,6 +131,11 @@ pub(crate) struct With {
     /// When to ask a person about the plan of a workflow before it is carried out [default: never]
     #[arg(long, value_name = "WHEN", value_enum, env = "POLIS_PLAN_APPROVAL")]
     pub(crate) plan_approval: Option<AskAboutPlans>,
+
+    /// What each request may spend: `none` for no limit, `3x` for three times the budget of polis.toml
+    /// [default: 200 model calls, 4 million tokens, 5 USD, 60 minutes of waiting for models]
+    #[arg(long, value_name = "none|Nx", env = "POLIS_BUDGET")]
+    pub(crate) budget: Option<RequestBudget>,
 
     /// Record what the model is asked and answers to this cassette
     #[arg(long, value_name = "FILE", env = "POLIS_RECORD", conflicts_with = "replay")]
@@ -424,9 +444,13 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "JSON", conflicts_with_all = ["again", "done"])]
     pub(crate) arguments: Option<String>,
 
-    /// For a call: do not ask again about this tool
+    /// For a call: do not ask again about calls like this one; `polis approvals` shows which calls that covers
     #[arg(long, value_name = "FOR", value_enum, conflicts_with_all = ["again", "done"])]
     pub(crate) always: Option<Always>,
+
+    /// With --always: which calls, for example to=bob@corp.example, path=notes/*, amount<=100, or any
+    #[arg(long = "where", value_name = "PATTERN", requires = "always")]
+    pub(crate) matching: Vec<String>,
 
     #[command(flatten)]
     pub(crate) with: With,
@@ -440,6 +464,8 @@ pub(crate) enum Always {
     Task,
     /// Everybody
     Tool,
+    /// Everybody, for all tools of the same server that only read by its word
+    Reads,
 }
 
 #[derive(Debug, Args)]
@@ -640,6 +666,7 @@ impl Command {
             | Self::Export(_)
             | Self::Import(_)
             | Self::Usage(_)
+            | Self::Trust(_)
             | Self::Approvals(_)
             | Self::Send(_)
             | Self::Cancel(_)

@@ -1,4 +1,5 @@
-//! What the program means to do: flags, then `POLIS_*`, then `polis.toml`, then defaults. Keys never come from the file.
+//! What the program means to do: flags, then `POLIS_*`, then `polis.toml`, then defaults. Keys never come from the file, and a
+//! folder's file counts only as far as the folder is trusted.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,16 +12,17 @@ use polis_providers::Rate;
 use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
 
+use crate::budget::RequestBudget;
 use crate::cli::{Command, Typed, With};
 use crate::planning::AskAboutPlans;
 use crate::remotes::Remote;
 use crate::servers;
 use crate::telemetry::WrittenTelemetry;
 use crate::trouble::Trouble;
+use crate::trust::{DATA, Trust};
 use crate::written::{self, Kept, Tools, Written, WrittenDoor, WrittenSociety};
 
 pub(crate) const FILE: &str = "polis.toml";
-const DATA: &str = ".polis";
 
 /// The society that is meant where none is named.
 pub(crate) const SOCIETY: &str = "main";
@@ -51,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) rules: Vec<Rule>,
     /// What may be spent on models.
     pub(crate) budgets: Budgets,
+    /// What was typed after `--budget`.
+    typed_budget: Option<RequestBudget>,
     /// How fast vendors may be asked.
     pub(crate) rates: Vec<(String, Rate)>,
     /// A table of prices of one's own.
@@ -85,6 +89,8 @@ pub(crate) struct Config {
     pub(crate) live_html: bool,
     /// Where spans and metrics go.
     pub(crate) telemetry: WrittenTelemetry,
+    /// Which files of the folder count.
+    pub(crate) trust: Trust,
     /// Addresses of vendors, by the variable that would set them.
     base_urls: BTreeMap<String, String>,
 }
@@ -108,8 +114,13 @@ pub(crate) enum Tape {
 impl Config {
     /// Puts together what was typed, the environment and the file.
     pub(crate) fn resolve(typed: &Typed) -> Result<Self, Trouble> {
-        let data = typed.data.clone().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| DATA.into());
-        let mut written = Written::read(typed.config.as_deref(), &data)?;
+        Self::with_trust(typed, Trust::open(typed, &data(typed))?)
+    }
+
+    /// The same, where it is known what is trusted.
+    pub(crate) fn with_trust(typed: &Typed, trust: Trust) -> Result<Self, Trouble> {
+        let data = data(typed);
+        let mut written = Written::read(typed.config.as_deref(), &data, &trust)?;
         let rules = written.rules();
         let (society, is_named) = match typed.society.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
             Some(name) if is_society_name(name) => (SocietyId::from(name), true),
@@ -142,11 +153,17 @@ impl Config {
             with.and_then(|with| pick(with).clone()).filter(|path| !path.as_os_str().is_empty())
         };
         let (record, replay) = (path(|with| &with.record), path(|with| &with.replay));
-        let read_later = [FILE, servers::FILE, crate::wiring::SOPS].map(PathBuf::from);
-        let files =
-            typed.config.iter().chain(&record).chain(&replay).chain(&written.prices).cloned().chain(read_later).collect();
-        let mut servers = written.servers;
-        let mut foreign = servers::of_other_clients(&data)?;
+        let read_later = [FILE, servers::FILE].map(PathBuf::from);
+        let files = typed.config.iter().chain(&record).chain(&replay).chain(&written.prices).cloned().chain(read_later);
+        let files = files.chain(trust.named_files()).collect();
+        let mut servers = match trust.user() {
+            Some(user) => servers::of_user(user)?,
+            None => Vec::new(),
+        };
+        let of_file =
+            written.servers.into_iter().filter(|it| servers.iter().all(|own| own.name != it.name)).collect::<Vec<_>>();
+        servers.extend(of_file);
+        let mut foreign = servers::of_other_clients(&data, &trust, &written.trust.variables)?;
         foreign.retain(|theirs| servers.iter().all(|ours| ours.name != theirs.name));
         let foreign_servers = foreign.iter().filter(|server| server.enabled).map(|server| server.name.clone()).collect();
         servers.extend(foreign);
@@ -169,6 +186,7 @@ impl Config {
             models: Vec::new(),
             rules,
             budgets: Budgets::default(),
+            typed_budget: with.and_then(|with| with.budget),
             rates: written.providers.iter().filter_map(|(name, it)| Some((name.get_ref().clone(), it.rate()?))).collect(),
             prices: written.prices,
             workspace: PathBuf::new(),
@@ -184,6 +202,7 @@ impl Config {
             telemetry: written.telemetry,
             servers,
             foreign_servers,
+            trust,
             remotes: written.remotes,
             base_urls: written
                 .providers
@@ -214,7 +233,11 @@ impl Config {
             society: society.clone(),
             models: models.cloned().unwrap_or_default(),
             workspace: workspace.unwrap_or_else(|| ".".into()),
-            budgets: layers.iter().find_map(|layer| layer.budgets.clone()).unwrap_or_default(),
+            budgets: {
+                let budgets = layers.iter().find_map(|layer| layer.budgets.clone()).unwrap_or_default();
+                let typed = self.typed_budget.filter(|_| *society == self.meant);
+                typed.map_or(budgets.clone(), |typed| typed.apply(budgets))
+            },
             keys: layers.iter().find_map(|layer| layer.keys.clone()).unwrap_or_default(),
             ..self.clone()
         }
@@ -262,10 +285,20 @@ impl Config {
     }
 }
 
+/// The data directory that was named, else the usual one.
+pub(crate) fn data(typed: &Typed) -> PathBuf {
+    typed.data.clone().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| DATA.into())
+}
+
 /// The flags that count for whoever goes on with the work. What the environment says, it says again.
 fn repeated(with: &With) -> String {
     let workspace = with.workspace.as_ref().map(|dir| dir.display().to_string());
-    let flags = [("--model", "POLIS_MODEL", &with.model), ("--workspace", "POLIS_WORKSPACE", &workspace)];
+    let budget = with.budget.map(|budget| budget.to_string());
+    let flags = [
+        ("--model", "POLIS_MODEL", &with.model),
+        ("--workspace", "POLIS_WORKSPACE", &workspace),
+        ("--budget", "POLIS_BUDGET", &budget),
+    ];
     let typed = flags.into_iter().filter_map(|(flag, variable, value)| {
         let value = value.as_ref().filter(|value| std::env::var(variable).ok().as_ref() != Some(value))?;
         Some(format!(" {flag} {}", in_shell(value)))

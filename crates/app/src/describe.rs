@@ -36,6 +36,7 @@ fn about(event: &Event) -> String {
         Event::SocietyFounded { .. } | Event::SuggestionDropped => String::new(),
         Event::SocietyForked { from, .. } => format!("from {from}"),
         Event::ToolAllowed { allowed } => serde_json::to_string(allowed).unwrap_or_default(),
+        Event::ToolPinned { tool, identity, .. } => format!("{tool} as {}", short(identity, 12)),
         Event::BudgetsSet { budgets } => serde_json::to_string(budgets).unwrap_or_default(),
         Event::BudgetGranted { scope, more } => format!("{scope} {}", serde_json::to_string(more).unwrap_or_default()),
         Event::RoleChanged { role } => format!("{} ({})", role.id, role.name),
@@ -117,7 +118,7 @@ fn wanted(effect: &Effect) -> String {
         }
         Effect::Ask { letter, .. } => format!("{}: {}", letter.to, short(&letter.payload.text, CHARS)),
         Effect::Approval { question, .. } => short(question, CHARS),
-        Effect::Grant { lacking } => lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        Effect::Grant { lacking, .. } => lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         Effect::Terminate { agent, reason, .. } => format!("{agent} {}", short(reason, CHARS)),
         Effect::Sleep { until } => format!("until {}", time(*until)),
         Effect::Keep(artifact) => short(&artifact.to_string(), CHARS),

@@ -78,6 +78,10 @@ impl Door {
             let message = format!("there is no society in {}; begin one with polis run or polis serve", config.data.display());
             return Err(Trouble::new("no_data", message));
         }
+        config.trust.check_data()?;
+        if purpose.begins() {
+            config.trust.claim_data()?;
+        }
         match open_log(&config.data).await {
             Ok(log) => {
                 if purpose == Purpose::Work {
@@ -309,6 +313,7 @@ fn token_for(config: &Config) -> Result<Option<polis_server::Token>, Trouble> {
                 "POLIS_TOKEN holds no token; copy the file `token` of the server's data directory",
             )),
         },
+        None if config.trust.foreign_data() => Ok(None),
         None => token::read(&config.data),
     }
 }

@@ -1,19 +1,20 @@
 //! The tools that touch the machine and the network, as far as `[tools]` in `polis.toml` offers them.
 
 use polis_ports::Tool;
-use polis_tools::{Allowed, FetchUrl};
+use polis_tools::{Allowed, FetchUrl, Protected};
 
 use crate::config::Config;
-use crate::fence::Fence;
+use crate::out;
 use crate::trouble::Trouble;
 
-/// The tools that are offered. Commands stay behind the fence like every tool.
-pub(crate) async fn tools(config: &Config, fence: &Fence) -> Result<Vec<Box<dyn Tool>>, Trouble> {
+/// The tools that are offered. What is protected is so from commands too.
+pub(crate) async fn tools(config: &Config, protected: &Protected) -> Result<Vec<Box<dyn Tool>>, Trouble> {
     let bad = |what: String| Trouble::usage("bad_config", what);
     let allowed = check(config).map_err(bad)?;
+    recover(config);
     let mut tools: Vec<Box<dyn Tool>> = Vec::new();
     if config.tools.commands {
-        tools.push(commands(config, fence).await.map_err(bad)?);
+        tools.push(commands(config, protected).await.map_err(bad)?);
     }
     if config.tools.fetch {
         tools.push(Box::new(FetchUrl::new(allowed)));
@@ -26,6 +27,13 @@ pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
     let bad = |what: String| format!("in [tools] of polis.toml {what}");
     if let Some(relative) = config.tools.readable.iter().find(|folder| config.tools.commands && !folder.is_absolute()) {
         return Err(bad(format!("`readable` has {}, which is not an absolute path", relative.display())));
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let least = polis_tools::sandbox::Limits::LEAST_MEMORY_BYTES >> 20;
+        if let Some(memory) = config.tools.memory_mb.filter(|memory| config.tools.commands && u64::from(memory.get()) < least) {
+            return Err(bad(format!("`memory_mb` is {memory}, with which no shell starts; {least} is the least")));
+        }
     }
     Allowed::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))
 }
@@ -40,43 +48,75 @@ fn caution(offered: &Result<polis_tools::sandbox::Offers, String>) -> Option<Str
     }
 }
 
+/// The folder with a note for each command that runs.
 #[cfg(target_os = "linux")]
-async fn commands(config: &Config, fence: &Fence) -> Result<Box<dyn Tool>, String> {
-    use polis_tools::sandbox::{Limits, Sandbox};
-    use polis_tools::{Commands, RunCommand};
+const JOURNAL: &str = "commands";
+
+/// Sets aside what commands left that were running when Polis or the machine stopped, and says so.
+#[cfg(target_os = "linux")]
+fn recover(config: &Config) {
+    for aside in polis_tools::sandbox::recover(&config.data.join(JOURNAL)) {
+        out::note(&format!("polis: a command that was cut off left something that no agent may write: {aside}"));
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn recover(_: &Config) {}
+
+#[cfg(target_os = "linux")]
+fn limits(config: &Config) -> polis_tools::sandbox::Limits {
+    use polis_tools::sandbox::Limits;
 
     let tools = &config.tools;
     let bytes = |megabytes: Option<std::num::NonZeroU32>, default: u64| megabytes.map_or(default, |n| u64::from(n.get()) << 20);
     let default = Limits::default();
-    let limits = Limits {
+    Limits {
         wall: tools.seconds.map_or(default.wall, |seconds| std::time::Duration::from_secs(seconds.get().into())),
         memory_bytes: bytes(tools.memory_mb, default.memory_bytes),
         file_bytes: bytes(tools.file_mb, default.file_bytes),
         processes: tools.processes.map_or(default.processes, |most| most.get().into()),
+        written_bytes: bytes(tools.written_mb, default.written_bytes),
+        kept_bytes: bytes(tools.output_mb, default.kept_bytes),
         ..default
-    };
+    }
+}
+
+#[cfg(target_os = "linux")]
+async fn commands(config: &Config, protected: &Protected) -> Result<Box<dyn Tool>, String> {
+    use polis_tools::sandbox::Sandbox;
+    use polis_tools::{Commands, RunCommand};
+
+    let (tools, limits) = (&config.tools, limits(config));
     let commands = Commands {
-        closed: fence.closed(),
+        protected: protected.clone(),
+        journal: Some(config.data.join(JOURNAL)),
         readable: tools.readable.clone(),
         environment: tools.environment.clone(),
         network: tools.network,
-        limits,
+        limits: limits.clone(),
         ..Commands::new(&config.workspace)
     };
     let sandbox = Sandbox::default();
-    let caution = caution(&sandbox.offers().await);
+    let offered = match sandbox.offers_under(&limits).await {
+        Err(reason) if sandbox.offers().await.is_ok() => {
+            return Err(format!("in [tools] of polis.toml the limits let no command run: {reason}"));
+        }
+        offered => offered,
+    };
+    let caution = caution(&offered);
     Ok(Box::new(RunCommand::new(sandbox, commands).with_caution(caution)))
 }
 
 #[cfg(not(target_os = "linux"))]
-async fn commands(_: &Config, _: &Fence) -> Result<Box<dyn Tool>, String> {
+async fn commands(_: &Config, _: &Protected) -> Result<Box<dyn Tool>, String> {
     Err("in [tools] of polis.toml `commands` is true, but they can only run on Linux".to_owned())
 }
 
 /// What this machine offers to hold commands, in a line for `polis doctor`.
 #[cfg(target_os = "linux")]
 pub(crate) async fn sandbox(config: &Config) -> Result<String, String> {
-    let offered = polis_tools::sandbox::Sandbox::default().offers().await;
+    let limits = if config.tools.commands { limits(config) } else { polis_tools::sandbox::Limits::default() };
+    let offered = polis_tools::sandbox::Sandbox::default().offers_under(&limits).await;
     let state = if config.tools.commands { "commands are offered" } else { "commands are not offered ([tools] in polis.toml)" };
     match offered {
         Ok(offers) if offers.may_run_unattended() => Ok(format!("{offers}; {state}")),

@@ -1,6 +1,7 @@
 //! The `polis` program: reads the command line, does one thing, and says with its exit status how it went.
 
 mod address;
+mod budget;
 mod check;
 mod cli;
 mod commands;
@@ -28,6 +29,7 @@ mod team;
 mod telemetry;
 mod token;
 mod trouble;
+mod trust;
 mod wiring;
 mod written;
 
@@ -38,7 +40,7 @@ use clap::Parser;
 use crate::cli::{Command, Typed};
 use crate::commands::{
     act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, mcp, models, org, replay, run, serve, show,
-    societies, tasks, token as tokens, tools, usage,
+    societies, tasks, token as tokens, tools, trust as trusting, usage,
 };
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return out::trouble(&Trouble::new("no_threads", format!("cannot start: {error}"))).into(),
     };
+    out::set_raw(typed.raw);
     let done = out::start_log().and_then(|()| runtime.block_on(obey(typed)));
     done.unwrap_or_else(|trouble| out::trouble(&trouble)).into()
 }
@@ -69,9 +72,13 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
     match &typed.command {
         Command::Check(wish) => return commands::check::check(wish),
         Command::New(wish) => return commands::new::new(wish),
+        Command::Trust(wish) => return trusting::trust(&typed, wish),
         _ => {}
     }
     let config = Config::resolve(&typed)?;
+    if config.url.is_none() && !matches!(typed.command, Command::Doctor(_)) {
+        config.trust.check_data()?;
+    }
     match typed.command {
         Command::Serve(wish) => serve::serve(&config, &wish).await,
         Command::Run(wish) => run::run(&config, &wish.into()).await,
@@ -108,5 +115,6 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Replay(wish) => replay::replay(&config, wish.json).await,
         Command::Check(wish) => commands::check::check(&wish),
         Command::New(wish) => commands::new::new(&wish),
+        Command::Trust(_) => Ok(Exit::Done),
     }
 }

@@ -1,4 +1,4 @@
-//! Where words go: results to stdout, everything else to stderr. Model and tool texts cannot steer a terminal.
+//! Where words go: results to stdout, everything else to stderr. Texts of models, tools and servers cannot steer a terminal.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,10 +21,19 @@ pub(crate) fn line(text: &str) -> Result<(), Trouble> {
     piece(&format!("{text}\n"))
 }
 
+/// Whether the result goes into a file or a pipe as it is.
+static IS_RAW: AtomicBool = AtomicBool::new(false);
+
+/// Has the result written as it is, byte for byte, where that is no terminal.
+pub(crate) fn set_raw(is_raw: bool) {
+    IS_RAW.store(is_raw, Ordering::Relaxed);
+}
+
 /// Writes a part of the result at once.
 pub(crate) fn piece(text: &str) -> Result<(), Trouble> {
     let mut stdout = io::stdout().lock();
-    let shown = if stdout.is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
+    let is_raw = IS_RAW.load(Ordering::Relaxed) && !stdout.is_terminal();
+    let shown = if is_raw { Cow::Borrowed(text) } else { harmless(text) };
     let written = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Trouble::nobody_listens(),
@@ -55,7 +64,7 @@ fn json_line(level: Level, target: &str, fields: Map<String, Value>) -> String {
     let _ = SystemTime.format_time(&mut Writer::new(&mut time));
     let head = [("time", time), ("level", level.to_string()), ("target", target.to_owned())];
     let head = head.map(|(name, value)| (name.to_owned(), Value::String(value)));
-    Value::Object(fields.into_iter().chain(head).collect()).to_string()
+    harmless(&Value::Object(fields.into_iter().chain(head).collect()).to_string()).into_owned()
 }
 
 /// Writes what the libraries log as JSON.
@@ -117,11 +126,52 @@ pub(crate) fn trouble(trouble: &Trouble) -> Exit {
     trouble.exit
 }
 
-/// The text without control characters, apart from line ends and tabs.
+/// The text with everything visible that could steer a terminal or hide something from its reader: control characters, except for
+/// line ends and tabs, marks that change the direction of writing, and characters without a width. They are written as JSON
+/// escapes (`\u001b`), so JSON stays JSON and means the same.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let harmful =
-        |c: char| (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if text.contains(harmful) { text.replace(harmful, "\u{fffd}").into() } else { text.into() }
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut last = None;
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied();
+        let is_plain = match c {
+            '\r' => next == Some('\n'),
+            // Between letters and pictures of other scripts they join or part them; elsewhere they only hide.
+            '\u{200c}' | '\u{200d}' => [last, next].into_iter().all(|by| by.is_some_and(|by| !by.is_ascii() && !is_hidden(by))),
+            c => !is_hidden(c),
+        };
+        if is_plain {
+            shown.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                // Writing to a string does not fail.
+                let _ = fmt::Write::write_fmt(&mut shown, format_args!("\\u{unit:04x}"));
+            }
+        }
+        last = Some(c);
+    }
+    shown.into()
+}
+
+/// Whether a terminal does not show a character as one, or shows what comes after it elsewhere.
+fn is_hidden(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        c if c.is_control() => true,
+        // Direction of writing.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        // Without a width: joiners, fillers, separators, tags and the selectors beyond those of emoji.
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' => true,
+        '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => true,
+        '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        _ => false,
+    }
 }
 
 /// A number of things, such as `1 role` and `2 roles`.
@@ -174,9 +224,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_cannot_steer_the_terminal() {
-        assert_eq!(harmless("a\u{1b}[31mb\r\n\tc"), "a\u{fffd}[31mb\u{fffd}\n\tc");
-        assert_eq!(harmless("纯文本 plain"), "纯文本 plain");
+    fn a_text_cannot_steer_the_terminal_or_hide_anything() {
+        for (text, shown) in [
+            ("纯文本 plain\n\ttext", "纯文本 plain\n\ttext"),
+            ("a\u{1b}[31mb\rc\r\n\td", "a\\u001b[31mb\\u000dc\r\n\td"),
+            ("\u{1b}]52;c;ZXZpbA==\u{7}", "\\u001b]52;c;ZXZpbA==\\u0007"),
+            ("\u{9b}31m \u{9d}52;c;x\u{9c} \u{7f}", "\\u009b31m \\u009d52;c;x\\u009c \\u007f"),
+            ("pay \u{202e}001\u{202c} \u{2066}x\u{2069} \u{200f}y", "pay \\u202e001\\u202c \\u2066x\\u2069 \\u200fy"),
+            ("r\u{200b}m -\u{200d}rf\u{2060} \u{feff}\u{ad}", "r\\u200bm -\\u200drf\\u2060 \\ufeff\\u00ad"),
+            ("hi\u{e0041}\u{e007f}", "hi\\udb40\\udc41\\udb40\\udc7f"),
+            ("👩\u{200d}🔬 ❤\u{fe0f} می\u{200c}خواهم", "👩\u{200d}🔬 ❤\u{fe0f} می\u{200c}خواهم"),
+        ] {
+            assert_eq!(harmless(text), shown);
+            assert_eq!(harmless(shown), shown, "once is enough");
+        }
+    }
+
+    #[test]
+    fn json_means_the_same_when_it_is_made_visible() {
+        let value = serde_json::json!({ "text": "\u{9b}31m\u{202e}\u{7f}\u{e0041}\u{1b}" });
+        let shown = harmless(&value.to_string()).into_owned();
+        assert!(shown.is_ascii(), "{shown}");
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
     }
 
     #[test]

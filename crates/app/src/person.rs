@@ -1,6 +1,6 @@
 //! What waits for a person: the list, each in words, and asking about it on the spot.
 
-use polis_domain::{AgentId, Call, Failure, Ruling, TaskId, Wanted};
+use polis_domain::{AgentId, Call, Changed, Failure, Matching, Review, Ruling, TaskId, Wanted};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -56,10 +56,11 @@ pub(crate) enum What {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     Yes,
-    /// For a call: other arguments, and for whom not to ask again.
+    /// For a call: other arguments, for whom not to ask again, and about which calls.
     YesWith {
         arguments: Option<Value>,
         always: Option<&'static str>,
+        matching: Option<Matching>,
     },
     No(String),
     Done(String),
@@ -86,8 +87,9 @@ impl Waiting {
         let Self { id, agent_id: agent, .. } = self;
         match &self.what {
             What::Approval { question, .. } if self.is_budget() => format!("{id}  {agent} asks: {question}"),
-            What::Approval { question, call: Some(call), .. } => {
-                format!("{id}  {agent} asks: {question}  {} {}", call.tool, call.arguments)
+            What::Approval { question, call: Some(call), details } => {
+                let review = Review::deserialize(details).unwrap_or_default();
+                format!("{id}  {agent} asks: {question}  {} {}{}", call.tool, call.arguments, in_lines(&review))
             }
             What::Approval { question, details: Value::Null, .. } => format!("{id}  {agent} asks: {question}"),
             What::Approval { question, details, .. } => format!("{id}  {agent} asks: {question} {details}"),
@@ -146,7 +148,7 @@ impl Waiting {
             What::Approval { call, .. } => {
                 let more = match call {
                     Some(call) if matches!(call.ruling, Ruling::AskEach(_)) => " [--arguments JSON]",
-                    Some(_) => " [--arguments JSON] [--always agent|task|tool]",
+                    Some(_) => " [--arguments JSON] [--always agent|task|tool|reads [--where PATTERN]]",
                     None if self.is_plan() => " [--arguments '{\"todos\": […]}']",
                     None => "",
                 };
@@ -193,13 +195,13 @@ impl Waiting {
     pub(crate) async fn answer(&self, door: &Door, word: &Word) -> Result<(), Trouble> {
         let body = match (&self.what, word) {
             (What::Approval { .. }, Word::Yes) => json!({ "approved": true }),
-            (What::Approval { call: Some(_), .. }, Word::YesWith { arguments, always }) => {
-                json!({ "approved": true, "arguments": arguments, "always": always })
+            (What::Approval { call: Some(_), .. }, Word::YesWith { arguments, always, matching }) => {
+                json!({ "approved": true, "arguments": arguments, "always": always, "where": matching })
             }
-            (What::Approval { .. }, Word::YesWith { arguments: Some(arguments), always: None }) if self.is_plan() => {
+            (What::Approval { .. }, Word::YesWith { arguments: Some(arguments), always: None, .. }) if self.is_plan() => {
                 json!({ "approved": true, "arguments": arguments })
             }
-            (What::Question { wanted: Wanted::Agreement, .. }, Word::YesWith { arguments: None, always }) => {
+            (What::Question { wanted: Wanted::Agreement, .. }, Word::YesWith { arguments: None, always, matching: None }) => {
                 json!({ "approved": true, "always": always })
             }
             (What::Question { wanted: Wanted::Agreement | Wanted::Visit { .. }, .. }, Word::Yes) => json!({ "approved": true }),
@@ -275,6 +277,28 @@ impl Waiting {
     }
 }
 
+/// What a person should know about a call, each on a line of its own.
+fn in_lines(review: &Review) -> String {
+    let mut lines = String::new();
+    if !review.covers.is_empty() {
+        lines.push_str(&format!("\n    --always would cover: {}", review.covers));
+    }
+    if !review.reads.is_empty() {
+        lines.push_str(&format!("\n    --always reads would cover: {}", review.reads.join(", ")));
+    }
+    if let Some(Changed { before, after }) = &review.changed {
+        let only_in = |text: &str, other: &str, mark: &str| -> String {
+            text.lines()
+                .filter(|line| !other.lines().any(|it| it == *line))
+                .map(|line| format!("\n    {mark} {line}"))
+                .collect()
+        };
+        let differs = only_in(before, after, "-") + &only_in(after, before, "+");
+        lines.push_str(if differs.is_empty() { "\n    only the order of its definition differs" } else { &differs });
+    }
+    lines
+}
+
 impl Word {
     /// What was typed; none when it is nothing that we know.
     fn read(text: &str) -> Option<Self> {
@@ -282,7 +306,7 @@ impl Word {
         match first.to_lowercase().as_str() {
             "y" | "yes" | "是" | "好" if rest.trim_start().starts_with('{') => {
                 let arguments = serde_json::from_str(rest).ok()?;
-                Some(Self::YesWith { arguments: Some(arguments), always: None })
+                Some(Self::YesWith { arguments: Some(arguments), always: None, matching: None })
             }
             "y" | "yes" | "是" | "好" => Some(Self::Yes),
             "n" | "no" | "否" | "不" => Some(Self::No(rest.trim().to_owned())),
@@ -299,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_yes_may_bring_other_arguments() {
-        let with = |arguments| Some(Word::YesWith { arguments: Some(arguments), always: None });
+        let with = |arguments| Some(Word::YesWith { arguments: Some(arguments), always: None, matching: None });
         assert_eq!(Word::read("y {\"todos\": []}"), with(json!({ "todos": [] })));
         assert_eq!(Word::read("y {\"todos\": ["), None, "what cannot be read is asked for again");
         assert_eq!((Word::read(" YES "), Word::read("no thanks")), (Some(Word::Yes), Some(Word::No("thanks".to_owned()))));

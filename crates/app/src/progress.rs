@@ -124,7 +124,7 @@ impl Progress {
             }
             Effect::Ask { letter, .. } => Some(format!("{agent} asks {}: {}", letter.to, short(&letter.payload.text, CHARS))),
             Effect::Approval { question, .. } => Some(format!("{agent} asks you: {}", short(question, CHARS))),
-            Effect::Grant { lacking } => {
+            Effect::Grant { lacking, .. } => {
                 let used_up = lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
                 Some(format!("{agent} needs more: {used_up}"))
             }

@@ -6,6 +6,7 @@ use polis_domain::{AgentId, Role, RoleId};
 use polis_engine::Society;
 use polis_ports::Tool;
 use polis_tools::a2a::RemoteAgent;
+use polis_tools::is_plain_http;
 use serde::Deserialize;
 
 use crate::out;
@@ -44,17 +45,44 @@ pub(crate) struct Remote {
     description: Option<String>,
 }
 
+/// What is wrong with one, and the code for it.
+pub(crate) struct BadRemote {
+    pub(crate) code: &'static str,
+    pub(crate) what: String,
+}
+
+impl From<&str> for BadRemote {
+    fn from(what: &str) -> Self {
+        Self { code: "bad_config", what: what.to_owned() }
+    }
+}
+
+impl Remote {
+    pub(crate) fn name(&self) -> &str {
+        &self.agent.name
+    }
+
+    /// The variable whose value it is sent.
+    pub(crate) fn token_variable(&self) -> Option<&String> {
+        self.agent.token_env.as_ref()
+    }
+}
+
 impl WrittenRemote {
     /// What it means, or what is wrong with it; nothing when it is not enabled.
-    pub(crate) fn meant(self, name: &str) -> Result<Option<Remote>, String> {
+    pub(crate) fn meant(self, name: &str) -> Result<Option<Remote>, BadRemote> {
         let Self { url, token_env, description, timeout_seconds, enabled } = self;
         let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '_' | '-');
         if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) || matches!(name, "root" | "user") {
-            return Err("needs a name of a-z, 0-9, _ and -, at most 64 of them, other than `root` and `user`".to_owned());
+            return Err("needs a name of a-z, 0-9, _ and -, at most 64 of them, other than `root` and `user`".into());
         }
         let seconds = timeout_seconds.unwrap_or(PATIENCE);
         if seconds.is_nan() || seconds <= 0.0 || seconds > MOST_PATIENCE {
-            return Err("has a `timeout_seconds` that is not above 0 and at most 86400".to_owned());
+            return Err("has a `timeout_seconds` that is not above 0 and at most 86400".into());
+        }
+        if token_env.is_some() && is_plain_http(&url) {
+            let what = "has a `url` of plain http, over which its token would be sent in clear; use https".to_owned();
+            return Err(BadRemote { code: "plain_http", what });
         }
         let agent = RemoteAgent { name: name.to_owned(), url, token_env, patience: Duration::from_secs_f64(seconds) };
         // What is wrong with the address is said now, not when the agent is first asked.

@@ -1,4 +1,5 @@
-//! Roles that people write in `roles/*.md`: brought into the society at its start, and when a file changes.
+//! Roles that people write in `roles/*.md`: brought into the society at its start, and when a file changes. A file counts only
+//! while exactly its content is trusted; a role that was brought in stays as it is until then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use polis_domain::{Role, RoleId};
 use polis_engine::Society;
 
 use crate::out;
+use crate::trust::{Stamp, Trust};
 use crate::wiring::ROLE;
 
 /// Where they are, from the working directory.
@@ -36,14 +38,20 @@ pub(crate) fn read(path: &Path, text: &str) -> Result<Role, BadRoleFile> {
     read_role(path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(), text, ROLE)
 }
 
+/// Where roles are written, first the user's own, then those of the folder.
+fn folders(trust: &Trust) -> Vec<PathBuf> {
+    trust.user().map(|user| user.join(FOLDER)).into_iter().chain([FOLDER.into()]).collect()
+}
+
 /// Makes the society's roles what the files say. What is wrong with a file is told, and the society goes on without it; a file
 /// that is gone changes nothing.
-pub(crate) async fn apply(society: &Society, folder: &Path) {
+pub(crate) async fn apply(society: &Society, trust: &Trust) {
     let mut seen = BTreeSet::new();
-    for path in files(folder) {
+    for path in folders(trust).iter().flat_map(|folder| files(folder)) {
         let trouble = |what: String| out::note(&format!("polis: {}: {what} (bad_role)", path.display()));
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
+        let text = match trust.read(&path) {
+            Ok(Some(text)) => text,
+            Ok(None) => continue,
             Err(error) => {
                 trouble(error.to_string());
                 continue;
@@ -81,24 +89,32 @@ async fn bring(society: &Society, role: Role) -> Result<(), String> {
     done.map_err(|error| error.to_string())
 }
 
-/// Looks at the folder again and again, for ever.
-pub(crate) async fn watch(society: &Society, folder: &Path) {
-    let mut before = state(folder);
+/// What tells whether files have changed, or what is trusted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct RoleFiles {
+    stamp: Stamp,
+    files: BTreeMap<PathBuf, (Option<SystemTime>, u64)>,
+}
+
+/// Looks at the folders, and at what is trusted, again and again, for ever. `before` is how they were when the roles were last
+/// brought in.
+pub(crate) async fn watch(society: &Society, trust: &Trust, mut before: RoleFiles) {
     loop {
         tokio::time::sleep(EVERY).await;
-        let now = state(folder);
+        let now = state(trust);
         if now != before {
             before = now;
-            apply(society, folder).await;
+            apply(society, trust).await;
         }
     }
 }
 
-/// What tells whether files have changed.
-fn state(folder: &Path) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
+/// How the files of roles are now.
+pub(crate) fn state(trust: &Trust) -> RoleFiles {
     let of = |path: PathBuf| {
         let about = std::fs::metadata(&path).ok()?;
         Some((path, (about.modified().ok(), about.len())))
     };
-    files(folder).into_iter().filter_map(of).collect()
+    let files = folders(trust).iter().flat_map(|folder| files(folder)).filter_map(of).collect();
+    RoleFiles { stamp: trust.stamp(), files }
 }

@@ -1,6 +1,7 @@
 //! MCP servers as people write them down: `[mcp.NAME]` in `polis.toml`, and `.mcp.json` as other clients have it.
 //!
-//! A `.mcp.json` starts programs. It is read where the operator starts Polis or keeps its data, and no file tool may touch it.
+//! A `.mcp.json` starts programs. It is read where the operator starts Polis or keeps its data, once its content is trusted, and
+//! no file tool may touch it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,11 +10,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polis_domain::EffectClass;
-use polis_tools::mcp::{OAuth, Reach, ServerSettings};
+use polis_tools::mcp::{OAuth, Reach, ServerSettings, variable_names};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::out;
 use crate::trouble::Trouble;
+use crate::trust::{CHANGED, Trust, is_secret, visible};
+use crate::written::{admitted_text, withheld};
 
 /// The file of other clients.
 pub(crate) const FILE: &str = ".mcp.json";
@@ -38,6 +42,11 @@ pub(crate) struct WrittenServer {
     enabled: bool,
     #[serde(default)]
     trusted: bool,
+    /// The folders that it is told about.
+    roots: Option<Vec<PathBuf>>,
+    /// Whether what it returns counts as outside content.
+    #[serde(default = "yes")]
+    outside: bool,
     timeout_seconds: Option<f64>,
     #[serde(default)]
     tools: BTreeMap<String, WrittenTool>,
@@ -78,7 +87,8 @@ impl fmt::Debug for WrittenServer {
 impl WrittenServer {
     /// What it means, or what is wrong with it.
     pub(crate) fn settings(self, name: &str) -> Result<ServerSettings, &'static str> {
-        let Self { command, args, env, cwd, url, headers, enabled, trusted, timeout_seconds, tools, oauth } = self;
+        let Self { command, args, env, cwd, url, headers, enabled, trusted, roots, outside, timeout_seconds, tools, oauth } =
+            self;
         if name.trim().is_empty() {
             return Err("needs a name");
         }
@@ -107,20 +117,83 @@ impl WrittenServer {
         };
         let pure = tools.iter().filter(|(_, written)| written.pure).map(|(tool, _)| tool.clone()).collect();
         let effects = tools.into_iter().filter_map(|(tool, written)| Some((tool, written.effect?))).collect();
-        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects, oauth, pure })
+        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects, oauth, pure, roots, outside })
     }
 }
 
-/// The servers of a `.mcp.json` here, else in the data directory.
-pub(crate) fn of_other_clients(data: &Path) -> Result<Vec<ServerSettings>, Trouble> {
+/// The servers of a `.mcp.json` here, else in the data directory, as far as it is trusted.
+pub(crate) fn of_other_clients(data: &Path, trust: &Trust, allowed: &[String]) -> Result<Vec<ServerSettings>, Trouble> {
     for path in [PathBuf::from(FILE), data.join(FILE)] {
-        match std::fs::read_to_string(&path) {
-            Ok(text) => return parse(&text, &path),
+        match admitted_text(&path, trust) {
+            Ok(Some(text)) => {
+                let mut servers = parse(&text, &path)?;
+                servers.iter_mut().for_each(|server| restrain(server, trust, allowed));
+                return Ok(servers);
+            }
+            Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Trouble::usage("bad_config", format!("{} cannot be read: {error}", path.display()))),
+            Err(error) => return Err(unreadable(&path, &error)),
         }
     }
     Ok(Vec::new())
+}
+
+/// The servers of the user's own `.mcp.json`, which count in every folder.
+pub(crate) fn of_user(user: &Path) -> Result<Vec<ServerSettings>, Trouble> {
+    let path = user.join(FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            let mut servers = parse(&text, &path)?;
+            servers.iter_mut().for_each(|server| settle(server, &path));
+            Ok(servers)
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
+        Err(error) => Err(unreadable(&path, &error)),
+    }
+}
+
+/// Has a server of the user's own file work in the folder of that file: in a stranger's folder its program could load what lies
+/// there, such as `node_modules/.bin` or a module.
+pub(crate) fn settle(server: &mut ServerSettings, file: &Path) {
+    if let Reach::Command { cwd: cwd @ None, .. } = &mut server.reach {
+        *cwd = file.parent().map(Path::to_owned);
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Trouble {
+    Trouble::usage("bad_config", format!("{} cannot be read: {error}", path.display()))
+}
+
+/// Switches a folder's server off if it asks for a secret variable that it is not given, or if a file that its program runs is not
+/// what was trusted.
+pub(crate) fn restrain(server: &mut ServerSettings, trust: &Trust, allowed: &[String]) {
+    if !server.enabled || trust.is_everything() {
+        return;
+    }
+    let who = format!("the MCP server {}", server.name);
+    let is_withheld = |name: &String| is_secret(name) && !allowed.contains(name);
+    if let Some(name) = texts(server).iter().flat_map(|text| variable_names(text)).find(is_withheld) {
+        withheld(&who, &name);
+        server.enabled = false;
+    }
+    let Reach::Command { command, args, env, cwd } = &server.reach else { return };
+    let program = serde_json::json!({ "command": command, "args": args, "env": env, "cwd": cwd });
+    if let Some(file) = trust.changed_files_of(&program).first().filter(|_| server.enabled) {
+        let (who, file) = (visible(&who), visible(file));
+        out::note(&format!("polis: {who} is not started: {file} is not what was trusted; type polis trust ({CHANGED})"));
+        server.enabled = false;
+    }
+}
+
+/// Everything of a server that may hold variables.
+fn texts(server: &ServerSettings) -> Vec<&String> {
+    let OAuth { client_id, client_secret, client_metadata_url, .. } = &server.oauth;
+    let mut texts: Vec<&String> = [client_id, client_secret, client_metadata_url].into_iter().flatten().collect();
+    match &server.reach {
+        Reach::Command { command, args, env, .. } => texts.extend(std::iter::once(command).chain(args).chain(env.values())),
+        Reach::Http { url, headers } => texts.extend(std::iter::once(url).chain(headers.values())),
+    }
+    texts
 }
 
 /// `{"mcpServers": {"name": {…}}}`, or `servers` as some have it. What other clients have beyond that is passed over.
@@ -151,7 +224,7 @@ struct Theirs {
 }
 
 /// Its errors name the place and never quote it: keys stand in such files.
-fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trouble> {
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trouble> {
     let bad = |what: String| Trouble::usage("bad_config", format!("{} {what}", path.display()));
     let file: File = serde_json::from_str(text).map_err(|error| {
         let what = match error.classify() {

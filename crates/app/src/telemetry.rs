@@ -5,7 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use polis_telemetry::{Settings, Telemetry};
-use polis_tools::mcp::variables;
+use polis_tools::is_plain_http;
+use polis_tools::mcp::{variable_names, variables};
 use serde::Deserialize;
 
 use crate::config::Config;
@@ -33,6 +34,13 @@ impl fmt::Debug for WrittenTelemetry {
     }
 }
 
+impl WrittenTelemetry {
+    /// The variables of the environment that its headers name.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        self.headers.values().flat_map(|value| variable_names(value)).collect()
+    }
+}
+
 /// Telemetry as it is set up; none where nobody has said where to.
 pub(crate) fn open(config: &Config) -> Result<Option<(String, Telemetry)>, Trouble> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
@@ -56,6 +64,11 @@ fn settings(config: &Config, set: &dyn Fn(&str) -> Option<String>) -> Result<Opt
     for pair in set("OTEL_EXPORTER_OTLP_HEADERS").iter().flat_map(|pairs| pairs.split(',')) {
         let (name, value) = pair.split_once('=').ok_or("OTEL_EXPORTER_OTLP_HEADERS: write it like name=value,other=value")?;
         all.insert(name.trim().to_lowercase(), decoded(value.trim()));
+    }
+    if let Some(name) = all.keys().next().filter(|_| is_plain_http(&endpoint)) {
+        return Err(format!(
+            "{endpoint} is plain http, over which the header {name} would be sent in clear; use https (plain_http)"
+        ));
     }
     let metric_interval = match set("OTEL_METRIC_EXPORT_INTERVAL").map(|ms| ms.trim().parse::<u64>()) {
         None => Settings::METRIC_INTERVAL,
@@ -92,34 +105,38 @@ mod tests {
 
     use super::*;
     use crate::cli::Typed;
+    use crate::trust::Trust;
 
     #[test]
     fn the_environment_wins_over_the_file_and_without_both_nothing_is_sent() {
         let typed = Typed::parse_from(["polis", "--config", "/dev/null", "--data", "/nowhere", "doctor"]);
-        let mut config = Config::resolve(&typed).unwrap();
+        let mut config = Config::with_trust(&typed, Trust::nothing()).unwrap();
         let nothing = |_: &str| None;
         assert!(settings(&config, &nothing).unwrap().is_none());
         config.telemetry = toml::from_str(
-            "endpoint = \"http://file\"\nheaders = { A = \"x\", B = \"${POLIS_TEST_UNSET:-y}\" }\ncontent = true\n",
+            "endpoint = \"https://file\"\nheaders = { A = \"x\", B = \"${POLIS_TEST_UNSET:-y}\" }\ncontent = true\n",
         )
         .unwrap();
         let read = settings(&config, &nothing).unwrap().unwrap();
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        assert_eq!((read.endpoint.as_str(), read.service_name.as_str(), read.content), ("http://file", "polis", true));
+        assert_eq!((read.endpoint.as_str(), read.service_name.as_str(), read.content), ("https://file", "polis", true));
         assert_eq!(read.headers, [header("a", "x"), header("b", "y")]);
         let set = |name: &str| match name {
-            "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("http://env".to_owned()),
+            "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("https://env".to_owned()),
             "OTEL_EXPORTER_OTLP_HEADERS" => Some("a=Bearer%20z, c=1%".to_owned()),
             "OTEL_SERVICE_NAME" => Some("mine".to_owned()),
             "OTEL_METRIC_EXPORT_INTERVAL" => Some("500".to_owned()),
             _ => None,
         };
         let read = settings(&config, &set).unwrap().unwrap();
-        assert_eq!((read.endpoint.as_str(), read.service_name.as_str()), ("http://env", "mine"));
+        assert_eq!((read.endpoint.as_str(), read.service_name.as_str()), ("https://env", "mine"));
         assert_eq!(read.headers, [header("a", "Bearer z"), header("b", "y"), header("c", "1%")]);
         assert_eq!(read.metric_interval, Duration::from_millis(500));
         let off = |name: &str| if name == "OTEL_SDK_DISABLED" { Some("TRUE".to_owned()) } else { set(name) };
         assert!(settings(&config, &off).unwrap().is_none());
+        config.telemetry.endpoint = Some("http://collector.example:4318".to_owned());
+        let said = settings(&config, &nothing).unwrap_err();
+        assert!(said.contains("over which the header a would be sent in clear"), "{said}");
         config.telemetry.headers.insert("D".to_owned(), "Bearer ${POLIS_TEST_UNSET}".to_owned());
         let said = settings(&config, &nothing).unwrap_err();
         assert_eq!(said, "[telemetry] headers.D: the variable POLIS_TEST_UNSET is not set");

@@ -1,13 +1,13 @@
 //! Puts a society together: the store, a model, the tools, the agents.
 
 use std::io::{IsTerminal, stderr, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use polis_agents::role::{RoleParts, Sops};
 use polis_agents::society::with_society_tools;
-use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, RunSettings, Workflow};
+use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
 use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
@@ -20,10 +20,10 @@ use polis_tools::{Rule, Ruled, Then, Workbench, Workspace, built_ins};
 
 use crate::config::{Config, Tape};
 use crate::door::Purpose;
-use crate::fence::Fence;
-use crate::machine;
+use crate::roles::RoleFiles;
 use crate::trouble::Trouble;
-use crate::{kin, out, remotes, roles, servers, sops, telemetry};
+use crate::trust::{Trust, create_private};
+use crate::{fence, kin, machine, out, remotes, roles, servers, sops, telemetry};
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
@@ -35,16 +35,18 @@ pub(crate) const ROLE: &str = "role";
 const WORKFLOW: &str = "workflow";
 
 /// Where the business contexts of the workflow stand, in the working directory. The first folder that has one counts.
-const PROMPTS: [&str; 2] = ["prompts", "agents/prompts"];
+pub(crate) const PROMPTS: [&str; 2] = ["prompts", "agents/prompts"];
 
-/// What the roles of the workflow are told.
-pub(crate) fn prompts() -> PromptManager {
-    PROMPTS.into_iter().fold(PromptManager::default(), PromptManager::with_folder)
+/// What the roles of the workflow are told: by the user's own files first, then by the trusted ones of the folder.
+pub(crate) fn prompts(trust: &Trust) -> PromptManager {
+    let users = trust.user().map(|user| user.join(PROMPTS[0]));
+    let manager = users.into_iter().fold(PromptManager::default(), PromptManager::with_folder);
+    PROMPTS.into_iter().fold(manager, PromptManager::with_folder).with_guard(trust.guard())
 }
 
 /// What is wrong with the files of business contexts.
-fn announce_prompts() {
-    for (file, warnings) in prompts().files() {
+fn announce_prompts(trust: &Trust) {
+    for (file, warnings) in prompts(trust).files() {
         warnings.iter().for_each(|warning| out::note(&format!("polis: {file}: {warning}")));
     }
 }
@@ -52,7 +54,7 @@ fn announce_prompts() {
 /// Where people put their procedures, in the working directory.
 pub(crate) const SOPS: &str = "sops";
 /// Where scripts with components for the page are, from the working directory.
-const COMPONENTS: &str = "components";
+pub(crate) const COMPONENTS: &str = "components";
 
 /// A society that is open in this process.
 pub(crate) struct Opened {
@@ -64,6 +66,8 @@ pub(crate) struct Opened {
     /// Tells whoever watches it.
     live: Arc<LocalLive>,
     works: bool,
+    /// How the files of roles were when they were brought in.
+    pub(crate) role_files: RoleFiles,
 }
 
 impl Opened {
@@ -139,7 +143,7 @@ pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, 
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(store.artifacts.clone()),
     };
-    Ok((ports, cast(config.workflow)))
+    Ok((ports, cast(config)))
 }
 
 /// Opens the society of a store for a purpose.
@@ -177,7 +181,9 @@ pub(crate) async fn open_for(
         announce(config, &thinking.about);
         announce_servers(config);
         if !config.is_of_another() {
-            sops::faults(Path::new(SOPS)).iter().for_each(|fault| out::note(&format!("polis: {fault} (bad_sop)")));
+            sops::faults(Path::new(SOPS), &config.trust)
+                .iter()
+                .for_each(|fault| out::note(&format!("polis: {fault} (bad_sop)")));
         }
     }
     let telemetry = if purpose == Purpose::Work { store.telemetry(config)? } else { None };
@@ -196,24 +202,27 @@ pub(crate) async fn open_for(
     let society = match purpose {
         Purpose::Look => Society::open_to_look(id, ports).await?,
         Purpose::Tell | Purpose::Bring => {
-            Society::open(id, ports, cast(config.workflow), Options { max_running: 0, ..options(config)? }).await?
+            Society::open(id, ports, cast(config), Options { max_running: 0, ..options(config)? }).await?
         }
-        Purpose::Work => Society::open(id, ports, cast(config.workflow), options(config)?).await?,
+        Purpose::Work => Society::open(id, ports, cast(config), options(config)?).await?,
     };
     let followed = match telemetry {
         Some(telemetry) => telemetry.follow(&society, before).await,
         None => None,
     };
+    let mut role_files = RoleFiles::default();
     if purpose == Purpose::Work {
-        announce_prompts();
-        roles::apply(&society, Path::new(roles::FOLDER)).await;
+        announce_prompts(&config.trust);
+        role_files = roles::state(&config.trust);
+        roles::apply(&society, &config.trust).await;
         remotes::apply(&society, &config.remotes).await;
     }
     let policy = config.rules.iter().map(rule).collect();
-    let page = PageOptions { components: Some(COMPONENTS.into()), live_html: config.live_html, policy };
+    let page =
+        PageOptions { components: Some(COMPONENTS.into()), guard: config.trust.guard(), live_html: config.live_html, policy };
     let desk = Desk::new(society, thinking.about).with_page(page);
     let works = purpose == Purpose::Work;
-    Ok(Opened { desk, artifacts, replayer: thinking.replayer, servers, followed, live, works })
+    Ok(Opened { desk, artifacts, replayer: thinking.replayer, servers, followed, live, works, role_files })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.
@@ -253,26 +262,26 @@ struct Thinking {
 
 /// The models as they are set up.
 pub(crate) async fn models(config: &Config) -> Result<Models, Trouble> {
-    let bad = |error: vendors::OpenError| Trouble::usage("bad_model", error.to_string());
+    let bad = |error: vendors::OpenError| Trouble::usage(error.code(), error.to_string());
     let opened = vendors::open(config.models.first().map(String::as_str), &|name| config.variable(name)).await.map_err(bad)?;
     let opened = opened.with_rates(config.rates.iter().cloned()).map_err(bad)?;
     let opened = opened.with_emulated_tools(&config.emulated_tools).map_err(bad)?;
     config.models.iter().try_for_each(|model| opened.find(model).map(drop)).map_err(bad)?;
     match &config.prices {
-        Some(path) => Ok(opened.with_prices(prices(path)?)),
+        Some(path) => Ok(opened.with_prices(prices(path, &config.trust)?)),
         None => Ok(opened),
     }
 }
 
 /// A rule as it is shown.
-fn rule(Rule { tool, server, agent, role, arguments, then, why }: &Rule) -> PolicyRule {
+fn rule(Rule { tool, server, agent, role, arguments, then, why, tainted }: &Rule) -> PolicyRule {
     let then = match then {
         Then::Allow => PolicyThen::Allow,
         Then::Ask => PolicyThen::Ask,
         Then::Deny => PolicyThen::Deny,
     };
     let (tool, server, agent, role) = (tool.clone(), server.clone(), agent.clone(), role.clone());
-    PolicyRule { tool, server, agent, role, arguments: arguments.clone(), then, why: why.clone() }
+    PolicyRule { tool, server, agent, role, arguments: arguments.clone(), then, why: why.clone(), tainted: *tainted }
 }
 
 /// What is said about them.
@@ -291,9 +300,11 @@ pub(crate) fn about(models: &Models) -> About {
     About { model: models.default_name().to_string(), is_offline: models.is_offline(), vendors }
 }
 
-fn prices(path: &Path) -> Result<Prices, Trouble> {
+fn prices(path: &Path, trust: &Trust) -> Result<Prices, Trouble> {
     let bad = |what: String| Trouble::usage("bad_prices", format!("the prices {}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+    // A file elsewhere, or one that trusted settings did not name, is one that the user named.
+    let text = if trust.governs(path) { trust.read(path) } else { std::fs::read_to_string(path).map(Some) };
+    let text = text.map_err(|error| bad(error.to_string()))?.ok_or_else(|| bad("it is not what was trusted".to_owned()))?;
     Prices::read(&text).map_err(|error| bad(error.to_string()))
 }
 
@@ -350,13 +361,13 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
         Trouble::usage("bad_workspace", format!("the workspace {}: {error}", config.workspace.display()))
     };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
-    let fence = Fence::new(&config.workspace, &config.data, &config.files).map_err(bad)?;
-    let fence = fence.with_roles(Path::new(roles::FOLDER));
-    let mut tools = machine::tools(config, &fence).await?;
-    tools.splice(..0, built_ins(&fence.around(workspace), Arc::new(SystemClock)));
+    let closed: Vec<_> = config.files.iter().cloned().chain(trust_folder(config)).collect();
+    let protected = fence::protected(&config.workspace, &config.data, &closed).map_err(bad)?;
+    let mut tools = machine::tools(config, &protected).await?;
+    tools.splice(..0, built_ins(&workspace.with_protected(protected), Arc::new(SystemClock)));
     tools.extend(remotes::tools(&config.remotes)?);
     let own = workbench(tools)?;
-    let done_by_turns: Vec<_> = cast(config.workflow).tools().iter().map(|tool| tool.name.clone()).collect();
+    let done_by_turns: Vec<_> = cast(config).tools().iter().map(|tool| tool.name.clone()).collect();
     let ruled = |toolbox| {
         let ruled = Ruled::new(toolbox, config.rules.clone()).with_own(done_by_turns.clone());
         ruled.idle().iter().for_each(|what| out::note(&format!("polis: {what}")));
@@ -365,12 +376,22 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     if config.servers.is_empty() {
         return Ok(Tools { toolbox: ruled(own), servers: None });
     }
-    let roots = vec![config.workspace.canonicalize().map_err(bad)?];
-    let options = McpOptions { roots, logins: Some(config.logins()), ..McpOptions::default() };
+    let closed = closed.into_iter().chain([config.data.clone()]).collect();
+    let options = McpOptions { closed, logins: Some(config.logins()), ..McpOptions::default() };
     let servers = McpServers::open(config.servers.iter().cloned(), options);
     servers.settled(SERVERS_PATIENCE).await;
     let servers = Arc::new(servers);
     Ok(Tools { toolbox: ruled(Arc::new(JoinedTools::new(own, servers.clone()))), servers: Some(servers) })
+}
+
+/// The folder in which trust is kept. Whoever could write there could trust anything, so it is made before anybody else can.
+fn trust_folder(config: &Config) -> Option<PathBuf> {
+    let user = config.trust.user()?;
+    if config.workspace.canonicalize().is_ok_and(|workspace| user.starts_with(workspace)) {
+        // Where it cannot be made, nobody else can make it either.
+        let _ = create_private(user);
+    }
+    Some(user.to_owned())
 }
 
 fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, Trouble> {
@@ -378,10 +399,12 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
     Ok(Arc::new(bench))
 }
 
-pub(crate) fn cast(settings: RunSettings) -> Cast {
-    let engine = AgentWorkflowEngine::new(prompts()).with_settings(settings);
+pub(crate) fn cast(config: &Config) -> Cast {
+    let engine = AgentWorkflowEngine::new(prompts(&config.trust)).with_settings(config.workflow);
     let workflow = Workflow::new(engine);
-    let parts = RoleParts::new(ROLE).with_sops(Sops::folder(SOPS)).with_workflow(workflow.clone());
+    let users = config.trust.user().map(|user| user.join(SOPS));
+    let sops = users.into_iter().fold(Sops::default(), Sops::with_folder).with_folder(SOPS).with_guard(config.trust.guard());
+    let parts = RoleParts::new(ROLE).with_sops(sops).with_workflow(workflow.clone());
     let cast =
         Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
     let cast = cast.with(remotes::BEHAVIOUR, polis_agents::Remote);

@@ -1,6 +1,9 @@
 //! What `polis.toml` says. Its errors name the place and never quote the line: somebody may have written a key there.
 
+mod precedence;
+
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -13,15 +16,21 @@ use polis_providers::vendors::{VENDORS, Vendor};
 use polis_store_local::ArtifactLimits;
 use polis_tools::mcp::ServerSettings;
 use polis_tools::{Rule, Then};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use toml::Spanned;
 
 use crate::config::FILE;
+use crate::out;
 use crate::planning::WrittenWorkflow;
 use crate::remotes::{Remote, WrittenRemote};
-use crate::servers::WrittenServer;
+use crate::servers::{self, WrittenServer};
 use crate::telemetry::WrittenTelemetry;
 use crate::trouble::Trouble;
+use crate::trust::{Trust, is_secret, visible};
+use precedence::combined;
 
 /// What the file may say.
 #[derive(Debug, Default, Deserialize)]
@@ -64,6 +73,20 @@ pub(crate) struct Written {
     /// The agents of others that are members here.
     #[serde(skip)]
     pub(crate) remotes: Vec<Remote>,
+    #[serde(default)]
+    pub(crate) trust: WrittenTrust,
+    /// The whole file, to tell what it sets.
+    #[serde(skip)]
+    table: toml::Table,
+}
+
+/// `[trust]`: what the user lets the files of folders have. It counts in the user's own configuration only.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenTrust {
+    /// Secret variables that trusted files of folders may name.
+    #[serde(default)]
+    pub(crate) variables: Vec<String>,
 }
 
 /// What the page may do.
@@ -105,6 +128,10 @@ pub(crate) struct Tools {
     pub(crate) seconds: Option<NonZeroU32>,
     pub(crate) memory_mb: Option<NonZeroU32>,
     pub(crate) file_mb: Option<NonZeroU32>,
+    /// What a command may write in all.
+    pub(crate) written_mb: Option<NonZeroU32>,
+    /// How much is kept of each output of a command.
+    pub(crate) output_mb: Option<NonZeroU32>,
     pub(crate) processes: Option<NonZeroU32>,
     #[serde(default)]
     pub(crate) fetch: bool,
@@ -178,6 +205,9 @@ struct WrittenRule {
     then: WrittenThen,
     #[serde(default)]
     why: String,
+    /// Whether it holds also after outside content was read.
+    #[serde(default)]
+    tainted: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -188,14 +218,23 @@ enum WrittenThen {
     Deny,
 }
 
+/// What the file says of budgets.
+#[derive(Debug, Clone)]
+pub(crate) enum WrittenBudgets {
+    /// `budget = "none"`: nothing is limited.
+    None,
+    /// `[budget]`: where it does not say otherwise, a request has its usual budget and nothing else has one.
+    Table(Box<BudgetTable>),
+}
+
 /// `[budget]` is the society's own; below it stand those of each task, agent and call, and of roles.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenBudgets {
-    tokens: Option<u64>,
-    usd: Option<f64>,
-    requests: Option<u64>,
-    minutes: Option<f64>,
+pub(crate) struct BudgetTable {
+    tokens: Option<Most<u64>>,
+    usd: Option<Most<f64>>,
+    requests: Option<Most<u64>>,
+    minutes: Option<Most<f64>>,
     #[serde(default)]
     task: WrittenBudget,
     #[serde(default)]
@@ -206,42 +245,153 @@ pub(crate) struct WrittenBudgets {
     roles: BTreeMap<RoleId, WrittenBudget>,
 }
 
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenBudget {
-    tokens: Option<u64>,
-    usd: Option<f64>,
-    requests: Option<u64>,
-    minutes: Option<f64>,
+    tokens: Option<Most<u64>>,
+    usd: Option<Most<f64>>,
+    requests: Option<Most<u64>>,
+    minutes: Option<Most<f64>>,
+}
+
+/// The most of something, or `none` where it has no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "a number that is not negative, or \"none\"")]
+enum Most<T> {
+    Number(T),
+    Word(NoLimit),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+enum NoLimit {
+    #[serde(rename = "none")]
+    None,
+}
+
+impl WrittenBudget {
+    const NO_LIMITS: Self = Self {
+        tokens: Some(Most::Word(NoLimit::None)),
+        usd: Some(Most::Word(NoLimit::None)),
+        requests: Some(Most::Word(NoLimit::None)),
+        minutes: Some(Most::Word(NoLimit::None)),
+    };
 }
 
 impl Written {
-    /// Reads the file that was named, else the one here, else the one in the data directory.
-    pub(crate) fn read(named: Option<&Path>, data: &Path) -> Result<Self, Trouble> {
-        let in_data = data.join(FILE);
-        let candidates = match named.filter(|path| !path.as_os_str().is_empty()) {
-            Some(path) => vec![path],
-            None => vec![Path::new(FILE), &in_data],
+    /// Reads the file that was named, else the one here, else the one in the data directory, as far as the folder is trusted; and
+    /// the user's own, which a folder's cannot weaken.
+    pub(crate) fn read(named: Option<&Path>, data: &Path, trust: &Trust) -> Result<Self, Trouble> {
+        let mut user = match trust.user().map(|user| user.join(FILE)) {
+            Some(path) => match std::fs::read_to_string(&path) {
+                Ok(text) => {
+                    let mut user = parse(&text, &path)?;
+                    user.servers.iter_mut().for_each(|server| servers::settle(server, &path));
+                    user
+                }
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Self::default(),
+                Err(error) => return Err(unreadable(&path, &error)),
+            },
+            None => Self::default(),
         };
-        for path in &candidates {
-            match std::fs::read_to_string(path) {
-                Ok(text) => return parse(&text, path),
-                Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {}
-                Err(error) if *path == in_data => {
+        if let Some(path) = named.filter(|path| !path.as_os_str().is_empty()) {
+            let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+            return combined(user, parse(&text, path)?);
+        }
+        for path in [PathBuf::from(FILE), data.join(FILE)] {
+            match admitted_text(&path, trust) {
+                Ok(Some(text)) => {
+                    let allowed = user.trust.variables.clone();
+                    let mut folders = parse(&text, &path)?;
+                    folders.withhold(trust, &allowed);
+                    return combined(user, folders);
+                }
+                // What a file forbade that was trusted holds on while the changed one does not count.
+                Ok(None) => user = combined(user, Self::forbidding(trust.restrictions())?)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if path == data.join(FILE) => {
                     let message = format!("the data directory {}: {error}; choose another with --data", data.display());
                     return Err(Trouble::usage("bad_folder", message));
                 }
-                Err(error) => {
-                    let message = format!("the configuration {} cannot be read: {error}", path.display());
-                    return Err(Trouble::usage("bad_config", message));
-                }
+                Err(error) => return Err(unreadable(&path, &error)),
             }
         }
-        Ok(Self::default())
+        Ok(user)
+    }
+
+    /// Takes out what a folder's file asks for and is not given: secret variables, and programs that are no longer what was
+    /// trusted.
+    fn withhold(&mut self, trust: &Trust, allowed: &[String]) {
+        if trust.is_everything() {
+            return;
+        }
+        let is_withheld = |name: &String| is_secret(name) && !allowed.contains(name);
+        self.servers.iter_mut().for_each(|server| servers::restrain(server, trust, allowed));
+        self.remotes.retain(|remote| match remote.token_variable().filter(|name| is_withheld(name)) {
+            Some(name) => {
+                withheld(&format!("the A2A agent {}", remote.name()), name);
+                false
+            }
+            None => true,
+        });
+        let (given, kept_back): (Vec<_>, _) =
+            std::mem::take(&mut self.tools.environment).into_iter().partition(|name| !is_withheld(name));
+        kept_back.iter().for_each(|name| withheld("[tools] environment", name));
+        self.tools.environment = given;
+        if let Some(tools) = self.table.get_mut("tools").and_then(toml::Value::as_table_mut) {
+            tools.insert("environment".to_owned(), self.tools.environment.clone().into());
+        }
+        if let Some(name) = self.telemetry.variables().into_iter().find(is_withheld) {
+            withheld("[telemetry]", &name);
+            self.telemetry = WrittenTelemetry::default();
+            self.table.remove("telemetry");
+        }
+    }
+
+    /// The rules and budgets of a file that was trusted once.
+    fn forbidding(restrictions: Value) -> Result<Self, Trouble> {
+        #[derive(Default, Deserialize)]
+        struct Restrictions {
+            #[serde(default)]
+            policy: Vec<WrittenRule>,
+            #[serde(default)]
+            budget: WrittenBudgets,
+        }
+        if restrictions.is_null() {
+            return Ok(Self::default());
+        }
+        let bad = |error: serde_json::Error| Trouble::new("bad_trust_store", format!("what a folder forbade: {error}"));
+        let Restrictions { policy, budget } = serde_json::from_value(restrictions).map_err(bad)?;
+        Ok(Self { policy, budget, ..Self::default() })
     }
 }
 
-fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
+/// Says what a folder's file is not given.
+pub(crate) fn withheld(who: &str, variable: &str) {
+    let (who, variable) = (visible(who), visible(variable));
+    out::note(&format!(
+        "polis: {who} wants the variable {variable}, which a folder's file is not given; list it in [trust] variables of your own \
+         polis.toml if it should have it (variable_withheld)"
+    ));
+}
+
+/// The text of a file of settings: none if it is there and not trusted.
+pub(crate) fn admitted_text(path: &Path, trust: &Trust) -> io::Result<Option<String>> {
+    let text = |bytes: &[u8]| {
+        let text = std::str::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))?;
+        Ok(Some(text.to_owned()))
+    };
+    match trust.is_inside(path) {
+        true if trust.governs(path) => trust.trusted_bytes(path).map_or(Ok(None), text),
+        true => trust.read(path),
+        false => std::fs::read(path).and_then(|bytes| text(&bytes)),
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Trouble {
+    Trouble::usage("bad_config", format!("the configuration {} cannot be read: {error}", path.display()))
+}
+
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
     let bad = |at: usize, what: String| {
         let before = &text[..at.min(text.len())];
         let line = before.matches('\n').count() + 1;
@@ -262,6 +412,7 @@ fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
             return Err(bad(name.span().start, NotForked::BadName(name.get_ref().as_str().into()).to_string()));
         }
     }
+    written.table = toml::from_str(text).unwrap_or_default();
     let mut servers: Vec<_> = std::mem::take(&mut written.mcp).into_iter().collect();
     servers.sort_by_key(|(name, _)| name.span().start);
     for (name, server) in servers {
@@ -271,7 +422,10 @@ fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
     }
     for (name, remote) in std::mem::take(&mut written.a2a) {
         let (at, name) = (name.span().start, name.into_inner());
-        let remote = remote.meant(&name).map_err(|what| bad(at, format!("the A2A agent `{name}` {what}")))?;
+        let remote = remote.meant(&name).map_err(|wrong| {
+            let trouble = bad(at, format!("the A2A agent `{name}` {}", wrong.what));
+            Trouble { code: wrong.code.into(), ..trouble }
+        })?;
         written.remotes.extend(remote);
     }
     Ok(written)
@@ -286,13 +440,13 @@ pub(crate) fn address_variable(name: &str) -> Option<String> {
 impl Written {
     /// Which calls may be made.
     pub(crate) fn rules(&mut self) -> Vec<Rule> {
-        let rule = |WrittenRule { tool, server, agent, role, arguments, then, why }| {
+        let rule = |WrittenRule { tool, server, agent, role, arguments, then, why, tainted }| {
             let then = match then {
                 WrittenThen::Allow => Then::Allow,
                 WrittenThen::Ask => Then::Ask,
                 WrittenThen::Deny => Then::Deny,
             };
-            Rule { tool, server, agent, role, arguments, then, why }
+            Rule { tool, server, agent, role, arguments, then, why, tainted }
         };
         std::mem::take(&mut self.policy).into_iter().map(rule).collect()
     }
@@ -310,31 +464,78 @@ impl TryFrom<WrittenBudgets> for Budgets {
     type Error = Trouble;
 
     fn try_from(written: WrittenBudgets) -> Result<Self, Trouble> {
-        let WrittenBudgets { tokens, usd, requests, minutes, task, agent, call, roles } = written;
-        let roles = roles.into_iter().map(|(role, budget)| Ok((role, budget.try_into()?)));
+        let WrittenBudgets::Table(table) = written else { return Ok(Self::default()) };
+        let BudgetTable { tokens, usd, requests, minutes, task, agent, call, roles } = *table;
+        let open = Budget::default();
+        let roles = roles.into_iter().map(|(role, budget)| Ok((role, budget.over(open)?)));
         Ok(Self {
-            society: WrittenBudget { tokens, usd, requests, minutes }.try_into()?,
-            task: task.try_into()?,
-            agent: agent.try_into()?,
-            call: call.try_into()?,
+            society: WrittenBudget { tokens, usd, requests, minutes }.over(open)?,
+            task: task.over(Self::recommended().task)?,
+            agent: agent.over(open)?,
+            call: call.over(open)?,
             roles: roles.collect::<Result<_, Trouble>>()?,
         })
     }
 }
 
-impl TryFrom<WrittenBudget> for Budget {
-    type Error = Trouble;
-
-    fn try_from(written: WrittenBudget) -> Result<Self, Trouble> {
-        let whole = |number: Option<f64>, unit: f64| match number {
-            Some(number) if !(number.is_finite() && (0.0..=1e9).contains(&number)) => {
-                let message = format!("a budget of {number} cannot be kept; write a number from 0 to 1,000,000,000");
-                Err(Trouble::usage("bad_config", message))
+impl WrittenBudget {
+    /// The budget that it sets; what it does not say is as usual.
+    fn over(self, usual: Budget) -> Result<Budget, Trouble> {
+        let whole = |number: f64, unit: f64| {
+            if number.is_finite() && (0.0..=1e9).contains(&number) {
+                return Ok((number * unit).round() as u64);
             }
-            number => Ok(number.map(|number| (number * unit).round() as u64)),
+            let message = format!("a budget of {number} cannot be kept; write a number from 0 to 1,000,000,000");
+            Err(Trouble::usage("bad_config", message))
         };
-        let (cost_nanos, time_ms) = (whole(written.usd, 1e9)?, whole(written.minutes, 60_000.0)?);
-        Ok(Self { tokens: written.tokens, cost_nanos, requests: written.requests, time_ms })
+        Ok(Budget {
+            tokens: most(self.tokens, usual.tokens, Ok)?,
+            cost_nanos: most(self.usd, usual.cost_nanos, |usd| whole(usd, 1e9))?,
+            requests: most(self.requests, usual.requests, Ok)?,
+            time_ms: most(self.minutes, usual.time_ms, |minutes| whole(minutes, 60_000.0))?,
+        })
+    }
+}
+
+fn most<T>(
+    said: Option<Most<T>>,
+    usual: Option<u64>,
+    whole: impl Fn(T) -> Result<u64, Trouble>,
+) -> Result<Option<u64>, Trouble> {
+    match said {
+        None => Ok(usual),
+        Some(Most::Word(NoLimit::None)) => Ok(None),
+        Some(Most::Number(number)) => whole(number).map(Some),
+    }
+}
+
+impl Default for WrittenBudgets {
+    fn default() -> Self {
+        Self::Table(Box::default())
+    }
+}
+
+impl<'de> Deserialize<'de> for WrittenBudgets {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NoneOrTable;
+
+        impl<'de> Visitor<'de> for NoneOrTable {
+            type Value = WrittenBudgets;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of limits, or \"none\"")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<WrittenBudgets, E> {
+                if word == "none" { Ok(WrittenBudgets::None) } else { Err(E::invalid_value(Unexpected::Str(word), &self)) }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenBudgets, A::Error> {
+                BudgetTable::deserialize(MapAccessDeserializer::new(map)).map(|table| WrittenBudgets::Table(Box::new(table)))
+            }
+        }
+
+        deserializer.deserialize_any(NoneOrTable)
     }
 }
 
@@ -410,13 +611,25 @@ mod tests {
         assert_eq!(rates, [Some(Rate { requests_per_minute: Some(30), tokens_per_minute: None })]);
         let budgets = Budgets::try_from(written.budget).unwrap();
         assert_eq!(budgets.society, Budget { cost_nanos: Some(1_500_000_000), ..Budget::default() });
-        assert_eq!(budgets.task, Budget { tokens: Some(9), time_ms: Some(30_000), ..Budget::default() });
+        assert_eq!(budgets.task, Budget { tokens: Some(9), time_ms: Some(30_000), ..Budgets::recommended().task });
         assert_eq!(budgets.roles[&"writer".into()].requests, Some(3));
         assert_eq!(parse("model = \"a/x\"\n", Path::new("x")).unwrap().model, ["a/x"]);
         assert!(error("model = 3\n").contains("a model is vendor/name, or a list of such names"));
         assert!(error("[budget]\nmoney = 3\n").contains("unknown field `money`"));
         let bad = parse("[budget.call]\nusd = -1.0\n", Path::new("x")).unwrap();
         assert!(Budgets::try_from(bad.budget).unwrap_err().to_string().contains("a budget of -1 cannot be kept"));
+    }
+
+    #[test]
+    fn a_request_has_its_usual_budget_unless_the_file_lifts_it() {
+        let budgets = |text: &str| Budgets::try_from(parse(text, Path::new("x")).unwrap().budget).unwrap();
+        assert_eq!(budgets("model = \"a/x\"\n"), Budgets::recommended());
+        assert_eq!(budgets("budget = \"none\"\n"), Budgets::default());
+        let lifted = budgets("[budget.task]\ntokens = \"none\"\nusd = 20\n").task;
+        let usual = Budgets::recommended().task;
+        assert_eq!(lifted, Budget { tokens: None, cost_nanos: Some(20_000_000_000), ..usual });
+        assert!(error("budget = \"much\"\n").contains("a table of limits, or \"none\""));
+        assert!(error("[budget.task]\ntokens = \"much\"\n").contains("a number that is not negative, or \"none\""));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Server-sent events, read from a stream of bytes: ids, names and data, nothing else is needed here.
+//! Server-sent events, read from a stream of bytes: ids, names and data, nothing else is needed here. An event has a largest size.
 
 use std::io;
 use std::pin::Pin;
@@ -10,10 +10,17 @@ use crate::ClientError;
 
 type Body = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
+/// Largest event that is taken, in bytes. Whoever sends more is not believed to stop.
+const MAX_EVENT_BYTES: usize = 128 << 20;
+
 /// A stream of events.
 pub struct Sse {
     body: Body,
     unread: Vec<u8>,
+    /// How much of `unread` holds no end of a line.
+    searched: usize,
+    event: SseEvent,
+    has_data: bool,
 }
 
 /// One event.
@@ -30,17 +37,25 @@ pub struct SseEvent {
 impl Sse {
     /// The events of an answer's body.
     pub fn new(body: Body) -> Self {
-        Self { body, unread: Vec::new() }
+        Self { body, unread: Vec::new(), searched: 0, event: SseEvent::default(), has_data: false }
     }
 
     /// The next event; none when the stream has ended. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Option<SseEvent>, ClientError> {
         loop {
-            while let Some(block) = self.take_block() {
-                let event = parse(&block);
-                if !event.data.is_empty() {
-                    return Ok(Some(event));
+            while let Some(line) = self.take_line() {
+                self.read(&line);
+                if line.is_empty() {
+                    self.has_data = false;
+                    let event = std::mem::take(&mut self.event);
+                    if !event.data.is_empty() {
+                        return Ok(Some(event));
+                    }
                 }
+            }
+            if self.unread.len() + self.event.data.len() > MAX_EVENT_BYTES {
+                let error = format!("an event is larger than {MAX_EVENT_BYTES} bytes");
+                return Err(ClientError::Gone(io::Error::new(io::ErrorKind::InvalidData, error)));
             }
             match self.body.next().await {
                 Some(bytes) => self.unread.extend_from_slice(&bytes.map_err(ClientError::Gone)?),
@@ -49,29 +64,34 @@ impl Sse {
         }
     }
 
-    /// Everything up to the next empty line.
-    fn take_block(&mut self) -> Option<String> {
-        let end = self.unread.windows(2).position(|two| two == b"\n\n")?;
-        let block: Vec<u8> = self.unread.drain(..end + 2).collect();
-        Some(String::from_utf8_lossy(&block).into_owned())
+    /// The next line, without its end: LF or CRLF.
+    fn take_line(&mut self) -> Option<String> {
+        let Some(end) = self.unread[self.searched..].iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.unread.len();
+            return None;
+        };
+        let line: Vec<u8> = self.unread.drain(..=self.searched + end).collect();
+        self.searched = 0;
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        Some(String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)).into_owned())
     }
-}
 
-fn parse(block: &str) -> SseEvent {
-    let mut event = SseEvent::default();
-    for line in block.lines() {
+    fn read(&mut self, line: &str) {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             // What stands behind the place says of which history it is.
-            "id" => event.id = value.split('.').next().and_then(|place| place.parse().ok()),
-            "event" => value.clone_into(&mut event.name),
-            "data" if event.data.is_empty() => value.clone_into(&mut event.data),
-            "data" => event.data = format!("{}\n{value}", event.data),
+            "id" => self.event.id = value.split('.').next().and_then(|place| place.parse().ok()),
+            "event" => value.clone_into(&mut self.event.name),
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+            }
             _ => {}
         }
     }
-    event
 }
 
 #[cfg(test)]

@@ -132,6 +132,9 @@ pub struct Reserved {
 /// An agent is told when this share of a budget is used, in percent.
 const NEAR_PERCENT: u128 = 80;
 
+/// While so many calls fit into what is left, a reply has no limit of its own.
+const AMPLE_CALLS: u64 = 4;
+
 const COUNTED: [Counted; 4] = [Counted::Tokens, Counted::Cost, Counted::Requests, Counted::Time];
 
 impl Spent {
@@ -196,6 +199,18 @@ impl Budget {
 }
 
 impl Budgets {
+    /// What the `polis` program lets one request of a person spend unless its configuration says otherwise: 200 model calls,
+    /// 4 million tokens, 5 US dollars and 60 minutes of waiting for models. Nothing else is limited.
+    pub fn recommended() -> Self {
+        let task = Budget {
+            tokens: Some(4_000_000),
+            cost_nanos: Some(5_000_000_000),
+            requests: Some(200),
+            time_ms: Some(60 * 60 * 1_000),
+        };
+        Self { task, ..Self::default() }
+    }
+
     /// The budget of an account.
     pub fn of(&self, scope: &Scope) -> Budget {
         match scope {
@@ -229,6 +244,18 @@ impl Account {
     pub(crate) fn has_room(&self, scope: &Scope, budget: Budget, call: Spent) -> bool {
         let fits = |level: Level| level.used.saturating_add(call.get(level.of)) <= level.limit;
         self.reserved == Spent::default() || self.levels(scope, budget).all(fits)
+    }
+
+    /// Whether what is left of tokens and money is several times what a call reserves, so that its reply may be as long as the
+    /// vendor lets it.
+    pub(crate) fn is_ample(&self, scope: &Scope, budget: Budget, call: Spent) -> bool {
+        let is_enough = |level: Level| match level.of {
+            Counted::Tokens | Counted::Cost => {
+                level.limit.saturating_sub(level.used) >= call.get(level.of).saturating_mul(AMPLE_CALLS)
+            }
+            Counted::Requests | Counted::Time => true,
+        };
+        self.levels(scope, budget).all(is_enough)
     }
 
     /// One more full measure of everything that is used up, on top of what is gone.

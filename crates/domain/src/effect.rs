@@ -1,13 +1,14 @@
 //! What a turn asks of the world, numbered and logged, and what came of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AgentId, Artifact, Behaviour, Digest, EffectId, Failure, Letter, Level, Question, Source, Spent, Task, TaskId, ThreadId,
-    Timestamp, ToolList, Wanted,
+    AgentId, Artifact, Behaviour, Digest, EffectId, Failure, Flow, Letter, Level, Matching, Question, Source, Spent, Task,
+    TaskId, ThreadId, Timestamp, ToolList, Wanted,
 };
 
 /// Something that a turn asks for and waits for. Its intent is logged before it happens.
@@ -37,6 +38,9 @@ pub enum Effect {
     Grant {
         /// What is used up.
         lacking: Vec<Level>,
+        /// Model calls made for the request so far, by agent.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        calls: BTreeMap<AgentId, u32>,
     },
     /// A tool is called.
     Tool(Box<Call>),
@@ -151,6 +155,62 @@ pub struct Call {
     /// Whether the turn itself does it, by effects of its own. It is never in doubt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
+    /// Where its content comes from and goes.
+    #[serde(default, skip_serializing_if = "Flow::is_none")]
+    pub flow: Flow,
+    /// For a tool of a server: tells this definition of it from any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Arc<str>>,
+    /// That definition in words. The log has it once, where it was pinned.
+    #[serde(skip)]
+    pub definition: Option<Arc<str>>,
+    /// While a person is asked about it: the tools of its server that only read, as the server says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<ReadTool>,
+}
+
+/// A tool that only reads, by the word of the server that brings it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReadTool {
+    /// Its name, as it is listed.
+    pub tool: Arc<str>,
+    /// Tells this definition of it from any other.
+    pub identity: Arc<str>,
+}
+
+/// What a person should know before they agree to a call: the `details` of its approval.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Review {
+    /// The outside content that the agent has read, on account of which it asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<Arc<str>>,
+    /// How the tool differs from the one that was used before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Changed>,
+    /// What a yes for always would cover; none where each call is asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<Matching>,
+    /// The same in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub covers: String,
+    /// The tools that a yes for all reading tools of the server would cover.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<Arc<str>>,
+}
+
+/// A tool whose server has changed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Changed {
+    /// What it was.
+    pub before: Arc<str>,
+    /// What it is now.
+    pub after: Arc<str>,
 }
 
 /// What the policy says to a call.
@@ -386,9 +446,12 @@ pub struct Verdict {
     /// For a call: other arguments than it was to have, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Arc<str>>,
-    /// For a call: whom not to ask again about this tool.
+    /// For a call: whom not to ask again about calls like this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<Always>,
+    /// With `always`: which calls are meant; what the approval proposes where nothing is said.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub matching: Option<Matching>,
     /// What the person answers, where a yes is not enough: a text, or an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
@@ -397,7 +460,7 @@ pub struct Verdict {
 impl Verdict {
     /// Agrees, and says no more.
     pub fn yes() -> Self {
-        Self { approved: true, reason: String::new(), arguments: None, always: None, answer: None }
+        Self { approved: true, reason: String::new(), arguments: None, always: None, matching: None, answer: None }
     }
 
     /// Answers with words.
@@ -422,6 +485,8 @@ pub enum Always {
     Task,
     /// Everybody, from now on.
     Tool,
+    /// Everybody, from now on, for all tools of the same server that only read by its word.
+    Reads,
 }
 
 /// A tool that need not be asked about any more.
@@ -437,6 +502,12 @@ pub struct Allowed {
     /// For which request; none for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+    /// Which calls; none for all.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub matching: Option<Matching>,
+    /// For a tool of a server: the definition of it that was agreed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Arc<str>>,
 }
 
 impl Reply {

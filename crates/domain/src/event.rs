@@ -56,6 +56,15 @@ pub enum Event {
         /// Which, for whom.
         allowed: Allowed,
     },
+    /// A tool of a server counts as known in this definition: it was used for the first time, or a person agreed to its change.
+    ToolPinned {
+        /// The tool, as it is listed.
+        tool: Arc<str>,
+        /// Tells this definition from any other.
+        identity: Arc<str>,
+        /// The definition in words.
+        definition: Arc<str>,
+    },
     /// The budgets are now these.
     BudgetsSet {
         /// All of them.
@@ -422,6 +431,9 @@ pub struct Attempt {
     pub next: Arc<str>,
 }
 
+/// The code of an attempt that an earlier process or run began and whose end nobody saw.
+pub const INTERRUPTED: &str = "model_interrupted";
+
 /// The terms on which a call may be made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -433,6 +445,9 @@ pub struct Leave {
     /// The longest that the call may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
+    /// Whether so much is left that the reply needs no limit of its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ample: bool,
 }
 
 /// What of a thread the model is shown.
@@ -519,6 +534,9 @@ pub struct Limits {
     pub stop_repeats: u32,
     /// Letters in a chain from agent to agent, each sent on account of the one before; the first is the person's.
     pub hops: u32,
+    /// Messages between two agents for one request since the person last wrote about it. A question whose answer the sender
+    /// waits for does not count: a cycle of those is refused as a deadlock.
+    pub messages_per_pair: u32,
     /// Turns for a request since the person last wrote about it, after which agents write no more letters for it.
     pub turns_per_task: u32,
 }
@@ -537,7 +555,8 @@ impl Default for Limits {
             reuse_ms: 10 * 60 * 1_000,
             nudge_repeats: 3,
             stop_repeats: 6,
-            hops: 32,
+            hops: 16,
+            messages_per_pair: 10,
             turns_per_task: 1_000,
         }
     }
@@ -574,6 +593,7 @@ impl Event {
             Self::SocietyFounded { .. }
             | Self::SocietyForked { .. }
             | Self::ToolAllowed { .. }
+            | Self::ToolPinned { .. }
             | Self::BudgetsSet { .. }
             | Self::BudgetGranted { .. }
             | Self::RoleChanged { .. }

@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 
 use crate::artifact::named_in;
 use crate::spine::{
-    Agent, DeadLetter, Due, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned, Spine, Stage,
+    Agent, DeadLetter, Due, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Pin, Place, Planned, Spine, Stage,
     Termination, Turn,
 };
 use crate::{
-    Account, AgentId, Cleared, Digest, Effect, EffectId, Event, Inquiry, InquiryId, KnownCall, Letter, LetterKind,
+    Account, AgentId, Cleared, Digest, Effect, EffectId, Event, INTERRUPTED, Inquiry, InquiryId, KnownCall, Letter, LetterKind,
     ListedArtifact, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope, Settlement, Source, Spent,
     Task, TaskId, Timestamp, TurnId,
 };
@@ -23,6 +23,9 @@ const MAX_PLANS: usize = 1_000;
 
 /// Most letters that were set aside and are still listed.
 const MAX_DEAD_LETTERS: usize = 1_000;
+
+/// What a model call costs at least whose end nobody saw because its turn or its tool was stopped: the request that went out.
+const UNSEEN: Spent = Spent { requests: 1, tokens: 0, cost_nanos: 0, time_ms: 0 };
 
 impl Spine {
     /// Folds one more event in. Events come in the order of the log, each once.
@@ -41,7 +44,9 @@ impl Spine {
                 self.seed = *seed;
             }
             Event::RoleCreated { role, by } => {
-                let maker = by.and_then(|by| self.turns.get(&by.turn)).map_or_else(AgentId::user, |turn| turn.agent.clone());
+                let turn = by.and_then(|by| self.turns.get(&by.turn));
+                turn.into_iter().for_each(|turn| self.trails.make_role(&turn.agent, &turn.task, &role.id));
+                let maker = turn.map_or_else(AgentId::user, |turn| turn.agent.clone());
                 self.founders.insert(role.id.clone(), Founder { created_by: maker, created_at: recorded.at });
                 self.roles.insert(role.id.clone(), role.clone());
             }
@@ -60,6 +65,8 @@ impl Spine {
                     within: None,
                     set_aside: 0,
                 };
+                let maker = by.and_then(|by| self.turns.get(&by.turn)).map(|turn| (&turn.agent, &turn.task));
+                self.trails.spawn(maker, &made.role, agent);
                 self.agents.insert(agent.clone(), made);
                 if by.is_some() {
                     self.note_spawn(recorded.at);
@@ -72,8 +79,16 @@ impl Spine {
                 }
             }
             Event::AgentTerminated { agent } => self.terminate(agent, recorded.at),
-            Event::LetterSent { letter, .. } => {
+            Event::LetterSent { letter, by } => {
                 self.close_account(letter);
+                // Agents write messages in turns: one to the person that no turn wrote is the report of a loop.
+                if by.is_none()
+                    && letter.to.is_user()
+                    && letter.kind == LetterKind::Message
+                    && let Some(effort) = self.efforts.get_mut(&letter.task_id)
+                {
+                    effort.is_reported = true;
+                }
                 if letter.from.is_user() {
                     self.known.forget(&letter.task_id);
                 }
@@ -86,6 +101,9 @@ impl Spine {
                 if !self.allowed.contains(allowed) {
                     self.allowed.push(allowed.clone());
                 }
+            }
+            Event::ToolPinned { tool, identity, definition } => {
+                self.pins.insert(tool.clone(), Pin { identity: identity.clone(), definition: definition.clone() });
             }
             Event::BudgetsSet { budgets } => self.budgets = budgets.clone(),
             Event::BudgetGranted { scope, more } => {
@@ -218,6 +236,7 @@ impl Spine {
             }
         }
         self.allowed.retain(|allowed| allowed.agent.as_ref() != Some(agent));
+        self.trails.end_agent(agent);
         let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason };
         self.terminated.insert(agent.clone(), gone);
     }
@@ -240,10 +259,11 @@ impl Spine {
         if let Some(turn) = self.turns.get_mut(&id.turn) {
             turn.next = turn.next.max(id.n + 1);
             // What a restart itself brings is no step further.
-            let is_restart = matches!(
-                recorded.event,
-                Event::EffectRestarted { .. } | Event::EffectDoubted { .. } | Event::EffectCleared { .. }
-            );
+            let is_restart = match &recorded.event {
+                Event::EffectRestarted { .. } | Event::EffectDoubted { .. } | Event::EffectCleared { .. } => true,
+                Event::EffectRetried { attempt, .. } => &*attempt.failure.code == INTERRUPTED,
+                _ => false,
+            };
             if !is_restart {
                 turn.revived = 0;
             }
@@ -276,6 +296,7 @@ impl Spine {
         effort.open = effort.open.saturating_sub(1);
         if effort.open == 0 {
             self.efforts.remove(task);
+            self.trails.end_task(task);
         }
     }
 
@@ -288,8 +309,17 @@ impl Spine {
             && let Some(effort) = self.efforts.get_mut(&letter.task_id)
         {
             effort.turns = 0;
+            effort.messages.clear();
+            effort.is_reported = false;
         }
         self.begin_effort(&letter.task_id);
+        if !letter.from.is_user()
+            && letter.reply_to == ReplyTo::Nobody
+            && let Some(effort) = self.efforts.get_mut(&letter.task_id)
+        {
+            let sent = effort.messages.entry(letter.from.clone()).or_default().entry(letter.to.clone()).or_default();
+            *sent = sent.saturating_add(1);
+        }
     }
 
     fn clear_inbox(&mut self, agent: &crate::AgentId, of: &Cleared) {
@@ -355,6 +385,7 @@ impl Spine {
             rests_until: None,
             held: Vec::new(),
         };
+        self.trails.turn_to(&turn.agent, &turn.task);
         self.turns.insert(id, Box::new(turn));
     }
 
@@ -364,9 +395,24 @@ impl Spine {
             _ => Vec::new(),
         };
         match effect {
-            Effect::Tool(call) if call.may_write() => self.known.forget_all(self.seq),
+            Effect::Tool(call) => {
+                if call.may_write() {
+                    self.known.forget_all(self.seq);
+                }
+                if let Some(turn) = self.turns.get(&id.turn) {
+                    self.trails.follow(&turn.agent, &turn.task, &call.flow);
+                }
+            }
             Effect::Model { tools: Some(list), .. } if !list.names.is_empty() => self.name_tools(list.digest),
             _ => {}
+        }
+        if let (Effect::Model { .. }, Some(turn)) = (effect, self.turns.get(&id.turn))
+            && let Some(effort) = self.efforts.get_mut(&turn.task)
+        {
+            match effort.calls.get_mut(&turn.agent) {
+                Some(calls) => *calls = calls.saturating_add(1),
+                None => drop(effort.calls.insert(turn.agent.clone(), 1)),
+            }
         }
         let open = OpenEffect::new(id.n, effect, scopes, self.seq);
         self.reserve(&open, Spent::plus);
@@ -417,9 +463,8 @@ impl Spine {
     /// Books what an open model call has cost.
     fn spend(&mut self, id: EffectId, spent: Spent) {
         let open = self.turns.get(&id.turn).and_then(|turn| turn.open.iter().find(|open| open.n == id.n));
-        let Some(OpenKind::Model(reserved)) = open.map(|open| &open.kind) else { return };
-        for scope in &reserved.scopes {
-            change(&mut self.ledger, scope, |account| account.spent = account.spent.plus(spent));
+        if let Some(open) = open {
+            book(&mut self.ledger, open, spent);
         }
     }
 
@@ -473,13 +518,16 @@ impl Spine {
             return;
         }
         let gone: Vec<InquiryId> = self.inquiries.keys().filter(|id| of(id)).copied().collect();
-        gone.into_iter().for_each(|id| self.answer(id, Spent::default()));
+        gone.into_iter().for_each(|id| self.answer(id, UNSEEN));
     }
 
     /// A request that is answered needs no account any more, and no word of a person; what it cost stands in the answer.
     fn close_account(&mut self, letter: &Letter) {
         if letter.to.is_user() && letter.kind != LetterKind::Message {
             self.known.forget(&letter.task_id);
+            if let Some(effort) = self.efforts.get_mut(&letter.task_id) {
+                effort.calls.clear();
+            }
             self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&letter.task_id));
             let scope = Scope::Task(letter.task_id.clone());
             if self.ledger.get(&scope).is_some_and(|account| account.reserved == Spent::default()) {
@@ -501,8 +549,11 @@ impl Spine {
         if turn.open.iter().any(OpenEffect::may_write) {
             self.known.forget_all(self.seq);
         }
-        if turn.parked.is_none() {
-            turn.open.iter().for_each(|open| self.reserve(open, Spent::minus));
+        for open in &turn.open {
+            book(&mut self.ledger, open, UNSEEN);
+            if turn.parked.is_none() {
+                self.reserve(open, Spent::minus);
+            }
         }
         if let Some(head) = self.threads.get_mut(&turn.thread) {
             head.turn = None;
@@ -517,6 +568,7 @@ impl Spine {
                 next.iter().for_each(|task| self.begin_effort(&task.id));
             }
         }
+        self.trails.turn_from(&turn.agent, &turn.task);
         self.end_effort(&turn.task);
     }
 
@@ -632,6 +684,13 @@ impl FromIterator<Arc<Recorded>> for Spine {
 }
 
 /// Changes an account. Nearly always it is there already.
+fn book(ledger: &mut FxHashMap<Scope, Account>, open: &OpenEffect, spent: Spent) {
+    let OpenKind::Model(reserved) = &open.kind else { return };
+    for scope in &reserved.scopes {
+        change(ledger, scope, |account| account.spent = account.spent.plus(spent));
+    }
+}
+
 fn change(ledger: &mut FxHashMap<Scope, Account>, scope: &Scope, how: impl Fn(&mut Account)) {
     match ledger.get_mut(scope) {
         Some(account) => how(account),

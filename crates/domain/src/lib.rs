@@ -11,6 +11,8 @@ mod decide;
 mod effect;
 mod event;
 mod evolve;
+mod flow;
+mod grant;
 mod id;
 mod inquiry;
 pub mod iso;
@@ -39,9 +41,12 @@ pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, S
 pub use command::{Act, Command, Resolution, Target, TurnResult};
 pub use decide::{ENDS_PROCESS, decide};
 pub use effect::{
-    Allowed, Always, Call, CallResult, Children, Effect, EffectClass, Finish, Outcome, Reply, Ruling, ToolCall, Usage, Verdict,
+    Allowed, Always, Call, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review,
+    Ruling, ToolCall, Usage, Verdict,
 };
-pub use event::{Attempt, Cleared, Event, Leave, Limits, Origin, Recorded, Settlement, Shown};
+pub use event::{Attempt, Cleared, Event, INTERRUPTED, Leave, Limits, Origin, Recorded, Settlement, Shown};
+pub use flow::{Flow, Trail, Trails, names};
+pub use grant::{Matching, Pattern, targets};
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId,
     Timestamp, TurnId, mix, unique, unique_id,
@@ -60,8 +65,8 @@ pub use refusal::Refusal;
 pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};
 pub use shape::misfits;
 pub use spine::{
-    Agent, Context, DeadLetter, Due, Effort, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Place, Planned,
-    SPINE_VERSION, Spine, Stage, Termination, Turn,
+    Agent, Context, DeadLetter, Due, Effort, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Pin, Place, Planned,
+    SPINE_VERSION, Spine, Stage, Standing, Termination, Turn,
 };
 pub use task::{Failure, Letter, LetterKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use text::Text;

@@ -48,6 +48,21 @@ pub enum Refusal {
         /// How many there may be.
         limit: u32,
     },
+    /// Two agents write to each other without end.
+    #[error(
+        "no more messages are passed on between you and `{to}` for this request: you have sent {sent} and received {received}, and \
+         {limit} are allowed until the person writes again; answer with what you have"
+    )]
+    MessageLoop {
+        /// The receiver of the message that was refused.
+        to: AgentId,
+        /// Messages sent to it.
+        sent: u32,
+        /// Messages received from it.
+        received: u32,
+        /// Most messages between two agents.
+        limit: u32,
+    },
     /// A request takes too many turns.
     #[error("{limit} turns have been spent on this request since the person last wrote; answer with what you have")]
     TooManyTurns {
@@ -221,6 +236,7 @@ impl Refusal {
             Self::RootStays => "root_stays",
             Self::TooManyAgents { .. } => "too_many_agents",
             Self::TooManyHops { .. } => "too_many_hops",
+            Self::MessageLoop { .. } => "message_loop",
             Self::TooManyTurns { .. } => "too_many_turns",
             Self::UnknownRole(_) => "unknown_role",
             Self::SameRole(_) => "same_role",

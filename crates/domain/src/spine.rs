@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::names;
 use crate::{
-    Account, AgentId, Allowed, Budgets, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, InquiryId, Known, Letter,
-    Limits, MetaPath, OpenInquiry, Origin, Phase, ReplyTo, Reserved, Role, RoleId, Ruling, Scope, Seq, SubThreadPath, Task,
-    TaskId, ThreadId, Timestamp, TurnId, Wanted,
+    Account, AgentId, Allowed, Budgets, Call, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, InquiryId, Known,
+    Letter, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Reserved, Role, RoleId, Ruling, Scope,
+    Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 8;
+pub const SPINE_VERSION: u32 = 9;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -36,6 +36,10 @@ pub struct Spine {
     pub ledger: FxHashMap<Scope, Account>,
     /// The tools that need not be asked about any more.
     pub allowed: Vec<Allowed>,
+    /// The tools of servers that were used, as they were defined then.
+    pub pins: BTreeMap<Arc<str>, Pin>,
+    /// What the contexts of requests and agents hold.
+    pub trails: Trails,
     /// The results that may answer identical calls.
     pub known: Known,
     /// The lists of tools that the log has named, newest last.
@@ -64,6 +68,28 @@ pub struct Spine {
     pub dead_letters: VecDeque<DeadLetter>,
     /// Where the newest plans stand in the log, one for each request and thread.
     pub plans: VecDeque<Planned>,
+}
+
+/// A tool of a server, as it was defined when it was first used or when a person agreed to its change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// Tells this definition from any other.
+    pub identity: Arc<str>,
+    /// The definition in words.
+    pub definition: Arc<str>,
+}
+
+/// What a yes for always would cover.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The tool.
+    pub tool: Arc<str>,
+    /// Its definition, where it comes from a server.
+    pub identity: Option<Arc<str>>,
+    /// Calls like the one that is asked about.
+    pub matching: Matching,
+    /// The tools of its server that only read.
+    pub reads: Vec<ReadTool>,
 }
 
 /// What an agent was asked and could not survive.
@@ -133,12 +159,28 @@ pub struct Agent {
 }
 
 /// What is done for a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Effort {
     /// Turns since the person last wrote about it, those included that wait in inboxes.
     pub turns: u32,
     /// Of those, how many are not settled.
     pub open: u32,
+    /// Model calls, by agent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls: BTreeMap<AgentId, u32>,
+    /// Messages from agent to agent since the person last wrote, by sender and receiver; no questions that are waited for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub messages: BTreeMap<AgentId, BTreeMap<AgentId, u32>>,
+    /// Whether the person has been told, since they last wrote, that messages were stopped.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_reported: bool,
+}
+
+impl Effort {
+    /// How many messages one agent has sent another.
+    pub fn sent(&self, from: &AgentId, to: &AgentId) -> u32 {
+        self.messages.get(from).and_then(|sent| sent.get(to)).copied().unwrap_or_default()
+    }
 }
 
 /// Who made a role.
@@ -325,8 +367,8 @@ pub enum OpenKind {
     Tool(EffectClass),
     /// An agent is asked.
     Ask(AgentId),
-    /// A person is asked; about this tool, if it is about one.
-    Approval(Option<Arc<str>>),
+    /// A person is asked, and their yes may be for always.
+    Approval(Option<Box<Standing>>),
     /// A person is asked for more than a yes.
     Question(Box<Wanted>),
     /// A child is to go.
@@ -401,12 +443,22 @@ impl Spine {
         self.inquiries.range(own).any(|(_, open)| matches!(open, OpenInquiry::Person { .. }))
     }
 
-    /// Whether a person has said that this tool need not be asked about.
-    pub fn is_allowed(&self, tool: &str, agent: &AgentId, task: &TaskId) -> bool {
+    /// Whether a person has said that calls like this one need not be asked about.
+    pub fn is_allowed(&self, call: &Call, agent: &AgentId, task: &TaskId) -> bool {
         self.allowed.iter().any(|allowed| {
-            let fits = allowed.agent.as_ref().is_none_or(|it| it == agent) && allowed.task.as_ref().is_none_or(|it| it == task);
-            *allowed.tool == *tool && fits
+            let is_same = allowed.tool == call.tool && (allowed.identity.is_none() || allowed.identity == call.identity);
+            is_same && allowed.is_for(agent, task) && allowed.matching.as_ref().is_none_or(|it| it.covers(&call.arguments))
         })
+    }
+
+    /// Whether a person has said that a server may do this without being asked about it.
+    pub fn is_lent(&self, what: &str, agent: &AgentId, task: &TaskId) -> bool {
+        self.allowed.iter().any(|allowed| *allowed.tool == *what && allowed.is_for(agent, task))
+    }
+
+    /// The definition of a tool that was used before, where it is another by now.
+    pub fn changed_pin(&self, call: &Call) -> Option<&Pin> {
+        self.pins.get(&call.tool).filter(|pin| call.identity.as_ref().is_some_and(|now| *now != pin.identity))
     }
 
     /// How far below root an agent is.
@@ -538,6 +590,19 @@ impl Due {
     }
 }
 
+impl Standing {
+    fn of(call: &Call) -> Self {
+        let (tool, identity, reads) = (call.tool.clone(), call.identity.clone(), call.reads.clone());
+        Self { tool, identity, matching: Matching::proposed(&call.arguments), reads }
+    }
+}
+
+impl Allowed {
+    fn is_for(&self, agent: &AgentId, task: &TaskId) -> bool {
+        self.agent.as_ref().is_none_or(|it| it == agent) && self.task.as_ref().is_none_or(|it| it == task)
+    }
+}
+
 impl OpenEffect {
     /// Whether it is a call that may change something that others read.
     pub(crate) fn may_write(&self) -> bool {
@@ -548,13 +613,13 @@ impl OpenEffect {
     pub(crate) fn new(n: u32, effect: &Effect, scopes: Vec<Scope>, at: Seq) -> Self {
         let kind = match effect {
             Effect::Model { reserve, .. } => OpenKind::Model(Box::new(Reserved { amount: *reserve, scopes })),
-            Effect::Grant { lacking } => OpenKind::Grant(lacking.iter().map(|level| level.scope.clone()).collect()),
+            Effect::Grant { lacking, .. } => OpenKind::Grant(lacking.iter().map(|level| level.scope.clone()).collect()),
             Effect::Tool(call) => OpenKind::Tool(call.class),
             Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
             Effect::Approval { wanted, .. } if !wanted.is_agreement() => OpenKind::Question(Box::new(wanted.clone())),
             Effect::Approval { call, .. } => {
                 let lasting = call.as_ref().filter(|call| !matches!(call.ruling, Ruling::AskEach(_)));
-                OpenKind::Approval(lasting.map(|call| call.tool.clone()))
+                OpenKind::Approval(lasting.map(|call| Box::new(Standing::of(call))))
             }
             Effect::Terminate { agent, .. } => OpenKind::Terminate(agent.clone()),
             Effect::Sleep { .. } => OpenKind::Sleep,

@@ -23,6 +23,9 @@ pub(crate) struct Books {
     granted: BTreeMap<Scope, Spent>,
 }
 
+/// What a call cost at least whose end nobody saw.
+const ONE_REQUEST: Spent = Spent { tokens: 0, cost_nanos: 0, requests: 1, time_ms: 0 };
+
 impl Books {
     /// The ledger is what the log says; no call begins beyond a budget; and whoever is near its end is told.
     pub(crate) fn audit(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
@@ -70,21 +73,25 @@ impl Books {
                     scopes.iter().for_each(|scope| add(&mut self.spent, scope, spent.unwrap_or_default()));
                 }
             }
-            Event::EffectDoubted { id } => self.samples.retain(|inquiry, _| inquiry.call != *id),
+            Event::EffectDoubted { id } => self.cut_samples(|inquiry| inquiry.call == *id),
             Event::EffectEnded { id, spent, .. } => {
-                self.samples.retain(|inquiry, _| inquiry.call != *id);
+                self.cut_samples(|inquiry| inquiry.call == *id);
                 self.book(*id, spent.unwrap_or_default());
                 self.calls.remove(id);
             }
             Event::TurnParked { turn, .. } => {
                 self.asleep.push(*turn);
-                self.samples.retain(|inquiry, _| inquiry.call.turn != *turn);
+                self.cut_samples(|inquiry| inquiry.call.turn == *turn);
             }
             Event::TurnResumed { turn } => self.asleep.retain(|asleep| asleep != turn),
             Event::TurnSettled { turn, .. } => {
                 self.asleep.retain(|asleep| asleep != turn);
-                self.calls.retain(|id, _| id.turn != *turn);
-                self.samples.retain(|id, _| id.call.turn != *turn);
+                let cut: Vec<_> = self.calls.keys().filter(|id| id.turn == *turn).copied().collect();
+                for id in cut {
+                    self.book(id, ONE_REQUEST);
+                    self.calls.remove(&id);
+                }
+                self.cut_samples(|inquiry| inquiry.call.turn == *turn);
             }
             Event::LetterSent { letter, .. } if letter.to.is_user() && letter.kind != LetterKind::Message => {
                 let scope = Scope::Task(letter.task_id.clone());
@@ -151,6 +158,13 @@ impl Books {
         let here = awake.filter(|(_, (_, scopes))| scopes.contains(scope));
         let samples = self.samples.values().filter(|(_, scopes)| scopes.contains(scope)).map(|(amount, _)| *amount);
         here.map(|(_, (amount, _))| *amount).chain(samples).fold(Spent::default(), Spent::plus)
+    }
+
+    /// Nobody waits any more for what these calls asked of models.
+    fn cut_samples(&mut self, of: impl Fn(&InquiryId) -> bool) {
+        for (_, (_, scopes)) in self.samples.extract_if(.., |inquiry, _| of(inquiry)) {
+            scopes.iter().for_each(|scope| add(&mut self.spent, scope, ONE_REQUEST));
+        }
     }
 
     fn book(&mut self, id: EffectId, cost: Spent) {
@@ -278,22 +292,36 @@ fn one_call_alone_may_be_too_large() {
     society.wish(asks(&society, "a", 50), NOON).unwrap();
 }
 
+fn retry(turn: TurnId, code: &'static str) -> Command {
+    let attempt = Attempt {
+        model: "m".into(),
+        attempt: 1,
+        max_retries: 3,
+        failure: Failure::new(code, "down"),
+        delay_ms: 1_000,
+        next: "m".into(),
+    };
+    Command::Retry { id: EffectId { turn, n: 0 }, attempt, spent: Spent::request(Usage::default(), 0) }
+}
+
+#[test]
+fn an_attempt_that_a_restart_notes_is_no_step_further_and_one_that_failed_is() {
+    for (code, revived) in [(INTERRUPTED, 1), ("model_failed", 0)] {
+        let mut society = within(Budgets::default());
+        society.wish(asks(&society, "a", 60), NOON).unwrap();
+        let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
+        society.wish(Command::Revive, NOON).unwrap();
+        society.wish(retry(turn, code), NOON).unwrap();
+        assert_eq!(society.spine.turns[&turn].revived, revived, "{code}");
+    }
+}
+
 #[test]
 fn an_attempt_in_vain_counts_as_a_request_and_what_stands_still_reserves_nothing() {
     let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
     society.wish(asks(&society, "a", 60), NOON).unwrap();
     let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
-    let attempt = Attempt {
-        model: "m".into(),
-        attempt: 1,
-        max_retries: 3,
-        failure: Failure::new("model_failed", "down"),
-        delay_ms: 1_000,
-        next: "m".into(),
-    };
-    society
-        .wish(Command::Retry { id: EffectId { turn, n: 0 }, attempt, spent: Spent::request(Usage::default(), 0) }, NOON)
-        .unwrap();
+    society.wish(retry(turn, "model_failed"), NOON).unwrap();
     let account = |society: &Society| society.spine.ledger[&Scope::Society];
     assert_eq!((account(&society).spent.requests, account(&society).reserved.tokens), (1, 60));
     society.wish(Command::Park { turn, reason: Failure::new("x", "x") }, NOON).unwrap();

@@ -1,6 +1,6 @@
 //! Agents do not write to each other for ever, and nothing that they write vanishes unsaid.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use polis_domain::*;
@@ -16,7 +16,16 @@ pub(crate) struct Chains {
     hops: HashMap<TurnId, u32>,
     turns: BTreeMap<TaskId, u32>,
     tasks: HashMap<TurnId, TaskId>,
+    agents: HashMap<TurnId, AgentId>,
+    /// Messages without a wait since the person last wrote, by sender and receiver.
+    messages: HashMap<TaskId, Sent>,
+    /// Model calls by agent.
+    calls: HashMap<TaskId, BTreeMap<AgentId, u32>>,
+    /// Requests of whose loop the person was told.
+    reported: HashSet<TaskId>,
 }
+
+type Sent = BTreeMap<AgentId, BTreeMap<AgentId, u32>>;
 
 impl Chains {
     pub(crate) fn audit(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
@@ -33,6 +42,12 @@ impl Chains {
                 law!(task.hops <= spine.limits.hops, "a turn is {} letters away from the person", task.hops);
                 self.hops.insert(id, task.hops);
                 self.tasks.insert(id, task.id.clone());
+                let Event::TurnStarted { agent, .. } = &recorded.event else { unreachable!() };
+                self.agents.insert(id, agent.clone());
+            }
+            Event::EffectStarted { id, effect: Effect::Model { .. }, .. } => {
+                let calls = self.calls.entry(self.tasks[&id.turn].clone()).or_default();
+                *calls.entry(self.agents[&id.turn].clone()).or_default() += 1;
             }
             Event::TurnSettled { turn, next, .. } if self.is_main(*turn, spine, recorded) => {
                 for task in next {
@@ -59,8 +74,26 @@ impl Chains {
             None if letter.from.is_user() => law!(letter.hops == 0, "a person's letter has {} hops", letter.hops),
             None => {}
         }
+        let is_written = recorded.event.effect().is_some();
         if letter.to.is_user() {
+            if letter.kind != LetterKind::Message {
+                self.calls.remove(&letter.task_id);
+            } else if !is_written {
+                law!(self.reported.insert(letter.task_id.clone()), "a loop of {} is reported twice", letter.task_id);
+            }
             return Ok(());
+        }
+        if letter.from.is_user() {
+            self.messages.remove(&letter.task_id);
+            self.reported.remove(&letter.task_id);
+        } else if letter.reply_to == ReplyTo::Nobody {
+            let sent = self.messages.entry(letter.task_id.clone()).or_default();
+            *sent.entry(letter.from.clone()).or_default().entry(letter.to.clone()).or_default() += 1;
+            let passed = |from, to| sent.get(from).and_then(|sent: &BTreeMap<AgentId, u32>| sent.get(to)).copied().unwrap_or(0);
+            let (there, back) = (passed(&letter.from, &letter.to), passed(&letter.to, &letter.from));
+            let between = if letter.from == letter.to { there } else { there + back };
+            let limit = spine.limits.messages_per_pair;
+            law!(!is_written || between <= limit, "{between} messages between {} and {}", letter.from, letter.to);
         }
         law!(letter.hops <= spine.limits.hops, "letter {} has {} hops", letter.id, letter.hops);
         let turns = self.turns.entry(letter.task_id.clone()).or_default();
@@ -77,8 +110,16 @@ impl Chains {
         let inboxes = spine.agents.values().filter_map(|agent| agent.inbox.as_ref());
         inboxes.flat_map(|inbox| &inbox.entries).for_each(|due| *open.entry(due.task().clone()).or_default() += 1);
         self.turns.retain(|task, _| open.contains_key(task));
-        let counted: FxHashMap<_, _> =
-            open.into_iter().map(|(task, open)| (task.clone(), Effort { turns: self.turns[&task], open })).collect();
+        self.messages.retain(|task, _| open.contains_key(task));
+        self.calls.retain(|task, _| open.contains_key(task));
+        self.reported.retain(|task| open.contains_key(task));
+        let effort = |(task, open): (TaskId, u32)| {
+            let messages = self.messages.get(&task).cloned().unwrap_or_default();
+            let calls = self.calls.get(&task).cloned().unwrap_or_default();
+            let is_reported = self.reported.contains(&task);
+            (task.clone(), Effort { turns: self.turns[&task], open, calls, messages, is_reported })
+        };
+        let counted: FxHashMap<_, _> = open.into_iter().map(effort).collect();
         law!(spine.efforts == counted, "{:?} is counted, {counted:?} is under way", spine.efforts);
         Ok(())
     }
@@ -144,7 +185,81 @@ fn a_request_takes_so_many_turns_and_no_more_until_the_person_writes_again() {
         "{settled:?}"
     );
     society.wish(submit("a", "go on"), NOON).unwrap();
-    assert_eq!(society.spine.efforts[&TaskId::from("t")], Effort { turns: 1, open: 3 });
+    let effort = &society.spine.efforts[&TaskId::from("t")];
+    assert_eq!((effort.turns, effort.open, effort.messages.len(), effort.is_reported), (1, 3, 0, false));
+}
+
+/// The failures and the reports to the person in what happened.
+fn refusals(said: &[Said]) -> (Vec<String>, Vec<String>) {
+    let codes = said.iter().filter_map(|(_, event)| match event {
+        Event::EffectRefused { failure, .. } => Some(failure.code.to_string()),
+        _ => None,
+    });
+    let reports = said.iter().filter_map(|(_, event)| match event {
+        Event::LetterSent { letter, by: None } if letter.to.is_user() && letter.kind == LetterKind::Message => {
+            Some(letter.payload.text.to_string())
+        }
+        _ => None,
+    });
+    (codes.collect(), reports.collect())
+}
+
+#[test]
+fn messages_between_two_agents_are_stopped_in_both_directions_and_reported_once() {
+    let mut society = four_agents_within(Limits { messages_per_pair: 3, ..Limits::default() });
+    society.wish(submit("a", "talk to b"), NOON).unwrap();
+    let turn_of = |society: &Society, agent: &str| {
+        *society.spine.turns.iter().find(|(_, turn)| turn.agent.as_str() == agent).expect("it has a turn").0
+    };
+    let a = turn_of(&society, "a");
+    for n in 0..2 {
+        assert_eq!(refusals(&society.wish(write(EffectId { turn: a, n }, "a", "b", 1), NOON).unwrap()), (vec![], vec![]));
+    }
+    let b = turn_of(&society, "b");
+    assert_eq!(refusals(&society.wish(write(EffectId { turn: b, n: 0 }, "b", "a", 2), NOON).unwrap()), (vec![], vec![]));
+    let (codes, reports) = refusals(&society.wish(write(EffectId { turn: a, n: 2 }, "a", "b", 1), NOON).unwrap());
+    assert_eq!(codes, ["message_loop"]);
+    let [report] = &reports[..] else { panic!("{reports:?}") };
+    assert!(report.contains("`a` and `b` have exchanged 3 messages"), "{report}");
+    assert!(report.contains("a to b 2, b to a 1"), "{report}");
+    let (codes, reports) = refusals(&society.wish(write(EffectId { turn: b, n: 1 }, "b", "a", 2), NOON).unwrap());
+    assert_eq!((codes, reports), (vec!["message_loop".to_owned()], vec![]), "the other one is told too, the person once");
+    let c = refusals(&society.wish(write(EffectId { turn: a, n: 3 }, "a", "c", 1), NOON).unwrap());
+    assert_eq!(c, (vec![], vec![]), "others are not concerned");
+    society.wish(submit("a", "go on"), NOON).unwrap();
+    let again = refusals(&society.wish(write(EffectId { turn: a, n: 4 }, "a", "b", 1), NOON).unwrap());
+    assert_eq!(again, (vec![], vec![]), "until the person writes again");
+    society.assert_replays();
+}
+
+#[test]
+fn questions_whose_answers_are_waited_for_do_not_count_as_messages() {
+    let mut society = four_agents_within(Limits { messages_per_pair: 1, ..Limits::default() });
+    society.wish(submit("a", "ask b often"), NOON).unwrap();
+    let a = *society.spine.turns.keys().next().unwrap();
+    for n in 0..20 {
+        let id = EffectId { turn: a, n };
+        let name = MessageId::from(format!("m{n}"));
+        let letter = Letter { id: name, reply_to: ReplyTo::Effect(id), ..letter("a", "b", "help") };
+        let asked = begin(id, vec![Effect::Ask { letter: letter.into(), deadline: None }]);
+        let said = society.wish(asked, NOON).unwrap();
+        assert_eq!(refusals(&said), (vec![], vec![]), "{n}");
+        let b = *society.spine.turns.iter().find(|(_, turn)| turn.agent.as_str() == "b").unwrap().0;
+        society.wish(settle(b, "here"), NOON).unwrap();
+    }
+    society.assert_replays();
+}
+
+#[test]
+fn a_chain_of_messages_that_is_too_long_is_reported_to_the_person() {
+    let mut society = four_agents_within(Limits { hops: 1, ..Limits::default() });
+    society.wish(submit("a", "tell b"), NOON).unwrap();
+    let a = *society.spine.turns.keys().next().unwrap();
+    society.wish(write(EffectId { turn: a, n: 0 }, "a", "b", 1), NOON).unwrap();
+    let b = *society.spine.turns.keys().last().unwrap();
+    let (codes, reports) = refusals(&society.wish(write(EffectId { turn: b, n: 0 }, "b", "c", 2), NOON).unwrap());
+    assert_eq!((codes, reports.len()), (vec!["too_many_hops".to_owned()], 1));
+    assert!(reports[0].contains("a chain of messages from agent to agent has reached 1"), "{reports:?}");
 }
 
 #[test]

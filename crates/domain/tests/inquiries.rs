@@ -105,9 +105,10 @@ fn what_a_call_asks_of_a_model_is_reserved_booked_and_given_back_in_the_callers_
     society.wish(answer(first, Answer::Reply(Reply::default())), NOON).unwrap();
     assert_eq!((account(&society, "agent:root").spent.tokens, account(&society, "agent:root").reserved.tokens), (7, 0));
     society.wish(inquire(model(6, Ruling::Allow)), NOON).unwrap();
-    // The call is cut: what was reserved comes back.
+    // The call is cut: what was reserved comes back, and the request that went out is counted.
     society.wish(Command::Doubt { id: effect(8, 0) }, NOON).unwrap();
     assert_eq!(account(&society, "society").reserved, Spent::default());
+    assert_eq!(account(&society, "society").spent.requests, 2);
 
     let mut society = at_work(vec![call(EffectClass::Write)]);
     let budgets = Budgets { society: Budget { tokens: Some(7), ..Budget::default() }, ..Budgets::default() };

@@ -409,6 +409,7 @@ fn is_act(event: &Event) -> bool {
         Event::SocietyFounded { .. }
         | Event::SocietyForked { .. }
         | Event::ToolAllowed { .. }
+        | Event::ToolPinned { .. }
         | Event::BudgetsSet { .. }
         | Event::BudgetGranted { .. }
         | Event::RoleChanged { .. }

@@ -83,7 +83,7 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "not_waiting out_of_order text_too_long empty_text busy too_many_effects would_deadlock unknown_thread not_your_thread",
         "thread_busy no_such_message slot_taken foreign_task false_letter not_a_sub_thread budget_busy call_too_large not_yours policy_denied repeated_call",
         "bad_answer budget_exhausted",
-        "too_many_hops too_many_turns same_role",
+        "too_many_hops message_loop too_many_turns same_role",
         "leaving not_your_child has_children root_stays too_many_agents nothing_to_compress nothing_to_restore",
     ];
     let expected = events.into_iter().chain(refusals).flat_map(str::split_whitespace);

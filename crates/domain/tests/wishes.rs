@@ -78,7 +78,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits> {
         spawns_a_minute: 2,
         ..Limits::default()
     };
-    let patient = Limits { hops: 1, turns_per_task: 5, ..Limits::default() };
+    let patient = Limits { hops: 1, messages_per_pair: 1, turns_per_task: 5, ..Limits::default() };
     prop_oneof![2 => Just(Limits::default()), 1 => Just(small), 1 => Just(patient)]
 }
 
@@ -512,7 +512,7 @@ impl<'a> Chooser<'a> {
             13 => match self.running() {
                 Some(turn) => {
                     let n = self.spine.turns[&turn].next;
-                    Command::Begin { turn, n, effects: vec![Effect::Grant { lacking: Vec::new() }] }
+                    Command::Begin { turn, n, effects: vec![Effect::Grant { lacking: Vec::new(), calls: BTreeMap::new() }] }
                 }
                 None => Command::Resume { turn },
             },

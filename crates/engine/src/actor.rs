@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
-    Command, EffectId, Event, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, ThreadId, Timestamp, TurnId,
-    decide, outstanding,
+    Command, EffectId, Event, Failure, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, ThreadId, Timestamp,
+    TurnId, decide, outstanding,
 };
 use polis_ports::{Frame, LogError, Snapshot, ThreadRange};
 use tokio::sync::{mpsc, oneshot};
@@ -70,11 +70,28 @@ pub(crate) struct Shared {
     pub(crate) offers: Offers,
     pub(crate) recent: Recent,
     pub(crate) door: mpsc::Sender<Mail>,
+    /// Why nothing can be written just now, while the log is out of order.
+    pub(crate) standby: Mutex<Option<Failure>>,
     /// Nobody holds a handle any more.
     pub(crate) abandoned: AtomicBool,
 }
 
 impl Shared {
+    pub(crate) fn new(society: SocietyId, ports: Ports, cast: Cast, door: mpsc::Sender<Mail>) -> Self {
+        Self {
+            society,
+            ports,
+            cast,
+            models: Vec::new(),
+            client_patience: crate::society::CLIENT_PATIENCE,
+            offers: Offers::default(),
+            recent: Recent::default(),
+            door,
+            standby: Mutex::new(None),
+            abandoned: AtomicBool::new(false),
+        }
+    }
+
     /// The events recorded under one thread, in order.
     pub(crate) async fn read_thread(&self, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Arc<Recorded>>, LogError> {
         if let Some(events) = self.recent.read(thread, range) {
@@ -90,6 +107,10 @@ pub(crate) struct Actor {
     options: Options,
     mail: mpsc::Receiver<Mail>,
     spine: Spine,
+    /// The last event that is in the log for certain. While the spine is beyond it, a pass is on its way or has failed.
+    committed: Seq,
+    /// Questions of a pass that failed; they change nothing and are answered all the same.
+    unanswered: Vec<Look>,
     bench: Bench,
     /// The waits that end by themselves. An entry whose wait has ended is refused when its time comes.
     timers: BTreeSet<(Timestamp, EffectId)>,
@@ -122,13 +143,19 @@ struct Pass {
 /// Folds a society's log, from its snapshot where there is one that we can read.
 pub(crate) async fn fold(ports: &Ports, society: &SocietyId) -> Result<(Spine, Seq), LogError> {
     let head = ports.log.head(society).await?;
+    fold_through(ports, society, head).await
+}
+
+/// The same up to a place of the log.
+async fn fold_through(ports: &Ports, society: &SocietyId, head: Seq) -> Result<(Spine, Seq), LogError> {
     let snapshot = ports.log.load_snapshot(society).await?;
     let saved = snapshot.filter(|snapshot| snapshot.version == SPINE_VERSION && snapshot.seq <= head);
     let spine = saved.and_then(|snapshot| Spine::read(&snapshot.body));
     let mut spine = spine.unwrap_or_default();
     let saved = spine.seq;
     while spine.seq < head {
-        let page = ports.log.read(society, spine.seq, PAGE).await?;
+        let most = PAGE.min((head.0 - spine.seq.0) as usize);
+        let page = ports.log.read(society, spine.seq, most).await?;
         if page.is_empty() {
             return Err(LogError::Damaged(format!("the log of `{society}` ends at {} instead of {head}", spine.seq)));
         }
@@ -145,6 +172,8 @@ impl Actor {
             options,
             mail,
             spine: Spine::default(),
+            committed: Seq(0),
+            unanswered: Vec::new(),
             bench,
             timers: BTreeSet::new(),
             resting: BTreeSet::new(),
@@ -164,6 +193,7 @@ impl Actor {
         self.shared.recent.clear();
         let (spine, saved) = fold(&self.shared.ports, &self.shared.society).await?;
         self.spine = spine;
+        self.committed = self.spine.seq;
         self.saved = saved;
         self.save_at = Seq(saved.0 + SNAPSHOT_EVERY);
         self.timers.clear();
@@ -189,8 +219,15 @@ impl Actor {
         for (id, owed) in all {
             self.settle_accounts(id, Some(owed), None);
         }
+        self.set_standby(None);
+        let looks = std::mem::take(&mut self.unanswered);
+        looks.into_iter().for_each(|look| look(&self.spine));
         self.fill_seats();
         Ok(())
+    }
+
+    fn set_standby(&self, failure: Option<Failure>) {
+        *self.shared.standby.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
     /// Notes for every turn that is about to be run that one more process runs it. What has ended too many is set aside.
@@ -245,11 +282,20 @@ impl Actor {
         }
     }
 
-    /// Answers what cannot be done while the log is out of order, until it is time to try again.
+    /// While the log is out of order: refuses what would write and answers questions from the last committed state, until it is
+    /// time to try again.
     pub(crate) async fn stand_by(&mut self, error: &LogError) -> Standby {
+        self.set_standby(Some(Failure::new(error.code(), error.to_string())));
         self.bench.clear().await;
-        let until = Timestamp(self.shared.ports.clock.now().0 + self.options.retry_ms);
-        let mut wake = self.shared.ports.clock.sleep_until(until);
+        let mut is_readable = self.go_back().await.is_ok();
+        for look in std::mem::take(&mut self.unanswered) {
+            // Dropping one tells whoever asks that there is no answer.
+            if is_readable {
+                look(&self.spine);
+            }
+        }
+        let clock = self.shared.ports.clock.clone();
+        let mut wake = clock.sleep_until(Timestamp(clock.now().0 + self.options.retry_ms));
         loop {
             let mail = tokio::select! {
                 biased;
@@ -261,10 +307,25 @@ impl Actor {
                     // Nobody waits for the answer any more: nothing to do.
                     let _ = reply.send(Err(Rejected::unavailable(error)));
                 }
-                Some(Mail::Command { reply: None, .. } | Mail::Rest { .. } | Mail::Look(_)) => {}
+                Some(Mail::Look(look)) => {
+                    is_readable = is_readable || self.go_back().await.is_ok();
+                    if is_readable {
+                        look(&self.spine);
+                    }
+                }
+                Some(Mail::Command { reply: None, .. } | Mail::Rest { .. }) => {}
                 Some(Mail::Stop { .. }) | None => return Standby::Stop,
             }
         }
+    }
+
+    /// Gives the spine up that a failed pass has changed, and folds the log anew as far as it is certain. Needs reads only.
+    async fn go_back(&mut self) -> Result<(), LogError> {
+        if self.spine.seq != self.committed {
+            let (spine, _) = fold_through(&self.shared.ports, &self.shared.society, self.committed).await?;
+            self.spine = spine;
+        }
+        Ok(())
     }
 
     async fn pass(&mut self, letters: &mut Vec<Mail>) -> Result<(), LogError> {
@@ -357,6 +418,7 @@ impl Actor {
         }
         if let Err(error) = self.append(&events).await {
             answer(replies.into_iter().map(|(reply, _)| (reply, Err(Rejected::unavailable(&error)))));
+            self.unanswered.extend(looks);
             return Err(error);
         }
         answer(replies);
@@ -374,6 +436,7 @@ impl Actor {
     async fn append(&mut self, events: &[Arc<Recorded>]) -> Result<(), LogError> {
         let Some(first) = events.first() else { return Ok(()) };
         self.shared.ports.log.append(&self.shared.society, Seq(first.seq.0 - 1), events).await?;
+        self.committed = self.spine.seq;
         self.shared.recent.extend(events);
         Ok(())
     }

@@ -21,6 +21,7 @@ mod listing;
 mod live;
 mod nothing;
 mod offer;
+mod own_thread;
 mod plant;
 mod ready;
 mod recent;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use polis_domain::{
@@ -17,9 +16,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::actor::{Mail, Shared, fold};
 use crate::bench::News;
-use crate::offer::Offers;
-use crate::recent::Recent;
-use crate::society::{CLIENT_PATIENCE, Ports};
+use crate::society::Ports;
 use crate::turn::{self, End, Seat};
 use crate::{Cast, LocalLive};
 
@@ -149,17 +146,7 @@ impl Stage<'_> {
             ..self.ports.clone()
         };
         let (door, mut mail) = mpsc::channel(WISHES);
-        let shared = Arc::new(Shared {
-            society: self.society.clone(),
-            ports,
-            cast: self.cast.clone(),
-            models: Vec::new(),
-            client_patience: CLIENT_PATIENCE,
-            offers: Offers::default(),
-            recent: Recent::default(),
-            door,
-            abandoned: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(self.society.clone(), ports, self.cast.clone(), door));
         let seat = Box::new(Seat {
             id,
             agent: known.agent.clone(),
@@ -303,6 +290,10 @@ impl Toolbox for NoCalls<dyn Toolbox> {
 
     fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
         self.port.ruling(tool, arguments, who)
+    }
+
+    fn flow(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> polis_domain::Flow {
+        self.port.flow(tool, arguments, who)
     }
 
     async fn call(&self, tool: &str, _: &str, _: &CallContext) -> Result<CallResult, ToolError> {

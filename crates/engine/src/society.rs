@@ -1,7 +1,7 @@
 //! The door of a society: a cheap handle for everybody who asks something of it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
@@ -14,8 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
-use crate::offer::Offers;
-use crate::recent::Recent;
+use crate::own_thread::run_on_own_thread;
 use crate::{BadCast, Cast, LocalLive, NoModel, NoTools, Operation, SystemClock, Watch};
 
 /// Questions that may queue at a society that is only looked at.
@@ -239,17 +238,8 @@ impl Society {
         cast.check()?;
         let (door, mail) = mpsc::channel(options.mailbox);
         let entropy = mix(options.entropy);
-        let shared = Arc::new(Shared {
-            society: id,
-            ports,
-            cast,
-            models: options.models.clone(),
-            client_patience: options.client_patience,
-            offers: Offers::default(),
-            recent: Recent::default(),
-            door,
-            abandoned: AtomicBool::new(false),
-        });
+        let (models, client_patience) = (options.models.clone(), options.client_patience);
+        let shared = Arc::new(Shared { models, client_patience, ..Shared::new(id, ports, cast, door) });
         let own_thread = options.own_thread;
         let actor = Actor::new(shared.clone(), options, mail);
         let (opened, open) = oneshot::channel();
@@ -262,7 +252,7 @@ impl Society {
             living.send_replace(lost.map(Arc::new));
         };
         if own_thread {
-            house(life)?;
+            run_on_own_thread(life)?;
         } else {
             tokio::spawn(life);
         }
@@ -279,18 +269,7 @@ impl Society {
             show(spine, mail).await;
             drop(living);
         });
-        let abandoned = AtomicBool::new(false);
-        let shared = Arc::new(Shared {
-            society: id,
-            ports,
-            cast: Cast::new(),
-            models: Vec::new(),
-            client_patience: CLIENT_PATIENCE,
-            offers: Offers::default(),
-            recent: Recent::default(),
-            door,
-            abandoned,
-        });
+        let shared = Arc::new(Shared::new(id, ports, Cast::new(), door));
         Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }) })
     }
 
@@ -486,7 +465,12 @@ impl Society {
         self.wish(Command::RestoreContext { thread }).await.map(drop)
     }
 
-    /// Looks at the spine as the log has it.
+    /// Why nothing can be written just now, such as `disk_full`; none while all is well. What is in the log can still be read.
+    pub fn standby(&self) -> Option<Failure> {
+        self.handle.shared.standby.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks at the spine as the log has it. While the log cannot be written, that is its last committed state.
     pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Result<T, Rejected> {
         let (reply, answer) = oneshot::channel();
         let look = Box::new(move |spine: &Spine| {
@@ -648,19 +632,6 @@ async fn show(spine: Spine, mut mail: mpsc::Receiver<Mail>) {
             Mail::Stop { .. } => return,
         }
     }
-}
-
-/// Gives a society a thread of its own, until it has ended.
-fn house(life: impl Future<Output = ()> + Send + 'static) -> Result<(), LogError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| LogError::Failed(error.into()))?;
-    let live = move || {
-        runtime.block_on(life);
-        // A tool that blocks is not waited for: what it does is in doubt, and settled at the next start.
-        runtime.shutdown_background();
-    };
-    let thread = std::thread::Builder::new().name("society".to_owned()).spawn(live);
-    thread.map(drop).map_err(|error| LogError::Failed(error.into()))
 }
 
 /// Runs the actor; when the log fails, stands by and takes the log's state again. An owner that was fenced off ends, and says why.

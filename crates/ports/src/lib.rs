@@ -6,6 +6,7 @@
 
 mod artifacts;
 mod clock;
+mod guard;
 mod host;
 mod live;
 mod log;
@@ -14,6 +15,7 @@ mod toolbox;
 
 pub use artifacts::{ArtifactError, Artifacts, Draft, Hasher, Listing, NoArtifacts, Shelf, Window};
 pub use clock::Clock;
+pub use guard::FileGuard;
 pub use host::Host;
 pub use live::{ComponentPiece, Frame, Live, LiveStream, StreamedDelta, StreamedPiece};
 pub use log::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
@@ -21,7 +23,7 @@ pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec, collect,
     estimate_tokens,
 };
-pub use toolbox::{CallContext, Caller, ServerState, Tool, ToolError, ToolOrigin, ToolServer, Toolbox};
+pub use toolbox::{CallContext, Caller, ServerState, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox};
 
 /// An error of some library below, kept whole for whoever reads the logs.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -22,6 +22,12 @@ pub trait Log: Send + Sync {
     /// The society's last place; 0 when nothing happened yet.
     async fn head(&self, society: &SocietyId) -> Result<Seq, LogError>;
 
+    /// The last place that can be read now. While it is open whether a failed append is there, this is the place before it: it
+    /// answers where [`Log::head`] cannot yet.
+    async fn readable_head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        self.head(society).await
+    }
+
     /// At most `limit` events after `after`, in order.
     async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError>;
 

@@ -282,6 +282,12 @@ pub enum ModelError {
         /// What it said.
         reason: String,
     },
+    /// The provider refuses the form of the request and the next attempt takes another one: ask again at once.
+    #[error("the provider refuses this form of the request, and the next attempt takes another: {reason}")]
+    Adapted {
+        /// What it said.
+        reason: String,
+    },
     /// The provider failed: asking again may help.
     #[error("the provider failed: {reason}")]
     Failed {
@@ -317,6 +323,7 @@ impl ModelError {
         match self {
             Self::Throttled { .. } => "model_throttled",
             Self::Rejected { .. } => "model_rejected",
+            Self::Adapted { .. } => "model_adapted",
             Self::Failed { .. } => "model_failed",
             Self::Resting { .. } => "model_resting",
             Self::Cut { .. } => "model_cut",
@@ -334,7 +341,7 @@ impl ModelError {
         match self {
             Self::Throttled { retry_after, .. } | Self::Failed { retry_after, .. } => *retry_after,
             Self::Resting { retry_after, .. } => Some(*retry_after),
-            Self::Rejected { .. } | Self::Cut { .. } | Self::Unreachable(_) => None,
+            Self::Rejected { .. } | Self::Adapted { .. } | Self::Cut { .. } | Self::Unreachable(_) => None,
         }
     }
 }

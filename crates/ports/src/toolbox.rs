@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, CallResult, EffectId, Question, RoleId, Ruling, SocietyId, SubThreadPath, TaskId, ThreadId};
+use polis_domain::{
+    AgentId, CallResult, EffectId, Flow, Question, ReadTool, RoleId, Ruling, SocietyId, SubThreadPath, TaskId, ThreadId,
+};
 use serde::Serialize;
 
 use crate::{Host, Shelf, ToolSpec};
@@ -30,6 +32,16 @@ pub trait Toolbox: Send + Sync {
         Ruling::Allow
     }
 
+    /// Where the content of a call comes from and goes. Asked before the call is stated.
+    fn flow(&self, _tool: &str, _arguments: &str, _who: &Caller<'_>) -> Flow {
+        Flow::default()
+    }
+
+    /// What tells the definition of a server's tool from any other; none for our own.
+    fn identity(&self, _tool: &str) -> Option<ToolIdentity> {
+        None
+    }
+
     /// Whether a server may have a model's words while a call of ours runs there.
     fn lending(&self, _server: &str, _who: &Caller<'_>) -> Ruling {
         Ruling::Ask(String::new())
@@ -53,6 +65,17 @@ pub struct ToolOrigin {
     pub server: String,
     /// The server's own name for the tool.
     pub tool: String,
+}
+
+/// A tool of a server, as the server defines it just now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolIdentity {
+    /// A cryptographic digest of the definition and of how the server is reached.
+    pub digest: Arc<str>,
+    /// The definition in words, without secrets.
+    pub definition: Arc<str>,
+    /// The tools of the same server that only read, by its word.
+    pub reads: Vec<ReadTool>,
 }
 
 /// A server that brings tools.
@@ -97,6 +120,11 @@ pub trait Tool: Send + Sync {
     /// The question that the person answers in its place, if it is one: then it is never run.
     fn question(&self, _arguments: &str) -> Option<Question> {
         None
+    }
+
+    /// Where the content of a call comes from and goes.
+    fn flow(&self, _arguments: &str) -> Flow {
+        Flow::default()
     }
 
     /// Why a person must be asked about each of its calls, whatever rules say; none where rules decide.

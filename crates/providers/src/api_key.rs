@@ -43,9 +43,9 @@ impl ApiKey {
 
 /// Takes the key out of what a provider said: some repeat it in their errors.
 pub(crate) fn hide(key: Option<&ApiKey>, mut error: ModelError) -> ModelError {
-    use ModelError::{Cut, Failed, Rejected, Resting, Throttled, Unreachable};
+    use ModelError::{Adapted, Cut, Failed, Rejected, Resting, Throttled, Unreachable};
     match &mut error {
-        Throttled { reason, .. } | Rejected { reason } | Failed { reason, .. } | Cut { reason } => {
+        Throttled { reason, .. } | Rejected { reason } | Adapted { reason } | Failed { reason, .. } | Cut { reason } => {
             if let Some(key) = key.filter(|key| reason.contains(&*key.text)) {
                 *reason = reason.replace(&*key.text, "***");
             }

@@ -80,7 +80,7 @@ impl Attempt {
 
     pub(crate) fn failed(self, error: &ModelError) {
         match error {
-            ModelError::Rejected { .. } | ModelError::Throttled { .. } => self.succeeded(),
+            ModelError::Rejected { .. } | ModelError::Adapted { .. } | ModelError::Throttled { .. } => self.succeeded(),
             ModelError::Resting { .. } => {}
             ModelError::Failed { .. } | ModelError::Cut { .. } | ModelError::Unreachable(_) => {
                 let mut state = self.circuit.lock();

@@ -1,9 +1,9 @@
-//! The wire under every vendor: one pooled HTTP client with TLS, and what a status means. Knows no dialect, retries nothing.
+//! The wire under every vendor: one pooled HTTP client with TLS, and what a status means. Knows no dialect, retries nothing
+//! that may have been sent.
 
 mod line;
 
 use std::error::Error;
-use std::io;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -50,32 +50,33 @@ impl Http {
 
     /// Sends a request, which names its host, and waits for the head of the response.
     ///
-    /// A connection that was kept open can end just when it is used again: llama.cpp ends it after each stream although it
-    /// promises not to. Nothing has come back then, so the request goes out once more on a new one: that was no attempt.
-    pub(crate) async fn send(&self, request: impl Fn() -> Request<Full<Bytes>>) -> Result<Response<Reply>, ModelError> {
-        let first = request();
-        let target = first.uri().clone();
+    /// One call sends at most one request: whatever may have reached the server is an attempt, which the caller logs and counts.
+    /// Only a request of which provably no byte was written goes to another connection. A reused connection is therefore
+    /// checked first: llama.cpp closes after each stream although it promises not to.
+    pub(crate) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Reply>, ModelError> {
+        let target = request.uri().clone();
         let unaddressed = || ModelError::Unreachable(format!("`{target}` is no address").into());
         let authority = target.authority().ok_or_else(unaddressed)?;
         let place = (target.scheme().cloned().unwrap_or(Scheme::HTTP), authority.clone());
         // The server is told the path alone.
-        let path = target.path_and_query().cloned().map(Uri::from).unwrap_or_default();
-        let relative = |mut request: Request<Full<Bytes>>| {
-            *request.uri_mut() = path.clone();
-            request
-        };
-        let kept = self.kept.take(&place).await;
-        let was_kept = kept.is_some();
-        let mut line = match kept {
-            Some(line) => line,
-            None => self.connect(&target).await?,
-        };
-        let mut answer = line.send_request(relative(first)).await;
-        if was_kept && answer.as_ref().is_err_and(was_closed) {
-            line = self.connect(&target).await?;
-            answer = line.send_request(relative(request())).await;
+        *request.uri_mut() = target.path_and_query().cloned().map(Uri::from).unwrap_or_default();
+        while let Some(mut line) = self.kept.take(&place).await {
+            match line.send(request).await {
+                Ok(response) => return Ok(response.map(|body| Reply::new(body, line, place, self.kept.clone()))),
+                Err(mut error) => match error.take_message() {
+                    // The connection had ended before it took the request.
+                    Some(unsent) => request = unsent,
+                    None => {
+                        // The others are as old: the next attempt gets a new one.
+                        self.kept.forget(&place);
+                        return Err(cut(error.into_error()));
+                    }
+                },
+            }
         }
-        Ok(answer.map_err(cut)?.map(|body| Reply::new(body, line, place, self.kept.clone())))
+        let mut line = self.connect(&target).await?;
+        let response = line.send(request).await.map_err(|error| cut(error.into_error()))?;
+        Ok(response.map(|body| Reply::new(body, line, place, self.kept.clone())))
     }
 
     async fn connect(&self, target: &Uri) -> Result<Line, ModelError> {
@@ -93,13 +94,6 @@ impl Default for Http {
 
 fn cut(error: hyper::Error) -> ModelError {
     ModelError::Cut { reason: with_causes(&error) }
-}
-
-/// Whether the connection ended before anything came back.
-fn was_closed(error: &hyper::Error) -> bool {
-    let io = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
-    let is_io = matches!(io, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe));
-    error.is_incomplete_message() || error.is_canceled() || is_io
 }
 
 /// What an unsuccessful status means to the caller (D09).

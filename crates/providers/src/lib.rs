@@ -8,6 +8,8 @@ mod api_key;
 pub mod cassette;
 mod circuit;
 mod emulate;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gemini;
 mod guarded;
 mod http;

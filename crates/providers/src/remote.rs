@@ -120,7 +120,7 @@ impl Remote {
             Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => "",
         };
         let address = self.address(format!("{path}{query}").into())?;
-        let request = || self.request(Method::GET, address.clone(), Bytes::new());
+        let request = self.request(Method::GET, address, Bytes::new());
         let said = wire::answer(&self.http, request, key, LIST_TIMEOUT).await?;
         Ok(listed(&said))
     }
@@ -188,15 +188,14 @@ impl Model for Remote {
         if self.takes_no_format.load(Ordering::Relaxed) {
             quirks.format = FormatField::Absent;
         }
-        let sent = self.send(&request, quirks).await;
         let has_format = self.options.dialect == Dialect::OpenAiChat && request.format.is_some();
-        match sent {
-            // Many that speak OpenAI's dialect do not know this field: the shape can be told in words.
+        match self.send(&request, quirks).await {
+            // Many that speak OpenAI's dialect do not know this field: the next attempt describes the shape in words.
             Err(ModelError::Rejected { reason })
                 if has_format && quirks.format != FormatField::Absent && names_format(&reason) =>
             {
                 self.takes_no_format.store(true, Ordering::Relaxed);
-                self.send(&request, Quirks { format: FormatField::Absent, ..quirks }).await
+                Err(ModelError::Adapted { reason })
             }
             sent => sent,
         }
@@ -218,7 +217,7 @@ impl Remote {
             Some(own) if name == self.options.model => own.clone(),
             _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),
         };
-        let wire = || self.request(Method::POST, address.clone(), body.clone());
+        let wire = self.request(Method::POST, address, body);
         let patience = Patience { first: *first_timeout, idle: *idle_timeout };
         wire::stream(&self.http, wire, key.as_ref(), patience, model, dialect.reader()).await
     }
@@ -252,7 +251,7 @@ impl Dialect {
         }
     }
 
-    fn reader(self) -> Box<dyn Reader> {
+    pub(crate) fn reader(self) -> Box<dyn Reader> {
         match self {
             Self::OpenAiChat => Box::<openai_chat::ChatReader>::default(),
             Self::OpenAiResponses => Box::<openai_responses::ResponseReader>::default(),

@@ -36,6 +36,8 @@ pub struct Vendor {
     pub keyless: bool,
     /// Its usual address.
     pub base_url: Option<&'static str>,
+    /// Where else it is known to be, by host; one that begins with a dot stands for all below it.
+    pub more_hosts: &'static [&'static str],
     /// The model that is used when only the vendor is known.
     pub default_model: Option<&'static str>,
     /// Where its OpenAI chat differs.
@@ -57,6 +59,7 @@ const fn hosted(
         more_variables: &[],
         keyless: false,
         base_url: Some(base_url),
+        more_hosts: &[],
         default_model: Some(default_model),
         quirks: Quirks::PLAIN,
     }
@@ -108,15 +111,18 @@ pub const VENDORS: &[Vendor] = &[
     },
     Vendor {
         quirks: Quirks { effort: EffortField::EnableThinking, ..IN_WORDS },
+        more_hosts: &["dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"],
         ..hosted("dashscope", &["qwen"], "DASHSCOPE_API_KEY", "https://dashscope.aliyuncs.com/compatible-mode/v1", "qwen-plus")
     },
     Vendor {
         quirks: Quirks { effort: EffortField::Thinking, wants_reasoning: true, ..IN_WORDS },
+        more_hosts: &["api.moonshot.cn"],
         ..hosted("moonshot", &["kimi"], "MOONSHOT_API_KEY", "https://api.moonshot.ai/v1", "kimi-k2.6")
     },
     Vendor {
         quirks: Quirks { effort: EffortField::Thinking, ..IN_WORDS },
         more_variables: &["ZHIPU_API_KEY"],
+        more_hosts: &["api.z.ai"],
         ..hosted("zhipu", &["zhipuai", "glm"], "ZHIPUAI_API_KEY", "https://open.bigmodel.cn/api/paas/v4", "glm-4.6")
     },
     Vendor {
@@ -137,9 +143,13 @@ pub const VENDORS: &[Vendor] = &[
     },
     Vendor {
         quirks: Quirks { effort: EffortField::EnableThinking, ..IN_WORDS },
+        more_hosts: &["api.siliconflow.com"],
         ..hosted("siliconflow", &[], "SILICONFLOW_API_KEY", "https://api.siliconflow.cn/v1", "deepseek-ai/DeepSeek-V3.2")
     },
-    hosted("minimax", &[], "MINIMAX_API_KEY", "https://api.minimax.io/v1", "MiniMax-M2.7"),
+    Vendor {
+        more_hosts: &["api.minimaxi.com", "api.minimax.chat"],
+        ..hosted("minimax", &[], "MINIMAX_API_KEY", "https://api.minimax.io/v1", "MiniMax-M2.7")
+    },
     Vendor { quirks: OPEN, ..hosted("nvidia", &["nim"], "NVIDIA_API_KEY", "https://integrate.api.nvidia.com/v1", "openai/gpt-oss-120b") },
     Vendor { quirks: OPEN, ..hosted("cerebras", &[], "CEREBRAS_API_KEY", "https://api.cerebras.ai/v1", "gpt-oss-120b") },
     Vendor {
@@ -151,6 +161,7 @@ pub const VENDORS: &[Vendor] = &[
         base_url: None,
         default_model: None,
         more_variables: &["AZURE_API_KEY", "AZURE_OPENAI_BASE_URL"],
+        more_hosts: &[".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"],
         quirks: OPENAI,
         ..hosted("azure", &[], "AZURE_OPENAI_API_KEY", "", "")
     },
@@ -204,6 +215,18 @@ pub enum OpenError {
         /// What is wrong.
         bad: BadKey,
     },
+    /// The key would be sent in clear.
+    #[error(
+        "{variable}: {address} is plain http, over which the key in {key} would be sent in clear; use https, or unset the key"
+    )]
+    PlainHttp {
+        /// Where the address is set.
+        variable: String,
+        /// The address.
+        address: String,
+        /// Where the key is set.
+        key: &'static str,
+    },
     /// The address cannot be used.
     #[error("{variable}: {bad}")]
     BadAddress {
@@ -214,15 +237,38 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// The error's code, which stays the same.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::PlainHttp { .. } => "plain_http",
+            _ => "bad_model",
+        }
+    }
+}
+
 impl Vendor {
+    /// The variables that may hold its key.
+    pub fn key_variables(&self) -> impl Iterator<Item = &'static str> {
+        let more = self.more_variables.iter().copied().filter(|name| name.ends_with("_KEY"));
+        std::iter::once(self.key_variable).chain(more)
+    }
+
+    /// Whether this is an address at which the vendor itself is known to be.
+    pub fn is_known_address(&self, address: &str) -> bool {
+        let Some(asked) = host(address) else { return false };
+        let own = self.base_url.and_then(host);
+        own.as_deref() == Some(&*asked)
+            || self.more_hosts.iter().any(|known| if known.starts_with('.') { asked.ends_with(known) } else { asked == *known })
+    }
+
     /// The variable that overrides its address.
     pub fn base_url_variable(&self) -> String {
         base_url_variable(self.name)
     }
 
     fn key(&self, variable: Lookup<'_>) -> Option<(&'static str, String)> {
-        let more = self.more_variables.iter().copied().filter(|name| name.ends_with("_KEY"));
-        std::iter::once(self.key_variable).chain(more).find_map(|name| Some((name, filled(variable, name)?)))
+        self.key_variables().find_map(|name| Some((name, filled(variable, name)?)))
     }
 
     /// The address that the user gave it, under its own name or another.
@@ -241,12 +287,18 @@ impl Vendor {
         if key.is_none() && own_address.is_none() && !self.keyless {
             return Err(OpenError::NoKey { vendor: self.name, variable: self.key_variable });
         }
+        let key_variable = key.as_ref().map(|(variable, _)| *variable);
         let key =
             key.map(|(variable, key)| ApiKey::new(&key).map_err(|bad| OpenError::BadKey { variable, bad })).transpose()?;
         let usual = || Some((self.base_url_variable(), self.base_url?.to_owned()));
         let Some((variable, base_url)) = own_address.or_else(usual) else {
             return Err(OpenError::NoAddress { vendor: self.name, variable: self.base_url_variable() });
         };
+        if let Some(key) = key_variable
+            && is_plain_http(&base_url)
+        {
+            return Err(OpenError::PlainHttp { variable, address: base_url, key });
+        }
         let options =
             RemoteOptions { dialect: self.dialect, key, quirks: self.quirks, ..RemoteOptions::new(self.name, base_url, "") };
         Remote::new(http.clone(), options).map_err(|bad| OpenError::BadAddress { variable, bad })
@@ -310,10 +362,22 @@ async fn first_local(ollama: &Remote) -> Option<(&'static str, Arc<str>)> {
     Some((OLLAMA, format!("{OLLAMA}/{name}").into()))
 }
 
+/// Whether a key would be readable on its way: plain http to another machine.
+fn is_plain_http(address: &str) -> bool {
+    let uri: Option<hyper::Uri> = address.trim().parse().ok();
+    let scheme = uri.as_ref().and_then(|uri| uri.scheme_str()).unwrap_or_default().to_ascii_lowercase();
+    scheme == "http" && !is_loopback(address)
+}
+
+/// The host of an address, in lower case and without brackets.
+fn host(address: &str) -> Option<String> {
+    let uri: hyper::Uri = address.trim().parse().ok()?;
+    Some(uri.host()?.trim_matches(['[', ']']).to_ascii_lowercase())
+}
+
 /// Nobody is asked over the network without having been chosen.
 fn is_loopback(address: &str) -> bool {
-    let uri: Option<hyper::Uri> = address.trim().parse().ok();
-    let host = uri.as_ref().and_then(|uri| uri.host()).unwrap_or_default().trim_matches(['[', ']']);
+    let host = host(address).unwrap_or_default();
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
@@ -451,6 +515,42 @@ mod tests {
         ];
         for (host, address) in cases {
             assert_eq!(ollama_address(host), address);
+        }
+    }
+
+    #[test]
+    fn a_key_is_never_sent_over_plain_http_to_another_machine() {
+        let key = ("OPENAI_API_KEY", "k");
+        for far in ["http://example.org/v1", "HTTP://10.0.0.1/v1", "http://127.0.0.1.example.org/v1", "http://localhost@h/v1"] {
+            let said = format!(
+                "OPENAI_BASE_URL: {far} is plain http, over which the key in OPENAI_API_KEY would be sent in clear; use https, or unset the key"
+            );
+            check(Some("openai/m"), &[key, ("OPENAI_BASE_URL", far)], Err(&said));
+        }
+        for near in ["http://127.9.0.1:1/v1", "http://localhost:1/v1", "http://[::1]:1/v1", "https://example.org/v1"] {
+            check(Some("openai/m"), &[key, ("OPENAI_BASE_URL", near)], Ok("openai/m"));
+        }
+        check(Some("ollama/m"), &[("OLLAMA_BASE_URL", "http://box:11434")], Ok("ollama/m"));
+        let with_key = [("OLLAMA_API_KEY", "k"), ("OLLAMA_BASE_URL", "http://box:11434")];
+        let said = "OLLAMA_BASE_URL: http://box:11434 is plain http, over which the key in OLLAMA_API_KEY would be sent in clear; use https, or unset the key";
+        check(Some("ollama/m"), &with_key, Err(said));
+    }
+
+    #[test]
+    fn the_addresses_of_a_vendor_are_known() {
+        let vendor = |name: &str| VENDORS.iter().find(|vendor| vendor.name == name).unwrap();
+        for (name, address, known) in [
+            ("openai", "https://api.openai.com/v1", true),
+            ("openai", "https://API.OPENAI.COM/other", true),
+            ("openai", "https://api.openai.com.example.org/v1", false),
+            ("openai", "https://api.openai.com@example.org/v1", false),
+            ("moonshot", "https://api.moonshot.cn/v1", true),
+            ("azure", "https://mine.openai.azure.com/openai/v1", true),
+            ("azure", "https://openai.azure.com.example.org", false),
+            ("ollama", "http://127.0.0.1:11434", true),
+            ("openai", "nonsense", false),
+        ] {
+            assert_eq!(vendor(name).is_known_address(address), known, "{name} {address}");
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod echo;
 mod frames;
+pub(crate) mod fuzzing;
 mod loose;
 mod stream;
 mod trouble;
@@ -76,7 +77,7 @@ pub(crate) struct Patience {
 /// Sends a request; the deltas come as `reader` understands them, after one that names the model.
 pub(crate) async fn stream(
     http: &Http,
-    request: impl Fn() -> Request<Full<Bytes>> + Send,
+    request: Request<Full<Bytes>>,
     key: Option<&ApiKey>,
     patience: Patience,
     model: Arc<str>,
@@ -89,7 +90,7 @@ pub(crate) async fn stream(
 /// Sends a request and reads the answer, which is one JSON value.
 pub(crate) async fn answer(
     http: &Http,
-    request: impl Fn() -> Request<Full<Bytes>> + Send,
+    request: Request<Full<Bytes>>,
     key: Option<&ApiKey>,
     patience: Duration,
 ) -> Result<Value, ModelError> {
@@ -105,7 +106,7 @@ pub(crate) async fn answer(
 
 async fn send(
     http: &Http,
-    request: impl Fn() -> Request<Full<Bytes>> + Send,
+    request: Request<Full<Bytes>>,
     key: Option<&ApiKey>,
     patience: Duration,
 ) -> Result<Reply, ModelError> {

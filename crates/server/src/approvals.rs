@@ -1,11 +1,13 @@
 //! What waits for a person: approvals, writes in doubt, and turns that stand still.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
-    AgentId, Always, Answer, Call, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, OpenInquiry,
-    OpenKind, Outcome, Recorded, Refusal, Resolution, Seq, Spine, Stage, TaskId, ThreadId, Timestamp, TurnId, Verdict, Wanted,
-    misfits,
+    AgentId, Always, Answer, Call, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, Matching,
+    OpenInquiry, OpenKind, Outcome, Recorded, Refusal, Resolution, Seq, Spine, Stage, TaskId, ThreadId, Timestamp, TurnId,
+    Verdict, Wanted, misfits,
 };
 use polis_engine::Rejected;
 use polis_ports::ThreadRange;
@@ -115,8 +117,12 @@ pub(crate) struct Spoken {
     /// with `id`, `description` and `priority`; `change` of what waits says it as a schema. What has another form is refused with
     /// every fault and its place, and nothing changes.
     arguments: Option<Value>,
-    /// For a call: `agent`, `task` or `tool`.
+    /// For a call: do not ask again about calls like this one by this `agent`, for this `task`, or by anybody (`tool`); or about
+    /// any tool of the same server that only `reads` by its word.
     always: Option<Always>,
+    /// With `always`: which calls are meant, as a pattern for each argument by its name; `*` stands for all other arguments. Without
+    /// it, what `details.always` of the approval proposes.
+    r#where: Option<Matching>,
     outcome: Option<String>,
     result: Option<String>,
 }
@@ -401,7 +407,7 @@ async fn details(desk: &Desk, id: EffectId, thread: &ThreadId) -> Result<Option<
                 Some(What::Question { question, details, wanted, server: None, call, deadline })
             }
             Effect::Tool(call) => Some(What::InDoubt { call }),
-            Effect::Grant { lacking } => Some(for_more(&lacking)),
+            Effect::Grant { lacking, calls } => Some(for_more(&lacking, &calls)),
             _ => None,
         },
         _ => None,
@@ -435,11 +441,15 @@ fn looked(content: String, is_error: bool) -> Resolution {
     Resolution::Outcome(Outcome::Result(CallResult { is_error, ..CallResult::good(content) }))
 }
 
-/// A budget that is used up is a question like any other.
-fn for_more(lacking: &[Level]) -> What {
+/// A budget that is used up is a question like any other. It says what was used, by whom, and what a yes and a no mean.
+fn for_more(lacking: &[Level], calls: &BTreeMap<AgentId, u32>) -> What {
     let used_up = lacking.iter().map(Level::to_string).collect::<Vec<_>>().join("; ");
-    let question = format!("{used_up}. May it go on, with as much again?");
-    let details = serde_json::json!({ "budget": lacking });
+    let by_agent = calls.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect::<Vec<_>>().join(", ");
+    let by_agent = if by_agent.is_empty() { String::new() } else { format!(" Model calls for this request: {by_agent}.") };
+    let question = format!(
+        "{used_up}. May it go on, with as much again? After a no the agent's call fails and it ends with what it has.{by_agent}"
+    );
+    let details = serde_json::json!({ "budget": lacking, "calls": calls });
     What::Approval { question, details, call: None, deadline: None, change: None }
 }
 
@@ -497,6 +507,7 @@ impl TryFrom<Spoken> for Word {
                     reason: spoken.reason,
                     arguments,
                     always: spoken.always,
+                    matching: spoken.r#where,
                     answer: spoken.answer,
                 }))
             }

@@ -6,6 +6,7 @@ use axum::extract::{Path as Named, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use polis_ports::FileGuard;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,6 +22,8 @@ const MAX_BYTES: u64 = 4 << 20;
 pub struct PageOptions {
     /// The folder with the scripts; none are loaded without it.
     pub components: Option<PathBuf>,
+    /// Decides which of them may be served.
+    pub guard: FileGuard,
     /// Whether documents of models may run scripts, in a frame that reaches nothing.
     pub live_html: bool,
     /// The operator's rules for calls, for whoever looks at the settings.
@@ -39,7 +42,11 @@ pub(crate) struct Page {
 
 /// What the page has to know before it shows anything.
 pub(crate) async fn page(State(desk): State<Desk>) -> axum::Json<Page> {
-    let components = desk.page.components.as_deref().map(scripts).unwrap_or_default();
+    let all = |folder: &PathBuf| {
+        let is_admitted = |name: &String| admitted(&desk, &folder.join(name)).is_some();
+        scripts(folder).into_iter().filter(is_admitted).collect()
+    };
+    let components = desk.page.components.as_ref().map(all).unwrap_or_default();
     axum::Json(Page { components, live_html: desk.page.live_html })
 }
 
@@ -56,10 +63,14 @@ pub(crate) async fn script(State(desk): State<Desk>, Named(name): Named<String>)
         let detail = format!("{name} has {size} bytes; a script of components may have {MAX_BYTES}");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &detail));
     }
-    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
-    let bytes = read.ok().and_then(Result::ok).ok_or_else(none)?;
+    let bytes = tokio::task::spawn_blocking(move || admitted(&desk, &path)).await.ok().flatten().ok_or_else(none)?;
     let kind = (CONTENT_TYPE, HeaderValue::from_static("text/javascript; charset=utf-8"));
     Ok(([kind, (CACHE_CONTROL, HeaderValue::from_static("no-cache"))], bytes).into_response())
+}
+
+/// The content of a script, if the guard admits it.
+fn admitted(desk: &Desk, path: &Path) -> Option<Vec<u8>> {
+    std::fs::read(path).ok().filter(|bytes| desk.page.guard.admits(path, bytes))
 }
 
 /// The scripts of a folder by name, in order.

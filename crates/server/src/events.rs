@@ -72,7 +72,7 @@ pub(crate) async fn events(
         Some(place) => past.find(&place)?,
         None => Seq(which.after),
     };
-    let last = desk.society.log().head(desk.society.id()).await?;
+    let last = desk.society.log().readable_head(desk.society.id()).await?;
     if after > last {
         let detail =
             format!("the log ends at {last}, before {after}: it is not the one that you were reading; start again from 0");

@@ -23,6 +23,8 @@ pub(crate) struct Health {
 #[serde(rename_all = "lowercase")]
 enum HealthStatus {
     Ok,
+    /// What happened can be read, but nothing can be written: `store.code` says why.
+    Degraded,
     Down,
 }
 
@@ -54,17 +56,22 @@ pub(crate) struct Version {
 
 pub(crate) async fn health(State(desk): State<Desk>) -> (StatusCode, axum::Json<Health>) {
     let society = &desk.society;
-    let head = society.log().head(society.id()).await;
-    // A society that has ended, or whose log is out of order, answers no look.
+    let head = society.log().readable_head(society.id()).await;
+    // A society that has ended, or whose log cannot be read, answers no look.
     let alive = society.look(|_| ()).await;
+    let standby = society.standby();
+    let is_readable = head.is_ok() && alive.is_ok();
     let store = match (head, alive) {
-        (Ok(seq), Ok(())) => HealthStore { ok: true, seq: Some(seq), code: None },
+        (Ok(seq), Ok(())) => {
+            HealthStore { ok: standby.is_none(), seq: Some(seq), code: standby.map(|failure| failure.code.to_string()) }
+        }
         (Ok(seq), Err(rejected)) => HealthStore { ok: false, seq: Some(seq), code: Some(rejected.code().to_owned()) },
         (Err(error), _) => HealthStore { ok: false, seq: None, code: Some(error.code().to_owned()) },
     };
-    let (code, status) = match store.ok {
-        true => (StatusCode::OK, HealthStatus::Ok),
-        false => (StatusCode::SERVICE_UNAVAILABLE, HealthStatus::Down),
+    let (code, status) = match (store.ok, is_readable) {
+        (true, _) => (StatusCode::OK, HealthStatus::Ok),
+        (false, true) => (StatusCode::OK, HealthStatus::Degraded),
+        (false, false) => (StatusCode::SERVICE_UNAVAILABLE, HealthStatus::Down),
     };
     let model = HealthModel { name: desk.about.model.clone(), offline: desk.about.is_offline };
     (code, axum::Json(Health { status, version: VERSION, model, store }))

@@ -42,7 +42,7 @@ pub(crate) struct Page {
 
 pub(crate) async fn log(State(desk): State<Desk>, Wanted(which): Wanted<Which>) -> Result<axum::Json<Page>, Problem> {
     let society = &desk.society;
-    let last = society.log().head(society.id()).await?;
+    let last = society.log().readable_head(society.id()).await?;
     // A place beyond what a log can hold is after its end.
     let after = Seq(which.after.min(u64::MAX >> 1));
     let events = society.log().read(society.id(), after, which.limit.clamp(1, MAX_PAGE)).await?;

@@ -78,6 +78,7 @@ fn build() -> Value {
     let mut taken = settings.for_deserialize().with(|settings| settings.inline_subschemas = true).into_generator();
     let problem = told.subschema_for::<Problem>();
     told.subschema_for::<polis_domain::Recorded>();
+    told.subschema_for::<polis_domain::Review>();
     told.subschema_for::<LiveDelta<'_>>();
     told.subschema_for::<polis_ports::StreamedPiece>();
     let mut paths = Map::new();

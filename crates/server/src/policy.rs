@@ -34,6 +34,9 @@ pub struct PolicyRule {
     pub then: PolicyThen,
     /// Why, for whoever reads it.
     pub why: String,
+    /// Whether it holds also after outside content was read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tainted: bool,
 }
 
 /// What a rule says.

@@ -140,6 +140,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::NameTaken(_)
         | Refusal::SameRole(_)
         | Refusal::TooManyHops { .. }
+        | Refusal::MessageLoop { .. }
         | Refusal::TooManyTurns { .. }
         | Refusal::Leaving(_)
         | Refusal::NotYourChild(_)

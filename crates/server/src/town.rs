@@ -137,7 +137,7 @@ impl Town {
         let mut listed = Vec::new();
         for name in self.0.log.societies().await? {
             let works = self.houses(|houses| houses.get(&name).is_some_and(|house| house.works));
-            listed.push((name.clone(), self.0.log.head(&name).await?, works));
+            listed.push((name.clone(), self.0.log.readable_head(&name).await?, works));
         }
         Ok(listed)
     }
@@ -159,7 +159,7 @@ impl Town {
             return Err(NotForked::BadName(society.clone()).into());
         }
         let _changing = self.0.changing.lock().await;
-        if self.0.log.head(society).await? > Seq(0) {
+        if self.0.log.readable_head(society).await? > Seq(0) {
             return Ok(false);
         }
         self.open(society, true).await.map_err(unopened)?;
@@ -187,7 +187,7 @@ impl Town {
     pub(crate) async fn rewind(&self, society: &SocietyId, to: Seq) -> Result<(SocietyId, Forked), Problem> {
         let keeper = self.keeper()?;
         let _changing = self.0.changing.lock().await;
-        let last = self.0.log.head(society).await?;
+        let last = self.0.log.readable_head(society).await?;
         if to > last {
             return Err(NotForked::NoSuchPlace { society: society.clone(), at: to, last }.into());
         }
@@ -237,7 +237,7 @@ impl Town {
             return Ok(house);
         }
         let _changing = self.0.changing.lock().await;
-        if self.0.keeper.is_none() || !is_society_name(society.as_str()) || self.0.log.head(society).await? == Seq(0) {
+        if self.0.keeper.is_none() || !is_society_name(society.as_str()) || self.0.log.readable_head(society).await? == Seq(0) {
             return Err(NotForked::Unknown(society.clone()).into());
         }
         self.open(society, works).await.map_err(unopened)

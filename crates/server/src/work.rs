@@ -220,7 +220,7 @@ impl Follow {
     /// The pieces that came before the end of the log as it is now, and were not heard yet: a look at the standing may be faster.
     pub(crate) async fn rest(&mut self) -> Result<Vec<Heard>, Problem> {
         let society = &self.peer.desk.society;
-        let head = society.log().head(society.id()).await?;
+        let head = society.log().readable_head(society.id()).await?;
         let mut pieces = Vec::new();
         while self.seen < head {
             match self.watch.next().await? {

@@ -11,7 +11,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use polis_domain::{CallResult, EffectClass, LetterKind, Recorded, Seq, SocietyId, TaskId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
-use polis_ports::{Model, Toolbox};
+use polis_ports::{Log, Model, Toolbox};
 use polis_server::{About, Access, Desk, Listener, Security, Token};
 use polis_testkit::{Line, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
 use serde_json::{Value, json};
@@ -80,10 +80,22 @@ impl Rig {
         security: Security,
         options: Options,
     ) -> Self {
+        Self::wired(log.clone(), log, model, toolbox, security, options).await
+    }
+
+    /// The same, where the society reaches its log another way.
+    pub(crate) async fn wired(
+        log: Arc<MemoryLog>,
+        port: Arc<dyn Log>,
+        model: impl Model + 'static,
+        toolbox: impl Toolbox + 'static,
+        security: Security,
+        options: Options,
+    ) -> Self {
         let artifacts = MemoryArtifacts::limited(ARTIFACT_BYTES);
         let live = Arc::new(LocalLive::remembering());
         let ports = Ports {
-            log: log.clone(),
+            log: port,
             model: Arc::new(model),
             toolbox: Arc::new(toolbox),
             live: live.clone(),

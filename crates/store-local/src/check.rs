@@ -10,6 +10,7 @@ use crate::error::from_sqlite;
 use crate::reader::ThreadNames;
 use crate::row::{self, Stored, damaged};
 use crate::schema;
+use crate::sums::Sums;
 use crate::witness::Named;
 
 /// Whether the event that the witness names is there. What came before it then is, too: a WAL only loses its end.
@@ -27,19 +28,16 @@ pub(crate) fn lost(last: Named) -> LogError {
     LogError::Damaged(format!("events that were acknowledged are missing, at least event {seq} of society number {society}"))
 }
 
-/// Reads everything: the structure of the file, every event's checksum, every society without gaps, the index complete.
-pub(crate) fn everything(connection: &Connection, version: u32) -> Result<(), LogError> {
+/// Reads everything: the structure of the file, every event's checksum, every society without gaps, the indexes complete. Gives
+/// what the indexes list.
+pub(crate) fn everything(connection: &Connection, version: u32) -> Result<Sums, LogError> {
     structure(connection)?;
-    let threaded = events(connection, version)?;
-    let indexed: i64 = connection
-        .query_row("SELECT count(*) FROM events INDEXED BY events_by_thread WHERE thread IS NOT NULL", [], |row| row.get(0))
-        .map_err(from_sqlite)?;
-    if indexed != threaded {
-        return Err(LogError::Damaged(format!(
-            "{threaded} events belong to threads, but the index of threads lists {indexed}"
-        )));
+    let mut sums = events(connection, version)?;
+    sums.add_thread_table(connection)?;
+    if Sums::of_indexes(connection, None)? != sums {
+        return Err(LogError::Damaged("the indexes do not list the events and threads that there are".to_owned()));
     }
-    Ok(())
+    Ok(sums)
 }
 
 fn structure(connection: &Connection) -> Result<(), LogError> {
@@ -47,14 +45,14 @@ fn structure(connection: &Connection) -> Result<(), LogError> {
     if verdict == "ok" { Ok(()) } else { Err(LogError::Damaged(verdict)) }
 }
 
-/// Checks every event; returns how many belong to a thread.
-fn events(connection: &Connection, version: u32) -> Result<i64, LogError> {
+/// Checks every event; gives the sum over those that belong to a thread.
+fn events(connection: &Connection, version: u32) -> Result<Sums, LogError> {
     let societies = societies(connection, version)?;
     let mut names = ThreadNames::default();
     let mut statement =
         connection.prepare("SELECT id, at, thread, version, crc, body FROM events ORDER BY id").map_err(from_sqlite)?;
     let mut rows = statement.query([]).map_err(from_sqlite)?;
-    let (mut threaded, mut last) = (0, (0, Seq(0)));
+    let (mut sums, mut last) = (Sums::default(), (0, Seq(0)));
     let mut ends = HashMap::new();
     while let Some(row) = rows.next().map_err(from_sqlite)? {
         let (stored, key, thread) = Stored::of(row)?;
@@ -68,8 +66,10 @@ fn events(connection: &Connection, version: u32) -> Result<i64, LogError> {
         }
         last.1 = stored.seq;
         ends.insert(key, stored.seq);
+        if let Some(thread) = thread {
+            sums.add_event(thread, row::id(key, stored.seq));
+        }
         let thread = thread.map(|thread| names.get(connection, thread)).transpose()?;
-        threaded += i64::from(thread.is_some());
         stored.verify(society, thread.as_ref())?;
     }
     if ends.len() != societies.len() {
@@ -81,17 +81,17 @@ fn events(connection: &Connection, version: u32) -> Result<i64, LogError> {
             return Err(damaged(seal, *after, "it belongs to a society that is not there"));
         }
     }
-    Ok(threaded)
+    Ok(sums)
 }
 
 /// How a society began.
-struct Begun {
-    seal: SocietyId,
-    after: Seq,
+pub(crate) struct Begun {
+    pub(crate) seal: SocietyId,
+    pub(crate) after: Seq,
     parent: Option<i64>,
 }
 
-fn societies(connection: &Connection, version: u32) -> Result<HashMap<i64, Begun>, LogError> {
+pub(crate) fn societies(connection: &Connection, version: u32) -> Result<HashMap<i64, Begun>, LogError> {
     let sql = match schema::has_forks(version) {
         true => "SELECT key, coalesce(seal, name), parent, coalesce(at, 0) FROM societies",
         false => "SELECT key, name, NULL, 0 FROM societies",

@@ -15,7 +15,7 @@
 //! | file | what |
 //! |---|---|
 //! | `polis.db` and its `-wal` and `-shm` | the events, in SQLite (WAL, `synchronous=FULL`) |
-//! | `witness` | the last commit that was acknowledged, so that its loss is noticed |
+//! | `witness` | the last commit that was acknowledged and what the indexes should list, so that a loss is noticed |
 //! | `artifacts/ab/cdef…` | contents that the log names by their SHA-256; `artifacts/drafts/` has those that are being written |
 //! | `snapshots/` | folded states: a cache, safe to delete |
 //! | `lock` | held by the process that has the directory open; its text says who that is |
@@ -25,9 +25,14 @@
 //! A few threads read. An error while writing leaves it unknown whether the group is there; nobody is told that it is,
 //! and the next append settles it before it goes on.
 //!
+//! Every event has a checksum that is verified whenever it is read. A small database, and any after an unclean stop, is checked whole
+//! before it is used. A large one that was closed well is used at once: its names are checked at opening, its indexes before the
+//! first read by thread, and every event in the background. Once damage is met, nothing more is written.
+//!
 //! Never put the directory on a network file system: neither its locks nor its fsync can be relied upon there.
 
 mod artifacts;
+mod background;
 mod check;
 mod damage;
 mod error;
@@ -39,6 +44,7 @@ mod reader;
 mod row;
 mod schema;
 mod snapshot;
+mod sums;
 mod witness;
 mod writer;
 

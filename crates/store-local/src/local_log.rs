@@ -11,15 +11,17 @@ use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
 use rusqlite::Connection;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
+use crate::background::{self, Background, Progress};
 use crate::error::from_io;
 use crate::lock::Lock;
 use crate::queue::{Queue, stopped};
 use crate::reader::{Reader, Readers};
 use crate::row::encode;
 use crate::snapshot::{self, Ticket};
-use crate::witness::{self, Claim, Witness};
+use crate::sums::{self, Sums};
+use crate::witness::{self, Claim, Kept, Witness};
 use crate::writer::{Health, Job, Work, Writer, empty_wal};
 use crate::{check, damage, schema};
 
@@ -31,6 +33,8 @@ pub struct LocalLog {
     queue: Arc<Queue<Job>>,
     health: Arc<Health>,
     readers: Option<Readers>,
+    background: Option<Background>,
+    progress: watch::Receiver<Progress>,
     writer: Option<JoinHandle<()>>,
     lock: Lock,
 }
@@ -40,7 +44,7 @@ pub struct LocalLog {
 pub struct Options {
     /// The WAL is copied into the database when it is longer than this.
     pub checkpoint_bytes: u64,
-    /// A database up to this size is checked whole at every opening; a larger one only after an unclean stop.
+    /// A database up to this size is checked whole at every opening; a larger one after an unclean stop, and else in the background.
     pub check_up_to_bytes: u64,
 }
 
@@ -68,10 +72,11 @@ impl LocalLog {
         let lock = Lock::take(dir)?;
         damage::refuse_marked(dir)?;
         let claim = witness::read(dir);
-        let connection = match open_checked(dir, claim, options) {
+        let opened = match open_checked(dir, claim, options) {
             Err(LogError::Damaged(what)) => return Err(damage::set_aside(dir, &what)),
             other => other?,
         };
+        let Opened { connection, sums, is_checked } = opened;
         snapshot::sweep(dir, &connection)?;
         let witness = Witness::begin(dir, claim).map_err(from_io)?;
         damage::sync_dir(dir).map_err(from_io)?;
@@ -79,14 +84,32 @@ impl LocalLog {
         let queue = Arc::new(Queue::new());
         let health = Arc::new(Health::default());
         let readers = Readers::start(dir, &health)?;
-        let writer = Writer::new(dir.to_owned(), options, queue.clone(), health.clone(), witness, connection)?;
+        let (background, progress) = if is_checked {
+            (None, background::sound())
+        } else {
+            let version = schema::version(&connection)?;
+            let (background, progress) = Background::start(dir, &connection, version, sums, &health)?;
+            (Some(background), progress)
+        };
+        let writer = Writer::new(dir.to_owned(), options, queue.clone(), health.clone(), witness, connection, sums)?;
         let writer = thread::Builder::new().name("polis-writer".to_owned()).spawn(|| writer.run()).map_err(from_io)?;
-        Ok(Self { dir: dir.to_owned(), queue, health, readers: Some(readers), writer: Some(writer), lock })
+        let (readers, writer) = (Some(readers), Some(writer));
+        Ok(Self { dir: dir.to_owned(), queue, health, readers, background, progress, writer, lock })
     }
 
     /// Writes into the lock file who has the directory open, for [`read_note`](crate::read_note). An empty note clears it.
     pub fn write_note(&self, note: &str) -> io::Result<()> {
         self.lock.write_note(note)
+    }
+
+    /// Waits until everything that was there at the opening is checked: at once where that was done before it was used, else when
+    /// the check in the background is over.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Damaged`] when something is not as it was written. Nothing more is appended then.
+    pub async fn checked(&self) -> Result<(), LogError> {
+        background::reached(self.progress.clone(), Progress::Sound).await
     }
 
     async fn write(&self, work: Work, bytes: usize) -> Result<(), LogError> {
@@ -104,6 +127,7 @@ impl Drop for LocalLog {
     fn drop(&mut self) {
         // Readers first: the writer's last act needs the database for itself.
         self.readers = None;
+        self.background = None;
         self.queue.close();
         if let Some(writer) = self.writer.take() {
             // One that panicked has acknowledged nothing that is not there; the next opening checks everything.
@@ -130,12 +154,18 @@ impl Log for LocalLog {
         self.readers()?.run(move |reader| reader.head(&society)).await
     }
 
+    async fn readable_head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        let society = society.clone();
+        self.readers()?.run(move |reader| reader.head(&society)).await
+    }
+
     async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
         let society = society.clone();
         self.readers()?.run(move |reader| reader.read(&society, after, limit)).await
     }
 
     async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
+        background::reached(self.progress.clone(), Progress::Indexes).await?;
         let (society, thread) = (society.clone(), thread.clone());
         self.readers()?.run(move |reader| reader.read_thread(&society, &thread, range)).await
     }
@@ -196,7 +226,7 @@ impl Log for LocalLog {
 }
 
 /// Opens the database if its history is whole. A damaged one is left exactly as it is.
-fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Connection, LogError> {
+fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Opened, LogError> {
     schema::refuse_newer_file(dir)?;
     let bytes = size(&dir.join(schema::FILE)).map_err(from_io)?;
     if bytes == 0 {
@@ -216,15 +246,31 @@ fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Connection
         Some(last) => check::acknowledged(&connection, last)?,
         None => {}
     }
-    if !claim.clean || bytes <= options.check_up_to_bytes {
-        check::everything(&connection, version)?;
-    }
+    let kept = claim.sums.filter(|_| claim.clean && bytes > options.check_up_to_bytes && schema::has_forks(version));
+    let sums = match kept {
+        None => check::everything(&connection, version)?,
+        Some(Kept { indexes, societies }) => {
+            if sums::of_societies(&connection)? != societies {
+                return Err(LogError::Damaged("the list of societies is not what was written".to_owned()));
+            }
+            indexes
+        }
+    };
     schema::update(&connection, version)?;
     // What a killed process left in the WAL may be in the memory of the system only: nobody reads it before it is synced.
     if size(&dir.join(schema::WAL)).map_err(from_io)? > 0 {
         empty_wal(&connection)?;
     }
-    Ok(connection)
+    Ok(Opened { connection, sums, is_checked: kept.is_none() })
+}
+
+/// A database that may be used.
+struct Opened {
+    connection: Connection,
+    /// What its indexes should list.
+    sums: Sums,
+    /// Whether everything in it was read.
+    is_checked: bool,
 }
 
 fn size(path: &Path) -> io::Result<u64> {

@@ -142,12 +142,18 @@ impl Reader {
             let (low, high) = (row::id(stretch.key, stretch.after), row::id(stretch.key, through.min(stretch.through)));
             let mut statement = self
                 .connection()?
-                .prepare_cached("SELECT id, version FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id DESC")
+                .prepare_cached(
+                    "SELECT id, at, thread, version, crc, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id DESC",
+                )
                 .map_err(from_sqlite)?;
             let mut rows = statement.query(params![low, high]).map_err(from_sqlite)?;
+            let mut names = ThreadNames::default();
             while let Some(row) = rows.next().map_err(from_sqlite)? {
-                if row::is_last(row.get(1).map_err(from_sqlite)?) {
-                    return Ok(row::parts(row.get(0).map_err(from_sqlite)?).1);
+                let (stored, _, thread) = Stored::of(row)?;
+                let thread = thread.map(|thread| names.get(self.connection()?, thread)).transpose()?;
+                stored.verify(&stretch.seal, thread.as_ref())?;
+                if row::is_last(stored.version) {
+                    return Ok(stored.seq);
                 }
             }
         }

@@ -8,6 +8,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use crate::sums::Sums;
+
 pub(crate) const FILE: &str = "witness";
 
 /// What the file says.
@@ -17,6 +19,15 @@ pub(crate) struct Claim {
     pub(crate) clean: bool,
     /// An event of the last acknowledged commit.
     pub(crate) last: Option<Named>,
+    /// What the indexes list, where the last stop was clean and it is known.
+    pub(crate) sums: Option<Kept>,
+}
+
+/// What is known of the indexes at a clean stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Kept {
+    pub(crate) indexes: Sums,
+    pub(crate) societies: u64,
 }
 
 /// An event by its row and its checksum.
@@ -42,7 +53,7 @@ impl Witness {
     pub(crate) fn begin(dir: &Path, claim: Claim) -> io::Result<Self> {
         let file = File::options().create(true).truncate(false).write(true).open(dir.join(FILE))?;
         let witness = Self { file, last: claim.last };
-        witness.write(false)?;
+        witness.write(State::Running)?;
         witness.file.sync_all()?;
         Ok(witness)
     }
@@ -51,18 +62,27 @@ impl Witness {
     pub(crate) fn committed(&mut self, last: Named) {
         self.last = Some(last);
         // If this fails the file claims less than it could; the commit stands all the same.
-        let _ = self.write(false);
+        let _ = self.write(State::Running);
     }
 
     /// Everything is in `polis.db` and nothing will follow.
-    pub(crate) fn end(self) -> io::Result<()> {
-        self.write(true)?;
+    pub(crate) fn end(self, sums: Option<Kept>) -> io::Result<()> {
+        self.write(State::Stopped(sums))?;
         self.file.sync_all()
     }
 
-    fn write(&self, clean: bool) -> io::Result<()> {
-        write_at_start(&self.file, print(Claim { clean, last: self.last }).as_bytes())
+    fn write(&self, state: State) -> io::Result<()> {
+        let (clean, sums) = match state {
+            State::Running => (false, None),
+            State::Stopped(sums) => (true, sums),
+        };
+        write_at_start(&self.file, print(Claim { clean, last: self.last, sums }).as_bytes())
     }
+}
+
+enum State {
+    Running,
+    Stopped(Option<Kept>),
 }
 
 #[cfg(unix)]
@@ -79,6 +99,20 @@ fn write_at_start(mut file: &File, bytes: &[u8]) -> io::Result<()> {
 
 /// Always the same length, so that a new claim overwrites the old one whole.
 fn print(claim: Claim) -> String {
+    let state = match (claim.clean, claim.sums) {
+        (false, _) => "running",
+        (true, None) => "stopped",
+        (true, Some(_)) => "counted",
+    };
+    let Named { id, crc } = claim.last.unwrap_or(Named { id: 0, crc: 0 });
+    let Kept { indexes: Sums { events, threads }, societies } = claim.sums.unwrap_or_default();
+    let text = format!("polis witness 2 {state} {id:016x} {crc:08x} {events:016x} {threads:016x} {societies:016x}");
+    let check = crc32fast::hash(text.as_bytes());
+    format!("{text} {check:08x}\n")
+}
+
+/// What an older version has written.
+fn print_1(claim: Claim) -> String {
     let state = if claim.clean { "stopped" } else { "running" };
     let Named { id, crc } = claim.last.unwrap_or(Named { id: 0, crc: 0 });
     let text = format!("polis witness 1 {state} {id:016x} {crc:08x}");
@@ -89,11 +123,23 @@ fn print(claim: Claim) -> String {
 fn parse(bytes: &[u8]) -> Option<Claim> {
     let text = std::str::from_utf8(bytes).ok()?;
     let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-    let &["polis", "witness", "1", state, id, crc, _] = fields.as_slice() else { return None };
+    let (state, id, crc, sums) = match *fields.as_slice() {
+        ["polis", "witness", "1", state, id, crc, _] => (state, id, crc, None),
+        ["polis", "witness", "2", state, id, crc, events, threads, societies, _] => {
+            let number = |text: &str| u64::from_str_radix(text, 16).ok();
+            let indexes = Sums { events: number(events)?, threads: number(threads)? };
+            (state, id, crc, Some(Kept { indexes, societies: number(societies)? }))
+        }
+        _ => return None,
+    };
     let id = i64::from_str_radix(id, 16).ok()?;
     let crc = u32::from_str_radix(crc, 16).ok()?;
-    let claim = Claim { clean: state == "stopped", last: (id != 0).then_some(Named { id, crc }) };
-    (print(claim) == text).then_some(claim)
+    let claim = Claim {
+        clean: state != "running",
+        last: (id != 0).then_some(Named { id, crc }),
+        sums: sums.filter(|_| state == "counted"),
+    };
+    (print(claim) == text || print_1(claim) == text).then_some(claim)
 }
 
 #[cfg(test)]
@@ -104,8 +150,13 @@ mod tests {
     fn a_claim_is_read_back_as_written_and_a_broken_one_claims_nothing() {
         for claim in [
             Claim::default(),
-            Claim { clean: true, last: Some(Named { id: 1 << 40 | 7, crc: 0xfedc_ba98 }) },
-            Claim { clean: false, last: Some(Named { id: i64::MAX, crc: 0 }) },
+            Claim { clean: true, last: Some(Named { id: 1 << 40 | 7, crc: 0xfedc_ba98 }), sums: None },
+            Claim {
+                clean: true,
+                last: Some(Named { id: 1 << 40 | 7, crc: 0xfedc_ba98 }),
+                sums: Some(Kept { indexes: Sums { events: u64::MAX, threads: 1 }, societies: 7 }),
+            },
+            Claim { clean: false, last: Some(Named { id: i64::MAX, crc: 0 }), sums: None },
         ] {
             let text = print(claim);
             assert_eq!(parse(text.as_bytes()), Some(claim));
@@ -116,5 +167,11 @@ mod tests {
                 assert_eq!(parse(&text.as_bytes()[..at]), None, "cut at {at}");
             }
         }
+    }
+
+    #[test]
+    fn what_an_older_version_has_written_is_read() {
+        let claim = Claim { clean: true, last: Some(Named { id: 1 << 40 | 7, crc: 3 }), sums: None };
+        assert_eq!(parse(print_1(claim).as_bytes()), Some(claim));
     }
 }

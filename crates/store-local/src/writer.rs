@@ -21,7 +21,8 @@ use crate::queue::{Expected, Queue};
 use crate::reader::{last_seq, thread_key};
 use crate::row::{self, Batch, NewRow};
 use crate::snapshot::Ticket;
-use crate::witness::{Named, Witness};
+use crate::sums::{self, Sums};
+use crate::witness::{Kept, Named, Witness};
 use crate::{Options, lock, schema};
 
 /// Most societies, and most threads, whose numbers are kept in memory.
@@ -86,6 +87,8 @@ pub(crate) struct Writer {
     witness: Witness,
     store: Option<Store>,
     ours: Ours,
+    /// What the indexes should list; unknown once a commit has failed, because it may be there all the same.
+    sums: Option<Sums>,
 }
 
 impl Writer {
@@ -96,10 +99,11 @@ impl Writer {
         health: Arc<Health>,
         witness: Witness,
         connection: Connection,
+        sums: Sums,
     ) -> Result<Self, LogError> {
         let store = Some(Store::new(connection)?);
         let ours = Ours::in_dir(&dir);
-        Ok(Self { dir, options, queue, health, witness, store, ours })
+        Ok(Self { dir, options, queue, health, witness, store, ours, sums: Some(sums) })
     }
 
     /// Works until the queue is closed and empty, then leaves everything tidy.
@@ -125,6 +129,7 @@ impl Writer {
         if result.is_err() {
             self.health.unsettled.store(true, Ordering::Release);
             self.store = None;
+            self.sums = None;
         }
         result
     }
@@ -174,8 +179,10 @@ impl Writer {
                 Work::Settle => Ok(()),
             });
         }
+        let added = statements.sums;
         drop(statements);
         store.execute("COMMIT")?;
+        self.sums = self.sums.map(|sums| sums.plus(added));
         if renamed {
             self.health.renamed.fetch_add(1, Ordering::Release);
         }
@@ -218,8 +225,10 @@ impl Writer {
         let settled = !self.health.unsettled.load(Ordering::Acquire);
         let sound = !self.health.damage_seen.load(Ordering::Relaxed);
         if settled && empty_wal(&store.connection).is_ok() && sound {
+            let societies = sums::of_societies(&store.connection).ok();
+            let kept = self.sums.zip(societies).map(|(indexes, societies)| Kept { indexes, societies });
             // If this fails, the next opening checks everything, which costs time and nothing else.
-            let _ = self.witness.end();
+            let _ = self.witness.end(kept);
         }
     }
 }
@@ -314,6 +323,8 @@ struct Statements<'store> {
     connection: &'store Connection,
     add_event: CachedStatement<'store>,
     add_thread: CachedStatement<'store>,
+    /// What the group adds to the indexes.
+    sums: Sums,
 }
 
 impl Store {
@@ -474,19 +485,27 @@ impl<'store> Statements<'store> {
             connection,
             add_event: connection.prepare_cached(add_event)?,
             add_thread: connection.prepare_cached(add_thread)?,
+            sums: Sums::default(),
         })
     }
 
     fn add_event(&mut self, id: i64, thread: Option<i64>, row: &NewRow, bodies: &[u8]) -> rusqlite::Result<()> {
         let body = &bodies[row.body.clone()];
         self.add_event.execute(params![id, row.at.0 as i64, thread, row.version, row.crc, body])?;
+        if let Some(thread) = thread {
+            self.sums.add_event(thread, id);
+        }
         Ok(())
     }
 
     /// The number of a new thread; none if there is one with this name.
     fn add_thread(&mut self, society: i64, name: &ThreadId) -> rusqlite::Result<Option<i64>> {
         let added = self.add_thread.execute(params![society, name.as_str()])?;
-        Ok((added > 0).then(|| self.connection.last_insert_rowid()))
+        let key = (added > 0).then(|| self.connection.last_insert_rowid());
+        if let Some(key) = key {
+            self.sums.add_thread(society, name.as_str(), key);
+        }
+        Ok(key)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A log with a gate before its appends: where tests let writes be slow, fail, or kill.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
@@ -12,6 +13,40 @@ pub trait Gate: Send + Sync {
     /// Hands the append on to `log`, or does not.
     async fn append(&self, log: &dyn Log, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>])
     -> Result<(), LogError>;
+
+    /// Whether it can be told now what became of appends that failed.
+    fn is_settled(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+/// A disk that is full from time to time: nothing is written then, and whether a failed append is there cannot be told.
+#[derive(Debug, Default)]
+pub struct FullDisk(AtomicBool);
+
+impl FullDisk {
+    /// Fills the disk, or makes room.
+    pub fn fill(&self, is_full: bool) {
+        self.0.store(is_full, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Gate for FullDisk {
+    async fn append(
+        &self,
+        log: &dyn Log,
+        society: &SocietyId,
+        expected: Seq,
+        events: &[Arc<Recorded>],
+    ) -> Result<(), LogError> {
+        self.is_settled()?;
+        log.append(society, expected, events).await
+    }
+
+    fn is_settled(&self) -> Result<(), LogError> {
+        if self.0.load(Ordering::Relaxed) { Err(LogError::Full("no room".into())) } else { Ok(()) }
+    }
 }
 
 /// A log whose appends go through a gate; everything else goes straight through.
@@ -29,7 +64,12 @@ impl<G: Gate> Log for GatedLog<G> {
     }
 
     async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        self.gate.is_settled()?;
         self.log.head(society).await
+    }
+
+    async fn readable_head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        self.log.readable_head(society).await
     }
 
     async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {

@@ -1,5 +1,5 @@
 //! A provider that behaves as badly as it can: a raw HTTP server on loopback that is told, request by request, which bytes to
-//! send and when to break off. It knows no dialect, and it counts the connections that are open.
+//! send and when to break off. It knows no dialect, and it counts requests and the connections that are open.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -88,6 +88,7 @@ pub fn spoilt(content_type: &str, body: &[u8], at: usize, deed: Deed) -> Vec<Act
 pub struct Hostile {
     address: SocketAddr,
     open: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     task: AbortHandle,
 }
 
@@ -96,25 +97,30 @@ impl Hostile {
     pub async fn start(script: impl Fn(usize) -> Vec<Act> + Send + Sync + 'static) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let (open, script) = (Arc::new(AtomicUsize::new(0)), Arc::new(script));
-        let counted = open.clone();
+        let (open, requests, script) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Arc::new(script));
+        let (counted, seen) = (open.clone(), requests.clone());
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let (script, guest) = (script.clone(), Guest::new(&counted));
+                let (script, seen, guest) = (script.clone(), seen.clone(), Guest::new(&counted));
                 connections.spawn(async move {
-                    let _ = serve(stream, &*script).await;
+                    let _ = serve(stream, &*script, &seen).await;
                     drop(guest);
                 });
                 while connections.try_join_next().is_some() {}
             }
         });
-        Ok(Self { address, open, task: task.abort_handle() })
+        Ok(Self { address, open, requests, task: task.abort_handle() })
     }
 
     /// Where requests are done what the script says of `number`.
     pub fn url(&self, number: usize) -> String {
         format!("http://{}/{number}", self.address)
+    }
+
+    /// How many requests have come in whole.
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 
     /// How many connections are open.
@@ -155,10 +161,15 @@ impl Drop for Guest {
     }
 }
 
-async fn serve(mut stream: TcpStream, script: &(impl Fn(usize) -> Vec<Act> + ?Sized)) -> std::io::Result<()> {
+async fn serve(
+    mut stream: TcpStream,
+    script: &(impl Fn(usize) -> Vec<Act> + ?Sized),
+    seen: &AtomicUsize,
+) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut bytes = Vec::new();
     while let Some(number) = request(&mut stream, &mut bytes).await? {
+        seen.fetch_add(1, Ordering::SeqCst);
         for act in script(number) {
             match act {
                 Act::Send(bytes) => stream.write_all(&bytes).await?,

@@ -21,7 +21,7 @@ pub mod world;
 
 pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
-pub use gated_log::{Gate, GatedLog};
+pub use gated_log::{FullDisk, Gate, GatedLog};
 pub use memory_log::MemoryLog;
 pub use model::{Line, ScriptedModel};
 pub use program::{Op, Program, Programmed, expected, worker_role};

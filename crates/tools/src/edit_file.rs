@@ -1,7 +1,7 @@
 //! `edit_file`: pieces of a text file of the workspace, each exact and found once; all of them are replaced, or none.
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -75,6 +75,10 @@ impl Tool for EditFile {
             class: EffectClass::Write,
             volatile: false,
         }
+    }
+
+    fn flow(&self, _: &str) -> Flow {
+        Flow { stores: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

@@ -8,5 +8,5 @@ mod page;
 pub use address::{Allowed, BadRule};
 pub(crate) use charset::text;
 pub(crate) use html::readable;
-pub(crate) use page::{Fetcher, Page};
+pub(crate) use page::{Fetcher, Page, read};
 pub use page::{Resolver, SystemResolver};

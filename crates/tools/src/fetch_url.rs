@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{Artifact, CallResult, EffectClass};
+use polis_domain::{Artifact, CallResult, EffectClass, Flow};
 use polis_ports::{ArtifactError, Artifacts, CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -15,6 +15,8 @@ use crate::spill::fitted;
 
 /// Most bytes of a page that are read, if nobody says otherwise.
 const MAX_PAGE_BYTES: usize = 4 << 20;
+/// Longest address that is named as a source, in characters.
+const MAX_SOURCE_CHARS: usize = 200;
 /// Longest time for all of it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -71,6 +73,13 @@ impl Tool for FetchUrl {
             class: EffectClass::Read,
             volatile: true,
         }
+    }
+
+    fn flow(&self, text: &str) -> Flow {
+        let Ok(Arguments { url }) = arguments(text) else { return Flow::default() };
+        // What follows may hold data, and is long.
+        let page: String = url.split(['?', '#']).next().unwrap_or_default().chars().take(MAX_SOURCE_CHARS).collect();
+        Flow { outside: Some(format!("the web page {page}").into()), stores: true, sends: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {

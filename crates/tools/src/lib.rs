@@ -10,11 +10,15 @@ mod ask_person;
 mod edit_file;
 mod fetch;
 mod fetch_url;
+#[doc(hidden)]
+pub mod fuzzing;
 mod glob;
 mod list_files;
 pub mod mcp;
 mod now;
+mod plain_http;
 mod policy;
+mod protected;
 mod read_file;
 mod results;
 #[cfg(target_os = "linux")]
@@ -40,7 +44,9 @@ pub use fetch::{Allowed, BadRule, Resolver, SystemResolver};
 pub use fetch_url::FetchUrl;
 pub use list_files::ListFiles;
 pub use now::Now;
+pub use plain_http::is_plain_http;
 pub use policy::{Rule, Ruled, Then};
+pub use protected::Protected;
 pub use read_file::ReadFile;
 #[cfg(target_os = "linux")]
 pub use run_command::{Commands, RunCommand};

@@ -1,7 +1,7 @@
 //! `list_files`: what is in a folder of the workspace, with sizes, and if wished the lines and words of each text file.
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -68,6 +68,10 @@ impl Tool for ListFiles {
             class: EffectClass::Read,
             volatile: false,
         }
+    }
+
+    fn flow(&self, _: &str) -> Flow {
+        Flow { private: true, recalls: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

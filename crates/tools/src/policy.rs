@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass, Failure, Ruling, fits as matches};
-use polis_ports::{CallContext, Caller, ServerState, ToolError, ToolOrigin, ToolServer, ToolSpec, Toolbox};
+use polis_domain::{CallResult, EffectClass, Failure, Flow, Ruling, fits as matches};
+use polis_ports::{CallContext, Caller, ServerState, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
 
 use crate::results::arguments as read;
@@ -50,6 +50,8 @@ pub struct Rule {
     pub then: Then,
     /// Why, for whoever reads it.
     pub why: String,
+    /// Whether an allowance holds also after outside content was read.
+    pub tainted: bool,
 }
 
 /// What a rule says.
@@ -107,6 +109,15 @@ impl Ruled {
         self.rules.iter().filter_map(lacks).collect()
     }
 
+    /// The first rule that fits a call.
+    fn rule_for(&self, tool: &str, fields: Map<String, Value>, who: &Caller<'_>) -> Option<&Rule> {
+        let origin = self.toolbox.origin(tool);
+        let text = judged(fields, FILES.contains(&tool));
+        let (server, own) = origin.as_ref().map_or(("", tool), |origin| (&origin.server, &origin.tool));
+        let wish = Wish { tool, server, own, is_theirs: origin.is_some(), arguments: &text };
+        self.rules.iter().find(|rule| rule.fits(&wish, who))
+    }
+
     fn usual(&self, tool: &str) -> Ruling {
         let specs = self.toolbox.tools();
         let Some(spec) = specs.iter().find(|spec| &*spec.name == tool) else {
@@ -143,11 +154,7 @@ impl Toolbox for Ruled {
             Err(error) => return Ruling::Refuse(Failure::new("bad_arguments", error.to_string())),
         };
         let has_network = tool == COMMAND && fields.get("network") == Some(&Value::Bool(true));
-        let origin = self.toolbox.origin(tool);
-        let text = judged(fields, FILES.contains(&tool));
-        let (server, own) = origin.as_ref().map_or(("", tool), |origin| (&origin.server, &origin.tool));
-        let wish = Wish { tool, server, own, is_theirs: origin.is_some(), arguments: &text };
-        let ruled = self.rules.iter().find(|rule| rule.fits(&wish, who)).map(Rule::ruling);
+        let ruled = self.rule_for(tool, fields, who).map(Rule::ruling);
         // A question to the person needs nobody's word; it can only be denied.
         let ruling = match (self.toolbox.ruling(tool, arguments, who), ruled) {
             (_, Some(denied @ Ruling::Deny(_))) => denied,
@@ -163,6 +170,17 @@ impl Toolbox for Ruled {
             }
             ruling => ruling,
         }
+    }
+
+    fn flow(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Flow {
+        let flow = self.toolbox.flow(tool, arguments, who);
+        let is_exempt = |rule: &Rule| rule.then == Then::Allow && rule.tainted;
+        let exempt = read(arguments).is_ok_and(|fields| self.rule_for(tool, fields, who).is_some_and(is_exempt));
+        Flow { exempt, ..flow }
+    }
+
+    fn identity(&self, tool: &str) -> Option<ToolIdentity> {
+        self.toolbox.identity(tool)
     }
 
     fn lending(&self, server: &str, who: &Caller<'_>) -> Ruling {

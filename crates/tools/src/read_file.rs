@@ -1,7 +1,7 @@
 //! `read_file`: a text file of the workspace, whole or some of its lines.
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -51,6 +51,10 @@ impl Tool for ReadFile {
             class: EffectClass::Read,
             volatile: false,
         }
+    }
+
+    fn flow(&self, _: &str) -> Flow {
+        Flow { private: true, recalls: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

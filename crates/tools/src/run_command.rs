@@ -1,15 +1,18 @@
 //! `run_command`: a line for the shell, run in the workspace and in a [`Sandbox`]. What it may use is set up by whoever offers it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{Artifact, CallResult, EffectClass};
+use polis_domain::{Artifact, CallResult, EffectClass, Flow};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
+use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
+use crate::protected::Protected;
 use crate::results::{arguments, failed, good};
 use crate::sandbox::{Ended, Limits, Order, Sandbox, Stop, Why};
 use crate::spill::Spill;
@@ -28,8 +31,11 @@ const PASSED_ON: &[&str] = &["LANG", "LC_ALL", "TERM"];
 pub struct Commands {
     /// The folder in which they run and may write.
     pub workspace: PathBuf,
-    /// Files and folders that they may not touch, by their real paths. They need not exist.
-    pub closed: Vec<PathBuf>,
+    /// What they may not write, and what they may not even read.
+    pub protected: Protected,
+    /// The folder with a note for each command that runs, by which a later start sets aside what it left
+    /// ([`recover`](crate::sandbox::recover)); none where nobody would look.
+    pub journal: Option<PathBuf>,
     /// Folders that they may read and run programs from, beside those of the system.
     pub readable: Vec<PathBuf>,
     /// Names of environment variables that they are told; those of secrets never.
@@ -47,6 +53,8 @@ pub struct RunCommand {
     commands: Commands,
     seats: Semaphore,
     caution: Option<String>,
+    /// Where the notes are if nobody says.
+    journal: OnceLock<TempDir>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,9 +68,11 @@ struct Arguments {
 impl Commands {
     /// Commands for a folder, with nothing but the defaults.
     pub fn new(workspace: impl Into<PathBuf>) -> Self {
+        let workspace = workspace.into();
         Self {
-            workspace: workspace.into(),
-            closed: Vec::new(),
+            protected: Protected::new(&workspace),
+            journal: None,
+            workspace,
             readable: Vec::new(),
             environment: Vec::new(),
             network: false,
@@ -74,7 +84,7 @@ impl Commands {
 impl RunCommand {
     /// Runs commands in `sandbox`.
     pub fn new(sandbox: Sandbox, commands: Commands) -> Self {
-        Self { sandbox, commands, seats: Semaphore::new(MAX_RUNNING), caution: None }
+        Self { sandbox, commands, seats: Semaphore::new(MAX_RUNNING), caution: None, journal: OnceLock::new() }
     }
 
     /// The same, with a person asked about each command for this reason.
@@ -83,8 +93,25 @@ impl RunCommand {
         Self { caution: why, ..self }
     }
 
+    /// Where the note of a command is.
+    fn note(&self, home: &Path) -> std::io::Result<PathBuf> {
+        let folder = match (&self.commands.journal, self.journal.get()) {
+            (Some(folder), _) => {
+                std::fs::create_dir_all(folder)?;
+                folder
+            }
+            (None, Some(own)) => own.path(),
+            (None, None) => {
+                let own = tempfile::Builder::new().prefix("polis-").tempdir()?;
+                self.journal.get_or_init(|| own).path()
+            }
+        };
+        // The warden is started elsewhere.
+        Ok(folder.canonicalize()?.join(home.file_name().unwrap_or_default()).with_extension("json"))
+    }
+
     fn order(&self, command: String, wall: Duration, network: bool, home: PathBuf) -> std::io::Result<Order> {
-        let Commands { workspace, closed, readable, environment, limits, .. } = &self.commands;
+        let Commands { workspace, protected, readable, environment, limits, .. } = &self.commands;
         let home_text = home.display().to_string();
         let mut variables = vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_else(|_| PATH.to_owned()))];
         variables.extend([("HOME".to_owned(), home_text.clone()), ("TMPDIR".to_owned(), home_text)]);
@@ -93,8 +120,10 @@ impl RunCommand {
         Ok(Order {
             command,
             workspace: workspace.canonicalize()?,
+            note: Some(self.note(&home)?),
             home,
-            closed: closed.clone(),
+            protected: protected.clone(),
+            held: Vec::new(),
             readable: readable.clone(),
             environment: variables,
             network,
@@ -137,6 +166,13 @@ impl Tool for RunCommand {
         self.caution.clone()
     }
 
+    fn flow(&self, text: &str) -> Flow {
+        let network = arguments::<Arguments>(text).is_ok_and(|it| it.network.unwrap_or_default());
+        // A command may read and remove whatever the workspace holds.
+        let outside = network.then(|| "a command with the network".into());
+        Flow { outside, private: true, recalls: true, stores: true, sends: network, destroys: true, ..Flow::default() }
+    }
+
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         let Arguments { command, timeout_seconds, network } = arguments(text)?;
         let bad = |why: String| Err(ToolError::BadArguments(why));
@@ -162,11 +198,12 @@ impl Tool for RunCommand {
                 Ok(ready) => ready,
                 Err(error) => return Ok(failed(error)),
             };
+        let written = self.commands.limits.written_bytes;
         let (sandbox, store) = (self.sandbox.clone(), context.artifacts.store.clone());
         let ran = tokio::task::spawn_blocking(move || {
             let ran = sandbox.run(order, lines, &store);
             drop(home);
-            ran.map(|ended| told(ended, wall))
+            ran.map(|ended| told(ended, wall, written))
         });
         let ran = ran.await;
         drop(stop);
@@ -178,12 +215,13 @@ impl Tool for RunCommand {
     }
 }
 
-fn told(ended: Ended, wall: Duration) -> CallResult {
+fn told(ended: Ended, wall: Duration, written_bytes: u64) -> CallResult {
     let (how, is_error) = match ended.why {
         Why::Exited(code) => (format!("exit status {code}"), false),
         Why::Killed(signal) => (format!("ended by signal {signal}"), false),
         Why::TimedOut => (format!("ended because it took longer than {} seconds", wall.as_secs()), true),
         Why::TooMuchOutput => ("ended because it printed too much".to_owned(), true),
+        Why::WroteTooMuch => (format!("ended because it wrote more than {} MB into files", written_bytes >> 20), true),
         Why::Lost => ("ended together with its sandbox".to_owned(), true),
     };
     let (mut content, mut artifacts) = (how, Vec::new());
@@ -191,6 +229,12 @@ fn told(ended: Ended, wall: Duration) -> CallResult {
         let (part, artifact) = part(name, stream);
         content.push_str(&part);
         artifacts.extend(artifact);
+    }
+    for aside in &ended.set_aside {
+        content.push_str(&format!("\nset aside: {aside}"));
+    }
+    if ended.more_set_aside > 0 {
+        content.push_str(&format!("\nset aside: {} more files", ended.more_set_aside));
     }
     let result = if is_error { failed(content) } else { good(content) };
     result.with_artifacts(artifacts)

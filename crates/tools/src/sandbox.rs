@@ -7,13 +7,15 @@
 mod calls;
 mod confined;
 mod files;
+mod guard;
+mod meter;
 mod order;
 mod outside;
 mod spaces;
 mod warden;
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -55,14 +57,31 @@ impl Sandbox {
 
     /// What this machine offers, found out by running a command that does nothing.
     pub async fn offers(&self) -> Result<Offers, String> {
+        self.offers_under(&Limits::default()).await
+    }
+
+    /// The same under these limits; an error where they let nothing run.
+    pub async fn offers_under(&self, limits: &Limits) -> Result<Offers, String> {
         let home = tempfile::tempdir().map_err(|error| format!("no private folder can be made: {error}"))?;
-        let order = Order::nothing(home.path());
+        let order = Order { limits: limits.clone(), ..Order::nothing(home.path()) };
         let sandbox = self.clone();
         let (_stop, lines) = Stop::new().map_err(|error| error.to_string())?;
         let nothing: Arc<dyn Artifacts> = Arc::new(NoArtifacts);
         let ran = tokio::task::spawn_blocking(move || sandbox.run(order, lines, &nothing)).await;
-        ran.map_err(|error| error.to_string())?.map(|ended| ended.offers)
+        let ended = ran.map_err(|error| error.to_string())??;
+        match ended.why {
+            Why::Exited(0) => Ok(ended.offers),
+            why => Err(format!(
+                "a command that does nothing does not run under the limits: {why:?}, {}",
+                ended.stderr.told("stderr").0
+            )),
+        }
     }
+}
+
+/// Sets aside what commands have left whose end nobody saw, by the notes in a folder. Tells what that was, a line each.
+pub fn recover(journal: &Path) -> Vec<String> {
+    guard::recover_all(journal).iter().map(ToString::to_string).collect()
 }
 
 /// What a program does first of all: where it was started to confine a command, it does that and nothing else.

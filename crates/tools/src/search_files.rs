@@ -1,7 +1,7 @@
 //! `search_files`: where a text stands in the files of a folder, and how often.
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -78,6 +78,10 @@ impl Tool for SearchFiles {
             class: EffectClass::Read,
             volatile: false,
         }
+    }
+
+    fn flow(&self, _: &str) -> Flow {
+        Flow { private: true, recalls: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

@@ -13,6 +13,8 @@ pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 /// Something that comes piece by piece and may have any length. Writing blocks as soon as it is long.
 pub(crate) struct Spill {
     most: usize,
+    /// Most bytes of it that are kept.
+    limit: u64,
     shown: HeadTail,
     store: Arc<dyn Artifacts>,
     whole: Whole,
@@ -24,7 +26,7 @@ enum Whole {
     Shown,
     /// On its way to an artifact.
     Written(Box<dyn Draft>),
-    /// It became longer than an artifact may be.
+    /// It became longer than an artifact may be, or than what is kept of it.
     Begun(Box<dyn Draft>),
     /// Nowhere.
     Lost(ArtifactError),
@@ -33,7 +35,12 @@ enum Whole {
 impl Spill {
     /// Shows `most` bytes.
     pub(crate) fn new(most: usize, store: Arc<dyn Artifacts>) -> Self {
-        Self { most: most / 2 * 2, shown: HeadTail::new(most), store, whole: Whole::Shown }
+        Self { most: most / 2 * 2, limit: u64::MAX, shown: HeadTail::new(most), store, whole: Whole::Shown }
+    }
+
+    /// Keeps no more than the first `limit` bytes, but always as much as is shown.
+    pub(crate) fn with_limit(self, limit: u64) -> Self {
+        Self { limit: limit.max(self.most as u64), ..self }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -44,7 +51,7 @@ impl Spill {
             };
         }
         self.whole = match std::mem::replace(&mut self.whole, Whole::Shown) {
-            Whole::Written(draft) => written(draft, bytes, self.shown.total()),
+            Whole::Written(draft) => written(draft, bytes, self.shown.total(), self.limit),
             whole => whole,
         };
         self.shown.push(bytes);
@@ -78,12 +85,15 @@ impl Spill {
 }
 
 /// Writes more of it, or as much as an artifact may have.
-fn written(mut draft: Box<dyn Draft>, bytes: &[u8], so_far: u64) -> Whole {
-    match draft.write(bytes) {
+fn written(mut draft: Box<dyn Draft>, bytes: &[u8], so_far: u64, limit: u64) -> Whole {
+    let room = usize::try_from(limit.saturating_sub(so_far)).unwrap_or(usize::MAX);
+    let kept = &bytes[..room.min(bytes.len())];
+    match draft.write(kept) {
+        Ok(()) if kept.len() < bytes.len() => Whole::Begun(draft),
         Ok(()) => Whole::Written(draft),
         Err(ArtifactError::TooLarge { limit }) => {
-            let room = usize::try_from(limit.saturating_sub(so_far)).unwrap_or_default().min(bytes.len());
-            match draft.write(&bytes[..room]) {
+            let room = usize::try_from(limit.saturating_sub(so_far)).unwrap_or_default().min(kept.len());
+            match draft.write(&kept[..room]) {
                 Ok(()) => Whole::Begun(draft),
                 Err(error) => Whole::Lost(error),
             }
@@ -138,6 +148,20 @@ mod tests {
             );
             assert_eq!((text, artifact.map(|artifact| artifact.id)), (want, Some(id)), "{pieces:?}");
             assert_eq!(store.read(&id, 0, 99).await.unwrap().bytes, b"123456789");
+        }
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_limit_says() {
+        let store = MemoryArtifacts::new();
+        for (pieces, want) in
+            [(&["12345678", "9", "0 and more", "and more"][..], 10), (&["123456789", "0"], 10), (&["123456789"], 9)]
+        {
+            let mut spill = Spill::new(8, Arc::new(store.clone())).with_limit(10);
+            pieces.iter().for_each(|piece| spill.push(piece.as_bytes()));
+            let (text, artifact) = spill.told("out.txt");
+            assert_eq!(artifact.unwrap().id, Hasher::id_of(&b"1234567890"[..want]), "{pieces:?}");
+            assert_eq!(text.contains("the first 10 bytes are"), pieces.len() > 2, "{text}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, Ruling};
+use polis_domain::{CallResult, Flow, Ruling};
 use polis_ports::{CallContext, Caller, Tool, ToolError, ToolSpec, Toolbox};
 
 /// A fixed set of tools.
@@ -43,6 +43,10 @@ impl Toolbox for Workbench {
         let Some(tool) = self.tools.get(tool) else { return Ruling::Allow };
         let question = tool.question(arguments).map(Ruling::Person);
         question.or_else(|| tool.caution().map(Ruling::AskEach)).unwrap_or_default()
+    }
+
+    fn flow(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Flow {
+        self.tools.get(tool).map(|tool| tool.flow(arguments)).unwrap_or_default()
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -11,6 +11,8 @@ use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use polis_ports::ToolError;
 use rustix::fs::OFlags;
 
+use crate::protected::{Protected, Why};
+
 /// Longest path that is taken, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 
@@ -18,11 +20,8 @@ const MAX_PATH_BYTES: usize = 4096;
 #[derive(Clone)]
 pub struct Workspace {
     root: Arc<Dir>,
-    closed: Option<Arc<Closed>>,
+    protected: Arc<Protected>,
 }
-
-/// Says why a path from the root is closed to tools, if it is.
-type Closed = dyn Fn(&str) -> Option<&'static str> + Send + Sync;
 
 /// Why a file of the workspace cannot be used, in words for the model.
 #[derive(Debug, thiserror::Error)]
@@ -68,31 +67,60 @@ pub enum WorkspaceError {
 impl Workspace {
     /// Opens the folder at `root`.
     pub fn open(root: impl AsRef<Path>) -> io::Result<Self> {
+        let protected = Arc::new(Protected::new(&root));
         let root = Dir::open_ambient_dir(root, ambient_authority())?;
-        Ok(Self { root: Arc::new(root), closed: None })
+        Ok(Self { root: Arc::new(root), protected })
     }
 
-    /// The same folder, some of it closed to every tool: `closed` says for a path from the root what it is, if so.
-    pub fn with_closed(self, closed: impl Fn(&str) -> Option<&'static str> + Send + Sync + 'static) -> Self {
-        Self { closed: Some(Arc::new(closed)), ..self }
+    /// The same folder with another list of what tools may not write or not even read.
+    #[must_use]
+    pub fn with_protected(self, protected: Protected) -> Self {
+        Self { protected: Arc::new(protected), ..self }
     }
 
-    /// Refuses a path that is closed to tools.
+    /// Refuses a path that is hidden from tools.
     pub(crate) fn must_be_open(&self, path: &RelativePath) -> Result<(), WorkspaceError> {
-        match self.closed.as_ref().and_then(|closed| closed(path.as_str())) {
-            Some(why) => Err(WorkspaceError::Closed { path: path.to_string(), why }),
+        if !self.protected.hides_something() {
+            return Ok(());
+        }
+        match self.real(path).is_none_or(|real| self.protected.hides(&real)) {
+            true => Err(path.closed(Why::Hidden)),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a path that tools may not write.
+    fn must_be_writable(&self, path: &RelativePath) -> Result<(), WorkspaceError> {
+        let lexical = self.protected.workspace().join(path.as_str());
+        let real = self.real(path).ok_or_else(|| path.closed(Why::Hidden))?;
+        match self.protected.why_not_written(&lexical).or_else(|| self.protected.why_not_written(&real)) {
+            Some(why) => Err(path.closed(why)),
+            // A link `AGENTS.md` makes the file that it leads to as good as one of that name.
+            None if self.protected.is_behind_link(&real).unwrap_or_default() => Err(path.closed(Why::Obeyed)),
             None => Ok(()),
         }
     }
 
-    /// Refuses what was opened where no tool may go, whatever its path says: a command may have put a link there meanwhile.
-    fn must_lie_open(&self, opened: impl AsFd, name: Option<&str>, path: &RelativePath) -> Result<(), WorkspaceError> {
-        let Some(closed) = &self.closed else { return Ok(()) };
-        let Some((root, there)) = place(self.root.as_fd()).zip(place(opened.as_fd())) else { return Ok(()) };
-        let there = there.join(name.unwrap_or_default());
-        let inside = there.strip_prefix(&root).ok().and_then(Path::to_str).map(|inside| inside.trim_end_matches('/'));
-        match inside.filter(|inside| !inside.is_empty()).and_then(|inside| closed(inside)) {
-            Some(why) => Err(WorkspaceError::Closed { path: path.to_string(), why }),
+    /// Where a path leads, over links. What does not exist counts where it would be.
+    fn real(&self, path: &RelativePath) -> Option<PathBuf> {
+        let whole = self.protected.workspace().join(path.as_str());
+        let place = |part: &Path| Some(part.canonicalize().ok()?.join(whole.strip_prefix(part).ok()?));
+        whole.ancestors().find_map(place)
+    }
+
+    /// Refuses what was opened where no tool may look, whatever its path says: a command may have put a link there meanwhile.
+    fn must_lie_open(&self, opened: impl AsFd, path: &RelativePath) -> Result<(), WorkspaceError> {
+        match place(opened.as_fd()).is_some_and(|there| self.protected.hides(&there)) {
+            true => Err(path.closed(Why::Hidden)),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for a file that is about to be written into an open folder.
+    fn must_lie_writable(&self, folder: impl AsFd, path: &RelativePath) -> Result<(), WorkspaceError> {
+        let there = place(folder.as_fd()).map(|there| there.join(path.name()));
+        match there.and_then(|there| self.protected.why_not_written(&there)) {
+            Some(why) => Err(path.closed(why)),
             None => Ok(()),
         }
     }
@@ -104,7 +132,7 @@ impl Workspace {
             io::ErrorKind::NotADirectory => WorkspaceError::NotAFolder(path.to_string()),
             _ => path.refused(error),
         })?;
-        self.must_lie_open(&folder, None, path)?;
+        self.must_lie_open(&folder, path)?;
         Ok(folder)
     }
 
@@ -127,7 +155,7 @@ impl Workspace {
         let file = self.root.open_with(path.as_str(), &options).map_err(|error| path.refused(error))?;
         let opened = file.metadata().map_err(|error| path.refused(error))?;
         path.must_be_file(&opened.file_type())?;
-        self.must_lie_open(&file, None, path)?;
+        self.must_lie_open(&file, path)?;
         if is_kernel_file(&file) {
             return Err(WorkspaceError::NotAFile { path: path.to_string(), what: "a window into the kernel" });
         }
@@ -137,8 +165,7 @@ impl Workspace {
     /// Opens the folder that `path` lies in, and makes it first where it is missing.
     pub(crate) fn parent_of(&self, path: &RelativePath) -> Result<Dir, WorkspaceError> {
         let refused = |error| path.refused(error);
-        self.must_be_open(path)?;
-        must_not_run(Path::new(path.as_str()), path)?;
+        self.must_be_writable(path)?;
         let folder = match path.folders().next() {
             Some(parent) => {
                 self.root.create_dir_all(parent).map_err(refused)?;
@@ -146,11 +173,8 @@ impl Workspace {
             }
             None => self.root.try_clone().map_err(refused)?,
         };
-        self.must_lie_open(&folder, Some(path.name()), path)?;
         // A link may lead there as well.
-        if let Some((root, there)) = place(self.root.as_fd()).zip(place(folder.as_fd())) {
-            must_not_run(there.strip_prefix(&root).unwrap_or(&there), path)?;
-        }
+        self.must_lie_writable(&folder, path)?;
         Ok(folder)
     }
 
@@ -173,17 +197,6 @@ impl Workspace {
 fn place(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
 }
-
-/// Refuses to write where git keeps what it runs: its hooks and settings run programs as whoever uses it next, in no sandbox.
-fn must_not_run(there: &Path, path: &RelativePath) -> Result<(), WorkspaceError> {
-    match there.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
-        true => Err(WorkspaceError::Closed { path: path.to_string(), why: GIT }),
-        false => Ok(()),
-    }
-}
-
-/// What tools are told that want to write there.
-const GIT: &str = "part of a git repository's own files, which no file tool writes";
 
 /// A path that stays below its root as far as its text goes: relative, and without `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,6 +254,10 @@ impl RelativePath {
         self.0.rmatch_indices('/').map(|(end, _)| &self.0[..end])
     }
 
+    fn closed(&self, why: Why) -> WorkspaceError {
+        WorkspaceError::Closed { path: self.to_string(), why: why.text() }
+    }
+
     /// An error of the operating system about this path, in our words.
     pub(crate) fn refused(&self, error: io::Error) -> WorkspaceError {
         let path = self.to_string();
@@ -291,4 +308,27 @@ fn is_kernel_file(file: &File) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn is_kernel_file(_: &File) -> bool {
     false
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_link_leads_to_is_refused_after_it_was_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for folder in ["data", "roles", "plain"] {
+            std::fs::create_dir(root.join(folder)).unwrap();
+        }
+        let workspace = Workspace::open(&root).unwrap();
+        let workspace = workspace.with_protected(Protected::new(&root).with_hidden([root.join("data")]));
+        let path = RelativePath::new("link/file").unwrap();
+        // The link was not there when the path was looked at; the folder that it leads to is open now.
+        for (place, [read, written]) in [("data", [false, false]), ("roles", [true, false]), ("plain", [true, true])] {
+            let opened = workspace.root.open_dir(place).unwrap();
+            assert_eq!(workspace.must_lie_open(&opened, &path).is_ok(), read, "{place}");
+            assert_eq!(workspace.must_lie_writable(&opened, &path).is_ok(), written, "{place}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use cap_std::fs::{Dir, File, OpenOptions, Permissions};
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -54,6 +54,13 @@ impl Tool for WriteFile {
             class: EffectClass::Write,
             volatile: false,
         }
+    }
+
+    fn flow(&self, text: &str) -> Flow {
+        let Ok(Arguments { path, .. }) = arguments(text) else { return Flow::default() };
+        let Ok(path) = RelativePath::new(&path) else { return Flow::default() };
+        let is_there = !matches!(self.workspace.size_of(&path), Err(WorkspaceError::Missing(_)));
+        Flow { stores: true, destroys: is_there, target: Some(path.as_str().into()), ..Flow::default() }
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

@@ -3,6 +3,7 @@
 export const events = {
   'event.societyFounded': ['the society begins', '社会成立'],
   'event.societyForked': ['the society is a branch', '社会分叉'],
+  'event.toolPinned': ['a tool of a server is noted as it is', '记下服务器工具的定义'],
   'event.toolAllowed': ['a call is allowed for good', '长期允许一种调用'],
   'event.budgetsSet': ['budgets are set', '设定预算'],
   'event.budgetGranted': ['a budget is extended', '追加预算'],

@@ -2,10 +2,11 @@
 
 import type { Json } from '../types'
 import { t } from '../i18n'
+import { Visible } from './Visible'
 
 export function JsonView({ value }: { value: unknown }) {
   if (value === undefined || value === null) return <span className="faint">{'—'}</span>
-  if (typeof value === 'string') return value.includes('\n') || value.length > 120 ? <pre className="long">{value}</pre> : <span className="value">{value}</span>
+  if (typeof value === 'string') return value.includes('\n') || value.length > 120 ? <pre className="long"><Visible text={value} /></pre> : <span className="value"><Visible text={value} /></span>
   if (typeof value !== 'object') return <span className="value mono">{String(value)}</span>
   const entries = Array.isArray(value) ? value.map((one, place) => [String(place + 1), one] as const) : Object.entries(value)
   if (entries.length === 0) return <span className="faint">{t('json.empty')}</span>
@@ -13,7 +14,7 @@ export function JsonView({ value }: { value: unknown }) {
     <dl className="named">
       {entries.map(([name, one]) => (
         <div key={name}>
-          <dt>{name}</dt>
+          <dt><Visible text={name} /></dt>
           <dd>
             <JsonView value={one} />
           </dd>

@@ -14,6 +14,8 @@ export async function society({ program, model, settings = '', files = {}, port 
   const choice = model ? `model = "openai-compatible/scripted"\n` : ''
   writeFileSync(join(folder, 'polis.toml'), `${choice}${settings}`)
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^POLIS_|_API_KEY$|_BASE_URL$|^OLLAMA/.test(name)))
+  // The folder is ours, and the configuration of whoever runs the tests must not count.
+  Object.assign(env, { XDG_CONFIG_HOME: `${folder}-user`, POLIS_TRUST: 'all' })
   if (model) env.OPENAI_COMPATIBLE_BASE_URL = model.url
   else env.POLIS_MODEL = 'offline'
   const one = { folder, port }

@@ -36,11 +36,15 @@ const ROWS: &[Row] = &[
     Row { package: "polis", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine", "polis-agents"]) },
     Row { package: TESTKIT, may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
     Row { package: "data_pipeline", may_use: Ours::Only(&["polis", "polis-providers", "polis-store-local", "polis-tools"]) },
-    Row { package: "polis-app", may_use: Ours::AllBut(&[TESTKIT, "data_pipeline", "house_style", "polis-bench", "xtask"]) },
-    Row { package: "polis-bench", may_use: Ours::AllBut(&["polis-app", "xtask"]) },
+    Row {
+        package: "polis-app",
+        may_use: Ours::AllBut(&[TESTKIT, "data_pipeline", "house_style", "polis-bench", "polis-fuzz", "xtask"]),
+    },
+    Row { package: "polis-bench", may_use: Ours::AllBut(&["polis-app", "polis-fuzz", "xtask"]) },
+    Row { package: "polis-fuzz", may_use: Ours::AllBut(&[TESTKIT, "polis-app", "polis-bench", "xtask"]) },
     Row { package: "xtask", may_use: Ours::Only(&[]) },
     Row { package: "house_style", may_use: Ours::Only(&["polis"]) },
-    Row { package: "article_creation", may_use: Ours::AllBut(&[TESTKIT, "polis-app", "polis-bench", "xtask"]) },
+    Row { package: "article_creation", may_use: Ours::AllBut(&[TESTKIT, "polis-app", "polis-bench", "polis-fuzz", "xtask"]) },
 ];
 
 /// Dependencies that live in few crates. A name that ends in `*` stands for all that begin so.
@@ -84,8 +88,8 @@ const FENCES: &[Fence] = &[
     },
 ];
 
-/// Measures the others, so it may use what they use.
-const FREE: &[&str] = &["polis-bench"];
+/// Measures and tries the others, so they may use what those use.
+const FREE: &[&str] = &["polis-bench", "polis-fuzz"];
 
 pub(super) fn check(packages: &[Package]) -> Vec<Violation> {
     packages.iter().flat_map(|package| check_package(package, packages)).collect()

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use polis_ports::FileGuard;
+
 use super::{AgentType, Language};
 
 /// Longest business context.
@@ -47,12 +49,17 @@ pub enum ContextError {
 }
 
 /// The business context for an agent from a folder: `planner.zh.md` in that language, else `planner.md`, else the same for
-/// `default`. A file or folder that is not there is no error.
-pub(super) fn read(folder: &Path, agent: &AgentType, language: Language) -> Result<Option<ContextFile>, ContextError> {
+/// `default`. A file or folder that is not there is no error, and a file that the guard does not admit is not there.
+pub(super) fn read(
+    folder: &Path,
+    agent: &AgentType,
+    language: Language,
+    guard: &FileGuard,
+) -> Result<Option<ContextFile>, ContextError> {
     for name in [agent.name(), "default"] {
         for file in [format!("{name}.{}.md", language.name()), format!("{name}.md")] {
             let path = folder.join(file);
-            if let Some(text) = read_text(&path)? {
+            if let Some(text) = read_text(&path, guard)? {
                 let text = without_front_matter(&path, &text, name, language)?;
                 return Ok(Some(ContextFile { path, text }));
             }
@@ -61,7 +68,7 @@ pub(super) fn read(folder: &Path, agent: &AgentType, language: Language) -> Resu
     Ok(None)
 }
 
-fn read_text(path: &Path) -> Result<Option<String>, ContextError> {
+fn read_text(path: &Path, guard: &FileGuard) -> Result<Option<String>, ContextError> {
     let unreadable = |source| ContextError::Unreadable { path: path.to_owned(), source };
     let file = match File::open(path) {
         Ok(file) => file,
@@ -70,6 +77,9 @@ fn read_text(path: &Path) -> Result<Option<String>, ContextError> {
     };
     let mut bytes = Vec::new();
     file.take(MOST_CONTEXT_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if !guard.admits(path, &bytes) {
+        return Ok(None);
+    }
     if bytes.len() > MOST_CONTEXT_BYTES {
         return Err(ContextError::TooLong(path.to_owned()));
     }
@@ -118,7 +128,8 @@ mod tests {
     fn check(files: &[(&str, &[u8])], language: Language) -> Result<Option<(String, String)>, String> {
         let folder = tempfile::tempdir().unwrap();
         files.iter().for_each(|(name, bytes)| std::fs::write(folder.path().join(name), bytes).unwrap());
-        let read = read(folder.path(), &AgentType::PLANNER, language).map_err(|error| error.to_string())?;
+        let read =
+            read(folder.path(), &AgentType::PLANNER, language, &FileGuard::default()).map_err(|error| error.to_string())?;
         Ok(read.map(|file| (file.path.file_name().unwrap().to_string_lossy().into_owned(), file.text)))
     }
 
@@ -132,7 +143,19 @@ mod tests {
         assert_eq!(found(&all[2..], Language::Zh).as_deref(), Some("default.md"));
         assert_eq!(found(&all[3..], Language::En), None);
         let nowhere = Path::new("no such folder");
-        assert_eq!(read(nowhere, &AgentType::PLANNER, Language::En).unwrap(), None);
+        assert_eq!(read(nowhere, &AgentType::PLANNER, Language::En, &FileGuard::default()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_that_is_not_admitted_is_passed_over_for_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("planner.md"), "planted").unwrap();
+        std::fs::write(folder.path().join("default.md"), "mine").unwrap();
+        let guard = FileGuard::new(|path, bytes| path.ends_with("default.md") && bytes == b"mine");
+        let found = read(folder.path(), &AgentType::PLANNER, Language::En, &guard).unwrap().unwrap();
+        assert_eq!(found.text, "mine");
+        std::fs::write(folder.path().join("default.md"), "changed").unwrap();
+        assert_eq!(read(folder.path(), &AgentType::PLANNER, Language::En, &guard).unwrap(), None);
     }
 
     #[test]
@@ -166,7 +189,7 @@ mod tests {
         assert_eq!(check(&[("planner.md", &long[1..])], Language::En).unwrap().unwrap().1.len(), MOST_CONTEXT_BYTES);
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("planner.md")).unwrap();
-        let error = read(folder.path(), &AgentType::PLANNER, Language::En).unwrap_err();
+        let error = read(folder.path(), &AgentType::PLANNER, Language::En, &FileGuard::default()).unwrap_err();
         assert!(error.to_string().contains("planner.md: cannot be read"), "{error}");
     }
 }

@@ -259,22 +259,26 @@ impl JsonReader {
         let length = rest.bytes().position(|byte| !is_part(&byte)).unwrap_or(rest.len());
         self.text.push_str(&rest[..length]);
         if self.text.len() > LONGEST_NUMBER {
-            return Err(JsonError::Broken(place));
+            return Err(JsonError::Broken(place + length - self.text.len()));
         }
         if length < rest.len() {
-            let scalar = self.scalar(place)?;
+            let scalar = self.scalar(place + length)?;
             self.complete(scalar, listener);
         }
         Ok(length)
     }
 
-    fn scalar(&mut self, place: usize) -> Result<Value, JsonError> {
+    /// The number or word that ends before byte `end`. One that is neither is broken where it begins, in whatever
+    /// pieces it came.
+    fn scalar(&mut self, end: usize) -> Result<Value, JsonError> {
         let text = std::mem::take(&mut self.text);
         match &*text {
             "true" => Ok(Value::Bool(true)),
             "false" => Ok(Value::Bool(false)),
             "null" => Ok(Value::Null),
-            number => serde_json::from_str::<Number>(number).map(Value::Number).map_err(|_| JsonError::Broken(place)),
+            number => {
+                serde_json::from_str::<Number>(number).map(Value::Number).map_err(|_| JsonError::Broken(end - text.len()))
+            }
         }
     }
 

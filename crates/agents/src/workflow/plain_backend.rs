@@ -85,7 +85,11 @@ impl AgentBackend for PlainBackend {
         let failed = |error: ModelError| Failure::new(error.code(), error.to_string());
         let mut collector = Collector::default();
         let heard = async {
-            let mut stream = self.model.stream(request).await?;
+            let mut stream = match self.model.stream(request.clone()).await {
+                // The model takes another form from now on.
+                Err(ModelError::Adapted { .. }) => self.model.stream(request).await?,
+                stream => stream?,
+            };
             while let Some(delta) = stream.next().await {
                 let delta = delta?;
                 if self.stop.is_stopped() {

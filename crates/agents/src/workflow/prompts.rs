@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polis_domain::Text;
+use polis_ports::FileGuard;
 
 use super::context::{self, ContextError};
 use super::template::{BUSINESS_CONTEXT, Template, TemplateError};
@@ -34,6 +35,7 @@ pub struct PromptManager {
     cores: BTreeMap<(AgentType, Language), Template>,
     contexts: BTreeMap<AgentType, String>,
     folders: Vec<PathBuf>,
+    guard: FileGuard,
     system_context: Option<String>,
     /// What was made last for each template.
     made: Arc<Mutex<BTreeMap<(AgentType, Language), Made>>>,
@@ -149,6 +151,7 @@ impl PromptManager {
             cores: cores.collect(),
             contexts: BTreeMap::new(),
             folders: Vec::new(),
+            guard: FileGuard::default(),
             system_context: None,
             made: Arc::default(),
         }
@@ -160,6 +163,12 @@ impl PromptManager {
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
         self
+    }
+
+    /// Takes business contexts only from files whose content the guard admits.
+    #[must_use]
+    pub fn with_guard(self, guard: FileGuard) -> Self {
+        Self { guard, ..self }
     }
 
     /// The files that business contexts come from, each with what whoever wrote it should look at, if anything: as they stand now.
@@ -263,7 +272,7 @@ impl PromptManager {
         if let Some(context) = self.contexts.get(agent) {
             return Ok((context.clone(), ContextSource::Set));
         }
-        let files = self.folders.iter().map(|folder| context::read(folder, agent, language));
+        let files = self.folders.iter().map(|folder| context::read(folder, agent, language, &self.guard));
         let file = files.filter_map(Result::transpose).next().transpose();
         match file.map_err(|error| PromptError::Context { agent: agent.clone(), error })? {
             Some(file) if !file.text.trim().is_empty() => Ok((file.text, ContextSource::File(file.path))),

@@ -177,7 +177,8 @@ impl ReplyReader {
             Err(JsonError::Broken(place)) => {
                 self.is_again = true;
                 self.state = State::Outside;
-                (place - before).min(text.len())
+                // A word that is none may have begun in an earlier piece.
+                place.saturating_sub(before).min(text.len())
             }
             Err(_) => {
                 self.state = State::Ended;

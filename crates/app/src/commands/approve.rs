@@ -1,8 +1,9 @@
 //! `polis approve`, `polis deny` and `polis answer`: a person's word. Where no server runs, the request is then carried on here.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin};
 
-use polis_domain::{EffectId, InquiryId, Seq, TurnId};
+use polis_domain::{EffectId, InquiryId, Matching, Pattern, Seq, TurnId};
 use serde_json::Value;
 
 use crate::cli::{Agree, Always, Answer, Approve, Deny};
@@ -29,14 +30,39 @@ pub(crate) async fn approve(config: &Config, wish: &Approve) -> Result<Exit, Tro
         Always::Agent => "agent",
         Always::Task => "task",
         Always::Tool => "tool",
+        Always::Reads => "reads",
     });
+    let matching = matching(&wish.matching)?;
     let word = match (&wish.done, wish.again) {
         (Some(result), _) => Word::Done(result.clone()),
         (None, true) => Word::Again,
-        (None, false) if arguments.is_some() || always.is_some() => Word::YesWith { arguments, always },
+        (None, false) if arguments.is_some() || always.is_some() => Word::YesWith { arguments, always, matching },
         (None, false) => Word::Yes,
     };
     say(config, &wish.id, &word).await
+}
+
+/// The patterns as they are typed: `name=value`, with `*` for any text, `name<=number`, or `any`.
+fn matching(typed: &[String]) -> Result<Option<Matching>, Trouble> {
+    let mut patterns = BTreeMap::new();
+    for text in typed {
+        if text == "any" {
+            patterns.extend(Matching::anything().0);
+            continue;
+        }
+        let bad = || Trouble::usage("bad_where", format!("--where {text} is neither NAME=VALUE, NAME<=NUMBER nor any"));
+        let (name, pattern) = match (text.split_once("<="), text.split_once('=')) {
+            (Some((name, most)), _) if !name.contains('=') => (name, Pattern::AtMost(most.trim().parse().map_err(|_| bad())?)),
+            (_, Some((name, value))) if value.contains('*') => (name, Pattern::Like(value.to_owned())),
+            (_, Some((name, value))) => (name, Pattern::Is(value.to_owned())),
+            (_, None) => return Err(bad()),
+        };
+        if name.trim().is_empty() {
+            return Err(bad());
+        }
+        patterns.insert(name.trim().to_owned(), pattern);
+    }
+    Ok((!patterns.is_empty()).then_some(Matching(patterns)))
 }
 
 pub(crate) async fn deny(config: &Config, wish: &Deny) -> Result<Exit, Trouble> {
@@ -108,4 +134,24 @@ fn turn_of(id: &str) -> Option<TurnId> {
         .map(|effect| effect.turn)
         .or_else(|_| id.parse().map(|seq| TurnId(Seq(seq))))
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_read_as_they_are_typed() {
+        let read = |typed: &str| matching(&[typed.to_owned()]).map(Option::unwrap_or_default);
+        let one = |name: &str, pattern| Matching(BTreeMap::from([(name.to_owned(), pattern)]));
+        assert_eq!(read("to=bob@x").unwrap(), one("to", Pattern::Is("bob@x".to_owned())));
+        assert_eq!(read("path=notes/*").unwrap(), one("path", Pattern::Like("notes/*".to_owned())));
+        assert_eq!(read("amount<=100").unwrap(), one("amount", Pattern::AtMost(100.into())));
+        assert_eq!(read("query=a<=b").unwrap(), one("query", Pattern::Is("a<=b".to_owned())));
+        assert_eq!(read("any").unwrap(), Matching::anything());
+        for bad in ["to", "=x", "amount<=much"] {
+            assert_eq!(read(bad).unwrap_err().code, "bad_where", "{bad}");
+        }
+        assert_eq!(matching(&[]).unwrap(), None);
+    }
 }

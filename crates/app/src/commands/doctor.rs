@@ -20,17 +20,18 @@ struct Finding {
 
 pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Trouble> {
     let mut findings = vec![Finding { what: "store", found: store(config).await }];
+    findings.push(Finding { what: "folder", found: folder(config) });
     findings.push(Finding { what: "workspace", found: workspace(config) });
     findings.push(Finding { what: "sandbox", found: machine::sandbox(config).await });
     findings.push(Finding { what: "files", found: Ok(files::told(polis_server::MAX_CONNECTIONS)) });
     if let Err(wrong) = machine::check(config) {
         findings.push(Finding { what: "tools", found: Err(wrong) });
     }
-    for (file, warnings) in wiring::prompts().files() {
+    for (file, warnings) in wiring::prompts(&config.trust).files() {
         let found = if warnings.is_empty() { Ok(file) } else { Err(format!("{file}: {}", warnings.join("; "))) };
         findings.push(Finding { what: "prompts", found });
     }
-    findings.extend(sops());
+    findings.extend(sops(config));
     findings.extend(models(config, wish.call).await);
     findings.extend(servers(config).await);
     findings.extend(collector(config).await);
@@ -79,11 +80,24 @@ fn workspace(config: &Config) -> Result<String, String> {
     }
 }
 
+/// Whether what lies in the folder counts.
+fn folder(config: &Config) -> Result<String, String> {
+    let trust = &config.trust;
+    trust.check_data().map_err(|trouble| trouble.to_string())?;
+    let (count, pending) = (trust.contents().files.len(), trust.pending());
+    match (trust.is_everything(), count, pending.len()) {
+        (_, 0, _) => Ok("nothing here steers polis: no polis.toml, .mcp.json, roles, SOPs or prompts".to_owned()),
+        (true, ..) => Ok(format!("{} count without a check: POLIS_TRUST=all", out::count(count, "file"))),
+        (false, _, 0) => Ok(format!("{} trusted as they are now", out::count(count, "file"))),
+        _ => Err(trust.explanation().replacen("polis: ", "", 1)),
+    }
+}
+
 /// The SOPs that are there, and those that cannot be followed.
-fn sops() -> Vec<Finding> {
+fn sops(config: &Config) -> Vec<Finding> {
     let folder = Path::new(wiring::SOPS);
     let finding = |found| Finding { what: "sops", found };
-    let faults = sops::faults(folder);
+    let faults = sops::faults(folder, &config.trust);
     match Sops::files(folder).len() {
         0 => Vec::new(),
         count if faults.is_empty() => vec![finding(Ok(format!("{count} in {}", folder.display())))],

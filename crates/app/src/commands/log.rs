@@ -60,5 +60,5 @@ async fn follow(door: &Door, wish: &Log, seen: Seq, stop: &CancellationToken) ->
 }
 
 fn show(wish: &Log, written: &str, recorded: &Recorded) -> Result<(), Trouble> {
-    if wish.json { out::line(written) } else { out::line(&out::harmless(&describe::line(recorded))) }
+    if wish.json { out::line(written) } else { out::line(&describe::line(recorded)) }
 }

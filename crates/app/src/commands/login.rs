@@ -14,6 +14,7 @@ pub(crate) async fn login(config: &Config, wish: &Login) -> Result<Exit, Trouble
         Login::Login { server } => {
             let show =
                 |address: &str| out::note(&format!("polis: open this in your browser to log in at {server}:\n{address}"));
+            config.trust.claim_data()?;
             mcp::login(find(config, server)?, &config.logins(), show).await.map_err(failed)?;
             out::line(&format!("logged in at {server}"))?;
         }

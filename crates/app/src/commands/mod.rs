@@ -23,4 +23,5 @@ pub(crate) mod societies;
 pub(crate) mod tasks;
 pub(crate) mod token;
 pub(crate) mod tools;
+pub(crate) mod trust;
 pub(crate) mod usage;

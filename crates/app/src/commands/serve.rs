@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::join_all;
@@ -26,6 +25,7 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
     let stop = signals::watch();
     // Whoever connects beyond it waits to be accepted, so that less is slower and not wrong.
     files::raise();
+    config.trust.claim_data()?;
     let store = Store::open(config, open_log(&config.data).await?)?;
     let token = if wish.no_auth { None } else { Some(token::read_or_make(&config.data)?) };
     let access = Access { token: token.clone(), insecure_listen: wish.insecure_listen };
@@ -73,10 +73,13 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
             ));
         }
     }
-    let first = opened_all.lock().await[&config.society].desk.clone();
+    let (first, role_files) = {
+        let all = opened_all.lock().await;
+        (all[&config.society].desk.clone(), all[&config.society].role_files.clone())
+    };
     tokio::select! {
         () = listener.serve(town.clone(), stop, GRACE) => {}
-        () = roles::watch(first.society(), Path::new(roles::FOLDER)) => {}
+        () = roles::watch(first.society(), &config.trust, role_files) => {}
     }
     let opened: Vec<Opened> = std::mem::take(&mut *opened_all.lock().await).into_values().collect();
     join_all(opened.iter().map(Opened::tell_rest)).await;

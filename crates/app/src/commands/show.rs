@@ -27,7 +27,7 @@ pub(crate) async fn show(config: &Config, wish: &Show) -> Result<Exit, Trouble> 
             let message = format!("no prompt was rendered for {}; look below it with `polis show --tree`", wish.address);
             Trouble::new("no_prompt", message)
         };
-        out::line(&out::harmless(prompt.ok_or_else(none)?))?;
+        out::line(prompt.ok_or_else(none)?)?;
         return Ok(Exit::Done);
     }
     let from = if address.path.is_main() { address.main.to_string() } else { format!("{}.{}", address.main, address.path) };
@@ -37,7 +37,7 @@ pub(crate) async fn show(config: &Config, wish: &Show) -> Result<Exit, Trouble> 
 
 fn print(thread: &Thread, address: &str, depth: usize) -> Result<(), Trouble> {
     let margin = "    ".repeat(depth);
-    let line = |text: &str| out::line(&format!("{margin}{}", out::harmless(text)));
+    let line = |text: &str| out::line(&format!("{margin}{text}"));
     let suggestion =
         thread.settings.phase_update_suggestion.as_ref().map(|next| format!(", next {}", next.phase)).unwrap_or_default();
     line(&format!("{address}  (phase {}{suggestion}, {} messages)", thread.phase(), thread.messages.len()))?;

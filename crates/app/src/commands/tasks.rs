@@ -60,11 +60,11 @@ pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble
     let bad = |error: serde_json::Error| Trouble::new("output_failed", error.to_string());
     let Listed { tasks, plans, dead_letters } = serde_json::from_value(listed).map_err(bad)?;
     for Task { id, status, turns, open } in tasks {
-        out::line(&out::harmless(&format!("{id}  {status:<12}  {turns} turns, {open} open")))?;
+        out::line(&format!("{id}  {status:<12}  {turns} turns, {open} open"))?;
     }
     for DeadLetter { agent, task, turn, failure, at } in dead_letters {
         let when = describe::time(at);
-        out::line(&out::harmless(&format!("{task}  {agent}  set aside at {when}: {failure}; event {turn} has the letter")))?;
+        out::line(&format!("{task}  {agent}  set aside at {when}: {failure}; event {turn} has the letter"))?;
     }
     if plans.is_empty() {
         out::note("polis: no agent keeps a plan; what is short is done without one");
@@ -77,11 +77,11 @@ pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble
             None => "ended before it was done",
         };
         let how = plan.strategy.as_ref().map(|how| format!("  {}: {}", how.name, how.reason)).unwrap_or_default();
-        out::line(&out::harmless(&format!("{task_id}  {agent_id}  {standing}{how}")))?;
+        out::line(&format!("{task_id}  {agent_id}  {standing}{how}"))?;
         for (line, step) in plan.to_string().lines().zip(&plan.steps) {
-            out::line(&out::harmless(&format!("    {line}")))?;
+            out::line(&format!("    {line}"))?;
             if let Some(result) = &step.result {
-                out::line(&out::harmless(&format!("       {}", out::short(result, 100))))?;
+                out::line(&format!("       {}", out::short(result, 100)))?;
             }
         }
     }

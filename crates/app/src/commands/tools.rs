@@ -37,7 +37,7 @@ pub(super) async fn listed(config: &Config) -> Result<Value, Trouble> {
     }
     let tools = wiring::tools(config).await?;
     tools.settled().await;
-    let listed = polis_server::all_tools(&*tools.toolbox, &wiring::cast(config.workflow).tools());
+    let listed = polis_server::all_tools(&*tools.toolbox, &wiring::cast(config).tools());
     tools.close().await;
     Ok(listed)
 }

@@ -147,7 +147,7 @@ fn a_gigabyte_of_output_goes_to_an_artifact_and_neither_to_memory_nor_to_the_log
     }
     let command = json!({ "command": "echo first; yes 0123456789 | head -c 1G; echo last" });
     let model = ModelServer::start(vec![Reply::Call("run_command", command), Reply::Repeat]);
-    home.write("polis.toml", &settings(&model, "[tools]\ncommands = true\n[[policy]]\nthen = \"allow\"\n"));
+    home.write("polis.toml", &settings(&model, "[tools]\ncommands = true\noutput_mb = 2048\n[[policy]]\nthen = \"allow\"\n"));
     let served = home.serve(&[]);
     let before = served.resident_kb("VmRSS");
     served.post("/api/submit", &json!({ "text": "go" }));

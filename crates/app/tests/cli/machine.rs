@@ -96,7 +96,7 @@ fn a_command_ends_when_polis_is_killed() {
 
 /// Looks again and again, for two minutes at most.
 #[cfg(target_os = "linux")]
-fn until(holds: impl Fn() -> bool) {
+pub(crate) fn until(holds: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
         assert!(start.elapsed().as_secs() < 120, "it never came to hold");

@@ -1,12 +1,19 @@
 //! The real binary, the real store, a real network on loopback.
 
 mod artifacts;
+mod attempts;
 mod bad_input;
 mod calls;
 mod chat;
 mod clients;
+mod disk_full;
 mod emulated;
+mod escapes;
 mod example_rules;
+#[cfg(target_os = "linux")]
+mod governing;
+mod injections;
+mod limits;
 mod login;
 mod look;
 mod machine;
@@ -29,5 +36,6 @@ mod support;
 mod tape;
 mod telemetry;
 mod town;
+mod trust;
 mod tutorial;
 mod workflow;

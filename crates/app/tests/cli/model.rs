@@ -34,12 +34,18 @@ pub(crate) struct ModelServer {
 
 impl ModelServer {
     pub(crate) fn start(replies: Vec<Reply>) -> Self {
+        let mut replies = replies.into_iter();
+        Self::scripted(move |_| replies.next())
+    }
+
+    /// Answers each request with what the script says to its body, until it says nothing.
+    pub(crate) fn scripted(script: impl FnMut(&Value) -> Option<Reply> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let requests = Arc::<Mutex<Vec<_>>>::default();
         let (arrive, arrived) = channel();
         let heard = requests.clone();
-        std::thread::spawn(move || serve(&listener, replies, &heard, &arrive));
+        std::thread::spawn(move || serve(&listener, script, &heard, &arrive));
         Self { address, requests, arrived }
     }
 
@@ -61,11 +67,16 @@ impl ModelServer {
 
 pub(crate) const KEY: &str = "sk-this-is-the-secret-of-the-test";
 
-fn serve(listener: &TcpListener, replies: Vec<Reply>, heard: &Mutex<Vec<(String, Value)>>, arrive: &Sender<()>) {
+fn serve(
+    listener: &TcpListener,
+    mut script: impl FnMut(&Value) -> Option<Reply>,
+    heard: &Mutex<Vec<(String, Value)>>,
+    arrive: &Sender<()>,
+) {
     let mut silent = Vec::new();
-    for reply in replies {
-        let Ok((mut stream, _)) = listener.accept() else { return };
+    while let Ok((mut stream, _)) = listener.accept() {
         let (head, body) = read(&stream);
+        let Some(reply) = script(&body) else { break };
         let last_tool =
             body["messages"].as_array().and_then(|messages| messages.iter().rev().find(|message| message["role"] == "tool"));
         let repeated = last_tool.map(|message| message["content"].as_str().unwrap_or_default().to_owned());

@@ -29,7 +29,7 @@ fn a_call_waits_for_a_word_and_is_made_with_the_arguments_that_it_gives() {
         home.polis(&["approve", &id, "--arguments", bad]).fails(2, "bad_arguments");
     }
     let other = r#"{"path": "other.txt", "content": "by the person"}"#;
-    home.polis(&["approve", &id, "--arguments", other, "--always", "tool"]).ok();
+    home.polis(&["approve", &id, "--arguments", other, "--always", "tool", "--where", "any"]).ok();
     assert_eq!(std::fs::read_to_string(home.path().join("other.txt")).unwrap(), "by the person");
     assert!(!home.path().join("planned.txt").exists());
 

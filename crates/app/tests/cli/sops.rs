@@ -78,9 +78,12 @@ fn a_procedure_with_faults_is_told_with_file_and_line_and_not_followed() {
 }
 
 #[test]
-fn no_tool_of_an_agent_may_touch_the_procedures() {
+fn an_agent_may_read_the_procedures_and_never_write_them() {
     let home = home();
     home.write("sops/sales_report.md", REPORT);
     let answer = home.polis(&["run", "read sops/sales_report.md"]);
-    assert!(!answer.stdout.contains("Explain it"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("Explain it"), "{}", answer.stdout);
+    let answer = home.polis(&["run", "write sops/sales_report.md: do it all"]);
+    assert!(answer.stdout.contains("which no agent may write"), "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(std::fs::read_to_string(home.path().join("sops/sales_report.md")).unwrap(), REPORT);
 }

@@ -16,6 +16,8 @@ use tempfile::TempDir;
 /// A folder that nobody else knows.
 pub(crate) struct Home {
     dir: TempDir,
+    /// What stands for the user's home.
+    user: TempDir,
 }
 
 /// What a command came to.
@@ -27,11 +29,16 @@ pub(crate) struct Done {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self { dir: tempfile::tempdir().unwrap(), user: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// The user's own configuration folder.
+    pub(crate) fn user(&self) -> PathBuf {
+        self.user.path().join("polis")
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -56,6 +63,8 @@ impl Home {
         }
         // A model server of whoever runs the tests is not to answer.
         command.env("OLLAMA_HOST", "127.0.0.1:9");
+        // Nor is their configuration to count, nor what their tests write into folders to be asked about.
+        command.env("XDG_CONFIG_HOME", self.user.path()).env("POLIS_TRUST", "all");
         command.args(args).current_dir(self.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -199,7 +208,7 @@ impl Served {
     }
 
     /// The lines that it says on stderr from now on.
-    pub(crate) fn said(&mut self) -> impl Iterator<Item = String> {
+    pub(crate) fn said(&mut self) -> impl Iterator<Item = String> + use<> {
         let stderr = self.child.as_mut().unwrap().stderr.take().unwrap();
         BufReader::new(stderr).lines().map(Result::unwrap)
     }

@@ -17,7 +17,8 @@ pub(super) fn act(draft: &mut Draft<'_>, id: EffectId, acts: Vec<Act>) -> Result
         Ok(()) => mark(draft, turn, id),
         Err(refusal) => {
             *draft = Draft::new(draft.spine, draft.at);
-            draft.push(Some(&turn.thread), Event::EffectRefused { id, failure: refusal.into() });
+            draft.push(Some(&turn.thread), Event::EffectRefused { id, failure: refusal.clone().into() });
+            message::report_loop(draft, turn, &refusal);
         }
     }
     Ok(())

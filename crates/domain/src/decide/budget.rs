@@ -56,7 +56,7 @@ pub(super) fn leave(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Told {
         _ => None,
     });
     let stated = stated.fold(Spent::default(), Spent::plus);
-    let (mut near, mut used_up, mut has_room) = (Vec::new(), Vec::new(), true);
+    let (mut near, mut used_up, mut has_room, mut ample) = (Vec::new(), Vec::new(), true, true);
     for scope in draft.spine.accounts(&turn.agent, &turn.task) {
         let budget = budgets.of(&scope);
         if budget.is_open() {
@@ -66,11 +66,15 @@ pub(super) fn leave(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Told {
         account.reserved = account.reserved.plus(stated);
         used_up.extend(account.used_up(&scope, budget));
         has_room &= account.has_room(&scope, budget, call);
+        ample &= account.is_ample(&scope, budget, call);
         near.extend(account.levels(&scope, budget).filter(Level::is_near));
     }
     match (used_up.is_empty(), has_room) {
         (false, _) => Told::Ask(used_up),
-        (true, true) => Told::May(Some(Leave { near, time_ms: budgets.call.time_ms })),
+        (true, true) => {
+            let ample = ample && budgets.call.tokens.is_none() && budgets.call.cost_nanos.is_none();
+            Told::May(Some(Leave { near, time_ms: budgets.call.time_ms, ample }))
+        }
         (true, false) => Told::Later,
     }
 }

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::budget::Told;
 use super::{Draft, Start, budget, leave, message};
-use crate::spine::{OpenEffect, OpenKind, Stage, Turn};
+use crate::spine::{OpenEffect, OpenKind, Stage, Standing, Turn};
 use crate::{
-    AgentId, Allowed, Always, Attempt, Call, Effect, EffectClass, EffectId, Event, Failure, Origin, Outcome, Refusal, ReplyTo,
-    Resolution, Ruling, Source, Spent, Task, Timestamp, ToolList, TurnId, Verdict, Wanted,
+    AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, Matching, Origin, Outcome,
+    ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp, ToolList, TurnId, Verdict,
+    Wanted,
 };
 
 /// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
@@ -29,7 +30,10 @@ pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effe
                 open += 1;
                 state(draft, turn, id, effect)?;
             }
-            Err(refusal) => draft.push(Some(&turn.thread), Event::EffectRefused { id, failure: refusal.into() }),
+            Err(refusal) => {
+                draft.push(Some(&turn.thread), Event::EffectRefused { id, failure: refusal.clone().into() });
+                message::report_loop(draft, turn, &refusal);
+            }
         }
     }
     Ok(())
@@ -114,16 +118,28 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
             Told::May(leave) => {
                 (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)), aside }, leave)
             }
-            Told::Ask(lacking) => (Effect::Grant { lacking }, None),
+            Told::Ask(lacking) => {
+                let calls = draft.spine.efforts.get(&turn.task).map(|effort| effort.calls.clone()).unwrap_or_default();
+                (Effect::Grant { lacking, calls }, None)
+            }
             Told::Later => return Err(Refusal::BudgetBusy),
         },
-        Effect::Tool(call) => match rule(draft, turn, call) {
-            Ok(effect) => (effect, None),
-            Err(failure) => {
-                draft.push(Some(&turn.thread), Event::EffectRefused { id, failure });
-                return Ok(());
+        Effect::Tool(mut call) => {
+            // The log has it once, where the tool is pinned.
+            let definition = call.definition.take();
+            match rule(draft, turn, call, definition.as_ref()) {
+                Ok(effect) => {
+                    if let Effect::Tool(call) = &effect {
+                        pin(draft, call, definition);
+                    }
+                    (effect, None)
+                }
+                Err(failure) => {
+                    draft.push(Some(&turn.thread), Event::EffectRefused { id, failure });
+                    return Ok(());
+                }
             }
-        },
+        }
         effect => (effect, None),
     };
     draft.push(Some(&turn.thread), Event::EffectStarted { id, effect: effect.clone(), leave });
@@ -150,50 +166,106 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
 }
 
 /// What becomes of a call: it is made, or a person is asked in its place, or it is refused.
-fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>) -> Result<Effect, Failure> {
-    match std::mem::take(&mut call.ruling) {
-        Ruling::Stop(why) => Err(Failure::new("repeated_call", why)),
-        Ruling::Refuse(failure) => Err(failure),
-        Ruling::AskEach(why) => Ok(Effect::Approval {
-            question: format!("May {} use {}? {why}", turn.agent, call.tool).trim_end().to_owned(),
-            details: Value::Null,
-            call: Some(ruled(call, Ruling::AskEach(why))),
-            deadline: None,
-            wanted: Wanted::Agreement,
-            change: None,
-        }),
-        Ruling::Deny(why) => Err(Failure::new("policy_denied", format!("{} may not be used here: {why}", call.tool))),
-        Ruling::Ask(why) if !draft.spine.is_allowed(&call.tool, &turn.agent, &turn.task) => {
-            let question = format!("May {} use {}? {why}", turn.agent, call.tool);
-            Ok(Effect::Approval {
-                question: question.trim_end().to_owned(),
+fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<&Arc<str>>) -> Result<Effect, Failure> {
+    let why = match std::mem::take(&mut call.ruling) {
+        Ruling::Stop(why) => return Err(Failure::new("repeated_call", why)),
+        Ruling::Refuse(failure) => return Err(failure),
+        Ruling::Deny(why) => {
+            return Err(Failure::new("policy_denied", format!("{} may not be used here: {why}", call.tool)));
+        }
+        Ruling::Person(question) => {
+            return Ok(Effect::Approval {
+                question: question.text,
                 details: Value::Null,
                 call: Some(call),
-                deadline: None,
-                wanted: Wanted::Agreement,
+                deadline: question.patience_ms.map(|ms| Timestamp(draft.at.0.saturating_add(ms))),
+                wanted: question.wanted,
                 change: None,
-            })
+            });
         }
-        Ruling::Ask(_) => Ok(Effect::Tool(ruled(call, Ruling::Approved))),
-        Ruling::Person(question) => Ok(Effect::Approval {
-            question: question.text,
-            details: Value::Null,
-            call: Some(call),
-            deadline: question.patience_ms.map(|ms| Timestamp(draft.at.0.saturating_add(ms))),
-            wanted: question.wanted,
-            change: None,
-        }),
-        Ruling::Approved => Ok(Effect::Tool(ruled(call, Ruling::Approved))),
-        Ruling::Allow => {
+        Ruling::Approved => return Ok(made(call, Ruling::Approved)),
+        Ruling::AskEach(why) => Asked::Each(why),
+        Ruling::Ask(why) if draft.spine.is_allowed(&call, &turn.agent, &turn.task) => Asked::Granted(why),
+        Ruling::Ask(why) => Asked::Once(why),
+        Ruling::Allow => Asked::Nothing,
+    };
+    let outside = draft.spine.trails.exposes(&turn.agent, &turn.task, &call.flow);
+    let pinned = draft.spine.changed_pin(&call);
+    let changed = pinned.map(|pin| Changed { before: pin.definition.clone(), after: definition.cloned().unwrap_or_default() });
+    match why {
+        Asked::Nothing if outside.is_empty() && changed.is_none() => {
             call.from = known(draft, turn, &call);
-            Ok(Effect::Tool(call))
+            Ok(made(call, Ruling::Allow))
         }
+        Asked::Granted(_) if outside.is_empty() && changed.is_none() => Ok(made(call, Ruling::Approved)),
+        why => Ok(asked_about(turn, call, why, outside, changed)),
     }
 }
 
-fn ruled(mut call: Box<Call>, ruling: Ruling) -> Box<Call> {
+/// Why a person is asked about a call, if they are.
+enum Asked {
+    /// Nothing speaks against it.
+    Nothing,
+    /// They have said that calls like this one need not be asked about.
+    Granted(String),
+    /// They may say so.
+    Once(String),
+    /// They are asked about each.
+    Each(String),
+}
+
+/// The question that stands in place of a call.
+fn asked_about(turn: &Turn, mut call: Box<Call>, why: Asked, outside: Vec<Arc<str>>, changed: Option<Changed>) -> Effect {
+    let (why, each) = match why {
+        Asked::Nothing => (String::new(), false),
+        Asked::Granted(why) | Asked::Once(why) => (why, false),
+        Asked::Each(why) => (why, true),
+    };
+    // No word for always covers what injected instructions may want.
+    let each = each || !outside.is_empty();
+    let mut question = format!("May {} use {}? {why}", turn.agent, call.tool).trim_end().to_owned();
+    if !outside.is_empty() {
+        let harm = match (call.flow.sends, call.flow.destroys) {
+            (true, true) => "send data out or destroy something",
+            (true, false) => "send data out",
+            (false, _) => "destroy something",
+        };
+        question.push_str(&format!(" It can {harm}, and the request has read content from outside: {}.", outside.join(", ")));
+    }
+    if changed.is_some() {
+        question.push_str(" Its server has changed this tool since it was last used.");
+    }
+    call.ruling = if each { Ruling::AskEach(why) } else { Ruling::Allow };
+    let always = (!each).then(|| Matching::proposed(&call.arguments));
+    let covers = always.as_ref().map(|matching| format!("{} where {matching}", call.tool)).unwrap_or_default();
+    let reads = if each { Vec::new() } else { call.reads.iter().map(|read| read.tool.clone()).collect() };
+    let review = Review { outside, changed, always, covers, reads };
+    Effect::Approval {
+        question,
+        details: serde_json::to_value(review).unwrap_or_default(),
+        call: Some(call),
+        deadline: None,
+        wanted: Wanted::Agreement,
+        change: None,
+    }
+}
+
+/// A call that is made now.
+fn made(mut call: Box<Call>, ruling: Ruling) -> Effect {
     call.ruling = ruling;
-    call
+    call.reads.clear();
+    Effect::Tool(call)
+}
+
+/// The definition of a tool is noted when it is used for the first time, and when a person has agreed to its change.
+fn pin(draft: &mut Draft<'_>, call: &Call, definition: Option<Arc<str>>) {
+    let (Some(identity), Some(definition)) = (&call.identity, definition) else { return };
+    let is_pinned = |event: &Event| matches!(event, Event::ToolPinned { tool, identity: known, .. } if *tool == call.tool && known == identity);
+    let known = draft.spine.pins.get(&call.tool).is_some_and(|pin| pin.identity == *identity);
+    if known || draft.events.iter().any(|recorded| is_pinned(&recorded.event)) {
+        return;
+    }
+    draft.push(None, Event::ToolPinned { tool: call.tool.clone(), identity: identity.clone(), definition });
 }
 
 /// The result that answers a call without its being made (D20).
@@ -266,13 +338,16 @@ pub(super) fn restart(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal
 /// A person or policy answers an approval or settles a doubt.
 pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolution) -> Result<(), Refusal> {
     match (open(draft, id)?, resolution) {
-        (OpenEffect { kind: OpenKind::Approval(tool), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
+        (OpenEffect { kind: OpenKind::Approval(standing), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
             check_answer(draft, &Wanted::Agreement, &verdict)?;
-            if tool.is_none() && verdict.always.is_some() {
+            if standing.is_none() && verdict.always.is_some() {
                 return Err(Refusal::BadAnswer("it is asked about each time; say it without `always`".to_owned()));
             }
-            if let (Some(tool), Some(always), true) = (tool, verdict.always, verdict.approved) {
-                remember(draft, id, tool.clone(), always);
+            if verdict.always.is_none() && verdict.matching.is_some() {
+                return Err(Refusal::BadAnswer("`where` says which calls `always` covers; say `always` with it".to_owned()));
+            }
+            if let (Some(standing), Some(always), true) = (standing, verdict.always, verdict.approved) {
+                remember(draft, id, standing, always, &verdict)?;
             }
             conclude(draft, id, Outcome::Verdict(verdict));
         }
@@ -304,12 +379,52 @@ pub(super) fn check_answer(draft: &Draft<'_>, wanted: &Wanted, verdict: &Verdict
     wanted.check(verdict).map_err(Refusal::BadAnswer)
 }
 
-/// Notes how far a person's word goes.
-pub(super) fn remember(draft: &mut Draft<'_>, id: EffectId, tool: Arc<str>, always: Always) {
-    let Some(turn) = draft.spine.turns.get(&id.turn) else { return };
-    let agent = (always == Always::Agent).then(|| turn.agent.clone());
-    let task = (always == Always::Task).then(|| turn.task.clone());
-    draft.push(None, Event::ToolAllowed { allowed: Allowed { tool, agent, task } });
+/// Notes how far a person's word about a call goes.
+fn remember(
+    draft: &mut Draft<'_>,
+    id: EffectId,
+    standing: &Standing,
+    always: Always,
+    verdict: &Verdict,
+) -> Result<(), Refusal> {
+    if always == Always::Reads {
+        if standing.reads.is_empty() || verdict.matching.is_some() {
+            let why = "`always: reads` is for servers that say which of their tools only read, and takes no `where`";
+            return Err(Refusal::BadAnswer(why.to_owned()));
+        }
+        for ReadTool { tool, identity } in standing.reads.clone() {
+            let identity = Some(identity);
+            draft.push(
+                None,
+                Event::ToolAllowed { allowed: Allowed { tool, agent: None, task: None, matching: None, identity } },
+            );
+        }
+        return Ok(());
+    }
+    let meant = verdict.arguments.as_ref().map(|arguments| Matching::proposed(arguments));
+    let matching = verdict.matching.clone().or(meant).unwrap_or_else(|| standing.matching.clone());
+    let (agent, task) = reach(draft, id, always);
+    let (tool, identity) = (standing.tool.clone(), standing.identity.clone());
+    draft.push(None, Event::ToolAllowed { allowed: Allowed { tool, agent, task, matching: Some(matching), identity } });
+    Ok(())
+}
+
+/// Notes that a server may do this without being asked about it.
+pub(super) fn lend(draft: &mut Draft<'_>, id: EffectId, what: Arc<str>, verdict: &Verdict) -> Result<(), Refusal> {
+    let Some(always) = verdict.always.filter(|_| verdict.approved) else { return Ok(()) };
+    if always == Always::Reads || verdict.matching.is_some() {
+        return Err(Refusal::BadAnswer("`always` is `agent`, `task` or `tool` here, without `where`".to_owned()));
+    }
+    let (agent, task) = reach(draft, id, always);
+    draft.push(None, Event::ToolAllowed { allowed: Allowed { tool: what, agent, task, matching: None, identity: None } });
+    Ok(())
+}
+
+fn reach(draft: &Draft<'_>, id: EffectId, always: Always) -> (Option<AgentId>, Option<TaskId>) {
+    let turn = draft.spine.turns.get(&id.turn);
+    let agent = turn.filter(|_| always == Always::Agent).map(|turn| turn.agent.clone());
+    let task = turn.filter(|_| always == Always::Task).map(|turn| turn.task.clone());
+    (agent, task)
 }
 
 /// The time of a wait has come.

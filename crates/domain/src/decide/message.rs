@@ -35,13 +35,77 @@ pub(super) fn check_task(turn: &Turn, task: &TaskId) -> Result<(), Refusal> {
     if turn.task == *task { Ok(()) } else { Err(Refusal::ForeignTask(task.clone())) }
 }
 
-/// Whether a turn may write one more letter to an agent: neither chains of letters nor the turns for a request are endless.
+/// Whether a turn may write one more letter to an agent: neither chains of letters, nor the messages between two agents, nor
+/// the turns for a request are endless.
 pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, letter: &Letter) -> Result<(), Refusal> {
+    if letter.to.is_user() {
+        return Ok(());
+    }
+    if letter.reply_to == ReplyTo::Nobody {
+        check_pair(draft, letter)?;
+    }
     let limit = draft.spine.limits.hops;
-    if letter.hops > limit && !letter.to.is_user() {
+    if letter.hops > limit {
         return Err(Refusal::TooManyHops { limit });
     }
-    if letter.to.is_user() { Ok(()) } else { check_effort(draft, &turn.task, drafted(draft, &turn.task)) }
+    check_effort(draft, &turn.task, drafted(draft, &turn.task))
+}
+
+/// Whether one more message may pass between two agents. Every cycle of agents has a message in it that nobody waits for: one of
+/// waits alone is refused as a deadlock.
+fn check_pair(draft: &Draft<'_>, letter: &Letter) -> Result<(), Refusal> {
+    let limit = draft.spine.limits.messages_per_pair;
+    let effort = draft.spine.efforts.get(&letter.task_id);
+    let passed = |from: &AgentId, to: &AgentId| {
+        let is_alike = |other: &Letter| {
+            other.from == *from && other.to == *to && other.task_id == letter.task_id && other.reply_to == ReplyTo::Nobody
+        };
+        let drafted = draft.events.iter().filter_map(|recorded| recorded.event.letter()).filter(|other| is_alike(other));
+        effort.map_or(0, |effort| effort.sent(from, to)).saturating_add(drafted.count() as u32)
+    };
+    let (sent, mut received) = (passed(&letter.from, &letter.to), passed(&letter.to, &letter.from));
+    if letter.from == letter.to {
+        received = 0;
+    }
+    if sent.saturating_add(received) >= limit {
+        return Err(Refusal::MessageLoop { to: letter.to.clone(), sent, received, limit });
+    }
+    Ok(())
+}
+
+/// Tells the person, once until they write again, that messages between agents were stopped: who wrote to whom how often, and
+/// what that has cost.
+pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal) {
+    let why = match refusal {
+        Refusal::MessageLoop { to, limit, .. } => {
+            format!("`{}` and `{to}` have exchanged {limit} messages", turn.agent)
+        }
+        Refusal::TooManyHops { limit } => format!("a chain of messages from agent to agent has reached {limit}"),
+        Refusal::TooManyTurns { limit } => format!("agents have taken {limit} turns"),
+        _ => return,
+    };
+    let Some(effort) = draft.spine.efforts.get(&turn.task).filter(|effort| !effort.is_reported) else { return };
+    let is_report = |event: &Event| {
+        matches!(event, Event::LetterSent { letter, by: None } if letter.to.is_user() && letter.task_id == turn.task
+            && letter.kind == LetterKind::Message)
+    };
+    if draft.events.iter().any(|recorded| is_report(&recorded.event)) {
+        return;
+    }
+    let sent = effort.messages.iter().flat_map(|(from, sent)| sent.iter().map(move |(to, count)| (from, to, *count)));
+    let messages = sent.map(|(from, to, count)| format!("{from} to {to} {count}")).collect::<Vec<_>>();
+    let calls = effort.calls.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect::<Vec<_>>();
+    let listed = |what: &str, items: &[String]| {
+        if items.is_empty() { String::new() } else { format!(" {what}: {}.", items.join(", ")) }
+    };
+    let text = format!(
+        "Messages between agents were stopped ({}): {why} for this request since you last wrote.{}{} Write again to let them go on, or \
+         cancel the request.",
+        refusal.code(),
+        listed("Messages sent", &messages),
+        listed("Model calls", &calls),
+    );
+    tell_user(draft, &turn.agent, &turn.task, LetterKind::Message, text.into());
 }
 
 /// The turns that this draft brings for a request: letters to agents, and units.

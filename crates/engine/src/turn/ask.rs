@@ -104,8 +104,13 @@ impl Turn {
     pub async fn send(&mut self, to: &AgentId, text: &str) -> Result<MessageId, Failure> {
         let letter = self.letter(to, text, ReplyTo::Nobody);
         let id = letter.id.clone();
-        self.act(vec![Act::Send { letter: Arc::new(letter) }]).await?;
-        Ok(id)
+        match self.act(vec![Act::Send { letter: Arc::new(letter) }]).await {
+            Ok(_) => Ok(id),
+            Err(failure) => {
+                self.note_refusal(&failure);
+                Err(failure)
+            }
+        }
     }
 
     /// Makes a role.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use polis_domain::{
-    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, Outcome, Ruling, Seq, Source, ToolCall,
+    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, Flow, Outcome, Ruling, Seq, Source,
+    ToolCall, names, targets,
 };
-use polis_ports::{CallContext, Caller, ModelRequest, ToolError, ToolSpec};
+use polis_ports::{CallContext, Caller, ModelRequest, ThreadRange, ToolError, ToolSpec};
 use serde_json::Value;
 
 use super::host::{Asker, CallHost};
@@ -17,6 +18,9 @@ use super::{Turn, lent, send};
 use crate::actor::Shared;
 use crate::offer::is_recallable;
 use crate::plant::{Plant, is_planted};
+
+/// Most messages of a request that are searched for what the person has named.
+const WORDS: usize = 1_000;
 
 impl Turn {
     /// Calls one tool, also one that no model is shown. A failure is a result that tells of it.
@@ -72,7 +76,17 @@ impl Turn {
             (None, Err(absent)) => Ruling::Refuse(Failure::new("unknown_tool", absent.to_string())),
             (None, Ok(_)) => ports.toolbox.ruling(&tool, &arguments, &who),
         };
+        let is_brought = own || is_lent;
+        let identity = if is_brought { None } else { ports.toolbox.identity(&tool) };
+        let (identity, definition, reads) = match identity {
+            Some(it) => (Some(it.digest), Some(it.definition), it.reads),
+            None => (None, None, Vec::new()),
+        };
         let mut call = Call {
+            flow: Flow::default(),
+            identity,
+            definition,
+            reads,
             call_id: call.id.clone(),
             wrote: Some(call.name.clone()).filter(|name| *name != tool),
             tool,
@@ -89,6 +103,32 @@ impl Turn {
         call
     }
 
+    /// Asks where the content of calls comes from and goes, right before they are stated: what was written or edited meanwhile
+    /// counts. Of those that can do harm it is noted whether the person has named their targets.
+    async fn note_flow(&self, calls: &mut [Call]) {
+        let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
+        for call in calls.iter_mut() {
+            call.flow = self.seat.shared.ports.toolbox.flow(&call.tool, &call.arguments, &who);
+        }
+        if !calls.iter().any(|call| call.flow.is_sensitive()) {
+            return;
+        }
+        let words = self.words_of_person().await;
+        for call in calls.iter_mut().filter(|call| call.flow.is_sensitive()) {
+            let targets = targets(&call.arguments);
+            let is_named = |target: &String| words.iter().any(|text| names(text, target));
+            call.flow.named = !targets.is_empty() && targets.iter().all(is_named);
+        }
+    }
+
+    /// What the person has written about the request. What cannot be read has named nothing.
+    async fn words_of_person(&self) -> Vec<String> {
+        let range = ThreadRange { newest: WORDS, ..ThreadRange::ALL };
+        let events = self.seat.shared.read_thread(&self.task.id.thread(), range).await.unwrap_or_default();
+        let letters = events.iter().filter_map(|recorded| recorded.event.letter());
+        letters.filter(|letter| letter.from.is_user()).map(|letter| letter.payload.text.to_string()).collect()
+    }
+
     async fn call_together(&mut self, mut calls: Vec<Call>) -> Vec<CallResult> {
         if calls.is_empty() {
             return Vec::new();
@@ -98,11 +138,16 @@ impl Turn {
         {
             return vec![Box::pin(self.call_own(call.clone())).await];
         }
+        self.note_flow(&mut calls).await;
         let early = self.plant_act(&calls).await;
         let mut entries = self.state(calls.iter().map(|call| Effect::Tool(Box::new(call.clone()))).collect()).await;
         // A name that means another tool by now means what it meant when the call was stated.
         for (call, logged) in calls.iter_mut().zip(&entries).filter_map(|(call, entry)| Some((call, entry.call()?))) {
             (call.tool, call.wrote) = (logged.tool.clone(), logged.wrote.clone());
+            if call.identity != logged.identity {
+                // The definition that is there by now is not the one that was judged.
+                (call.identity, call.definition) = (logged.identity.clone(), None);
+            }
         }
         let mut results: Vec<Option<CallResult>> = vec![None; entries.len()];
         let mut running = FuturesUnordered::new();
@@ -313,6 +358,13 @@ struct Worker {
 
 impl Worker {
     async fn act(&self) -> CallResult {
+        let now = self.call.identity.as_ref().and_then(|_| self.shared.ports.toolbox.identity(&self.call.tool));
+        if now.is_some_and(|now| Some(now.digest) != self.call.identity) {
+            return refused(&format!(
+                "{} was not called: its server has changed it after the call was judged. Look at it again before you call it",
+                self.call.tool
+            ));
+        }
         let done = self.shared.ports.toolbox.call(&self.call.tool, &self.call.arguments, &self.context).await;
         done.unwrap_or_else(|error| refused(&error.to_string()))
     }

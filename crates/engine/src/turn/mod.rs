@@ -299,7 +299,10 @@ impl Turn {
         let result = match &last.event {
             Event::EffectEnded { outcome: Outcome::Failed(failure), .. } => Err(failure.clone()),
             Event::EffectEnded { outcome, .. } => Ok(outcome.clone()),
-            Event::EffectRefused { failure, .. } => Err(failure.clone()),
+            Event::EffectRefused { failure, .. } => {
+                self.note_refusal(failure);
+                Err(failure.clone())
+            }
             _ => return None,
         };
         self.advance(last.seq, last.at);

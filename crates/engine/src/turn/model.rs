@@ -55,7 +55,7 @@ impl Turn {
             };
             let entries = self.state(vec![effect]).await;
             let Some(entry) = entries.first() else { return self.park_diverged(self.n, "model").await };
-            if let Some((Effect::Grant { lacking }, _)) = entry.stated() {
+            if let Some((Effect::Grant { lacking, .. }, _)) = entry.stated() {
                 let lacking = lacking.clone();
                 self.granted(&entries, &lacking).await?;
                 continue;
@@ -142,14 +142,20 @@ impl Turn {
         ear: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Outcome, Failure> {
         let leave = entry.stated().and_then(|(_, leave)| leave.cloned());
-        if leave.is_some() {
+        if leave.as_ref().is_some_and(|leave| !leave.ample) {
             request.max_tokens.get_or_insert(REPLY_TOKENS);
         }
         let (system, port) = (request.system.clone(), self.seat.shared.ports.model.clone());
         let is_bounded = models.iter().any(|model| port.window(model).is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
-        if let Some(until) = entry.rests_until() {
+        let due = entry.rests_until();
+        // An earlier run may have sent a request and not seen its end. Whether it did is not known, so it is counted.
+        if !entry.fresh && due.is_none_or(|due| due <= self.seat.shared.ports.clock.now()) {
+            let spent = Spent::request(Usage::default(), 0);
+            self.commit(Command::Retry { id: entry.id, attempt: attempts.interrupted(), spent }).await;
+        }
+        if let Some(until) = due {
             self.seat.shared.ports.clock.sleep_until(until).await;
         }
         loop {

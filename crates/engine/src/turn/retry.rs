@@ -1,12 +1,13 @@
 //! When a model is asked again, and which one (D09, P11).
 //!
 //! Each model of the list is asked once and at most three times more, after 1, 2 and 4 seconds or as long as the vendor says.
-//! What asking again cannot help goes to the next model at once; so does a vendor that is left alone for a while.
+//! What asking again cannot help goes to the next model at once; so does a vendor that is left alone for a while. A request whose
+//! form was refused goes out in another form at once.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{Attempt, Failure};
+use polis_domain::{Attempt, Failure, INTERRUPTED};
 use polis_ports::ModelError;
 
 /// How often a model is asked again after the first time.
@@ -90,6 +91,19 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
         })
     }
 
+    /// The attempt of an earlier run whose end nobody saw. It is logged and counted, and does not use up a retry.
+    pub(super) fn interrupted(&self) -> Attempt {
+        let model = self.name();
+        Attempt {
+            next: model.clone(),
+            model,
+            attempt: self.failed,
+            max_retries: MAX_RETRIES,
+            failure: Failure::new(INTERRUPTED, "the program ended while the model was asked"),
+            delay_ms: 0,
+        }
+    }
+
     /// How long to wait before the same model is asked again, if it is.
     fn wait(&self, error: &ModelError) -> Option<Duration> {
         let told = error.retry_after().unwrap_or_default();
@@ -97,7 +111,10 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
             return Some(told);
         }
         let may = error.is_passing() && self.failed < MAX_RETRIES && told <= MAX_PATIENCE;
-        may.then(|| told.max(Duration::from_secs(1 << self.failed)))
+        may.then(|| match error {
+            ModelError::Adapted { .. } => Duration::ZERO,
+            _ => told.max(Duration::from_secs(1 << self.failed)),
+        })
     }
 }
 

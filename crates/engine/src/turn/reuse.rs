@@ -25,6 +25,12 @@ const REFUSALS: u32 = 3;
 const KNOWN: &str = "[Not called again: the same call gave this before, and nothing was written since. If you need it anew, call \
                      with \"{}\" and say why.]";
 
+/// Rounds in which an agent may try to send messages that are no longer passed on, before its turn ends.
+const STOPPED_ROUNDS: u32 = 2;
+
+/// The codes of messages that are not passed on because agents write without end.
+const STOPPED: [&str; 3] = ["message_loop", "too_many_hops", "too_many_turns"];
+
 /// The code of a call that was made too often.
 const REPEATED: &str = "repeated_call";
 
@@ -36,6 +42,10 @@ pub(super) struct Repeats {
     /// What was written, by tool and arguments.
     written: FxHashSet<Digest>,
     refused: u32,
+    /// Why the last message since the model was asked was not passed on, if one was not.
+    stopped: Option<Failure>,
+    /// Rounds in which that happened.
+    stopped_rounds: u32,
 }
 
 /// Takes the reason for a fresh result out of arguments that have one. The rest stays as it was written.
@@ -108,9 +118,24 @@ impl Turn {
         CallResult { content: format!("{}\n\n{}", result.content, notes.join("\n")).into(), ..result }
     }
 
-    /// Why the turn must end, when it goes in circles.
-    pub(super) fn circles(&self) -> Result<(), Failure> {
-        if self.repeats.as_ref().is_none_or(|repeats| repeats.refused < REFUSALS) {
+    /// Takes a refusal in: whether messages of this turn are no longer passed on.
+    pub(super) fn note_refusal(&mut self, failure: &Failure) {
+        if STOPPED.contains(&&*failure.code) {
+            self.repeats.get_or_insert_default().stopped = Some(failure.clone());
+        }
+    }
+
+    /// Why the turn must end, when it goes in circles. Asked before each round.
+    pub(super) fn circles(&mut self) -> Result<(), Failure> {
+        let Some(repeats) = &mut self.repeats else { return Ok(()) };
+        if let Some(failure) = repeats.stopped.take() {
+            repeats.stopped_rounds += 1;
+            if repeats.stopped_rounds >= STOPPED_ROUNDS {
+                let message = format!("the agent kept sending messages that are not passed on: {}", failure.message);
+                return Err(Failure::new(failure.code, message));
+            }
+        }
+        if repeats.refused < REFUSALS {
             return Ok(());
         }
         let message = "the agent made the same calls again and again although they came to the same; ask in another way, or \

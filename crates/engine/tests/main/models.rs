@@ -296,6 +296,42 @@ async fn an_agent_is_told_when_four_fifths_are_used() {
     assert_eq!(told, [false, false, true]);
 }
 
+/// Asks without saying how long the reply may be.
+struct AsksFreely;
+
+impl Agent for AsksFreely {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let request = ModelRequest { messages: vec![ChatMessage::user("go on")], ..ModelRequest::default() };
+        turn.model(request).await.map(|reply| Response::new(reply.text))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_is_limited_only_where_a_budget_is_near_its_end_or_says_so_for_each_call() {
+    let large = Budget { tokens: Some(1_000_000), ..Budget::default() };
+    for (budgets, limit) in [
+        (Budgets::default(), None),
+        (Budgets::recommended(), None),
+        (Budgets { task: tokens(5_000), ..Budgets::default() }, Some(8_192)),
+        (Budgets { call: large, ..Budgets::recommended() }, Some(8_192)),
+    ] {
+        let mut bed = Bed::new();
+        bed.options.budgets = budgets.clone();
+        let limits = Arc::<Mutex<Vec<Option<u32>>>>::default();
+        let noted = limits.clone();
+        let model = ScriptedModel::new(move |request| {
+            noted.lock().unwrap().push(request.max_tokens);
+            Line::text("a long story")
+        });
+        let ports = Ports { model: Arc::new(model), ..bed.ports(bed.log.clone()) };
+        let cast = Cast::new().with(Programmed::NAME, AsksFreely);
+        let society = Society::open("main".into(), ports, cast, bed.options.clone()).await.unwrap();
+        let sent = society.submit("tell me").await.unwrap();
+        society.answer(&sent).await.unwrap();
+        assert_eq!(*limits.lock().unwrap(), [limit], "{budgets:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_agent_is_told_when_a_conversation_nearly_fills_what_its_model_sees() {
     let bed = Bed::new();
@@ -395,4 +431,57 @@ async fn a_reply_that_nobody_counted_is_counted_by_us_and_a_vendor_that_rests_wa
     let spent = society.look(|spine| spine.ledger[&Scope::Society].spent).await.unwrap();
     assert_eq!(spent.requests, 4, "three that failed and one that answered");
     assert!(spent.tokens > 100, "{spent:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_form_that_a_provider_refuses_is_an_attempt_and_the_next_one_follows_at_once() {
+    let bed = Bed::new();
+    let (model, heard) = failing(vec![ModelError::Adapted { reason: "response_format".to_owned() }]);
+    let society = open_with(&bed, model).await;
+    assert_eq!(ask(&society, vec![Op::Think("x".into())]).await.unwrap(), "thought(x)");
+    let heard = heard.lock().unwrap().clone();
+    assert_eq!((heard.len(), heard[0].1), (2, heard[1].1));
+    let logged = attempts(&bed);
+    let logged: Vec<_> = logged.iter().map(|attempt| (&*attempt.failure.code, attempt.delay_ms)).collect();
+    assert_eq!(logged, [("model_adapted", 0)]);
+    assert_eq!(requests(&society).await, 2);
+}
+
+async fn requests(society: &Society) -> u64 {
+    society.look(|spine| spine.ledger[&Scope::Society].spent.requests).await.unwrap()
+}
+
+/// Answers after so long that nobody waits for it.
+fn silent() -> ScriptedModel {
+    ScriptedModel::new(|_| Line::text("never").after(Duration::from_secs(9_999)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_end_nobody_saw_before_a_restart_is_logged_and_counted() {
+    let bed = Bed::new();
+    let first = open_with(&bed, silent()).await;
+    let sent = submit(&first, vec![Op::Think("x".into())]).await;
+    open_effect(&first, |kind, _| matches!(kind, OpenKind::Model(_))).await;
+    first.stop(Duration::ZERO).await;
+    assert_eq!(attempts(&bed), []);
+
+    let (model, heard) = failing((0..3).map(|_| failed(None)).collect());
+    let second = open_with(&bed, model).await;
+    assert_eq!(answer(&second, &sent).await.unwrap(), "thought(x)", "it uses up no retry");
+    assert_eq!(heard.lock().unwrap().len(), 4);
+    let codes: Vec<_> = attempts(&bed).iter().map(|attempt| (attempt.failure.code.to_string(), attempt.attempt)).collect();
+    let failed = |n| ("model_failed".to_owned(), n);
+    assert_eq!(codes, [("model_interrupted".to_owned(), 0), failed(1), failed(2), failed(3)]);
+    assert_eq!(requests(&second).await, 5, "one of the first process and four of the second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_cancelled_while_the_model_works_is_counted() {
+    let bed = Bed::new();
+    let society = open_with(&bed, silent()).await;
+    let sent = submit(&society, vec![Op::Think("x".into())]).await;
+    open_effect(&society, |kind, _| matches!(kind, OpenKind::Model(_))).await;
+    society.cancel(Target::Task(sent.task_id.clone()), "enough").await.unwrap();
+    answer(&society, &sent).await.unwrap_err();
+    assert_eq!(requests(&society).await, 1);
 }

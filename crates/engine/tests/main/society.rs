@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use polis_domain::{AgentId, Event, Letter, LetterKind, Recorded, Seq, SocietyId, Spine};
 use polis_engine::{Rejected, Seen};
 use polis_ports::{Log, LogError};
-use polis_testkit::{Gate, GatedLog, Op, Program};
+use polis_testkit::{FullDisk, Gate, GatedLog, Op, Program};
 
 use crate::bed::{Bed, answer, ask, is_approval, open_effect, spawn, submit};
 
@@ -216,6 +216,42 @@ async fn a_log_that_fails_stops_intake_with_a_code_and_goes_on_when_it_works_aga
         assert_eq!(answer(&society, &waiting).await.unwrap(), "approved");
         assert_eq!(society.look(Clone::clone).await.unwrap(), Spine::from_iter(&bed.events()));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_disk_is_full_everything_can_be_read_and_only_writes_are_refused() {
+    let bed = Bed::new();
+    let log = Arc::new(GatedLog { log: bed.log.clone(), gate: FullDisk::default() });
+    let society = bed.open_on(log.clone()).await;
+    let said = submit(&society, vec![Op::Say("before".into())]).await;
+    answer(&society, &said).await.unwrap();
+    let waiting = submit(&society, vec![Op::Approve("wait".into())]).await;
+    let id = open_effect(&society, is_approval).await;
+    let before = Spine::from_iter(&bed.events());
+    log.gate.fill(true);
+    // A question in the same pass as a write that fails is answered as well.
+    let (rejected, seen) = tokio::join!(society.submit("no room for this"), society.look(Clone::clone));
+    assert_eq!(rejected.unwrap_err().code(), "disk_full");
+    assert_eq!(seen.unwrap(), before);
+    // Longer than it takes to try the log again, several times.
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        assert_eq!(society.look(Clone::clone).await.unwrap(), before, "nothing is seen that is not in the log");
+        assert_eq!(society.thread(&"root".into(), &Default::default()).await.unwrap().messages.len(), 4);
+        assert_eq!(society.letters(&said.task_id).await.unwrap().len(), 2);
+        assert_eq!(society.submit("still no room").await.unwrap_err().code(), "disk_full");
+        assert_eq!(society.standby().map(|failure| failure.code.to_string()).as_deref(), Some("disk_full"));
+    }
+    let mut watch = society.watch(Seq(0));
+    let first = watch.next_event().await.unwrap().unwrap();
+    assert_eq!(first.seq, Seq(1), "streams begin");
+    log.gate.fill(false);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(society.standby().is_none());
+    let verdict = polis_domain::Verdict::yes();
+    society.resolve(id, polis_domain::Resolution::Outcome(polis_domain::Outcome::Verdict(verdict))).await.unwrap();
+    assert_eq!(answer(&society, &waiting).await.unwrap(), "approved");
+    assert_eq!(society.look(Clone::clone).await.unwrap(), Spine::from_iter(&bed.events()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,6 +95,9 @@ pub(super) enum Refusal {
     Rejected {
         reason: String,
     },
+    Adapted {
+        reason: String,
+    },
     Failed {
         reason: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,6 +198,7 @@ impl From<&ModelError> for Refusal {
                 Self::Throttled { reason: reason.clone(), retry_after_ms: retry_after.map(ms) }
             }
             ModelError::Rejected { reason } => Self::Rejected { reason: reason.clone() },
+            ModelError::Adapted { reason } => Self::Adapted { reason: reason.clone() },
             ModelError::Failed { reason, retry_after } => {
                 Self::Failed { reason: reason.clone(), retry_after_ms: retry_after.map(ms) }
             }
@@ -213,6 +217,7 @@ impl From<Refusal> for ModelError {
         match refusal {
             Refusal::Throttled { reason, retry_after_ms } => Self::Throttled { reason, retry_after: wait(retry_after_ms) },
             Refusal::Rejected { reason } => Self::Rejected { reason },
+            Refusal::Adapted { reason } => Self::Adapted { reason },
             Refusal::Failed { reason, retry_after_ms } => Self::Failed { reason, retry_after: wait(retry_after_ms) },
             Refusal::Resting { vendor, failures, retry_after_ms } => {
                 Self::Resting { vendor, failures, retry_after: Duration::from_millis(retry_after_ms) }

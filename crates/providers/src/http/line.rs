@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::http::uri::{Authority, Scheme};
+use hyper::{Request, Response};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -25,14 +27,61 @@ const MAX_KEPT: usize = 256;
 pub(super) type Place = (Scheme, Authority);
 
 /// An open connection; dropping it closes it once nothing comes over it any more.
-pub(super) type Line = SendRequest<Full<Bytes>>;
+pub(super) struct Line {
+    requests: SendRequest<Full<Bytes>>,
+    probe: Option<Probe>,
+}
+
+impl Line {
+    /// Sends a request. An error brings the request back only if no byte of it was written.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        self.requests.try_send_request(request).await
+    }
+
+    /// Whether a request may be written, as far as this side can know.
+    async fn is_usable(&mut self) -> bool {
+        self.requests.ready().await.is_ok() && !self.probe.as_ref().is_some_and(Probe::is_closed)
+    }
+}
 
 /// Opens a connection over a socket.
 pub(super) async fn open(socket: MaybeHttpsStream<TokioIo<TcpStream>>) -> hyper::Result<Line> {
-    let (line, connection) = http1::handshake(socket).await?;
+    let probe = Probe::new(match &socket {
+        MaybeHttpsStream::Http(socket) => socket.inner(),
+        MaybeHttpsStream::Https(socket) => socket.inner().get_ref().0.inner().inner(),
+    });
+    let (requests, connection) = http1::handshake(socket).await?;
     // Whoever waits for what comes over it is told how it ended.
     tokio::spawn(async move { drop(connection.await) });
-    Ok(line)
+    Ok(Line { requests, probe })
+}
+
+/// A second handle on a connection's socket. It asks the kernel whether the server has closed: the task that drives the connection
+/// learns it only when it runs next, and a request that is written before that counts as sent.
+struct Probe(std::net::TcpStream);
+
+impl Probe {
+    #[cfg(unix)]
+    fn new(socket: &TcpStream) -> Option<Self> {
+        use std::os::fd::AsFd;
+        socket.as_fd().try_clone_to_owned().ok().map(|socket| Self(socket.into()))
+    }
+
+    #[cfg(not(unix))]
+    fn new(_: &TcpStream) -> Option<Self> {
+        None
+    }
+
+    /// The socket does not block, so an open one without data is an error here.
+    fn is_closed(&self) -> bool {
+        match self.0.peek(&mut [0]) {
+            Ok(read) => read == 0,
+            Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+        }
+    }
 }
 
 /// The body of a response. Once it was read to its end its connection is kept; dropped before, it closes it.
@@ -83,10 +132,15 @@ impl Kept {
     pub(super) async fn take(&self, place: &Place) -> Option<Line> {
         loop {
             let mut line = self.newest(place)?;
-            if line.ready().await.is_ok() {
+            if line.is_usable().await {
                 return Some(line);
             }
         }
+    }
+
+    /// Closes all connections to a place that nobody uses.
+    pub(super) fn forget(&self, place: &Place) {
+        self.shelf().lines.retain(|(other, ..)| other != place);
     }
 
     fn newest(&self, place: &Place) -> Option<Line> {
@@ -122,7 +176,7 @@ async fn sweep(sweeping: Sweeping) {
         tokio::time::sleep(MAX_IDLE / 2).await;
         let Some(kept) = sweeping.0.upgrade().map(Kept) else { return };
         let mut shelf = kept.shelf();
-        shelf.lines.retain(|(_, line, since)| !line.is_closed() && since.elapsed() < MAX_IDLE);
+        shelf.lines.retain(|(_, line, since)| !line.requests.is_closed() && since.elapsed() < MAX_IDLE);
         if shelf.lines.is_empty() {
             return;
         }

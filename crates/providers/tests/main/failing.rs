@@ -41,15 +41,17 @@ async fn a_status_says_whether_to_wait_to_try_again_or_to_give_up() {
 }
 
 #[tokio::test]
-async fn a_shape_that_is_refused_is_told_in_words_and_from_then_on_at_once() {
+async fn a_refused_shape_is_an_attempt_and_every_later_one_describes_it_in_words() {
     let said = br#"{"error":{"message":"Unrecognized request argument supplied: response_format"}}"#;
     let mut server = Server::start(vec![Step::Send(response(400, "application/json", said, 99))]).await;
     let model = server.model();
     let format = Format { name: "answer".into(), schema: serde_json::json!({ "type": "object" }) };
     let shaped = ModelRequest { format: Some(format.into()), ..hello() };
-    for request in [shaped.clone(), shaped, hello()] {
-        assert!(matches!(model.stream(request).await.err(), Some(ModelError::Rejected { .. })));
+    let mut codes = Vec::new();
+    for request in [shaped.clone(), shaped.clone(), shaped, hello()] {
+        codes.push(model.stream(request).await.err().unwrap().code());
     }
+    assert_eq!(codes, ["model_adapted", "model_rejected", "model_rejected", "model_rejected"]);
     let mut bodies = Vec::new();
     while bodies.len() < 4 {
         if let Seen::Request { body, .. } = server.seen().await {

@@ -1,43 +1,22 @@
-//! Connections that are kept for the next request, and servers that do not keep them.
+//! Connections that are kept for the next request.
 
 use std::time::Duration;
 
-use polis_providers::{Http, Remote, RemoteOptions, vendors};
+use polis_providers::{Http, Remote, RemoteOptions};
 use polis_testkit::hostile::{Act, Hostile};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
 use crate::server::{SSE, ask, events, response};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// llama.cpp's server does this after each stream, and promises the contrary.
-#[tokio::test]
-async fn a_kept_connection_that_ends_when_it_is_used_again_is_replaced() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}/v1", listener.local_addr().unwrap());
-    let hi = events(&[r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#, "[DONE]"]);
-    tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            stream.read_buf(&mut Vec::with_capacity(65_536)).await.unwrap();
-            stream.write_all(&response(200, SSE, hi.as_bytes(), 999)).await.unwrap();
-            // The next request comes in and finds nobody.
-            stream.read_buf(&mut Vec::with_capacity(65_536)).await.unwrap();
-        }
-    });
-    let set = |name: &str| (name == "OPENAI_COMPATIBLE_BASE_URL").then(|| address.clone());
-    let models = vendors::open(Some("openai-compatible/m"), &set).await.unwrap();
-    for number in 0..5 {
-        let reply = ask(&models).await.unwrap_or_else(|error| panic!("{number}: {error}"));
-        assert_eq!(reply.text, "hi");
-    }
-}
-
-/// A server that says hi, over the same connection as often as it is asked.
+/// A server that says hi, over the same connection as often as it is asked; at its second address it closes instead.
 async fn polite() -> Hostile {
     let hi = events(&[r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#, "[DONE]"]);
-    Hostile::start(move |_| vec![Act::Send(response(200, SSE, hi.as_bytes(), 999))]).await.unwrap()
+    let acts = move |number| match number {
+        1 => vec![Act::Close],
+        _ => vec![Act::Send(response(200, SSE, hi.as_bytes(), 999))],
+    };
+    Hostile::start(acts).await.unwrap()
 }
 
 fn model(http: &Http, server: &Hostile) -> Remote {
@@ -63,6 +42,18 @@ async fn a_connection_is_used_again_by_whoever_comes_next() {
     let elsewhere = polite().await;
     says_hi(&model(&http, &elsewhere)).await;
     assert_eq!((server.open_connections(), elsewhere.open_connections()), (2, 1), "each has its own");
+}
+
+#[tokio::test]
+async fn after_a_reused_connection_has_failed_no_other_to_that_place_is_reused() {
+    let (server, http) = (polite().await, Http::new());
+    let (one, other) = (model(&http, &server), model(&http, &server));
+    tokio::join!(says_hi(&one), says_hi(&other));
+    assert_eq!(server.open_connections(), 2);
+    let closing = Remote::new(http.clone(), RemoteOptions::new("test", server.url(1), "small")).unwrap();
+    let error = ask(&closing).await.unwrap_err();
+    assert_eq!((error.code(), error.is_passing()), ("model_cut", true));
+    assert!(server.is_left_alone(DEADLINE).await, "{http:?}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 #![cfg(test)]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod attempts;
 mod cassette;
 mod dialects;
 mod emulate;

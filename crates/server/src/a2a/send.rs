@@ -66,7 +66,7 @@ impl Call {
         }
         let mut message = Message::read(&self.params)?;
         let society = &self.peer.desk.society;
-        let head = society.log().head(society.id()).await.map_err(|error| refused(error.into()))?;
+        let head = society.log().readable_head(society.id()).await.map_err(|error| refused(error.into()))?;
         // Whether a message is known and that it is taken in is one thing.
         let _one_at_a_time = self.peer.desk.history.accepting().await;
         let Some(task) = message.task.clone() else {
@@ -138,7 +138,7 @@ impl Call {
 
 /// What a message says to what waits, as the route wants it.
 fn word(approval: &Value, message: &Message) -> Result<Value, Fault> {
-    let known = ["approved", "answer", "outcome", "reason", "arguments", "always", "result"];
+    let known = ["approved", "answer", "outcome", "reason", "arguments", "always", "where", "result"];
     let data = message.data.as_ref().map(|data| {
         let said = data.iter().filter(|(name, _)| known.contains(&name.as_str()));
         said.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()

@@ -33,7 +33,7 @@ impl Call {
         let task = self.task_id()?;
         task::letters(self, &task).await?;
         let society = &self.peer.desk.society;
-        let head = society.log().head(society.id()).await.map_err(|error| fault(&error.into()))?;
+        let head = society.log().readable_head(society.id()).await.map_err(|error| fault(&error.into()))?;
         if self.peer.standing(&task).await.map_err(|problem| fault(&problem))?.is_over() {
             let what = "the task is over, nothing more will happen to it; GetTask tells what came of it";
             return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));

@@ -80,10 +80,12 @@ fn agreement(has_call: bool) -> Value {
         properties.insert("editedArgs".to_owned(), edited);
         let always = json!({
             "type": "string",
-            "enum": ["agent", "task", "tool"],
-            "description": "Whom not to ask again about this tool: this agent, this request, or everybody."
+            "enum": ["agent", "task", "tool", "reads"],
+            "description": "Do not ask again about calls like this one: by this agent, for this request, or by anybody; or about any tool of its server that only reads."
         });
         properties.insert("always".to_owned(), always);
+        let matching = json!({ "type": "object", "description": "With `always`: which calls, as {\"argument\": {\"is\"|\"like\"|\"atMost\": …}}; what `details.always` proposes without it." });
+        properties.insert("where".to_owned(), matching);
     }
     object(&properties, &["approved"])
 }
@@ -137,6 +139,7 @@ fn spoken_of(payload: &Value) -> Value {
         ("reason", "reason"),
         ("editedArgs", "arguments"),
         ("always", "always"),
+        ("where", "where"),
         ("answer", "answer"),
     ];
     let taken = names.iter().filter_map(|(theirs, ours)| Some(((*ours).to_owned(), given.get(*theirs)?.clone())));

@@ -86,7 +86,7 @@ pub(crate) async fn connect(
     let letters = desk.society.letters(&task).await?;
     let last = letters.iter().rev().find(|(_, letter)| letter.from.is_user()).map(|(recorded, _)| recorded.seq);
     let messages = Body::MessagesSnapshot { messages: said_until(&letters, last.unwrap_or(Seq(0))) };
-    let head = desk.society.log().head(desk.society.id()).await?;
+    let head = desk.society.log().readable_head(desk.society.id()).await?;
     let from = last.unwrap_or(head.next());
     Ok(streamed(Run::replay(&desk, &task, &input.names(), from, vec![messages]).await?))
 }

@@ -51,7 +51,7 @@ impl Run {
     pub(crate) async fn listen(desk: &Desk, task: &TaskId, names: &Names) -> Result<Self, Problem> {
         let asked = task.clone();
         let first = desk.society.look(move |spine| first_open(spine, &asked)).await?;
-        let head = desk.society.log().head(desk.society.id()).await?;
+        let head = desk.society.log().readable_head(desk.society.id()).await?;
         let start = first.map_or(head, |first| Seq(first.0.saturating_sub(1)).min(head));
         let narrator = Narrator::new(task.clone(), &names.thread, &names.run).joined(head).quiet();
         Self::new(desk, task, narrator, start, head)
@@ -67,7 +67,7 @@ impl Run {
     ) -> Result<Self, Problem> {
         let asked = task.clone();
         let first = desk.society.look(move |spine| first_open(spine, &asked)).await?;
-        let head = desk.society.log().head(desk.society.id()).await?;
+        let head = desk.society.log().readable_head(desk.society.id()).await?;
         let start = Seq(first.map_or(from, |first| first.min(from)).0.saturating_sub(1)).min(head);
         let narrator = Narrator::new(task.clone(), &names.thread, &names.run).joined(head);
         let mut run = Self::new(desk, task, narrator, start, head)?;
@@ -84,7 +84,7 @@ impl Run {
         let before = letters.iter().rev().filter(|(recorded, _)| recorded.seq < at);
         let asked = before.take_while(|(_, letter)| !is_end(letter)).last().map(|(recorded, _)| recorded.seq);
         let start = asked.map_or(turn.0, |asked| asked.min(turn.0));
-        let head = desk.society.log().head(desk.society.id()).await?;
+        let head = desk.society.log().readable_head(desk.society.id()).await?;
         let narrator = Narrator::new(task.clone(), &names.thread, &names.run).joined(head).quiet();
         let before = |seq: Seq| Seq(seq.0.saturating_sub(1));
         let mut run = Self::new(desk, task, narrator, before(start), before(at))?;

@@ -88,7 +88,8 @@ pub(super) fn list() -> Value {
                 "reason": text("Why, for the agent to read."),
                 "answer": { "description": "The answer to a question: a text, or the object that its form wants." },
                 "arguments": { "type": "object", "description": "Other arguments for the call that waits." },
-                "always": { "type": "string", "enum": ["agent", "task", "tool"], "description": "Whom not to ask again about this tool." },
+                "always": { "type": "string", "enum": ["agent", "task", "tool", "reads"], "description": "Do not ask again about calls like this one: by this agent, for this request, or by anybody; or about any tool of its server that only reads." },
+                "where": { "type": "object", "description": "With `always`: which calls, as {\"argument\": {\"is\"|\"like\"|\"atMost\": …}}; without it what the approval proposes." },
                 "outcome": { "type": "string", "enum": ["done", "not_done", "again", "cancelled"], "description": "For a write in doubt: what the person found. `again` lets a turn that stands still go on." },
                 "result": text("What the person found."),
             } },
@@ -234,7 +235,7 @@ impl Waiting<'_> {
         let is_new = begun.is_some_and(|seq| seq > Seq(0));
         let head = match begun {
             Some(seq) if is_new => seq,
-            _ => self.peer.desk.society.log().head(self.peer.desk.society.id()).await?,
+            _ => self.peer.desk.society.log().readable_head(self.peer.desk.society.id()).await?,
         };
         let mut follow = Follow::new(self.peer, task, head).await?;
         // What is done for a new one is told from its first step on, also where it is over already.

@@ -146,7 +146,7 @@ pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> R
 async fn listening(desk: &Desk, task: &TaskId) -> Result<(Run, Seq), ApiError> {
     let mut run = Run::listen(desk, task, &names(task)).await?;
     run.catch_up().await?;
-    let head = desk.society.log().head(desk.society.id()).await.map_err(crate::problem::Problem::from)?;
+    let head = desk.society.log().readable_head(desk.society.id()).await.map_err(crate::problem::Problem::from)?;
     Ok((run, head))
 }
 

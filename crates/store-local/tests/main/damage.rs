@@ -1,11 +1,13 @@
 //! A history that is not what was written: moved aside as it was found, refused until a person decides, never started upon.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use polis_domain::Seq;
 use polis_ports::{Log, LogError, Snapshot, ThreadRange};
 use polis_store_local::{LocalLog, Options};
+use polis_testkit::conformance::event;
 
 use crate::support::{Files, all, batch_after, damaged, files, fill, fresh_dir, main_society, put, set_aside, wait};
 
@@ -137,8 +139,7 @@ fn once_a_read_has_met_damage_nothing_more_is_added() {
     drop(connection);
     // Too large to be looked through at each opening.
     let log = LocalLog::open_with(dir.path(), Options { check_up_to_bytes: 0, ..Options::default() }).unwrap();
-    let last = events.len() as u64;
-    wait(log.append(&main_society(), Seq(last), &batch_after(last))).unwrap();
+    assert_eq!(wait(log.head(&main_society())).unwrap(), Seq(events.len() as u64), "it opens");
     assert!(matches!(all(&log, &main_society()), Err(LogError::Damaged(_))));
     let head = wait(log.head(&main_society())).unwrap();
     assert!(matches!(wait(log.append(&main_society(), head, &batch_after(head.0))), Err(LogError::Damaged(_))));
@@ -251,4 +252,147 @@ fn a_damaged_or_missing_snapshot_is_no_snapshot() {
     drop(log);
     drop(LocalLog::open(dir.path()).unwrap());
     assert_eq!(body_of(dir.path()), Vec::<std::path::PathBuf>::new());
+}
+
+/// What a large database is to the log: too large to be looked through at each opening.
+const LARGE: Options = Options { checkpoint_bytes: 8 * 1024 * 1024, check_up_to_bytes: 0 };
+
+/// Reads everything that can be asked for: it is as it was written or refused as damaged. Gives whether the damage was noticed, by a
+/// read, at the opening or in the background.
+fn check_large(dir: &Path, events: &[polis_domain::Recorded], options: Options, what: &str) -> bool {
+    let log = match LocalLog::open_with(dir, options) {
+        Ok(log) => log,
+        // Damaged, or by a change of its head the file of a newer version or of another program.
+        Err(_) => return true,
+    };
+    let last = Seq(events.len() as u64);
+    let mut noticed = false;
+    let mut same = |is_same: Result<bool, LogError>, read: &str| match is_same {
+        Ok(is_same) => assert!(is_same, "{what}: {read} gives something else"),
+        Err(LogError::Damaged(_)) => noticed = true,
+        Err(other) => panic!("{what}: {read}: {other}"),
+    };
+    let society = main_society();
+    for thread in ["thread-0", "thread-1", "thread-2"] {
+        let expected = events.iter().filter(|one| one.thread.as_ref().is_some_and(|name| name.as_str() == thread));
+        let read = wait(log.read_thread(&society, &thread.into(), ThreadRange::ALL));
+        same(read.map(|read| read.iter().eq(expected)), thread);
+    }
+    same(all(&log, &society).map(|read| read == events), "the whole log");
+    for at in (0..events.len()).step_by(1 + events.len() / 20) {
+        let read = wait(log.read(&society, Seq(at as u64), 3));
+        same(read.map(|read| read == events[at..events.len().min(at + 3)]), "a part of the log");
+    }
+    same(wait(log.head(&society)).map(|head| head == last), "the head");
+    same(wait(log.societies()).map(|names| names == [main_society()]), "the societies");
+    same(wait(log.whole(&society, last)).map(|whole| whole == last), "where the last append ended");
+    let in_background = wait(log.checked());
+    if noticed {
+        assert!(matches!(in_background, Err(LogError::Damaged(_))), "{what}: a read met damage, the check did not");
+    }
+    noticed || in_background.is_err()
+}
+
+#[test]
+fn damage_in_a_large_database_is_refused_when_read_and_found_in_the_background() {
+    let (written, events) = closed(60);
+    let bytes = written["polis.db"].len();
+    let mut noticed = 0;
+    for n in 0..600 {
+        let at = if n < 100 { n } else { 100 + (bytes - 101) * (n - 100) / 499 };
+        let mut found = written.clone();
+        found["polis.db"][at] ^= 1 << (n % 8);
+        let dir = fresh_dir();
+        put(dir.path(), &found);
+        noticed += usize::from(check_large(dir.path(), &events, LARGE, &format!("byte {at}")));
+    }
+    assert!(noticed > 300, "only {noticed} of 600 were noticed");
+}
+
+#[test]
+fn an_index_that_hides_or_invents_something_is_noticed_before_it_is_read() {
+    let (written, events) = closed(30);
+    // The index is made to forget something.
+    let partly = |rest: &str| {
+        format!(
+            "PRAGMA writable_schema = ON;
+             UPDATE sqlite_schema SET sql = sql || ' AND {rest}' WHERE name = 'events_by_thread';
+             PRAGMA writable_schema = RESET;
+             REINDEX;
+             PRAGMA writable_schema = ON;
+             UPDATE sqlite_schema SET sql = replace(sql, ' AND {rest}', '') WHERE name = 'events_by_thread';"
+        )
+    };
+    for sql in [
+        partly("thread <> 1"),
+        partly("at <> 1700000000004"),
+        "UPDATE societies SET name = 'mine'".to_owned(),
+        "UPDATE societies SET at = 3".to_owned(),
+        "UPDATE threads SET name = 'thread-9' WHERE key = 1".to_owned(),
+        "DELETE FROM threads WHERE key = 1".to_owned(),
+    ] {
+        let dir = fresh_dir();
+        put(dir.path(), &written);
+        let connection = rusqlite::Connection::open(dir.path().join("polis.db")).unwrap();
+        connection.execute_batch(&sql).unwrap();
+        drop(connection);
+        assert!(check_large(dir.path(), &events, LARGE, &sql), "{sql}");
+    }
+}
+
+#[test]
+fn a_large_database_without_damage_is_found_sound_and_goes_on() {
+    let (written, mut events) = closed(60);
+    let dir = fresh_dir();
+    put(dir.path(), &written);
+    for _ in 0..3 {
+        let log = LocalLog::open_with(dir.path(), LARGE).unwrap();
+        let last = events.len() as u64;
+        // What is written meanwhile is none of the check's business.
+        let batch = batch_after(last);
+        wait(log.append(&main_society(), Seq(last), &batch)).unwrap();
+        wait(log.append(&format!("other-{last}").as_str().into(), Seq(0), &batch_after(0))).unwrap();
+        events.extend(batch.iter().map(|recorded| polis_domain::Recorded::clone(recorded)));
+        wait(log.checked()).unwrap();
+        assert_eq!(all(&log, &main_society()).unwrap(), events);
+    }
+}
+
+#[test]
+fn a_database_over_64_mib_is_not_trusted_because_it_was_closed_well() {
+    let dir = fresh_dir();
+    let log = LocalLog::open(dir.path()).unwrap();
+    let mut events = Vec::new();
+    let long = "long ".repeat(4_000);
+    while events.len() < 3_600 {
+        let seq = events.len() as u64;
+        let thread = |n: u64| format!("thread-{}", n % 3);
+        let batch: Vec<_> = (seq + 1..=seq + 200).map(|n| event(n, Some(&thread(n)), &format!("{n} {long}"))).collect();
+        wait(log.append(&main_society(), Seq(seq), &batch)).unwrap();
+        events.extend(batch.iter().map(|recorded| polis_domain::Recorded::clone(recorded)));
+    }
+    drop(log);
+    let path = dir.path().join("polis.db");
+    let bytes = fs::metadata(&path).unwrap().len();
+    assert!(bytes > 64 << 20, "{bytes}");
+    assert!(!check_large(dir.path(), &events, Options::default(), "nothing"));
+    let mut noticed = 0;
+    for n in 1..12 {
+        let at = bytes * n / 12 + 1_000;
+        let flip = || {
+            let file = fs::File::options().read(true).write(true).open(&path).unwrap();
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, at).unwrap();
+            file.write_all_at(&[byte[0] ^ 4], at).unwrap();
+        };
+        let witness = fs::read(dir.path().join("witness")).unwrap();
+        flip();
+        let log = LocalLog::open(dir.path()).unwrap();
+        noticed += usize::from(wait(log.checked()).is_err());
+        drop(log);
+        // As if it had never been opened.
+        flip();
+        fs::write(dir.path().join("witness"), &witness).unwrap();
+    }
+    assert_eq!(noticed, 11, "all of it is text of events");
 }

@@ -161,10 +161,12 @@ impl World {
             }
             tokio::time::sleep(Duration::from_millis(7)).await;
         }
+        // While the log is out of order, what is seen is the last state that is certain; the log may have more.
         let live = loop {
+            let standby = society.standby();
             match society.look(Clone::clone).await {
-                Ok(live) => break live,
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                Ok(live) if standby.is_none() && society.standby().is_none() => break live,
+                Ok(_) | Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         };
         let folded = polis_domain::Spine::from_iter(self.log.events(&self.society));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -112,6 +112,11 @@ impl Tool for RemoteTool {
         let description = format!("Speaks A2A with {}. Only code calls it.", self.name);
         let name = format!("_a2a_{name}__{}", self.name).into();
         ToolSpec { name, description, parameters: json!({ "type": "object" }), class, volatile }
+    }
+
+    fn flow(&self, _: &str) -> Flow {
+        // The operator has made it a member: it may be told what any member is told.
+        Flow { outside: Some(format!("the agent {}", self.name).into()), ..Flow::default() }
     }
 
     async fn call(&self, given: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -9,6 +9,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::{Value, json};
 
 use super::{RemoteAgent, text};
+use crate::is_plain_http;
 use crate::mcp::http_client;
 
 const VERSION: &str = "1.0";
@@ -92,6 +93,9 @@ impl Wire {
         let mut card: Url = agent.url.parse().map_err(|_| bad())?;
         if !matches!(card.scheme(), "http" | "https") || !card.has_host() {
             return Err(bad());
+        }
+        if agent.token_env.is_some() && is_plain_http(card.as_str()) {
+            return Err("its `url` is plain http, over which the token would be sent in clear; use https".to_owned());
         }
         if !card.path().ends_with(".json") {
             let path = format!("{}{CARD}", card.path().trim_end_matches('/'));

@@ -1,7 +1,7 @@
 //! `get_artifact`: a part of a text that was kept. What is no text is only described.
 
 use async_trait::async_trait;
-use polis_domain::{ArtifactId, CallResult, EffectClass};
+use polis_domain::{ArtifactId, CallResult, EffectClass, Flow};
 use polis_ports::{ArtifactError, CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -45,6 +45,10 @@ impl Tool for GetArtifact {
             class: EffectClass::Read,
             volatile: false,
         }
+    }
+
+    fn flow(&self, _: &str) -> Flow {
+        Flow { private: true, recalls: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -43,6 +43,10 @@ impl Tool for ListArtifacts {
             class: EffectClass::Read,
             volatile: true,
         }
+    }
+
+    fn flow(&self, _: &str) -> Flow {
+        Flow { private: true, recalls: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {

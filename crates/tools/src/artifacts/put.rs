@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{Artifact, CallResult, EffectClass};
+use polis_domain::{Artifact, CallResult, EffectClass, Flow};
 use polis_ports::{Artifacts, CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -58,6 +58,10 @@ impl Tool for PutArtifact {
             class: EffectClass::Idempotent,
             volatile: false,
         }
+    }
+
+    fn flow(&self, _: &str) -> Flow {
+        Flow { stores: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -171,7 +171,7 @@ impl Service<Name> for Pinned {
 }
 
 /// Reads an address as models and pages write them: without its fragment, and with other than ASCII characters in its path.
-fn read(url: &str) -> Result<Uri, String> {
+pub(crate) fn read(url: &str) -> Result<Uri, String> {
     let bad = |why: &str| format!("{url:?} {why}");
     if url.len() > MAX_URL_BYTES {
         return Err(format!("the URL is longer than {MAX_URL_BYTES} bytes"));

@@ -21,6 +21,7 @@ use super::oauth::{Kept, Wants, has_authorization, held, wants};
 use super::process::Process;
 use super::settings::{Reach, ServerSettings, variables};
 use super::watched::Watched;
+use crate::is_plain_http;
 
 /// Largest message that is taken from a server, in bytes.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
@@ -105,7 +106,14 @@ async fn once(
             Ok(ear.serve_with_lifecycle(Watched::new(pipes, is_late.clone()), lifecycle).await?)
         }
         Reach::Http { url, headers } => {
+            let (secret_url, secret_header) = (url.contains("${"), secret_header(headers));
             let (url, headers) = (variables(url)?, named(&all(headers)?)?);
+            if is_plain_http(&url) && (secret_url || secret_header.is_some()) {
+                let what = secret_header.map_or_else(|| "the variables in it".to_owned(), |name| format!("the header {name}"));
+                return Err(
+                    format!("its url is plain http, over which {what} would be sent in clear; use https (plain_http)").into()
+                );
+            }
             if !url.starts_with("https://") && !url.starts_with("http://") {
                 return Err("its url begins with neither https:// nor http://".to_owned().into());
             }
@@ -131,7 +139,8 @@ async fn once(
 pub(super) fn login_of(settings: &ServerSettings, logins: Option<&Path>) -> Option<Kept> {
     match &settings.reach {
         Reach::Http { url, headers } if !has_authorization(headers.keys()) => {
-            Some(Kept::new(logins?, &settings.name, &variables(url).ok()?))
+            let url = variables(url).ok().filter(|url| !is_plain_http(url))?;
+            Some(Kept::new(logins?, &settings.name, &url))
         }
         _ => None,
     }
@@ -143,6 +152,16 @@ fn newest() -> ClientLifecycleMode {
         preferred_versions: vec![ProtocolVersion::LATEST],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     }
+}
+
+/// The first header that carries a secret by its name, or because its value comes from a variable.
+fn secret_header(headers: &BTreeMap<String, String>) -> Option<String> {
+    const NAMES: [&str; 6] = ["auth", "cookie", "key", "token", "secret", "password"];
+    let is_secret = |name: &str, value: &str| {
+        let name = name.to_ascii_lowercase();
+        value.contains("${") || NAMES.iter().any(|part| name.contains(part))
+    };
+    headers.iter().find(|(name, value)| is_secret(name, value)).map(|(name, _)| name.clone())
 }
 
 fn named(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, HeaderValue>, String> {
@@ -173,4 +192,19 @@ pub(crate) fn http_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Cl
         .pool_max_idle_per_host(0)
         .build()
         .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_with_secrets_are_found() {
+        let one = |name: &str, value: &str| secret_header(&[(name.to_owned(), value.to_owned())].into());
+        for name in ["Authorization", "x-api-key", "Cookie", "Private-Token", "Proxy-Authorization"] {
+            assert_eq!(one(name, "x").as_deref(), Some(name));
+        }
+        assert_eq!(one("X-Team", "${NAME}").as_deref(), Some("X-Team"));
+        assert_eq!(one("X-Team", "blue"), None);
+    }
 }

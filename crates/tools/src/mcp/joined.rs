@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, Ruling};
-use polis_ports::{CallContext, Caller, ToolError, ToolOrigin, ToolServer, ToolSpec, Toolbox};
+use polis_domain::{CallResult, Flow, Ruling};
+use polis_ports::{CallContext, Caller, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox};
 
 use super::servers::McpServers;
 
@@ -55,6 +55,17 @@ impl Toolbox for JoinedTools {
             return self.own.ruling(tool, arguments, who);
         }
         self.servers.ruling(tool, arguments, who)
+    }
+
+    fn flow(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Flow {
+        if self.own.tools().iter().any(|spec| &*spec.name == tool) {
+            return self.own.flow(tool, arguments, who);
+        }
+        self.servers.flow(tool, arguments, who)
+    }
+
+    fn identity(&self, tool: &str) -> Option<ToolIdentity> {
+        if self.own.listed(tool).is_ok() { None } else { self.servers.identity(tool) }
     }
 
     fn lending(&self, server: &str, who: &Caller<'_>) -> Ruling {

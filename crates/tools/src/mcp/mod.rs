@@ -9,6 +9,7 @@ mod bounded;
 mod call;
 mod connect;
 mod ear;
+pub(crate) mod fuzzing;
 mod joined;
 mod listing;
 mod names;
@@ -28,7 +29,7 @@ pub use joined::JoinedTools;
 pub use listing::{Prompt, Resource, Template};
 pub use oauth::{OAuth, login, logout};
 pub use servers::{McpError, McpOptions, McpServers};
-pub use settings::{Reach, ServerSettings, variables};
+pub use settings::{Reach, ServerSettings, variable_names, variables};
 
 /// Whose names of types stand in errors: the library's, and ours around them.
 const OURS: &[&str] = &["rmcp", "polis_tools"];

@@ -89,7 +89,7 @@ impl Server {
     pub(super) fn new(settings: ServerSettings, options: &McpOptions) -> Self {
         let ear = Ear {
             server: settings.name.as_str().into(),
-            roots: options.roots.clone().into(),
+            roots: settings.roots(&options.closed).into(),
             calls: Arc::default(),
             changed: Arc::new(Notify::new()),
         };

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, Ruling};
-use polis_ports::{CallContext, Caller, NoArtifacts, ToolError, ToolOrigin, ToolServer, ToolSpec, Toolbox};
+use polis_domain::{CallResult, EffectClass, Flow, ReadTool, Ruling, targets};
+use polis_ports::{CallContext, Caller, NoArtifacts, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox};
 use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
@@ -23,8 +23,8 @@ use super::{in_words, render};
 /// What holds for all servers.
 #[derive(Clone)]
 pub struct McpOptions {
-    /// The folders that servers are told about.
-    pub roots: Vec<PathBuf>,
+    /// The data and the configuration, which no server is told about as a root.
+    pub closed: Vec<PathBuf>,
     /// How long a server may take to be ready.
     pub start_timeout: Duration,
     /// How long a server may take to show that it lives when a call was waited for in vain.
@@ -40,7 +40,7 @@ pub struct McpOptions {
 impl Default for McpOptions {
     fn default() -> Self {
         Self {
-            roots: Vec::new(),
+            closed: Vec::new(),
             // Enough for a package that is fetched first.
             start_timeout: Duration::from_secs(120),
             pulse: Duration::from_secs(10),
@@ -178,6 +178,19 @@ impl McpServers {
     }
 }
 
+/// Whether a value may name a place on the network or a mailbox. A plain file name such as `plan.md` does not.
+fn is_address(value: &str) -> bool {
+    let value = value.trim();
+    let host = value.trim_start_matches('/').split(['/', '?', '#', ':']).next().unwrap_or_default();
+    let is_host = host.contains('.')
+        && host.split('.').all(|part| !part.is_empty() && part.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-'));
+    let goes_on = host.len() < value.len() || host.matches('.').count() > 1;
+    value.contains("://")
+        || value.starts_with("//")
+        || value.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'))
+        || (is_host && goes_on && !value.starts_with('/'))
+}
+
 fn ruling_on(settings: &ServerSettings, found: &Found) -> Ruling {
     let is_known = settings.trusted || settings.effects.contains_key(&found.name);
     match settings.reach {
@@ -226,6 +239,33 @@ impl Toolbox for McpServers {
         self.find(tool).map_or(Ruling::Allow, |(server, found)| ruling_on(&server.settings, &found))
     }
 
+    /// What a server returns comes from outside and may be private; what it is given leaves the sandbox, unless it only looks
+    /// something up that is no address.
+    fn flow(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Flow {
+        let Some((server, found)) = self.find(tool) else { return Flow::default() };
+        let settings = &server.settings;
+        let reads = found.claims_read || found.spec.class == EffectClass::Read;
+        let is_harmless = reads || (settings.trusted && found.claims_harmless);
+        Flow {
+            outside: settings.outside.then(|| format!("the MCP server {}", settings.name).into()),
+            private: true,
+            recalls: true,
+            // Long results become artifacts.
+            stores: true,
+            sends: !reads || targets(arguments).iter().any(|value| is_address(value)),
+            destroys: !is_harmless,
+            ..Flow::default()
+        }
+    }
+
+    fn identity(&self, tool: &str) -> Option<ToolIdentity> {
+        let (server, found) = self.find(tool)?;
+        let connection = server.connection().ok()?;
+        let reads = connection.tools.iter().filter(|found| found.claims_read && found.does == Does::Call);
+        let reads = reads.map(|found| ReadTool { tool: found.spec.name.clone(), identity: found.identity.clone() }).collect();
+        Some(ToolIdentity { digest: found.identity, definition: found.definition, reads })
+    }
+
     fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
         match self.server(server) {
             Ok(server) if server.settings.trusted => Ruling::Allow,
@@ -257,7 +297,6 @@ impl Toolbox for McpServers {
 
 #[cfg(test)]
 mod tests {
-    use polis_domain::EffectClass;
     use rmcp::model::ServerCapabilities;
     use serde_json::json;
 

@@ -28,6 +28,10 @@ pub struct ServerSettings {
     pub oauth: OAuth,
     /// The tools of which the operator says that the same call gives the same result until something is written.
     pub pure: BTreeSet<String>,
+    /// The folders that it is told about when it asks; without them those that its arguments name.
+    pub roots: Option<Vec<PathBuf>>,
+    /// Whether what it returns counts as outside content.
+    pub outside: bool,
 }
 
 /// How a server is reached. All texts may hold `${VARIABLE}` or `${VARIABLE:-otherwise}`.
@@ -60,11 +64,58 @@ impl ServerSettings {
     /// A server that is used, not trusted, with the usual time-out.
     pub fn new(name: impl Into<String>, reach: Reach) -> Self {
         let (name, timeout, effects) = (name.into(), Self::TIMEOUT, BTreeMap::new());
-        Self { name, reach, enabled: true, trusted: false, timeout, effects, oauth: OAuth::default(), pure: BTreeSet::new() }
+        Self {
+            name,
+            reach,
+            enabled: true,
+            trusted: false,
+            timeout,
+            effects,
+            oauth: OAuth::default(),
+            pure: BTreeSet::new(),
+            roots: None,
+            outside: true,
+        }
+    }
+
+    /// The folders that the server is told about when it asks for roots: those that the user names for it, else those that stand
+    /// in its arguments. None that holds what is closed or lies in it.
+    pub(super) fn roots(&self, closed: &[PathBuf]) -> Vec<PathBuf> {
+        let named = match (&self.roots, &self.reach) {
+            (Some(roots), _) => roots.clone(),
+            (None, Reach::Command { args, .. }) => {
+                let folders = args.iter().filter_map(|argument| variables(argument).ok()).map(PathBuf::from);
+                folders.filter(|folder| folder.is_absolute() && folder.is_dir()).collect()
+            }
+            (None, Reach::Http { .. }) => Vec::new(),
+        };
+        let closed: Vec<PathBuf> =
+            closed.iter().filter_map(|place| place.canonicalize().or_else(|_| std::path::absolute(place)).ok()).collect();
+        let is_open = |root: &PathBuf| {
+            let overlaps = closed.iter().find(|place| place.starts_with(root) || root.starts_with(place));
+            if overlaps.is_some() {
+                let name = &self.name;
+                tracing::warn!(
+                    server = name,
+                    "{} is not told to it as a root: it holds the data or the configuration of polis",
+                    root.display()
+                );
+            }
+            overlaps.is_none()
+        };
+        named.iter().filter_map(|root| root.canonicalize().ok()).filter(is_open).collect()
     }
 }
 
 impl Reach {
+    /// Everything that says how it is reached, secrets included: only for a digest.
+    pub(super) fn full(&self) -> String {
+        match self {
+            Self::Command { command, args, env, cwd } => format!("{command:?} {args:?} {env:?} {cwd:?}"),
+            Self::Http { url, headers } => format!("{url:?} {headers:?}"),
+        }
+    }
+
     /// A program without more.
     pub fn command(command: impl Into<String>, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let args = args.into_iter().map(Into::into).collect();
@@ -104,6 +155,12 @@ pub fn variables(text: &str) -> Result<String, String> {
     expanded(text, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
+/// The names of the variables that [`variables`] would put into a text.
+pub fn variable_names(text: &str) -> Vec<String> {
+    let inner = text.split("${").skip(1).filter_map(|after| Some(after.split_once('}')?.0));
+    inner.map(|inner| inner.split(":-").next().unwrap_or_default().to_owned()).collect()
+}
+
 /// Puts variables in. One that is not set makes it an error: an empty key is never sent instead.
 fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut whole = String::new();
@@ -136,6 +193,7 @@ mod tests {
         assert_eq!(check("$KEY {KEY}"), Ok("$KEY {KEY}".to_owned()));
         assert_eq!(check("a ${OTHER}"), Err("the variable OTHER is not set".to_owned()));
         assert!(check("a ${KEY").is_err());
+        assert_eq!(variable_names("${OTHER:-x}a${KEY}$NO {NO} ${OPEN"), ["OTHER", "KEY"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::call::Question;
 use super::listing::{List, Prompt, Resource, Template};
 use super::names::wire_name;
 use super::settings::ServerSettings;
-use super::tools::{Does, Found};
+use super::tools::{Does, Found, identity};
 use crate::results::{good, on_one_line};
 use crate::spill::fitted;
 
@@ -49,6 +49,8 @@ pub(super) fn lent(settings: &ServerSettings, can: &ServerCapabilities, own: &[F
         while own.iter().any(|found| found.name == name) {
             name.insert_str(0, OTHERWISE);
         }
+        let identity = identity([settings.reach.full().as_str(), &settings.name, &name]);
+        let definition = format!("server: {} ({})\ntool: {name}, lent by Polis", settings.name, settings.reach).into();
         let spec = ToolSpec {
             name: wire_name(&settings.name, &name).into(),
             description: format!("{about} (server `{}`)", settings.name),
@@ -56,7 +58,7 @@ pub(super) fn lent(settings: &ServerSettings, can: &ServerCapabilities, own: &[F
             class: settings.effects.get(&name).copied().unwrap_or(EffectClass::Read),
             volatile: true,
         };
-        Found { name, spec, does }
+        Found { name, spec, does, claims_read: true, claims_harmless: true, identity, definition }
     };
     let mut tools = Vec::new();
     if can.resources.is_some() {

@@ -1,6 +1,7 @@
 //! What a server says of its tools, and how much of that counts.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use polis_domain::EffectClass;
 use polis_ports::ToolSpec;
@@ -14,6 +15,9 @@ use super::settings::ServerSettings;
 /// Longest description that is passed on, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
 
+/// Longest definition that is kept, in bytes.
+const MAX_DEFINITION_BYTES: usize = 8 << 10;
+
 /// Largest schema that is passed on, in bytes.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
@@ -26,6 +30,14 @@ pub(super) struct Found {
     pub(super) spec: ToolSpec,
     /// What a call of it does.
     pub(super) does: Does,
+    /// Whether the server says that it only reads.
+    pub(super) claims_read: bool,
+    /// Whether the server says that it destroys nothing.
+    pub(super) claims_harmless: bool,
+    /// Tells this definition of it from any other.
+    pub(super) identity: Arc<str>,
+    /// The definition in words, for a person.
+    pub(super) definition: Arc<str>,
 }
 
 /// What is done for a call.
@@ -80,8 +92,68 @@ fn one(settings: &ServerSettings, entry: Value) -> Result<Found, String> {
     let mut description = told.description.or(told.title).unwrap_or_default();
     description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
     let volatile = !settings.pure.contains(&name);
+    let hints = serde_json::to_string(&annotations).unwrap_or_default();
+    let schema = serde_json::to_string_pretty(&parameters).unwrap_or_default();
+    let identity = identity([settings.reach.full().as_str(), &settings.name, &name, &description, &schema, &hints]);
+    let definition = definition(settings, &name, &description, &schema, &hints);
+    let description = visible(&description);
+    let parameters = all_visible(parameters);
     let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class, volatile };
-    Ok(Found { name, spec, does: Does::Call })
+    let claims_read = annotations.read_only_hint == Some(true) && annotations.destructive_hint != Some(true);
+    let claims_harmless = annotations.destructive_hint == Some(false);
+    Ok(Found { name, spec, does: Does::Call, claims_read, claims_harmless, identity, definition })
+}
+
+/// SHA-256 over the parts, each with its length in front of it.
+pub(super) fn identity<'a>(parts: impl IntoIterator<Item = &'a str>) -> Arc<str> {
+    let mut digest = ring::digest::Context::new(&ring::digest::SHA256);
+    for part in parts {
+        digest.update(&(part.len() as u64).to_le_bytes());
+        digest.update(part.as_bytes());
+    }
+    digest.finish().as_ref().iter().fold(String::with_capacity(64), |hex, byte| hex + &format!("{byte:02x}")).into()
+}
+
+/// What a person compares when a tool has changed. How the server is reached may hold secrets: of that only a digest is shown.
+fn definition(settings: &ServerSettings, name: &str, description: &str, schema: &str, hints: &str) -> Arc<str> {
+    let reach = identity([settings.reach.full().as_str()]);
+    let mut text = format!(
+        "server: {} ({}, {})\ntool: {name}\ndescription: {description}\nhints: {hints}\nparameters: {schema}",
+        settings.name,
+        settings.reach,
+        &reach[..12]
+    );
+    if text.len() > MAX_DEFINITION_BYTES {
+        let whole = identity([text.as_str()]);
+        text.truncate(text.floor_char_boundary(MAX_DEFINITION_BYTES));
+        text.push_str(&format!("\n(too long to be shown whole; all of it together is {})", &whole[..12]));
+    }
+    text.into()
+}
+
+/// What a person would see of a text: without characters that hide, turn or tag other text.
+fn visible(text: &str) -> String {
+    text.chars().filter(|letter| !is_hidden(*letter)).collect()
+}
+
+/// The same for every text of a schema.
+fn all_visible(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(visible(&text)),
+        Value::Array(items) => items.into_iter().map(all_visible).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, all_visible(value))).collect(),
+        other => other,
+    }
+}
+
+/// Zero-width, bidirectional and tag characters, variation selectors beyond those of emoji, and controls.
+fn is_hidden(letter: char) -> bool {
+    let is_format = matches!(letter,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
+    // The marks that stand around the words of servers.
+    let is_mark = matches!(letter, '⟦' | '⟧');
+    is_format || is_mark || (letter.is_control() && !matches!(letter, '\n' | '\t'))
 }
 
 /// A schema of objects as every model API takes it.

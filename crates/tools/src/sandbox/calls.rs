@@ -77,6 +77,9 @@ const NEVER_HERE: &[c_long] = &[];
 #[cfg(target_arch = "x86_64")]
 const X32: c_long = 0x4000_0000;
 
+/// The same number everywhere.
+const FCHMODAT2: c_long = 452;
+
 const NEW_NAMESPACES: &[c_long] = &[
     libc::CLONE_NEWCGROUP as c_long,
     libc::CLONE_NEWIPC as c_long,
@@ -89,9 +92,9 @@ const NEW_NAMESPACES: &[c_long] = &[
 
 /// Makes the refusals hold for this process and all that it starts.
 pub(super) fn confine(network: bool) -> Result<(), seccompiler::Error> {
-    // Its flags lie in memory, where no filter looks; without it programs fall back to `clone`.
-    let clone3 = BTreeMap::from([(libc::SYS_clone3, vec![])]);
-    seccompiler::apply_filter(&program(clone3, libc::ENOSYS)?)?;
+    // What they are asked for lies in memory, where no filter looks; without them programs fall back to `clone` and `openat`.
+    let unseen = BTreeMap::from([(libc::SYS_clone3, vec![]), (libc::SYS_openat2, vec![])]);
+    seccompiler::apply_filter(&program(unseen, libc::ENOSYS)?)?;
     seccompiler::apply_filter(&program(refused(network)?, libc::EPERM)?)
 }
 
@@ -109,9 +112,49 @@ fn refused(network: bool) -> Result<BTreeMap<c_long, Vec<Rule>>, BackendError> {
     // One end of such a pair could be turned to any such service.
     let pairs = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| masked(1, 0xf, kind as u64));
     refused.insert(libc::SYS_socketpair, pairs.into_iter().collect::<Result<_, _>>()?);
+    refused.extend(privileged_files()?);
     #[cfg(target_arch = "x86_64")]
     for (call, rules) in refused.clone() {
         refused.insert(call | X32, rules);
+    }
+    Ok(refused)
+}
+
+/// Files that run with the rights of their owner or group: whoever runs one later would run what the command wrote.
+fn privileged_files() -> Result<BTreeMap<c_long, Vec<Rule>>, BackendError> {
+    // The call, which of its arguments is the mode, and which says whether the mode counts.
+    let calls: &[(c_long, u8, Option<u8>)] = &[
+        (libc::SYS_fchmod, 1, None),
+        (libc::SYS_fchmodat, 2, None),
+        (FCHMODAT2, 2, None),
+        (libc::SYS_mknodat, 2, None),
+        (libc::SYS_openat, 3, Some(2)),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_chmod, 1, None),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_creat, 1, None),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_mknod, 1, None),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, 2, Some(1)),
+    ];
+    let mut refused = BTreeMap::new();
+    for &(call, mode, flags) in calls {
+        let mut rules = Vec::new();
+        for bit in [libc::S_ISUID, libc::S_ISGID].map(u64::from) {
+            let has_bit = Condition::new(mode, Len::Dword, Op::MaskedEq(bit), bit)?;
+            match flags {
+                None => rules.push(Rule::new(vec![has_bit])?),
+                Some(flags) => {
+                    // The bit of `O_TMPFILE` that it does not share with `O_DIRECTORY`.
+                    for makes in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY].map(|flag| flag as u64) {
+                        let makes = Condition::new(flags, Len::Dword, Op::MaskedEq(makes), makes)?;
+                        rules.push(Rule::new(vec![has_bit.clone(), makes])?);
+                    }
+                }
+            }
+        }
+        refused.insert(call, rules);
     }
     Ok(refused)
 }

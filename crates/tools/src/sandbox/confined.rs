@@ -14,6 +14,15 @@ use super::{calls, files, spaces};
 /// Most files that each process may have open.
 const MAX_OPEN_FILES: u64 = 4096;
 
+/// Bounds the memory of a command and runs it. The limit counts address space, of which this program may have reserved more than
+/// a command gets: it is for the shell to set, which has little.
+const LIMITED: &str = r#"ulimit -v "$1" || exit 125; exec /bin/sh -c "$2""#;
+
+fn memory_kib(order: &Order) -> u64 {
+    let held = rustix::process::getrlimit(Resource::As).maximum.unwrap_or(u64::MAX);
+    order.limits.memory_bytes.min(held) >> 10
+}
+
 pub(super) fn run() -> ExitCode {
     let told = set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into).and_then(|()| parent());
     let Ok(control) = told else { return ExitCode::FAILURE };
@@ -26,7 +35,7 @@ pub(super) fn run() -> ExitCode {
 }
 
 fn obey(order: &Order, control: &UnixStream) -> Result<Report, Report> {
-    if order.closed.iter().any(|closed| order.workspace.starts_with(closed)) {
+    if order.protected.why(&order.workspace).is_some() {
         return Err(Report::Failed("the workspace lies in a folder that is closed to commands".to_owned()));
     }
     let mut is_bounded = !getuid().is_root();
@@ -37,7 +46,11 @@ fn obey(order: &Order, control: &UnixStream) -> Result<Report, Report> {
     let failed = |error: &dyn Display| Report::Failed(format!("the command cannot be started: {error}"));
     tell(control, &Report::Held(offers)).map_err(|error| failed(&error))?;
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(&order.command).env_clear().envs(order.environment.iter().cloned()).stdin(Stdio::null());
+    shell
+        .args(["-c", LIMITED, "sh", &memory_kib(order).to_string(), &order.command])
+        .env_clear()
+        .envs(order.environment.iter().cloned())
+        .stdin(Stdio::null());
     let shell = shell.spawn().map_err(|error| failed(&error))?;
     let shell = Pid::from_child(&shell);
     loop {
@@ -71,7 +84,6 @@ fn limit(order: &Order) -> rustix::io::Result<()> {
     // The limit counts all processes of the user; in namespaces it counts only those in them.
     let others = if order.namespaces { 0 } else { tasks_of_user() };
     for (resource, most) in [
-        (Resource::As, limits.memory_bytes),
         (Resource::Fsize, limits.file_bytes),
         (Resource::Nofile, MAX_OPEN_FILES),
         (Resource::Core, 0),

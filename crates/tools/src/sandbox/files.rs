@@ -69,10 +69,10 @@ pub(super) fn confine(order: &Order) -> Result<Option<u32>, RulesetError> {
     if !order.network {
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
     }
-    // In namespaces what is closed is not there at all.
-    let closed = if order.namespaces { &[][..] } else { &order.closed };
+    // In namespaces what is hidden is not there at all, and what is held is mounted read-only.
+    let (hidden, held) = if order.namespaces { (&[][..], &[][..]) } else { (order.protected.hidden(), &order.held[..]) };
     let mut workspace = Opened::default();
-    workspace.open(&order.workspace, closed);
+    workspace.open(&order.workspace, hidden, held);
     let status = rules
         .create()?
         .add_rules(path_beneath_rules(PROGRAMS, run))?
@@ -81,6 +81,7 @@ pub(super) fn confine(order: &Order) -> Result<Option<u32>, RulesetError> {
         .add_rules(path_beneath_rules(DEVICES, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate))?
         .add_rules(path_beneath_rules([&order.home], write))?
         .add_rules(path_beneath_rules(&workspace.whole, write))?
+        .add_rules(path_beneath_rules(&workspace.read_only, run))?
         .add_rules(path_beneath_rules(&workspace.listed, BitFlags::from(AccessFs::ReadDir)))?
         .restrict_self()?;
     Ok(match (status.ruleset, status.landlock) {
@@ -92,19 +93,25 @@ pub(super) fn confine(order: &Order) -> Result<Option<u32>, RulesetError> {
     })
 }
 
-/// What is open of a folder, some of which is closed: Landlock takes nothing back of what was given.
+/// What is open of a folder, some of which is not: Landlock takes nothing back of what was given.
 #[derive(Debug, Default)]
 struct Opened {
     whole: Vec<PathBuf>,
+    read_only: Vec<PathBuf>,
     listed: Vec<PathBuf>,
 }
 
 impl Opened {
-    fn open(&mut self, path: &Path, closed: &[PathBuf]) {
-        if closed.iter().any(|closed| path.starts_with(closed)) {
+    fn open(&mut self, path: &Path, hidden: &[PathBuf], held: &[PathBuf]) {
+        if hidden.iter().any(|hidden| path.starts_with(hidden)) {
             return;
         }
-        if !closed.iter().any(|closed| closed.starts_with(path)) {
+        let is_free = !hidden.iter().chain(held).any(|closed| closed.starts_with(path));
+        if held.iter().any(|held| path.starts_with(held)) && !hidden.iter().any(|hidden| hidden.starts_with(path)) {
+            self.read_only.push(path.to_owned());
+            return;
+        }
+        if is_free {
             self.whole.push(path.to_owned());
             return;
         }
@@ -112,7 +119,7 @@ impl Opened {
         self.listed.push(path.to_owned());
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-                self.open(&entry.path(), closed);
+                self.open(&entry.path(), hidden, held);
             }
         }
     }
@@ -123,18 +130,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_closed_is_left_out_with_the_folders_that_lead_to_it() {
+    fn what_is_hidden_is_left_out_and_what_is_held_is_read_only_with_the_folders_that_lead_there() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
-        for folder in ["a/b/data", "a/c", "d"] {
+        for folder in ["a/b/data", "a/c", "d", "e/roles", "e/f"] {
             std::fs::create_dir_all(at(folder)).unwrap();
         }
         std::fs::write(at("a/file"), "").unwrap();
         std::os::unix::fs::symlink("a/b/data", at("link")).unwrap();
         let mut opened = Opened::default();
-        opened.open(root.path(), &[at("a/b/data"), at("polis.toml")]);
+        opened.open(root.path(), &[at("a/b/data"), at("polis.toml")], &[at("e/roles")]);
         opened.whole.sort();
-        assert_eq!(opened.whole, [at("a/c"), at("a/file"), at("d")]);
-        assert_eq!(opened.listed, [root.path().to_owned(), at("a"), at("a/b")]);
+        opened.listed.sort();
+        assert_eq!(opened.whole, [at("a/c"), at("a/file"), at("d"), at("e/f")]);
+        assert_eq!(opened.read_only, [at("e/roles")]);
+        assert_eq!(opened.listed, [root.path().to_owned(), at("a"), at("a/b"), at("e")]);
     }
 }

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::guard::SetAside;
+use crate::protected::Protected;
+
 /// Longest line, in bytes.
 const MAX_LINE_BYTES: u64 = 4 << 20;
 
@@ -24,6 +27,15 @@ pub struct Limits {
     pub processes: u64,
     /// Most that it may print before it is ended.
     pub output_bytes: u64,
+    /// Most that is kept of each of its two outputs.
+    pub kept_bytes: u64,
+    /// Most that it may write into files in all, in the workspace and in its own folder.
+    pub written_bytes: u64,
+}
+
+impl Limits {
+    /// The least `memory_bytes` with which a shell starts.
+    pub const LEAST_MEMORY_BYTES: u64 = 16 << 20;
 }
 
 impl Default for Limits {
@@ -34,6 +46,8 @@ impl Default for Limits {
             file_bytes: 1 << 30,
             processes: 256,
             output_bytes: 4 << 30,
+            kept_bytes: 64 << 20,
+            written_bytes: 4 << 30,
         }
     }
 }
@@ -46,8 +60,12 @@ pub(crate) struct Order {
     pub(crate) workspace: PathBuf,
     /// Its own folder, for everything else that it writes.
     pub(crate) home: PathBuf,
-    /// Files and folders that it may not even read, though they lie in the workspace. They need not exist.
-    pub(crate) closed: Vec<PathBuf>,
+    /// What it may not write, and what it may not even read.
+    pub(crate) protected: Protected,
+    /// What of it is there and is kept as it is by the kernel.
+    pub(crate) held: Vec<PathBuf>,
+    /// Where to note what was there before it, for the case of a crash.
+    pub(crate) note: Option<PathBuf>,
     /// Folders that it may read beside those of the system.
     pub(crate) readable: Vec<PathBuf>,
     pub(crate) environment: Vec<(String, String)>,
@@ -63,7 +81,9 @@ impl Order {
             command: ":".to_owned(),
             workspace: home.to_owned(),
             home: home.to_owned(),
-            closed: Vec::new(),
+            protected: Protected::new(home),
+            held: Vec::new(),
+            note: None,
             readable: Vec::new(),
             environment: Vec::new(),
             network: false,
@@ -120,6 +140,12 @@ pub(crate) enum Report {
     Exited(i32),
     /// A signal ended it.
     Killed(i32),
+    /// It was ended because it wrote too much.
+    WroteTooMuch,
+    /// What it left and may not was set aside.
+    SetAside(Vec<SetAside>),
+    /// So many more were set aside.
+    MoreSetAside(usize),
 }
 
 /// Writes one line.

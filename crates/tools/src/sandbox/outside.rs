@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use polis_ports::Artifacts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::guard::{self, SetAside};
 use super::order::{Offers, Order, Report, tell};
 use super::{Sandbox, WARDEN};
 use crate::spill::Spill;
@@ -21,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(15);
 /// Most bytes that the warden may report.
 const MAX_REPORT_BYTES: usize = 64 << 10;
 /// Most bytes of each stream that are shown, from the beginning and from the end.
-const KEPT_BYTES: usize = 20 << 10;
+const SHOWN_BYTES: usize = 20 << 10;
 
 /// Ends a command when it is dropped.
 #[derive(Debug)]
@@ -57,6 +58,10 @@ pub(crate) struct Ended {
     pub(crate) stdout: Spill,
     pub(crate) stderr: Spill,
     pub(crate) offers: Offers,
+    /// What it left and may not, the first of them.
+    pub(crate) set_aside: Vec<SetAside>,
+    /// How many more there are.
+    pub(crate) more_set_aside: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +70,7 @@ pub(crate) enum Why {
     Killed(i32),
     TimedOut,
     TooMuchOutput,
+    WroteTooMuch,
     /// Its parent in the sandbox is gone, and nobody else saw how it ended.
     Lost,
 }
@@ -103,7 +109,9 @@ impl Sandbox {
             let _ = warden.kill();
         }
         let _ = warden.wait();
-        told.map_err(failed)?.ended()
+        // A warden that was killed has not done it.
+        let left = order.note.as_deref().filter(|note| note.exists()).map(guard::recover);
+        told.map_err(failed)?.ended(left)
     }
 }
 
@@ -124,8 +132,8 @@ fn listen(
 ) -> io::Result<Heard> {
     let mut heard = Heard {
         reports: Vec::new(),
-        stdout: Spill::new(KEPT_BYTES, store.clone()),
-        stderr: Spill::new(KEPT_BYTES, store.clone()),
+        stdout: Spill::new(SHOWN_BYTES, store.clone()).with_limit(order.limits.kept_bytes),
+        stderr: Spill::new(SHOWN_BYTES, store.clone()).with_limit(order.limits.kept_bytes),
         stopped: None,
         is_late: false,
     };
@@ -192,9 +200,10 @@ fn drain(from: &mut Option<impl Read>, buffer: &mut [u8], mut take: impl FnMut(&
 }
 
 impl Heard {
-    fn ended(self) -> Result<Option<Ended>, String> {
+    /// How it ended; `left` is what was set aside in place of a warden that could not.
+    fn ended(self, left: Option<Vec<SetAside>>) -> Result<Option<Ended>, String> {
         let reports = self.reports.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        let (mut offers, mut why) = (None, None);
+        let (mut offers, mut why, mut set_aside, mut more_set_aside) = (None, None, Vec::new(), 0);
         for report in reports {
             match report {
                 Report::NoNamespaces(_) => return Ok(None),
@@ -202,14 +211,19 @@ impl Heard {
                 Report::Held(held) => offers = Some(held),
                 Report::Exited(code) => why = Some(Why::Exited(code)),
                 Report::Killed(signal) => why = Some(Why::Killed(signal)),
+                Report::WroteTooMuch => why = Some(Why::WroteTooMuch),
+                Report::SetAside(aside) => set_aside = aside,
+                Report::MoreSetAside(more) => more_set_aside = more,
             }
         }
         let offers = match (offers, &self.stopped) {
             (Some(offers), _) => offers,
             (None, Some(_)) => Offers::default(),
+            (None, None) if left.is_some() => Offers::default(),
             (None, None) => return Err("the sandbox ended before the command began".to_owned()),
         };
+        set_aside.extend(left.unwrap_or_default());
         let why = self.stopped.or(why).unwrap_or(Why::Lost);
-        Ok(Some(Ended { why, stdout: self.stdout, stderr: self.stderr, offers }))
+        Ok(Some(Ended { why, stdout: self.stdout, stderr: self.stderr, offers, set_aside, more_set_aside }))
     }
 }

@@ -1,6 +1,7 @@
 //! Namespaces: processes, mounts and a network of the command's own. In them the kernel ends all its processes at once, and
 //! what is closed to it is not there.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -14,9 +15,6 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use rustix::thread::{capabilities, configure_capability_in_ambient_set, set_capabilities};
 
 use super::order::Order;
-
-/// What a command of today could change and a person's next `git` would run.
-const READ_ONLY: &[&str] = &[".git/hooks", ".git/config"];
 
 /// The smallest bound on process numbers that the kernel takes.
 const LEAST_PID_MAX: u64 = 301;
@@ -48,16 +46,16 @@ pub(super) fn arrange(order: &Order) -> io::Result<bool> {
     let numbers = order.limits.processes.max(LEAST_PID_MAX).to_string();
     let is_bounded = fs::write("/proc/sys/kernel/pid_max", numbers).is_ok();
     only_here(order)?;
-    for closed in &order.closed {
-        hide(closed, &order.workspace)?;
+    pin(order)?;
+    for hidden in order.protected.hidden() {
+        hide(hidden)?;
     }
-    for path in READ_ONLY.iter().map(|path| order.workspace.join(path)) {
-        let is_plain = path.symlink_metadata().is_ok_and(|found| !found.is_symlink());
-        if is_plain && path.canonicalize().is_ok_and(|real| real == path) {
-            pin(&path, &order.workspace)?;
-            mount_bind_recursive(&path, &path)?;
-            mount_remount(&path, MountFlags::BIND | MountFlags::RDONLY | kept(&path)?, c"")?;
-        }
+    for path in order.held.iter().filter(|path| path.exists()) {
+        mount_bind_recursive(path, path)?;
+    }
+    let is_held = |place: &Path| order.held.iter().any(|held| place.starts_with(held));
+    for place in places()?.iter().filter(|place| is_held(place)) {
+        mount_remount(place, MountFlags::BIND | MountFlags::RDONLY | kept(place)?, c"")?;
     }
     Ok(is_bounded)
 }
@@ -74,14 +72,19 @@ fn only_here(order: &Order) -> io::Result<()> {
     for folder in own {
         mount_bind_recursive(folder, folder)?;
     }
-    for line in fs::read_to_string("/proc/self/mountinfo")?.lines() {
-        let Some(place) = line.split(' ').nth(4).map(unescaped) else { continue };
+    for place in places()? {
         if !own.iter().any(|folder| place.starts_with(folder)) {
             // One that lies under another cannot be reached, neither by us nor by the command.
             let _ = kept(&place).and_then(|kept| Ok(mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY | kept, c"")?));
         }
     }
     Ok(())
+}
+
+/// Where something is mounted.
+fn places() -> io::Result<Vec<PathBuf>> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    Ok(mounts.lines().filter_map(|line| line.split(' ').nth(4).map(unescaped)).collect())
 }
 
 /// A path as `mountinfo` spells it: spaces and the like as `\\040`.
@@ -98,9 +101,8 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-fn hide(closed: &Path, workspace: &Path) -> io::Result<()> {
+fn hide(closed: &Path) -> io::Result<()> {
     let Ok(found) = closed.symlink_metadata() else { return Ok(()) };
-    pin(closed, workspace)?;
     if found.is_dir() {
         let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         mount("polis", closed, "tmpfs", flags, c"mode=555,size=4k")?;
@@ -110,13 +112,15 @@ fn hide(closed: &Path, workspace: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the folders above a path unmovable: where something is mounted, nobody renames.
-fn pin(path: &Path, workspace: &Path) -> io::Result<()> {
-    let above: Vec<PathBuf> = path.ancestors().skip(1).take_while(|folder| *folder != workspace).map(Path::to_owned).collect();
-    if path.starts_with(workspace) {
-        for folder in above.iter().rev() {
-            mount_bind_recursive(folder, folder)?;
-        }
+/// Makes the folders unmovable in which something is closed or Polis reads its instructions: where something is mounted, nobody
+/// renames. Each is mounted once, the outer ones first.
+fn pin(order: &Order) -> io::Result<()> {
+    let inside = |folder: &&Path| folder.starts_with(&order.workspace) && **folder != order.workspace;
+    let closed = order.protected.hidden().iter().chain(&order.held).filter(|path| path.symlink_metadata().is_ok());
+    let above = closed.flat_map(|path| path.ancestors().skip(1));
+    let folders: BTreeSet<&Path> = above.chain(order.protected.bases()).filter(inside).collect();
+    for folder in folders {
+        mount_bind_recursive(folder, folder)?;
     }
     Ok(())
 }

@@ -4,14 +4,18 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, wait};
 
+use super::meter::{EVERY, Meter};
 use super::order::{Order, Report, parent, read_order, tell};
-use super::{CONFINED, spaces};
+use super::{CONFINED, guard, spaces};
+
+/// Most files that are told of what was set aside.
+const MAX_TOLD: usize = 20;
 
 pub(super) fn watch() -> ExitCode {
     match parent().and_then(|control| guard(&control)) {
@@ -21,7 +25,7 @@ pub(super) fn watch() -> ExitCode {
 }
 
 fn guard(control: &UnixStream) -> io::Result<()> {
-    let order = read_order(control)?;
+    let mut order = read_order(control)?;
     setsid()?;
     // What whoever started the program left open is none of the command's business.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
@@ -32,24 +36,35 @@ fn guard(control: &UnixStream) -> io::Result<()> {
     {
         return tell(control, &Report::NoNamespaces(error.to_string()));
     }
-    // Without namespaces nothing can be made where something is closed.
-    let is_missing = |path: &&PathBuf| order.namespaces && path.symlink_metadata().is_err();
-    let missing: Vec<&PathBuf> = order.closed.iter().filter(is_missing).collect();
-    let (ours, mut child) = match start(&order) {
-        Ok(started) => started,
-        Err(error) => return tell(control, &Report::Failed(format!("it cannot be started: {error}"))),
+    let survey = match guard::begin(&order.protected, order.namespaces, order.note.as_deref()) {
+        Ok(survey) => survey,
+        Err(reason) => return tell(control, &Report::Failed(reason)),
     };
-    let relayed = relay(control, &ours);
-    end(&mut child, order.namespaces)?;
+    order.held = survey.held().to_vec();
+    let relayed = match start(&order) {
+        Ok((ours, mut child)) => {
+            let relayed = relay(control, &ours, &mut Meter::new(&order));
+            end(&mut child, order.namespaces)?;
+            relayed
+        }
+        Err(error) => line(&Report::Failed(format!("it cannot be started: {error}"))),
+    };
     // Whoever asked for it may be dead, and may not be able to remove what a command has locked.
     let _ = std::fs::remove_dir_all(&order.home);
-    for path in missing {
-        // What is closed to commands was not there, and is now. Nobody may take it for what a person wrote, but a person may have.
-        let mut aside = path.clone().into_os_string();
-        aside.push(".set-aside");
-        let _ = std::fs::rename(path, aside);
-    }
-    relayed.and_then(|last| (&mut &*control).write_all(&last))
+    let mut aside = guard::end(&survey, order.note.as_deref());
+    let more = aside.len().saturating_sub(MAX_TOLD);
+    aside.truncate(MAX_TOLD);
+    relayed.and_then(|mut last| {
+        last.extend(line(&Report::SetAside(aside))?);
+        last.extend(line(&Report::MoreSetAside(more))?);
+        (&mut &*control).write_all(&last)
+    })
+}
+
+fn line(report: &Report) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 fn start(order: &Order) -> io::Result<(UnixStream, Child)> {
@@ -61,12 +76,21 @@ fn start(order: &Order) -> io::Result<(UnixStream, Child)> {
     Ok((ours, child))
 }
 
-/// Waits until the one below is done, or the one above has had enough. Its reports are passed on only when all is over.
-fn relay(control: &UnixStream, ours: &UnixStream) -> io::Result<Vec<u8>> {
+/// Waits until the one below is done or has written too much, or the one above has had enough. Its reports are passed on only when
+/// all is over.
+fn relay(control: &UnixStream, ours: &UnixStream, meter: &mut Meter) -> io::Result<Vec<u8>> {
     let mut told = Vec::new();
+    let (pause, mut measured) = (Timespec { tv_sec: 0, tv_nsec: EVERY.subsec_nanos().into() }, Instant::now());
     loop {
+        if measured.elapsed() >= EVERY {
+            if meter.is_over() {
+                told.extend(line(&Report::WroteTooMuch)?);
+                return Ok(told);
+            }
+            measured = Instant::now();
+        }
         let mut fds = [PollFd::new(control, PollFlags::IN), PollFd::new(ours, PollFlags::IN)];
-        match poll(&mut fds, None) {
+        match poll(&mut fds, Some(&pause)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -121,7 +145,7 @@ fn sweep() {
 }
 
 /// All processes that descend from this one.
-fn below() -> Vec<Pid> {
+pub(super) fn below() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };

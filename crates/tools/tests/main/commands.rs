@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use polis_domain::CallResult;
 use polis_ports::{Tool, ToolError};
 use polis_tools::sandbox::{Limits, Offers, Sandbox};
-use polis_tools::{Commands, RunCommand};
+use polis_tools::{Commands, Protected, RunCommand};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -19,36 +19,36 @@ fn sandbox() -> Sandbox {
 }
 
 /// A workspace in a folder, beside which there is a secret.
-struct Place {
-    around: TempDir,
+pub(crate) struct Place {
+    pub(crate) around: TempDir,
     sandbox: Sandbox,
-    offers: Offers,
+    pub(crate) offers: Offers,
 }
 
 impl Place {
-    fn workspace(&self) -> PathBuf {
+    pub(crate) fn workspace(&self) -> PathBuf {
         self.around.path().join("work")
     }
 
-    fn commands(&self) -> Commands {
+    pub(crate) fn commands(&self) -> Commands {
         Commands::new(self.workspace())
     }
 
-    fn tool(&self, commands: Commands) -> RunCommand {
+    pub(crate) fn tool(&self, commands: Commands) -> RunCommand {
         RunCommand::new(self.sandbox.clone(), commands)
     }
 
-    async fn run(&self, command: &str) -> String {
+    pub(crate) async fn run(&self, command: &str) -> String {
         run(&self.tool(self.commands()), command).await.content.to_string()
     }
 }
 
-async fn run(tool: &RunCommand, command: &str) -> CallResult {
+pub(crate) async fn run(tool: &RunCommand, command: &str) -> CallResult {
     tool.call(&json!({ "command": command, "timeout_seconds": 60 }).to_string(), &context()).await.unwrap()
 }
 
 /// Both kinds of confinement, as far as this machine has them.
-async fn places(test: &str) -> Vec<Place> {
+pub(crate) async fn places(test: &str) -> Vec<Place> {
     let mut places = Vec::new();
     for sandbox in [sandbox(), sandbox().without_namespaces()] {
         let offers = sandbox.offers().await.unwrap();
@@ -68,7 +68,7 @@ async fn places(test: &str) -> Vec<Place> {
     places
 }
 
-fn skipped(test: &str, why: &str) {
+pub(crate) fn skipped(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
@@ -80,7 +80,7 @@ fn is_running(mark: &str) -> bool {
 }
 
 /// A word that stands in no other command line.
-fn mark(place: &Place) -> String {
+pub(crate) fn mark(place: &Place) -> String {
     format!(
         "7{}",
         place.around.path().display().to_string().bytes().map(u64::from).fold(7, |sum, byte| sum * 31 % 99_999_989 + byte)
@@ -195,8 +195,9 @@ async fn what_is_closed_in_the_workspace_is_not_there_for_a_command() {
         }
         std::fs::write(at("a/.polis/token"), "the secret").unwrap();
         std::fs::write(at("polis.toml"), "# the secret").unwrap();
-        let closed = vec![at("a/.polis"), at("polis.toml"), at("later.toml")];
-        let tool = place.tool(Commands { closed, ..place.commands() });
+        let closed = [at("a/.polis"), at("polis.toml"), at("later.toml")];
+        let protected = Protected::new(place.workspace()).with_hidden(closed);
+        let tool = place.tool(Commands { protected, ..place.commands() });
         for command in [
             "cat a/.polis/token",
             "cat polis.toml",
@@ -223,7 +224,8 @@ async fn what_is_closed_in_the_workspace_is_not_there_for_a_command() {
             }
         }
         assert!(run(&tool, "echo x > b/new && cat b/new").await.content.contains("exit status 0"));
-        let inside = place.tool(Commands { closed: vec![place.around.path().to_owned()], ..place.commands() });
+        let protected = Protected::new(place.workspace()).with_hidden([place.around.path().to_owned()]);
+        let inside = place.tool(Commands { protected, ..place.commands() });
         assert!(run(&inside, "true").await.content.contains("closed to commands; nothing was run"));
     }
 }
@@ -339,7 +341,7 @@ async fn a_call_that_is_dropped_ends_its_command() {
 }
 
 /// Looks again and again, for two minutes at most.
-async fn until(holds: impl Fn() -> bool) {
+pub(crate) async fn until(holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < Duration::from_secs(120), "it never came to hold");

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use polis_ports::Toolbox;
-use polis_tools::Workspace;
+use polis_tools::{Protected, Workspace};
 use serde_json::json;
 
 use crate::bench::{Bench, bench, context, laid_out, over};
@@ -89,17 +89,15 @@ async fn a_link_that_stays_inside_is_read_through_and_never_written_over() {
     assert_eq!(std::fs::read_to_string(bench.path().join("real/other")).unwrap(), "x");
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_is_closed_stays_closed_when_a_link_leads_there_after_the_path_was_looked_at() {
+async fn what_is_hidden_stays_hidden_behind_a_link() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("data/below")).unwrap();
     std::fs::write(folder.path().join("data/token"), "the secret").unwrap();
     symlink("data", folder.path().join("link")).unwrap();
-    // It looks at the text alone, as one would that looked before the link was made.
-    let workspace = Workspace::open(folder.path()).unwrap();
-    let workspace = workspace.with_closed(|path| path.starts_with("data").then_some("closed"));
-    let tools = laid_out(&workspace);
+    let hidden = folder.path().canonicalize().unwrap().join("data");
+    let protected = Protected::new(folder.path()).with_hidden([hidden]);
+    let tools = laid_out(&Workspace::open(folder.path()).unwrap().with_protected(protected));
     for (tool, arguments) in [
         ("read_file", json!({ "path": "link/token" })),
         ("write_file", json!({ "path": "link/token", "content": "x" })),
@@ -109,7 +107,7 @@ async fn what_is_closed_stays_closed_when_a_link_leads_there_after_the_path_was_
         ("search_files", json!({ "path": "link", "text": "secret" })),
     ] {
         let result = tools.call(tool, &arguments.to_string(), &context()).await.unwrap();
-        assert!(result.is_error && result.content.contains("is closed"), "{tool} {arguments}: {}", result.content);
+        assert!(result.is_error && result.content.contains("no agent may touch"), "{tool} {arguments}: {}", result.content);
     }
     assert_eq!(std::fs::read_to_string(folder.path().join("data/token")).unwrap(), "the secret");
     assert_eq!(std::fs::read_dir(folder.path().join("data")).unwrap().count(), 2);

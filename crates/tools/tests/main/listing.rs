@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use polis_ports::Toolbox;
-use polis_tools::Workspace;
+use polis_tools::{Protected, Workspace};
 use serde_json::json;
 
 use crate::bench::{bench, context, laid_out};
@@ -89,15 +89,21 @@ async fn what_is_closed_is_neither_listed_nor_searched_nor_read_nor_written() {
     let bench = bench();
     bench.put("open.txt", "word");
     bench.put("data/token", "word");
-    let closed = |path: &str| (path == "data" || path.starts_with("data/")).then_some("closed");
-    let tools = laid_out(&Workspace::open(bench.path()).unwrap().with_closed(closed));
+    let hidden = bench.path().canonicalize().unwrap().join("data");
+    let protected = Protected::new(bench.path()).with_hidden([hidden]);
+    let tools = laid_out(&Workspace::open(bench.path()).unwrap().with_protected(protected));
+    let closed = "the data directory or the configuration of polis, which no agent may touch";
     for (tool, arguments, want) in [
         ("list_files", json!({ "recursive": true }), "open.txt (4 bytes)\n[total: 1 files with 4 bytes, 0 folders]"),
         ("search_files", json!({ "text": "word" }), "open.txt:1: word\n[total: 1 times on 1 lines in 1 of 1 text files]"),
-        ("list_files", json!({ "path": "data" }), "error: `data` is closed"),
-        ("search_files", json!({ "path": "data", "text": "word" }), "error: `data` is closed"),
-        ("read_file", json!({ "path": "data/token" }), "error: `data/token` is closed"),
-        ("write_file", json!({ "path": "data/new", "content": "" }), "error: `data/new` is closed; nothing was written"),
+        ("list_files", json!({ "path": "data" }), &format!("error: `data` is {closed}")),
+        ("search_files", json!({ "path": "data", "text": "word" }), &format!("error: `data` is {closed}")),
+        ("read_file", json!({ "path": "data/token" }), &format!("error: `data/token` is {closed}")),
+        (
+            "write_file",
+            json!({ "path": "data/new", "content": "" }),
+            &format!("error: `data/new` is {closed}; nothing was written"),
+        ),
     ] {
         let result = tools.call(tool, &arguments.to_string(), &context()).await.unwrap();
         assert_eq!(&*result.content, want, "{tool} {arguments}");

@@ -9,6 +9,8 @@ mod commands;
 mod editing;
 mod escaping;
 mod fetching;
+#[cfg(target_os = "linux")]
+mod governing;
 mod listing;
 mod mcp;
 mod reading;

@@ -7,10 +7,11 @@ import { href } from '../../router'
 import { addressOf } from '../../store/derive'
 import type { Waiting } from '../../store/state'
 import { store } from '../../store/store'
-import type { Call, JsonObject, Tool } from '../../types'
+import type { Call, JsonObject, Review, Tool } from '../../types'
 import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { JsonView, readJson } from '../../ui/JsonView'
+import { Visible } from '../../ui/Visible'
 import { Link } from '../../ui/Link'
 import { Markdown } from '../../ui/Markdown'
 import { announce } from '../../ui/announce'
@@ -121,6 +122,7 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'app
     const changed = isEdited ? { arguments: edited } : isPlanEdited ? { arguments: { todos } as unknown as JsonObject } : {}
     return answer({ approved: true, ...changed, ...(always && { always }) })
   }
+  const review: Partial<Review> = (what.call && (what.details as Partial<Review> | null)) ?? {}
   const mayAlways = what.call && !(typeof what.call.ruling === 'object' && 'askEach' in what.call.ruling)
   useKeys(hasKeys && denial === undefined && edited === undefined, { a: () => void approve(), d: () => setDenial(''), e: () => before && setEdited(before) })
   const isTouched = edited !== undefined
@@ -134,11 +136,14 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'app
           <code>{what.call.tool}</code>
         </h2>
       ) : null}
-      <p className="approval-question">{planned ? aboutPlan(what.question) : asked(waiting.agent, what.question, what.call)}</p>
+      <p className="approval-question">
+        <Visible text={planned ? aboutPlan(what.question) : asked(waiting.agent, what.question, what.call)} />
+      </p>
+      <Cautions review={review} />
       {isEdited && isReady && before && <Difference before={before} after={edited} />}
       {before &&
         (edited === undefined ? (
-          isRaw ? <pre className="long">{JSON.stringify(before, null, 2)}</pre> : <JsonView value={before} />
+          isRaw ? <pre className="long"><Visible text={JSON.stringify(before, null, 2)} /></pre> : <JsonView value={before} />
         ) : isRaw ? (
           <Raw value={edited} label={t('step.arguments')} isObject onChange={(next) => setEdited(next as JsonObject)} onTrouble={(trouble) => tellTrouble('', trouble)} />
         ) : (
@@ -180,10 +185,46 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'app
                 <option value="task">{t('approval.always.task')}</option>
                 <option value="agent">{t('approval.always.agent')}</option>
                 <option value="tool">{t('approval.always.tool')}</option>
+                {(review.reads ?? []).length > 0 && <option value="reads">{t('approval.always.reads')}</option>}
               </select>
             </label>
           )}
         </div>
+      )}
+      {always !== '' && always !== 'reads' && !isEdited && review.covers && (
+        <p className="faint covers">
+          {t('approval.covers')} <code><Visible text={review.covers} /></code>
+        </p>
+      )}
+      {always === 'reads' && (
+        <p className="faint covers">
+          {t('approval.covers')} <code><Visible text={(review.reads ?? []).join(', ')} /></code>
+        </p>
+      )}
+    </>
+  )
+}
+
+/** What speaks for caution: outside content that was read before, and a tool that its server has changed. */
+function Cautions({ review }: { review: Partial<Review> }) {
+  const { outside = [], changed } = review
+  return (
+    <>
+      {outside.length > 0 && (
+        <section className="caution" role="note">
+          <p>{t('approval.outside')}</p>
+          <ul>
+            {outside.map((source) => (
+              <li key={source}><Visible text={source} /></li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {changed && (
+        <section className="caution" role="note">
+          <p>{t('approval.changed')}</p>
+          <Lines before={changed.before} after={changed.after} />
+        </section>
       )}
     </>
   )
@@ -224,7 +265,9 @@ export function asked(agent: string, question: string, call: Call | undefined): 
 /** The program's own reasons, translated. */
 function usual(why: string): string {
   const known = { 'It reaches the network.': 'why.network', 'It may change things outside the workspace.': 'why.outside', 'It is not known what it does.': 'why.unknown' } as const
-  return Object.entries(known).reduce((text, [said, key]) => text.replace(said, t(key)), why)
+  // What follows stands in a section of its own.
+  const reason = why.replace(/ ?It can (?:send data out|destroy something|send data out or destroy something), and the request has read content from outside: .*$/s, '').replace(/ ?Its server has changed this tool since it was last used\./, '')
+  return Object.entries(known).reduce((text, [said, key]) => text.replace(said, t(key)), reason)
 }
 
 /** What is said about a plan, without the list of its todos: they stand below, to be changed. */
@@ -238,16 +281,25 @@ function isPlan(details: unknown): boolean {
 }
 
 function Difference({ before, after }: { before: JsonObject; after: JsonObject }) {
-  const marks = { same: ' ', gone: '−', new: '+' } as const
   return (
     <section className="difference" aria-label={t('approval.difference')}>
       <p className="label">{t('approval.difference')}</p>
-      <pre>
-        {around(diff(lines(before), lines(after))).map((line, place) => (
-          <span key={place} className={line.kind}>{`${marks[line.kind]} ${line.text}\n`}</span>
-        ))}
-      </pre>
+      <Lines before={lines(before)} after={lines(after)} />
     </section>
+  )
+}
+
+function Lines({ before, after }: { before: string; after: string }) {
+  const marks = { same: ' ', gone: '−', new: '+' } as const
+  return (
+    <pre>
+      {around(diff(before, after)).map((line, place) => (
+        <span key={place} className={line.kind}>
+          {marks[line.kind]} <Visible text={line.text} />
+          {'\n'}
+        </span>
+      ))}
+    </pre>
   )
 }
 

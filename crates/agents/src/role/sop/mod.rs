@@ -7,6 +7,8 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use polis_ports::FileGuard;
+
 use super::plan::{InternalPlan, InternalStep};
 use pattern::Pattern;
 
@@ -37,10 +39,11 @@ pub struct SopFault {
     pub remedy: String,
 }
 
-/// The procedures of a society: those of a folder, which is read for each task so that a change counts at once, and others.
+/// The procedures of a society: those of folders, which are read for each task so that a change counts at once, and others.
 #[derive(Debug, Clone, Default)]
 pub struct Sops {
-    folder: Option<PathBuf>,
+    folders: Vec<PathBuf>,
+    guard: FileGuard,
     own: Vec<Sop>,
 }
 
@@ -87,7 +90,20 @@ impl Sop {
 impl Sops {
     /// The procedures in the Markdown files of a folder. One that is not there has none.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
-        Self { folder: Some(path.into()), own: Vec::new() }
+        Self { folders: vec![path.into()], ..Self::default() }
+    }
+
+    /// The same procedures and those of one more folder. Of two with one name, the one of the earlier folder counts.
+    #[must_use]
+    pub fn with_folder(mut self, path: impl Into<PathBuf>) -> Self {
+        self.folders.push(path.into());
+        self
+    }
+
+    /// The same, without the files whose content the guard does not admit.
+    #[must_use]
+    pub fn with_guard(self, guard: FileGuard) -> Self {
+        Self { guard, ..self }
     }
 
     /// The same procedures and one more.
@@ -126,10 +142,19 @@ impl Sops {
 
     /// Those that can be used. A file with faults is left out; `polis check` tells of it.
     fn all(&self) -> Vec<Sop> {
-        let files = self.folder.as_deref().map(Self::files).unwrap_or_default();
         let small = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() <= MAX_BYTES);
-        let read = files.into_iter().filter(small).filter_map(|path| std::fs::read_to_string(path).ok());
-        let mut all: Vec<_> = read.filter_map(|text| Sop::read(&text).ok()).chain(self.own.iter().cloned()).collect();
+        let text = |path: PathBuf| {
+            let bytes = std::fs::read(&path).ok().filter(|bytes| self.guard.admits(&path, bytes))?;
+            String::from_utf8(bytes).ok()
+        };
+        let files = self.folders.iter().flat_map(|folder| Self::files(folder));
+        let read = files.filter(small).filter_map(text).filter_map(|text| Sop::read(&text).ok());
+        let mut all: Vec<Sop> = Vec::new();
+        for sop in self.own.iter().cloned().chain(read) {
+            if all.iter().all(|known| known.name != sop.name) {
+                all.push(sop);
+            }
+        }
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }

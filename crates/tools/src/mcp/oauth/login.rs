@@ -9,6 +9,7 @@ use rmcp::transport::auth::{AuthorizationManager, CredentialStore, InMemoryCrede
 use super::held::{config, manager};
 use super::kept::{Client, Kept, Record};
 use super::redirect::Redirect;
+use crate::is_plain_http;
 use crate::mcp::servers::McpError;
 use crate::mcp::settings::{Reach, ServerSettings, variables};
 
@@ -35,7 +36,14 @@ pub fn logout(settings: &ServerSettings, logins: &Path) -> Result<bool, McpError
 
 fn address(settings: &ServerSettings) -> Result<String, McpError> {
     match &settings.reach {
-        Reach::Http { url, headers } if !has_authorization(headers.keys()) => variables(url).map_err(McpError::Failed),
+        Reach::Http { url, headers } if !has_authorization(headers.keys()) => {
+            let url = variables(url).map_err(McpError::Failed)?;
+            if is_plain_http(&url) {
+                let what = "its url is plain http, over which a login would be sent in clear; use https (plain_http)";
+                return Err(McpError::Failed(what.to_owned()));
+            }
+            Ok(url)
+        }
         Reach::Http { .. } => {
             Err(McpError::Failed("its `headers` have an Authorization of yours already; take it out to log in".to_owned()))
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_domain::EffectClass;
 use polis_ports::{CallContext, ServerState, ToolError, Toolbox};
-use polis_tools::mcp::{JoinedTools, McpError, McpOptions, ServerSettings};
+use polis_tools::mcp::{JoinedTools, McpError, McpOptions, Reach, ServerSettings};
 use serde_json::{Value, json};
 
 use super::{acting, bad, call, good, names, open, open_with, options, states, until};
@@ -116,11 +116,34 @@ async fn progress_extends_the_time_that_a_call_may_take() {
 }
 
 #[tokio::test]
-async fn servers_are_told_the_roots_and_no_more() {
+async fn servers_are_told_the_roots_that_are_named_for_them_and_no_more() {
     let folder = tempfile::tempdir().unwrap();
-    let servers = open_with([acting("good")], McpOptions { roots: vec![folder.path().to_owned()], ..options() }).await;
-    let roots = good(&servers, "good__ask", json!({ "method": "roots/list" })).await;
-    assert!(roots.contains(&format!("file://{}", folder.path().display())), "{roots}");
+    let at = |name: &str| folder.path().join(name);
+    ["work/.polis", "docs", "own"].iter().for_each(|name| std::fs::create_dir_all(at(name)).unwrap());
+    let with = |roots: Option<Vec<std::path::PathBuf>>, arguments: &[&str]| {
+        let mut settings = ServerSettings { roots, ..acting("good") };
+        if let Reach::Command { args, .. } = &mut settings.reach {
+            args.extend(arguments.iter().map(|name| at(name).display().to_string()));
+        }
+        settings
+    };
+    let cases = [
+        (with(None, &[]), vec![]),
+        (with(None, &["own", "missing"]), vec!["own"]),
+        (with(Some(vec![at("docs")]), &["own"]), vec!["docs"]),
+        (with(Some(vec![at("docs"), at("work"), at("work/.polis")]), &[]), vec!["docs"]),
+        (with(None, &["work"]), vec![]),
+    ];
+    for (settings, want) in cases {
+        let servers = open_with([settings], McpOptions { closed: vec![at("work/.polis")], ..options() }).await;
+        let told = good(&servers, "good__ask", json!({ "method": "roots/list" })).await;
+        for name in ["work", "docs", "own"] {
+            let is_told = told.contains(&format!("file://{}\"", at(name).canonicalize().unwrap().display()));
+            assert_eq!(is_told, want.contains(&name), "{name}: {told}");
+        }
+        servers.close().await;
+    }
+    let servers = open([acting("good")]).await;
     let messages = json!([{ "role": "user", "content": { "type": "text", "text": "hi" } }]);
     let sample = json!({ "method": "sampling/createMessage", "params": { "messages": messages, "maxTokens": 5 } });
     let no = good(&servers, "good__ask", sample).await;

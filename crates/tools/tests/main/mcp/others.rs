@@ -61,15 +61,18 @@ async fn open(folder: &Path, work: &Path, remote: &Listening) -> McpServers {
         env.insert("MEMORY_FILE_PATH".to_owned(), format!("{work_text}/memory.json"));
     }
     let settings = [
-        ServerSettings { timeout: Duration::from_secs(2), ..node(folder, "everything", &["stdio"]) },
+        ServerSettings {
+            timeout: Duration::from_secs(2),
+            roots: Some(vec![work.to_owned()]),
+            ..node(folder, "everything", &["stdio"])
+        },
         ServerSettings { trusted: true, ..node(folder, "filesystem", &[work_text]) },
         memory,
         python(folder, "time", &[]),
         python(folder, "git", &["--repository", work_text]),
         ServerSettings { timeout: Duration::from_secs(2), ..ServerSettings::new("remote", Reach::Http { url, headers }) },
     ];
-    let roots = vec![work.to_owned()];
-    let servers = McpServers::open(settings, McpOptions { roots, first_pause: Duration::from_millis(50), ..super::options() });
+    let servers = McpServers::open(settings, McpOptions { first_pause: Duration::from_millis(50), ..super::options() });
     until("all are connected", || servers.servers().iter().all(|server| server.state == ServerState::Connected)).await;
     servers
 }

@@ -1,0 +1,93 @@
+//! `polis trust`: shows what a folder's files would do and trusts exactly that content; lists and revokes what is trusted.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::cli::{TrustAction, TrustFolder, Typed};
+use crate::trouble::{Exit, Trouble};
+use crate::trust::{self, Trust, TrustStore, UNTRUSTED, visible};
+use crate::{config, out};
+
+pub(crate) fn trust(typed: &Typed, options: &TrustFolder) -> Result<Exit, Trouble> {
+    match &options.action {
+        None => trust_folder(typed, options),
+        Some(TrustAction::List { json }) => list(*json),
+        Some(TrustAction::Revoke { dir }) => revoke(dir.as_deref()),
+    }
+}
+
+fn trust_folder(typed: &Typed, options: &TrustFolder) -> Result<Exit, Trouble> {
+    if let Some(dir) = &options.dir {
+        let bad = |error: std::io::Error| Trouble::usage("bad_folder", format!("{}: {error}", dir.display()));
+        std::env::set_current_dir(dir).map_err(bad)?;
+    }
+    let trust = Trust::open(typed, &config::data(typed))?;
+    let place = visible(&trust.folder().display().to_string());
+    if trust.contents().files.is_empty() && !trust.foreign_data() {
+        out::note(&format!("polis: nothing in {place} steers polis, so there is nothing to trust"));
+        return Ok(Exit::Done);
+    }
+    if trust.pending().is_empty() && !trust.foreign_data() {
+        out::note(&format!("polis: {place} is trusted as it is now; polis trust revoke takes that back"));
+        return Ok(Exit::Done);
+    }
+    trust::check(&trust)?;
+    trust::present(&trust);
+    if !options.yes && !trust::is_terminal() {
+        let message = format!("nobody was asked, so {place} is not trusted; add --yes if you have read the above");
+        return Err(Trouble { exit: Exit::NeedsPerson, ..Trouble::new(UNTRUSTED, message) });
+    }
+    if !options.yes && !trust::agreed(&format!("Trust exactly this content of {place}?")) {
+        trust.decline()?;
+        out::note("polis: not trusted");
+        return Ok(Exit::Failed);
+    }
+    trust.accept()?;
+    out::note(&format!("polis: {place} is trusted as it is now; a change is asked about again"));
+    Ok(Exit::Done)
+}
+
+fn store() -> Result<TrustStore, Trouble> {
+    trust::user_folder().map(TrustStore::new).ok_or_else(trust::no_home)
+}
+
+fn list(as_json: bool) -> Result<Exit, Trouble> {
+    let all = store()?.read()?;
+    let trusted = all.folders.iter().filter(|(_, folder)| !folder.files.is_empty());
+    if as_json {
+        let one =
+            |(path, folder): (&String, &trust::FolderTrust)| json!({ "folder": path, "files": folder.files, "at": folder.at });
+        let folders: Vec<_> = trusted.map(one).collect();
+        out::line(&format!("{:#}", json!({ "folders": folders, "data": all.data.keys().collect::<Vec<_>>() })))?;
+        return Ok(Exit::Done);
+    }
+    let mut is_empty = true;
+    for (path, folder) in trusted {
+        is_empty = false;
+        let files: Vec<String> = folder.files.keys().map(|name| visible(name)).collect();
+        out::line(&format!("{}  {}", visible(path), files.join(", ")))?;
+    }
+    if is_empty {
+        out::note("polis: no folder is trusted; polis trust in a folder shows what is there and trusts it");
+    }
+    Ok(Exit::Done)
+}
+
+fn revoke(dir: Option<&Path>) -> Result<Exit, Trouble> {
+    let dir = dir.map_or_else(|| PathBuf::from("."), Path::to_owned);
+    // A folder that is no longer there is revoked by the path that the list shows.
+    let path = dir.canonicalize().unwrap_or(dir);
+    let name = path.display().to_string();
+    let was_there = store()?.change(|all| {
+        let data = path.join(trust::DATA).display().to_string();
+        let accepted = all.data.get(&data).is_some_and(|own| own.accepted).then(|| all.data.remove(&data)).flatten().is_some();
+        let files = all.folders.remove(&name).is_some_and(|folder| !folder.files.is_empty());
+        accepted || files
+    })?;
+    if !was_there {
+        return Err(Trouble::new("not_trusted", format!("{} was not trusted; polis trust list shows what is", visible(&name))));
+    }
+    out::note(&format!("polis: {} is trusted no longer", visible(&name)));
+    Ok(Exit::Done)
+}

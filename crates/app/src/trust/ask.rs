@@ -1,0 +1,79 @@
+//! Asks the person at the terminal whether the folder's content is to count.
+
+use std::io::{BufRead, IsTerminal, stderr, stdin};
+
+use super::{CHANGED, DATA, Trust, changes, items, show};
+use crate::out;
+use crate::trouble::Trouble;
+use crate::{servers, written};
+
+/// Whether somebody can be asked.
+pub(crate) fn is_terminal() -> bool {
+    stdin().is_terminal() && stderr().is_terminal()
+}
+
+/// Shows what would count, and asks once. Both answers are remembered for this content.
+pub(crate) fn ask(trust: &Trust) -> Result<(), Trouble> {
+    // Whoever writes a file wants to know what is wrong with it before anything else.
+    check(trust)?;
+    present(trust);
+    if agreed(&format!("Trust exactly this content of {}?", place(trust))) {
+        return trust.accept();
+    }
+    out::note("polis: not trusted; you are not asked again until it changes. polis trust shows it again.");
+    // Without a home the question comes again.
+    let _ = trust.decline();
+    Ok(())
+}
+
+/// Whether the person agrees to something. Only a clear yes counts.
+pub(crate) fn agreed(question: &str) -> bool {
+    out::prompt(&format!("{question} [y/N] "));
+    let mut line = String::new();
+    let read = stdin().lock().read_line(&mut line).unwrap_or(0);
+    read > 0 && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// Finds what is wrong with the settings.
+pub(crate) fn check(trust: &Trust) -> Result<(), Trouble> {
+    for name in trust.pending() {
+        let Some(text) = trust.contents().files[name].bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
+            continue;
+        };
+        let path = std::path::Path::new(name);
+        if path.file_name().is_some_and(|file| file == crate::config::FILE) {
+            written::parse(text, path)?;
+        } else if path.file_name().is_some_and(|file| file == servers::FILE) {
+            servers::parse(text, path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says what is there; of what was trusted before, only what has changed.
+pub(crate) fn present(trust: &Trust) {
+    let (now, record) = (items(trust.contents()), trust.record().unwrap_or_default());
+    let pending = trust.pending();
+    if !pending.is_empty() && trust.code() == CHANGED {
+        out::note(&format!("polis: in {} this has changed since you trusted it:", place(trust)));
+        let told = changes(&record.shown, &now);
+        told.iter().for_each(|line| out::note(&format!("  {line}")));
+        if told.is_empty() {
+            let names: Vec<String> = pending.iter().map(|name| show::visible(name)).collect();
+            out::note(&format!("  {}: nothing that counts, such as a comment", names.join(", ")));
+        }
+    } else if !now.is_empty() {
+        out::note(&format!("polis: {} has files that count only if you trust them:", place(trust)));
+        now.iter().for_each(|(name, text)| out::note(&format!("  {name}: {text}")));
+    }
+    if trust.foreign_data() {
+        out::note(&format!(
+            "  {DATA}: A DATA DIRECTORY THAT WAS NOT BEGUN BY YOU: its log may hold roles, permissions and open work of somebody else"
+        ));
+    }
+}
+
+/// The folder, so that its name cannot deceive.
+fn place(trust: &Trust) -> String {
+    show::visible(&trust.folder().display().to_string())
+}

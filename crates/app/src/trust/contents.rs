@@ -1,0 +1,252 @@
+//! What a folder has that would steer Polis: each governed file with its digest and the bytes that the digest is of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use polis_agents::role::Sops;
+use polis_ports::Hasher;
+use serde_json::Value;
+
+use crate::config::FILE;
+use crate::{roles, servers, wiring};
+
+/// Largest governed file, and most files of one folder. A file beyond that is never trusted.
+const MAX_BYTES: u64 = 4 << 20;
+const MAX_FILES: usize = 1_000;
+
+/// How much of a file that a command names is read. Of a longer one, the length counts too.
+const MAX_NAMED_BYTES: u64 = 256 << 20;
+
+/// A file that has to be trusted, as it was when the folder was scanned.
+#[derive(Debug, Clone)]
+pub(crate) struct Governed {
+    /// SHA-256 of its content, in hexadecimal digits.
+    pub(crate) digest: String,
+    /// The content itself; none for a file that a command only names.
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+/// The governed files of a folder, by their paths below it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Contents {
+    pub(crate) files: BTreeMap<String, Governed>,
+}
+
+impl Contents {
+    /// Reads everything that would count in a folder. `data` is the data directory if it lies in the folder. Scripts for the page
+    /// count only where somebody serves it.
+    pub(crate) fn scan(folder: &Path, data: Option<&Path>, serves: bool) -> Self {
+        let mut paths = vec![PathBuf::from(FILE), PathBuf::from(servers::FILE)];
+        paths.extend(data.into_iter().flat_map(|data| [data.join(FILE), data.join(servers::FILE)]));
+        let below = |files: Vec<PathBuf>| files.into_iter().filter_map(|path| Some(path.strip_prefix(folder).ok()?.to_owned()));
+        paths.extend(below(roles::files(&folder.join(roles::FOLDER))));
+        paths.extend(below(Sops::files(&folder.join(wiring::SOPS))));
+        for prompts in wiring::PROMPTS {
+            paths.extend(below(with_ending(&folder.join(prompts), "md")));
+        }
+        if serves {
+            paths.extend(below(with_ending(&folder.join(wiring::COMPONENTS), "js")));
+        }
+        paths.truncate(MAX_FILES);
+        let governed = |path: PathBuf| Some((key(&path)?, read(&folder.join(&path))?));
+        let mut contents = Self { files: paths.into_iter().filter_map(governed).collect() };
+        let named: BTreeSet<PathBuf> = contents.settings().iter().flat_map(|(_, settings)| named(folder, settings)).collect();
+        for path in named {
+            let Some(key) = path.strip_prefix(folder).ok().and_then(key) else { continue };
+            if let Some(digest) = digest_of_file(&path) {
+                contents.files.entry(key).or_insert(Governed { digest, bytes: None });
+            }
+        }
+        contents
+    }
+
+    /// The files with settings that can be read, as values: by name, in order.
+    pub(crate) fn settings(&self) -> Vec<(&str, Value)> {
+        let parsed = |(name, file): (&String, &Governed)| {
+            let text = std::str::from_utf8(file.bytes.as_deref()?).ok()?;
+            if is_named(name, FILE) {
+                return serde_json::to_value(toml::from_str::<toml::Table>(text).ok()?).ok();
+            }
+            is_named(name, servers::FILE).then(|| serde_json::from_str(text).ok()).flatten()
+        };
+        self.files.iter().filter_map(|entry| Some((entry.0.as_str(), parsed(entry)?))).collect()
+    }
+
+    /// The digests by path.
+    pub(crate) fn digests(&self) -> BTreeMap<String, String> {
+        self.files.iter().map(|(name, file)| (name.clone(), file.digest.clone())).collect()
+    }
+
+    /// All of it as one digest.
+    pub(crate) fn digest(&self) -> String {
+        let all: String = self.files.iter().map(|(name, file)| format!("{} {name}\0", file.digest)).collect();
+        digest(all.as_bytes())
+    }
+}
+
+/// The programs and texts of each MCP server in a file of settings: its name, its settings.
+pub(crate) fn servers_in(settings: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let groups = ["mcp", "mcpServers", "servers"].into_iter().filter_map(|group| settings.get(group)?.as_object());
+    groups.flatten()
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Hasher::id_of(bytes).to_string()
+}
+
+/// How a path below the folder is written down. None where it leaves the folder or is not UTF-8.
+pub(crate) fn key(path: &Path) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => parts.push(name.to_str()?),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(parts.join("/"))
+}
+
+fn is_named(key: &str, file: &str) -> bool {
+    key.rsplit('/').next() == Some(file)
+}
+
+/// A governed file. What is no ordinary file, or too long, is none.
+fn read(path: &Path) -> Option<Governed> {
+    let about = std::fs::metadata(path).ok().filter(|about| about.is_file() && about.len() <= MAX_BYTES)?;
+    let mut bytes = Vec::with_capacity(about.len() as usize);
+    File::open(path).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= MAX_BYTES).then(|| Governed { digest: digest(&bytes), bytes: Some(bytes) })
+}
+
+fn with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|it| it == ending) && path.is_file()).collect();
+    files.sort();
+    files
+}
+
+/// The files of the folder that the settings name: prices, and what the programs of MCP servers run.
+fn named(folder: &Path, settings: &Value) -> Vec<PathBuf> {
+    let prices = settings["prices"].as_str().map(|path| folder.join(path));
+    let of_server = |(_, server): (&String, &Value)| named_by(folder, server);
+    let all = prices.into_iter().chain(servers_in(settings).flat_map(of_server));
+    all.filter_map(|path| path.canonicalize().ok()).filter(|path| path.starts_with(folder) && path.is_file()).collect()
+}
+
+/// Endings of files that hold data, which a program reads and writes as it works.
+const DATA_ENDINGS: &[&str] =
+    &["db", "db3", "sqlite", "sqlite3", "duckdb", "csv", "tsv", "parquet", "jsonl", "log", "md", "txt", "pdf", "png", "jpg"];
+
+/// The files that one server may run: the words of its command line and environment that are files, and what its program runs
+/// without being told. Data is left out, unless a shell could run it or it is the first file that the program is given.
+pub(crate) fn named_by(folder: &Path, server: &Value) -> Vec<PathBuf> {
+    let Some(command) = server["command"].as_str() else { return Vec::new() };
+    let cwd = server["cwd"].as_str().map_or_else(|| folder.to_owned(), |cwd| folder.join(cwd));
+    let args: Vec<&str> = server["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let env = server["env"].as_object().into_iter().flat_map(|env| env.values()).filter_map(Value::as_str);
+    let program = command.rsplit('/').next().unwrap_or_default();
+    let is_shell = matches!(program, "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "env" | "xargs");
+    let foreign = args.first().is_some_and(|first| matches!(*first, "exec" | "x" | "dlx" | "create"));
+    let untold: &[&str] = match program {
+        "npm" | "pnpm" | "yarn" | "bun" if !foreign => &["package.json"],
+        "make" => &["Makefile", "makefile", "GNUmakefile"],
+        _ => &[],
+    };
+    let words = std::iter::once(command).chain(args.iter().copied()).chain(env).flat_map(|text| {
+        let is_gap = |letter: char| letter.is_whitespace() || "\"'`;|&()<>=:,${}".contains(letter);
+        // `${NAME:-./server.js}`: what stands behind the dash is used where the variable is not set.
+        let parts = text.split(is_gap).flat_map(|word| [word, word.trim_start_matches('-')]);
+        std::iter::once(text).chain(parts).filter(|word| !word.is_empty())
+    });
+    let mut seen = BTreeSet::new();
+    let files = words.chain(untold.iter().copied()).filter(|word| seen.insert(*word)).map(|word| cwd.join(word));
+    let is_data =
+        |path: &Path| path.extension().is_some_and(|it| DATA_ENDINGS.iter().any(|ending| it.eq_ignore_ascii_case(ending)));
+    let files = files.filter(|path| path.is_file()).enumerate();
+    files.filter(|(n, path)| *n == 0 || is_shell || !is_data(path)).map(|(_, path)| path).collect()
+}
+
+fn digest_of_file(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    let mut file = file.take(MAX_NAMED_BYTES);
+    let (mut hasher, mut buffer) = (Hasher::default(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 if bytes > MAX_NAMED_BYTES => return Some(format!("{}+{bytes}", hasher.id())),
+            0 => return Some(hasher.id().to_string()),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_would_count_is_found_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().canonicalize().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("README.md", "x");
+        write("src/main.rs", "x");
+        write("roles/README.md", "x");
+        write("components/button.js", "x");
+        assert!(Contents::scan(&folder, Some(Path::new(".polis")), false).files.is_empty());
+        for name in [".polis/polis.toml", ".polis/.mcp.json", "roles/root.md", "sops/a.md", "prompts/planner.md"] {
+            write(name, "");
+        }
+        write("agents/prompts/executor.md", "");
+        write("polis.toml", "prices = \"prices.toml\"\n[mcp.a]\ncommand = \"./run.sh\"\ncwd = \"tools\"\n");
+        write("prices.toml", "");
+        write("tools/run.sh", "");
+        write("tools/lib.so", "");
+        write("package.json", "{}");
+        write("data.db", "");
+        write("Makefile", "");
+        write("server.js", "");
+        write(
+            ".mcp.json",
+            r#"{"mcpServers": {"b": {"command": "node", "args": ["--require=./server.js", "/etc/hostname", "sh -c 'tools/lib.so'", "--db", "data.db"]},
+                "c": {"command": "npm", "args": ["start"]}, "d": {"command": "npx", "args": ["-y", "x", "."]}}}"#,
+        );
+        let contents = Contents::scan(&folder, Some(Path::new(".polis")), true);
+        let found: Vec<&str> = contents.files.keys().map(String::as_str).collect();
+        let want = [
+            ".mcp.json",
+            ".polis/.mcp.json",
+            ".polis/polis.toml",
+            "agents/prompts/executor.md",
+            "components/button.js",
+            "package.json",
+            "polis.toml",
+            "prices.toml",
+            "prompts/planner.md",
+            "roles/root.md",
+            "server.js",
+            "sops/a.md",
+            "tools/lib.so",
+            "tools/run.sh",
+        ];
+        assert_eq!(found, want);
+        let before = contents.digest();
+        write("server.js", "changed");
+        assert_ne!(Contents::scan(&folder, Some(Path::new(".polis")), true).digest(), before);
+    }
+
+    #[test]
+    fn a_path_is_written_down_in_one_way_only() {
+        assert_eq!(key(Path::new("./roles//a.md")).as_deref(), Some("roles/a.md"));
+        assert_eq!(key(Path::new("roles/../a.md")), None);
+        assert_eq!(key(Path::new("/roles")), None);
+    }
+}

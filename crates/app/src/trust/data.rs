@@ -1,0 +1,100 @@
+//! Whose a data directory is. A folder can come with a `.polis` of somebody else: a log with roles, permissions and open work, a
+//! token, logins. The user's own has an id in it that only the user's list of trusted folders knows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use polis_server::write_private;
+
+use super::store::{OwnData, TrustStore, create_private};
+use crate::token::random_bits;
+use crate::trouble::Trouble;
+
+/// The file with the id.
+const ID: &str = "owner";
+
+/// What may lie in a directory in which nothing was begun yet.
+const BEFORE: [&str; 3] = [crate::config::FILE, crate::servers::FILE, ID];
+
+/// The data directory of this process, and whether it has to be known.
+#[derive(Debug)]
+pub(crate) struct DataOwner {
+    /// Not resolved: a link to another directory is not that directory.
+    path: PathBuf,
+    /// Whether it is the one that is used where none is named.
+    is_usual: bool,
+    /// The user named it, or has switched the check off.
+    is_free: bool,
+}
+
+impl DataOwner {
+    /// A directory in a folder, of which the check may be off.
+    pub(super) fn new(folder: &Path, data: &Path, is_free: bool) -> Self {
+        let path = folder.join(data);
+        Self { is_usual: path == folder.join(super::DATA), path, is_free }
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.path.symlink_metadata().is_ok()
+    }
+
+    /// Whether somebody else began it, as far as anybody here knows.
+    pub(super) fn is_foreign(&self, store: Option<&TrustStore>) -> bool {
+        if self.is_free || !self.is_there() || self.is_empty() {
+            return false;
+        }
+        let (Some(store), Some(name), Some(id)) = (store, self.path.to_str(), self.id()) else { return true };
+        store.read().map_or(true, |all| all.data.get(name).is_none_or(|own| own.id != id))
+    }
+
+    /// Makes it the user's own before anything is begun in it.
+    pub(super) fn claim(&self, store: Option<&TrustStore>) -> Result<(), Trouble> {
+        if !self.is_usual || (self.is_there() && !self.is_empty()) {
+            return Ok(());
+        }
+        let claimed = store.ok_or_else(super::no_home).and_then(|store| self.record(store, false));
+        // Whoever checks nothing needs not to know that the next check will fail.
+        if self.is_free { Ok(()) } else { claimed }
+    }
+
+    /// Makes it the user's own although somebody else began it.
+    pub(super) fn accept(&self, store: &TrustStore) -> Result<(), Trouble> {
+        if self.is_there() && self.is_foreign(Some(store)) { self.record(store, true) } else { Ok(()) }
+    }
+
+    /// Writes a new id, in the directory and in the list. One process at a time: of several that begin, the first does it.
+    fn record(&self, store: &TrustStore, accepted: bool) -> Result<(), Trouble> {
+        let failed = |error: std::io::Error| Trouble::new("bad_folder", format!("{}: {error}", self.path.display()));
+        let name = self.path.to_str().ok_or_else(|| Trouble::new("bad_folder", "the folder's name is not UTF-8"))?;
+        let id = random_bits()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        store.change(|all| {
+            if self.id().is_some_and(|there| all.data.get(name).is_some_and(|own| own.id == there)) {
+                return Ok(());
+            }
+            // A directory of the user's that is reached over a link, or was moved, keeps its id.
+            let known = self.id().filter(|there| all.data.values().any(|known| known.id == *there));
+            let id = match known {
+                Some(known) => known,
+                None => {
+                    create_private(&self.path).map_err(failed)?;
+                    write_private(&self.path.join(ID), &id).map_err(failed)?;
+                    id
+                }
+            };
+            all.data.insert(name.to_owned(), OwnData { id, accepted });
+            Ok(())
+        })?
+    }
+
+    fn id(&self) -> Option<String> {
+        let text = fs::read_to_string(self.path.join(ID)).ok()?;
+        Some(text.trim().to_owned()).filter(|id| id.len() >= 32)
+    }
+
+    /// Whether nothing was begun in it yet.
+    fn is_empty(&self) -> bool {
+        let is_link = self.path.symlink_metadata().is_ok_and(|about| about.is_symlink());
+        let entries = || Some(fs::read_dir(&self.path).ok()?.flatten().map(|entry| entry.file_name()));
+        !is_link && entries().is_some_and(|mut names| names.all(|name| BEFORE.iter().any(|before| name == *before)))
+    }
+}

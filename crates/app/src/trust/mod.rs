@@ -1,0 +1,425 @@
+//! Workspace trust: files of a folder that start programs, send keys, set rules or instruct agents count only once the user has
+//! trusted exactly their content. What was decided is kept outside the folder; the content is checked again at each use.
+
+mod ask;
+mod contents;
+mod data;
+mod show;
+mod store;
+mod variables;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use polis_engine::SystemClock;
+use polis_ports::{Clock, FileGuard};
+use serde_json::Value;
+
+use crate::cli::{Command, Typed};
+use crate::out;
+use crate::trouble::Trouble;
+pub(crate) use ask::{agreed, check, is_terminal, present};
+pub(crate) use contents::Contents;
+use contents::{Governed, digest, key};
+pub(crate) use data::DataOwner;
+pub(crate) use show::{changes, items, visible};
+pub(crate) use store::{FolderTrust, Stamp, TrustStore, create_private, user_folder};
+pub(crate) use variables::is_secret;
+
+/// The default data directory, below the working directory.
+pub(crate) const DATA: &str = ".polis";
+
+/// The code for content that was never trusted, and the one for content that is not what was trusted.
+pub(crate) const UNTRUSTED: &str = "untrusted_folder";
+pub(crate) const CHANGED: &str = "changed_since_trusted";
+
+/// What counts in this process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Trust(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// Nothing is checked: `POLIS_TRUST=all`.
+    everything: bool,
+    /// The working directory.
+    folder: PathBuf,
+    /// The user's own configuration folder, which always counts.
+    user: Option<PathBuf>,
+    store: Option<TrustStore>,
+    /// What lay in the folder at the start.
+    contents: Contents,
+    /// What `--trust` trusts, for this run.
+    this_run: BTreeMap<String, String>,
+    kept: Mutex<Kept>,
+    data: DataOwner,
+}
+
+/// What the store said when it was last read, and what was told since.
+#[derive(Debug, Default)]
+struct Kept {
+    stamp: Stamp,
+    folder: Option<FolderTrust>,
+    told: BTreeSet<(String, String)>,
+}
+
+/// How the process was asked to go about trust.
+struct Wanted {
+    everything: bool,
+    this_run: bool,
+    /// Whether the command would use what lies in the folder.
+    uses: bool,
+}
+
+impl Trust {
+    /// Looks at the working directory, and asks the person about what is not trusted yet if there is one.
+    pub(crate) fn open(typed: &Typed, data: &Path) -> Result<Self, Trouble> {
+        let everything = match std::env::var("POLIS_TRUST").unwrap_or_default().trim() {
+            "" => false,
+            "all" => true,
+            other => {
+                let what = format!("POLIS_TRUST: `{other}` is not known; write all, or unset it");
+                return Err(Trouble::usage("bad_trust", what));
+            }
+        };
+        let uses = typed.command.with().is_some() && typed.url.as_deref().is_none_or(|url| url.trim().is_empty());
+        let wanted = Wanted { everything, this_run: typed.trust, uses };
+        let trust = Self::look(
+            &wanted,
+            data,
+            typed.data.as_ref().is_some_and(|dir| !dir.as_os_str().is_empty()),
+            matches!(typed.command, Command::Serve(_) | Command::Trust(_)),
+        )?;
+        if matches!(typed.command, Command::Trust(_) | Command::Doctor(_)) {
+            return Ok(trust);
+        }
+        trust.settle(&wanted)
+    }
+
+    /// For tests of other parts: an empty folder of a user without a home.
+    #[cfg(test)]
+    pub(crate) fn nothing() -> Self {
+        let data = DataOwner::new(Path::new("/nowhere"), Path::new("data"), true);
+        let (contents, this_run, kept) = (Contents::default(), BTreeMap::new(), Mutex::default());
+        let folder = PathBuf::from("/nowhere");
+        Self(Arc::new(Shared { everything: false, folder, user: None, store: None, contents, this_run, kept, data }))
+    }
+
+    fn look(wanted: &Wanted, data: &Path, data_is_named: bool, serves: bool) -> Result<Self, Trouble> {
+        let here = |error: std::io::Error| Trouble::new("bad_folder", format!("the working directory: {error}"));
+        let folder = std::env::current_dir().and_then(|folder| folder.canonicalize()).map_err(here)?;
+        let user = user_folder();
+        let is_users = user.as_ref().and_then(|user| user.canonicalize().ok()).is_some_and(|user| user == folder);
+        let store = user.clone().map(TrustStore::new);
+        // The settings in a data directory elsewhere come with the directory that the user named.
+        let in_folder =
+            folder.join(data).canonicalize().ok().and_then(|data| Some(data.strip_prefix(&folder).ok()?.to_owned()));
+        let in_folder = in_folder.or_else(|| (!data_is_named).then(|| data.to_owned()));
+        let contents = if is_users { Contents::default() } else { Contents::scan(&folder, in_folder.as_deref(), serves) };
+        let this_run = if wanted.this_run { contents.digests() } else { BTreeMap::new() };
+        let data = DataOwner::new(&folder, data, data_is_named || wanted.everything || wanted.this_run);
+        let shared =
+            Shared { everything: wanted.everything, folder, user, store, contents, this_run, kept: Mutex::default(), data };
+        let trust = Self(Arc::new(shared));
+        if trust.has_something() && !trust.0.everything {
+            trust.reread()?;
+        }
+        Ok(trust)
+    }
+
+    /// Whether there is anything to decide about.
+    fn has_something(&self) -> bool {
+        !self.0.contents.files.is_empty() || self.0.data.is_there()
+    }
+
+    /// Asks, or says what does not count.
+    fn settle(self, wanted: &Wanted) -> Result<Self, Trouble> {
+        let (pending, data) = (self.pending(), self.foreign_data());
+        if self.0.everything && wanted.uses && !self.0.contents.files.is_empty() {
+            out::note("polis: POLIS_TRUST=all: what lies in this folder is obeyed without a question");
+        }
+        if self.0.everything || (pending.is_empty() && !data) {
+            return Ok(self);
+        }
+        if wanted.uses && ask::is_terminal() && !self.is_declined() {
+            ask::ask(&self)?;
+        } else if wanted.uses && !pending.is_empty() {
+            out::note(&self.explanation());
+        }
+        let told = |name: &str| (name.to_owned(), self.0.contents.files[name].digest.clone());
+        let told: Vec<_> = self.pending().into_iter().map(told).collect();
+        self.kept().told.extend(told);
+        Ok(self)
+    }
+
+    /// The governed files that are not trusted as they are.
+    pub(crate) fn pending(&self) -> Vec<&str> {
+        if self.0.everything {
+            return Vec::new();
+        }
+        let is_trusted = |name: &str, file: &Governed| self.is_trusted(name, &file.digest);
+        self.0.contents.files.iter().filter(|(name, file)| !is_trusted(name, file)).map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Whether the default data directory was begun by somebody else.
+    pub(crate) fn foreign_data(&self) -> bool {
+        !self.0.everything && self.0.data.is_foreign(self.0.store.as_ref())
+    }
+
+    /// Refuses to open a data directory that somebody else began.
+    pub(crate) fn check_data(&self) -> Result<(), Trouble> {
+        if !self.foreign_data() {
+            return Ok(());
+        }
+        let home = if self.0.store.is_none() { "; HOME is not set, so that nothing can be remembered" } else { "" };
+        let message = format!(
+            "the data directory {DATA} in {} was not begun by you: it may hold roles, permissions and work of somebody else{home}; \
+             look at it and type polis trust, name it with --data {DATA}, or remove it",
+            show::visible(&self.0.folder.display().to_string())
+        );
+        Err(Trouble::usage(UNTRUSTED, message))
+    }
+
+    /// Takes the data directory that is about to be begun as the user's own.
+    pub(crate) fn claim_data(&self) -> Result<(), Trouble> {
+        self.check_data()?;
+        if let Err(trouble) = self.0.data.claim(self.0.store.as_ref()) {
+            out::note(&format!("polis: {trouble}; the next start will not know that {DATA} is yours"));
+        }
+        Ok(())
+    }
+
+    fn is_declined(&self) -> bool {
+        let all = self.whole_digest();
+        self.kept().folder.as_ref().is_some_and(|folder| folder.declined.as_ref() == Some(&all))
+    }
+
+    /// Everything that is asked about, as one digest.
+    fn whole_digest(&self) -> String {
+        format!("{}{}", self.0.contents.digest(), if self.foreign_data() { "+data" } else { "" })
+    }
+
+    fn is_trusted(&self, name: &str, digest: &str) -> bool {
+        let by_run = self.0.this_run.get(name).is_some_and(|trusted| trusted == digest);
+        by_run
+            || self.kept().folder.as_ref().is_some_and(|folder| folder.files.get(name).is_some_and(|trusted| trusted == digest))
+    }
+
+    /// Whether the bytes of a file may be used now. What the user has trusted meanwhile in another terminal counts; what may not be
+    /// used is told once.
+    pub(crate) fn admits(&self, path: &Path, bytes: &[u8]) -> bool {
+        if self.0.everything || self.is_users(path) {
+            return true;
+        }
+        let below = path.strip_prefix(&self.0.folder).unwrap_or(path);
+        let Some(name) = key(below) else { return false };
+        let digest = digest(bytes);
+        // A store that cannot be read trusts nothing.
+        let _ = self.reread();
+        if self.is_trusted(&name, &digest) {
+            return true;
+        }
+        let was_trusted = self.was_trusted(&name);
+        if self.kept().told.insert((name.clone(), digest)) {
+            let (code, what) =
+                if was_trusted { (CHANGED, "has changed since you trusted it") } else { (UNTRUSTED, "is not trusted") };
+            out::note(&format!(
+                "polis: {} {what} and does not count; look at it and type polis trust ({code})",
+                show::visible(&name)
+            ));
+        }
+        false
+    }
+
+    fn was_trusted(&self, name: &str) -> bool {
+        let kept = self.kept();
+        self.0.this_run.contains_key(name) || kept.folder.as_ref().is_some_and(|folder| folder.files.contains_key(name))
+    }
+
+    fn is_users(&self, path: &Path) -> bool {
+        let outside =
+            |user: &PathBuf| path.starts_with(user) && !path.components().any(|part| part == std::path::Component::ParentDir);
+        self.0.user.as_ref().is_some_and(outside)
+    }
+
+    /// The same, for whoever reads files by itself.
+    pub(crate) fn guard(&self) -> FileGuard {
+        let trust = self.clone();
+        FileGuard::new(move |path, bytes| trust.admits(path, bytes))
+    }
+
+    /// The text of a file that may be used.
+    pub(crate) fn read(&self, path: &Path) -> std::io::Result<Option<String>> {
+        // A pipe would be waited for and a device never ends.
+        if !std::fs::metadata(path)?.is_file() {
+            return Ok(None);
+        }
+        let bytes = std::fs::read(path)?;
+        if !self.admits(path, &bytes) {
+            return Ok(None);
+        }
+        String::from_utf8(bytes).map(Some).map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8"))
+    }
+
+    /// The bytes of a governed file as they were at the start, if they are trusted.
+    pub(crate) fn trusted_bytes(&self, name: &Path) -> Option<&[u8]> {
+        let below = name.strip_prefix(&self.0.folder).unwrap_or(name);
+        let name = key(below)?;
+        let file = self.0.contents.files.get(&name)?;
+        (self.0.everything || self.is_trusted(&name, &file.digest)).then_some(file.bytes.as_deref()).flatten()
+    }
+
+    /// Whether a path of settings lies in the folder, over whatever links.
+    pub(crate) fn is_inside(&self, path: &Path) -> bool {
+        let whole = self.0.folder.join(path);
+        let real = whole.ancestors().find_map(|part| part.canonicalize().ok());
+        whole.starts_with(&self.0.folder) || real.is_some_and(|real| real.starts_with(&self.0.folder))
+    }
+
+    /// Whether a file lies in the folder and is governed there.
+    pub(crate) fn governs(&self, name: &Path) -> bool {
+        let below = name.strip_prefix(&self.0.folder).unwrap_or(name);
+        key(below).is_some_and(|name| self.0.contents.files.contains_key(&name))
+    }
+
+    /// The files that commands of the settings name and that are not what was trusted, or that were and are gone: in the place of
+    /// a script there may be a folder by now, or a link out of here, which the same command runs.
+    pub(crate) fn changed_files_of(&self, server: &Value) -> Vec<String> {
+        let command = server.to_string();
+        let is_named = |name: &str| name.rsplit('/').next().is_some_and(|file| command.contains(file));
+        let trusted: Vec<String> = self.kept().folder.iter().flat_map(|folder| folder.files.keys().cloned()).collect();
+        let gone = trusted.into_iter().filter(|name| !self.0.contents.files.contains_key(name) && is_named(name));
+        let named = contents::named_by(&self.0.folder, server).into_iter().filter_map(|path| path.canonicalize().ok());
+        let named = named.filter_map(|path| key(path.strip_prefix(&self.0.folder).ok()?));
+        let is_pending = |name: &String| self.pending().contains(&name.as_str());
+        named.filter(is_pending).chain(gone).collect()
+    }
+
+    /// The files that commands of the settings name: no agent may write them.
+    pub(crate) fn named_files(&self) -> impl Iterator<Item = PathBuf> {
+        self.0.contents.files.iter().filter(|(_, file)| file.bytes.is_none()).map(|(name, _)| self.0.folder.join(name))
+    }
+
+    /// What a trusted `polis.toml` forbade, while a changed one does not count.
+    pub(crate) fn restrictions(&self) -> Value {
+        let kept = self.kept();
+        kept.folder.as_ref().map(|folder| folder.restrictions.clone()).unwrap_or_default()
+    }
+
+    /// Whether nothing is checked.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.0.everything
+    }
+
+    /// The user's own configuration folder, if there is one.
+    pub(crate) fn user(&self) -> Option<&Path> {
+        self.0.user.as_deref()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.0.contents
+    }
+
+    /// What tells whether the user has trusted or revoked anything since.
+    pub(crate) fn stamp(&self) -> Stamp {
+        self.0.store.as_ref().and_then(TrustStore::stamp)
+    }
+
+    /// What is kept about this folder.
+    pub(crate) fn record(&self) -> Option<FolderTrust> {
+        self.kept().folder.clone()
+    }
+
+    /// Trusts what lay in the folder at the start: exactly what was shown.
+    pub(crate) fn accept(&self) -> Result<(), Trouble> {
+        let (store, name) = self.place()?;
+        let contents = &self.0.contents;
+        let trusted = FolderTrust {
+            files: contents.digests(),
+            shown: items(contents),
+            restrictions: restrictions(contents),
+            declined: None,
+            at: SystemClock.now().0 / 1_000,
+        };
+        self.0.data.accept(store)?;
+        store.change(|all| all.folders.insert(name, trusted))?;
+        self.reread()
+    }
+
+    /// Remembers that the user did not want this content.
+    pub(crate) fn decline(&self) -> Result<(), Trouble> {
+        let ((store, name), all) = (self.place()?, self.whole_digest());
+        store.change(|trusted| trusted.folders.entry(name).or_default().declined = Some(all))?;
+        self.reread()
+    }
+
+    fn place(&self) -> Result<(&TrustStore, String), Trouble> {
+        let store = self.0.store.as_ref().ok_or_else(no_home)?;
+        let name = self.0.folder.to_str().ok_or_else(|| {
+            Trouble::new("bad_folder", "the folder has a name that is not UTF-8; nothing can be remembered about it")
+        })?;
+        Ok((store, name.to_owned()))
+    }
+
+    /// What does not count, why, and what to type: one line.
+    pub(crate) fn explanation(&self) -> String {
+        let pending = self.pending();
+        let names = pending.iter().take(6).map(|name| show::visible(name)).collect::<Vec<_>>().join(", ");
+        let more = if pending.len() > 6 { format!(" and {} more", pending.len() - 6) } else { String::new() };
+        let code = self.code();
+        let why = if code == CHANGED { "changed since you trusted this folder" } else { "not trusted" };
+        let how = match &self.0.store {
+            Some(_) => "look at them and type polis trust",
+            None => "HOME is not set, so that nothing can be remembered; --trust trusts them for one run",
+        };
+        format!("polis: going on without {names}{more}: {why}; {how} ({code})")
+    }
+
+    /// Why something does not count.
+    pub(crate) fn code(&self) -> &'static str {
+        let was = self.kept().folder.as_ref().is_some_and(|folder| !folder.files.is_empty());
+        if was { CHANGED } else { UNTRUSTED }
+    }
+
+    /// Reads the store again if it has changed.
+    fn reread(&self) -> Result<(), Trouble> {
+        let Some(store) = &self.0.store else { return Ok(()) };
+        let stamp = store.stamp();
+        if stamp == self.kept().stamp {
+            return Ok(());
+        }
+        let name = self.0.folder.to_str().unwrap_or_default();
+        let folder = store.read().map(|mut all| all.folders.remove(name));
+        let mut kept = self.kept();
+        kept.folder = folder.as_ref().ok().cloned().flatten();
+        kept.stamp = stamp;
+        folder.map(drop)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where nothing can be remembered.
+pub(crate) fn no_home() -> Trouble {
+    Trouble::usage("no_home", "HOME is not set, so that nothing can be remembered; set it, or use --trust for one run")
+}
+
+/// What the settings forbid: rules that ask or deny, and budgets.
+fn restrictions(contents: &Contents) -> Value {
+    let Some((_, settings)) = contents.settings().into_iter().find(|(name, _)| name.ends_with(crate::config::FILE)) else {
+        return Value::Null;
+    };
+    let holds_back = |rule: &&Value| rule["then"] != "allow";
+    let rules: Vec<Value> = settings["policy"].as_array().into_iter().flatten().filter(holds_back).cloned().collect();
+    match (&settings["budget"], rules.is_empty()) {
+        (Value::Null, true) => Value::Null,
+        (Value::Null, false) => serde_json::json!({ "policy": rules }),
+        (budget, _) => serde_json::json!({ "policy": rules, "budget": budget }),
+    }
+}

@@ -1,0 +1,354 @@
+//! Where content comes from and where a call takes it. A request that has read outside content must neither send nor destroy
+//! anything unasked: an injected instruction acts through such calls.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentId, RoleId, TaskId};
+
+/// Most sources that are remembered by name; of more it is only known that there are more.
+const MAX_SOURCES: usize = 8;
+
+/// Most files of a request that are remembered as made by it.
+const MAX_MADE: usize = 256;
+
+/// What a call does with content, as its toolbox knows it before the call is made.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct Flow {
+    /// The outside source that its result comes from, in words: a web page, a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Arc<str>>,
+    /// Whether its result may hold private data.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
+    /// Whether its result may repeat what agents have stored: files, artifacts.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recalls: bool,
+    /// Whether it stores something that agents may read later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stores: bool,
+    /// Whether its arguments leave this machine or reach a program outside the sandbox.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sends: bool,
+    /// Whether it may destroy something that was there before the request.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub destroys: bool,
+    /// What it writes, by its name, where that is one thing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Arc<str>>,
+    /// Whether the person has named every target of it in their own words for this request.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
+    /// Whether a rule of the operator allows it after outside content as well.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exempt: bool,
+}
+
+/// What the context of a request or of an agent holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Trail {
+    /// The outside sources, oldest first.
+    pub sources: Vec<Arc<str>>,
+    /// Whether private data is in it.
+    pub private: bool,
+    /// The files that the request itself has made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<Arc<str>>,
+}
+
+/// The trails of a society. Nothing is kept for requests and agents that have read neither.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Trails {
+    /// Of requests, while they are under way.
+    tasks: FxHashMap<TaskId, Trail>,
+    /// Of agents, whose conversations outlive a request.
+    agents: FxHashMap<AgentId, Trail>,
+    /// Of roles that agents have made: their prompts may say anything that the maker has read.
+    #[serde(default)]
+    roles: FxHashMap<RoleId, Trail>,
+    /// Of what agents have stored while their trail held outside content.
+    stored: Trail,
+}
+
+impl Flow {
+    /// Whether nothing is known to flow.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether the call can do harm on behalf of injected content.
+    pub fn is_sensitive(&self) -> bool {
+        self.sends || self.destroys
+    }
+}
+
+impl Trail {
+    fn add(&mut self, source: &Arc<str>) {
+        if self.sources.len() < MAX_SOURCES && !self.sources.contains(source) {
+            self.sources.push(source.clone());
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        other.sources.iter().for_each(|source| self.add(source));
+        self.private |= other.private;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sources.is_empty() && !self.private && self.made.is_empty()
+    }
+}
+
+impl Trails {
+    /// The outside content on account of which a call needs a person's word; nothing where it does not.
+    pub fn exposes(&self, agent: &AgentId, task: &TaskId, flow: &Flow) -> Vec<Arc<str>> {
+        if !flow.is_sensitive() || flow.named || flow.exempt {
+            return Vec::new();
+        }
+        let trail = self.of(agent, task);
+        let is_own = flow.target.as_ref().is_some_and(|target| trail.made.contains(target));
+        let leaks = flow.sends && trail.private;
+        let destroys = flow.destroys && !is_own;
+        if leaks || destroys { trail.sources } else { Vec::new() }
+    }
+
+    /// What an agent that works on a request may have before it.
+    pub fn of(&self, agent: &AgentId, task: &TaskId) -> Trail {
+        let mut trail = self.tasks.get(task).cloned().unwrap_or_default();
+        self.agents.get(agent).into_iter().for_each(|known| trail.join(known));
+        trail
+    }
+
+    /// A call begins. Whatever it brings counts from here on, also when it fails: errors have texts too.
+    pub(crate) fn follow(&mut self, agent: &AgentId, task: &TaskId, flow: &Flow) {
+        if flow.is_none() {
+            return;
+        }
+        let stored = self.stored.clone();
+        let trail = self.tasks.entry(task.clone()).or_default();
+        flow.outside.iter().for_each(|source| trail.add(source));
+        trail.private |= flow.private;
+        if flow.recalls {
+            trail.join(&stored);
+        }
+        if let Some(target) = flow.target.as_ref().filter(|_| flow.stores && !flow.destroys)
+            && trail.made.len() < MAX_MADE
+            && !trail.made.contains(target)
+        {
+            trail.made.push(target.clone());
+        }
+        if trail.is_empty() {
+            self.tasks.remove(task);
+        }
+        if flow.stores {
+            let now = self.of(agent, task);
+            self.stored.join(&Trail { private: false, ..now });
+        }
+    }
+
+    /// An agent turns to a request: what its conversation holds is in front of it.
+    pub(crate) fn turn_to(&mut self, agent: &AgentId, task: &TaskId) {
+        // Most societies have read nothing from outside, and turns begin and end very often.
+        if self.agents.is_empty() {
+            return;
+        }
+        if let Some(known) = self.agents.get(agent) {
+            self.tasks.entry(task.clone()).or_default().join(known);
+        }
+    }
+
+    /// An agent has worked on a request: its conversation holds what the request has read.
+    pub(crate) fn turn_from(&mut self, agent: &AgentId, task: &TaskId) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        if let Some(trail) = self.tasks.get(task).filter(|trail| trail.private || !trail.sources.is_empty()) {
+            match self.agents.get_mut(agent) {
+                Some(known) => known.join(trail),
+                None => {
+                    self.agents.insert(agent.clone(), Trail { made: Vec::new(), ..trail.clone() });
+                }
+            }
+        }
+    }
+
+    /// An agent has made a role.
+    pub(crate) fn make_role(&mut self, maker: &AgentId, task: &TaskId, role: &RoleId) {
+        let trail = Trail { made: Vec::new(), ..self.of(maker, task) };
+        if !trail.is_empty() {
+            self.roles.insert(role.clone(), trail);
+        }
+    }
+
+    /// An agent was made, by another or by a person: it begins with what its role and its maker have read.
+    pub(crate) fn spawn(&mut self, maker: Option<(&AgentId, &TaskId)>, role: &RoleId, made: &AgentId) {
+        let mut trail = maker.map(|(agent, task)| self.of(agent, task)).unwrap_or_default();
+        trail.made.clear();
+        self.roles.get(role).into_iter().for_each(|known| trail.join(known));
+        if !trail.is_empty() {
+            self.agents.insert(made.clone(), trail);
+        }
+    }
+
+    /// Nothing is done for a request any more.
+    pub(crate) fn end_task(&mut self, task: &TaskId) {
+        if !self.tasks.is_empty() {
+            self.tasks.remove(task);
+        }
+    }
+
+    /// An agent is gone.
+    pub(crate) fn end_agent(&mut self, agent: &AgentId) {
+        self.agents.remove(agent);
+    }
+}
+
+/// Whether a text names a value as a word of its own. Only what is specific can be named, such as an address, a path or a number:
+/// ordinary words ("all", "make") stand in a request without meaning a target.
+pub fn names(text: &str, value: &str) -> bool {
+    let is_specific = value.contains(|letter: char| letter.is_ascii_digit() || "@./\\:".contains(letter));
+    if !is_specific || !value.contains(char::is_alphanumeric) {
+        return false;
+    }
+    let mut from = 0;
+    while let Some(at) = text[from..].find(value).map(|at| from + at) {
+        let (before, after) = (&text[..at], &text[at + value.len()..]);
+        if !before.ends_with(in_word) && !goes_on(after) {
+            return true;
+        }
+        from = at + value.chars().next().map_or(1, char::len_utf8);
+    }
+    false
+}
+
+/// What may stand inside an address, a path or a number.
+fn in_word(letter: char) -> bool {
+    (letter.is_alphanumeric() && !is_unspaced(letter)) || "_@./-+%=&#~:?$*\\".contains(letter)
+}
+
+/// Letters of scripts that put no space between words: an address next to them still stands alone.
+fn is_unspaced(letter: char) -> bool {
+    matches!(letter, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Whether a word goes on: a full stop or a colon that ends a sentence does not count.
+fn goes_on(after: &str) -> bool {
+    let rest = after.trim_start_matches(['.', ':', '?']);
+    if rest.len() < after.len() { rest.starts_with(in_word) } else { after.starts_with(in_word) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_named_only_as_a_word_of_its_own() {
+        let text = "Send 10 to bob@corp.example. Then read https://a.example/x, 发给li@corp.cn吧; write notes/a.txt: done?";
+        for value in ["bob@corp.example", "10", "https://a.example/x", "li@corp.cn", "notes/a.txt"] {
+            assert!(names(text, value), "{value}");
+        }
+        for value in [
+            "done",
+            "BOB@corp.example",
+            " bob@corp.example",
+            "Notes/a.txt",
+            "bob",
+            "corp.example",
+            "1",
+            "100",
+            "https://a.example",
+            "a.txt",
+            "notes",
+            "evil@x.example",
+            "",
+            " ",
+        ] {
+            assert!(!names(text, value), "{value}");
+        }
+        let odd = "* first and / or - see info@bücher.example, delete /data/*.log in C:\\data\\old";
+        for value in ["*", "/", "-", "cher.example", "ller@x.example", "/data/", "C:\\data", "C:"] {
+            assert!(!names(odd, value), "{value}");
+        }
+    }
+
+    fn sends() -> Flow {
+        Flow { sends: true, ..Flow::default() }
+    }
+
+    fn reads(source: &str) -> Flow {
+        Flow { outside: Some(source.into()), private: true, ..Flow::default() }
+    }
+
+    #[test]
+    fn outside_content_and_private_data_together_need_a_word_for_what_is_sent() {
+        let (root, task) = (AgentId::root(), TaskId::from("t"));
+        let web = Flow { outside: Some("a page".into()), ..Flow::default() };
+        let file = Flow { private: true, recalls: true, ..Flow::default() };
+        let check = |flows: &[&Flow], call: &Flow| {
+            let mut trails = Trails::default();
+            flows.iter().for_each(|flow| trails.follow(&root, &task, flow));
+            trails.exposes(&root, &task, call).len()
+        };
+        let destroys = Flow { destroys: true, ..Flow::default() };
+        assert_eq!([check(&[], &sends()), check(&[&web], &sends()), check(&[&file], &sends())], [0, 0, 0]);
+        assert_eq!([check(&[&web, &file], &sends()), check(&[&file, &web], &sends())], [1, 1]);
+        assert_eq!([check(&[&web], &destroys), check(&[&file], &destroys)], [1, 0], "destroying needs no private data");
+        assert_eq!(check(&[&web, &file], &Flow { named: true, ..sends() }), 0, "the person named it");
+        assert_eq!(check(&[&web, &file], &Flow { exempt: true, ..sends() }), 0, "the operator's rule says so");
+        assert_eq!(check(&[&web, &file], &file), 0, "reading goes on");
+    }
+
+    #[test]
+    fn what_a_request_made_itself_it_may_write_again() {
+        let (root, task) = (AgentId::root(), TaskId::from("t"));
+        let write = |destroys| Flow { stores: true, destroys, target: Some("report.md".into()), ..Flow::default() };
+        let mut trails = Trails::default();
+        trails.follow(&root, &task, &reads("a page"));
+        assert_eq!(trails.exposes(&root, &task, &write(true)).len(), 1);
+        trails.follow(&root, &task, &write(false));
+        assert_eq!(trails.exposes(&root, &task, &write(true)).len(), 0);
+        assert_eq!(trails.exposes(&root, &"other".into(), &write(true)).len(), 0, "another request has read nothing");
+    }
+
+    #[test]
+    fn content_goes_with_agents_from_request_to_request_and_through_what_they_store() {
+        let (root, other) = (AgentId::root(), AgentId::from("other"));
+        let (first, second, third) = (TaskId::from("1"), TaskId::from("2"), TaskId::from("3"));
+        let mut trails = Trails::default();
+        trails.follow(&root, &first, &reads("a page"));
+        trails.follow(&root, &first, &Flow { stores: true, ..Flow::default() });
+        let mut at_once = Trails::default();
+        at_once.follow(&root, &first, &Flow { stores: true, ..reads("a page") });
+        at_once.follow(&other, &third, &Flow { private: true, recalls: true, ..Flow::default() });
+        assert_eq!(at_once.exposes(&other, &third, &sends()).len(), 1, "one call that fetches and stores");
+        trails.spawn(Some((&root, &first)), &"plain".into(), &"child".into());
+        trails.make_role(&root, &first, &"told".into());
+        trails.spawn(None, &"told".into(), &"late".into());
+        assert_eq!(trails.exposes(&"late".into(), &third, &sends()).len(), 1, "a role that it wrote");
+        trails.turn_from(&root, &first);
+        trails.end_task(&first);
+        trails.turn_to(&root, &second);
+        assert_eq!(trails.exposes(&root, &second, &sends()), ["a page".into()], "the conversation still holds it");
+        assert_eq!(trails.exposes(&other, &second, &sends()).len(), 1, "and so does the request that it works on");
+        assert_eq!(trails.exposes(&"child".into(), &third, &sends()).len(), 1, "and whoever it made");
+        trails.turn_to(&other, &third);
+        assert_eq!(trails.exposes(&other, &third, &sends()).len(), 0);
+        trails.follow(&other, &third, &Flow { private: true, recalls: true, ..Flow::default() });
+        assert_eq!(trails.exposes(&other, &third, &sends()), ["a page".into()], "a file that it left");
+        trails.end_agent(&"child".into());
+        trails.end_task(&second);
+        assert_eq!(trails.exposes(&"child".into(), &second, &sends()).len(), 0);
+    }
+
+    #[test]
+    fn sources_are_bounded() {
+        let (root, task) = (AgentId::root(), TaskId::from("t"));
+        let mut trails = Trails::default();
+        (0..100).for_each(|n| trails.follow(&root, &task, &reads(&format!("page {n}"))));
+        assert_eq!(trails.of(&root, &task).sources.len(), MAX_SOURCES);
+    }
+}
