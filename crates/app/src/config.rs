@@ -73,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) tape: Option<Tape>,
     /// The files that a later start may read its configuration from.
     pub(crate) files: Vec<PathBuf>,
+    /// The folders of packages that trusted servers load from.
+    pub(crate) packages: Vec<PathBuf>,
     /// The tools that touch the machine.
     pub(crate) tools: Tools,
     /// How workflows run.
@@ -182,6 +184,7 @@ impl Config {
             common,
             tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),
             files,
+            packages: trust.package_folders(),
             url: typed.url.clone().filter(|url| !url.trim().is_empty()),
             models: Vec::new(),
             rules,

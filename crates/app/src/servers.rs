@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polis_domain::EffectClass;
-use polis_tools::mcp::{OAuth, Reach, ServerSettings, variable_names};
+use polis_tools::mcp::{OAuth, Reach, ServerSettings, StartGuard, variable_names};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -117,7 +117,20 @@ impl WrittenServer {
         };
         let pure = tools.iter().filter(|(_, written)| written.pure).map(|(tool, _)| tool.clone()).collect();
         let effects = tools.into_iter().filter_map(|(tool, written)| Some((tool, written.effect?))).collect();
-        Ok(ServerSettings { name: name.to_owned(), reach, enabled, trusted, timeout, effects, oauth, pure, roots, outside })
+        let start_guard = StartGuard::default();
+        Ok(ServerSettings {
+            name: name.to_owned(),
+            reach,
+            enabled,
+            trusted,
+            timeout,
+            effects,
+            oauth,
+            pure,
+            roots,
+            outside,
+            start_guard,
+        })
     }
 }
 
@@ -178,11 +191,21 @@ pub(crate) fn restrain(server: &mut ServerSettings, trust: &Trust, allowed: &[St
     }
     let Reach::Command { command, args, env, cwd } = &server.reach else { return };
     let program = serde_json::json!({ "command": command, "args": args, "env": env, "cwd": cwd });
-    if let Some(file) = trust.changed_files_of(&program).first().filter(|_| server.enabled) {
-        let (who, file) = (visible(&who), visible(file));
-        out::note(&format!("polis: {who} is not started: {file} is not what was trusted; type polis trust ({CHANGED})"));
+    let check = {
+        let trust = trust.clone();
+        move || match trust.changed_file_of(&program) {
+            Some(file) => Err(format!("{} is not what was trusted; type polis trust ({CHANGED})", visible(&file))),
+            None => Ok(()),
+        }
+    };
+    if let Err(why) = check()
+        && server.enabled
+    {
+        out::note(&format!("polis: {} is not started: {why}", visible(&who)));
         server.enabled = false;
     }
+    // A server that ends is started again, perhaps after an agent has written.
+    server.start_guard = StartGuard::new(check);
 }
 
 /// Everything of a server that may hold variables.

@@ -115,6 +115,8 @@ const MAX_LOOKED_AT: usize = 200_000;
 pub struct Protected {
     workspace: PathBuf,
     hidden: Vec<PathBuf>,
+    #[serde(default)]
+    loaded: Vec<PathBuf>,
     bases: Vec<PathBuf>,
 }
 
@@ -125,6 +127,8 @@ pub(crate) enum Why {
     Hidden,
     /// Polis reads it as instruction.
     Governs,
+    /// A trusted server loads code from it, outside the sandbox.
+    Loaded,
     /// Another program obeys it.
     Obeyed,
     /// It is part of a git repository's own files.
@@ -137,6 +141,9 @@ impl Why {
         match self {
             Self::Hidden => "the data directory or the configuration of polis, which no agent may touch",
             Self::Governs => "part of what governs agents, which no agent may write",
+            Self::Loaded => {
+                "where a trusted MCP server of this folder loads its code from, which no agent may write; install packages yourself"
+            }
             Self::Obeyed => {
                 "something that a shell, an editor, git or a coding agent obeys without asking, which no agent may write"
             }
@@ -150,13 +157,21 @@ impl Protected {
     pub fn new(workspace: impl AsRef<Path>) -> Self {
         let workspace = workspace.as_ref();
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-        Self { bases: vec![workspace.clone()], workspace, hidden: Vec::new() }
+        Self { bases: vec![workspace.clone()], workspace, hidden: Vec::new(), loaded: Vec::new() }
     }
 
     /// The same list, with these files and folders not even readable. The paths are real ones and need not exist.
     #[must_use]
     pub fn with_hidden(mut self, hidden: impl IntoIterator<Item = PathBuf>) -> Self {
         self.hidden.extend(hidden);
+        self
+    }
+
+    /// The same list, with these files and folders not writable, because a program outside the sandbox loads code from them. The
+    /// paths are real ones and need not exist.
+    #[must_use]
+    pub fn with_loaded(mut self, loaded: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.loaded.extend(loaded);
         self
     }
 
@@ -197,6 +212,9 @@ impl Protected {
     pub(crate) fn why(&self, path: &Path) -> Option<Why> {
         if self.hides(path) {
             return Some(Why::Hidden);
+        }
+        if self.loaded.iter().any(|loaded| below(path, loaded).is_some()) {
+            return Some(Why::Loaded);
         }
         let governs = |base: &PathBuf| below(path, base).is_some_and(|rest| is_governing(&rest));
         if self.bases.iter().any(governs) {
@@ -293,12 +311,15 @@ mod tests {
         let list = Protected {
             workspace: "/w".into(),
             hidden: vec!["/w/app/.polis".into(), "/w/app/polis.toml".into(), "/own/polis".into()],
+            loaded: vec!["/w/node_modules".into()],
             bases: vec!["/w".into(), "/w/app".into()],
         };
         for (path, want) in [
             ("/w/app/.polis", Why::Hidden),
             ("/w/app/.Polis/token", Why::Hidden),
             ("/own/polis/trust.json", Why::Hidden),
+            ("/w/node_modules", Why::Loaded),
+            ("/w/node_modules/.bin/x", Why::Loaded),
             ("/w/roles", Why::Governs),
             ("/w/app/roles/root.md", Why::Governs),
             ("/w/app/Roles/deep/root.md", Why::Governs),
@@ -324,6 +345,7 @@ mod tests {
             "/w",
             "/w/app",
             "/w/agents",
+            "/w/app/node_modules/x",
             "/w/agents/code.rs",
             "/w/src/roles/a.md",
             "/w/src/polis.toml",

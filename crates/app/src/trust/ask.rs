@@ -7,6 +7,9 @@ use crate::out;
 use crate::trouble::Trouble;
 use crate::{servers, written};
 
+/// Most names of changed files that are written out.
+const MAX_NAMES: usize = 20;
+
 /// Whether somebody can be asked.
 pub(crate) fn is_terminal() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
@@ -58,6 +61,12 @@ pub(crate) fn present(trust: &Trust) {
         out::note(&format!("polis: in {} this has changed since you trusted it:", place(trust)));
         let told = changes(&record.shown, &now);
         told.iter().for_each(|line| out::note(&format!("  {line}")));
+        let loaded: Vec<String> =
+            pending.iter().filter(|name| trust.contents().files[**name].beside).map(|name| show::visible(name)).collect();
+        if !loaded.is_empty() {
+            let more = if loaded.len() > MAX_NAMES { format!(" and {} more", loaded.len() - MAX_NAMES) } else { String::new() };
+            out::note(&format!("  code that is new or changed: {}{more}", loaded[..loaded.len().min(MAX_NAMES)].join(", ")));
+        }
         if told.is_empty() {
             let names: Vec<String> = pending.iter().map(|name| show::visible(name)).collect();
             out::note(&format!("  {}: nothing that counts, such as a comment", names.join(", ")));

@@ -1,5 +1,6 @@
 //! What a folder has that would steer Polis: each governed file with its digest and the bytes that the digest is of.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
@@ -9,6 +10,7 @@ use polis_agents::role::Sops;
 use polis_ports::Hasher;
 use serde_json::Value;
 
+use super::loaded::{beside, named_by};
 use crate::config::FILE;
 use crate::{roles, servers, wiring};
 
@@ -24,8 +26,10 @@ const MAX_NAMED_BYTES: u64 = 256 << 20;
 pub(crate) struct Governed {
     /// SHA-256 of its content, in hexadecimal digits.
     pub(crate) digest: String,
-    /// The content itself; none for a file that a command only names.
+    /// The content itself; none for a file that a command names or loads.
     pub(crate) bytes: Option<Vec<u8>>,
+    /// Whether it only lies where a program of the settings loads code from.
+    pub(crate) beside: bool,
 }
 
 /// The governed files of a folder, by their paths below it.
@@ -52,11 +56,16 @@ impl Contents {
         paths.truncate(MAX_FILES);
         let governed = |path: PathBuf| Some((key(&path)?, read(&folder.join(&path))?));
         let mut contents = Self { files: paths.into_iter().filter_map(governed).collect() };
-        let named: BTreeSet<PathBuf> = contents.settings().iter().flat_map(|(_, settings)| named(folder, settings)).collect();
-        for path in named {
+        let settings: Vec<Value> = contents.settings().into_iter().map(|(_, settings)| settings).collect();
+        let named: BTreeSet<PathBuf> = settings.iter().flat_map(|settings| named(folder, settings)).collect();
+        let beside: BTreeSet<PathBuf> =
+            settings.iter().flat_map(servers_in).flat_map(|(_, server)| beside(folder, server)).collect();
+        for (path, beside) in named.iter().map(|path| (path, false)).chain(beside.iter().map(|path| (path, true))) {
             let Some(key) = path.strip_prefix(folder).ok().and_then(key) else { continue };
-            if let Some(digest) = digest_of_file(&path) {
-                contents.files.entry(key).or_insert(Governed { digest, bytes: None });
+            if let Entry::Vacant(entry) = contents.files.entry(key)
+                && let Some(digest) = digest_of_file(path)
+            {
+                entry.insert(Governed { digest, bytes: None, beside });
             }
         }
         contents
@@ -119,7 +128,7 @@ fn read(path: &Path) -> Option<Governed> {
     let about = std::fs::metadata(path).ok().filter(|about| about.is_file() && about.len() <= MAX_BYTES)?;
     let mut bytes = Vec::with_capacity(about.len() as usize);
     File::open(path).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= MAX_BYTES).then(|| Governed { digest: digest(&bytes), bytes: Some(bytes) })
+    (bytes.len() as u64 <= MAX_BYTES).then(|| Governed { digest: digest(&bytes), bytes: Some(bytes), beside: false })
 }
 
 fn with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
@@ -137,40 +146,8 @@ fn named(folder: &Path, settings: &Value) -> Vec<PathBuf> {
     all.filter_map(|path| path.canonicalize().ok()).filter(|path| path.starts_with(folder) && path.is_file()).collect()
 }
 
-/// Endings of files that hold data, which a program reads and writes as it works.
-const DATA_ENDINGS: &[&str] =
-    &["db", "db3", "sqlite", "sqlite3", "duckdb", "csv", "tsv", "parquet", "jsonl", "log", "md", "txt", "pdf", "png", "jpg"];
-
-/// The files that one server may run: the words of its command line and environment that are files, and what its program runs
-/// without being told. Data is left out, unless a shell could run it or it is the first file that the program is given.
-pub(crate) fn named_by(folder: &Path, server: &Value) -> Vec<PathBuf> {
-    let Some(command) = server["command"].as_str() else { return Vec::new() };
-    let cwd = server["cwd"].as_str().map_or_else(|| folder.to_owned(), |cwd| folder.join(cwd));
-    let args: Vec<&str> = server["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let env = server["env"].as_object().into_iter().flat_map(|env| env.values()).filter_map(Value::as_str);
-    let program = command.rsplit('/').next().unwrap_or_default();
-    let is_shell = matches!(program, "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "env" | "xargs");
-    let foreign = args.first().is_some_and(|first| matches!(*first, "exec" | "x" | "dlx" | "create"));
-    let untold: &[&str] = match program {
-        "npm" | "pnpm" | "yarn" | "bun" if !foreign => &["package.json"],
-        "make" => &["Makefile", "makefile", "GNUmakefile"],
-        _ => &[],
-    };
-    let words = std::iter::once(command).chain(args.iter().copied()).chain(env).flat_map(|text| {
-        let is_gap = |letter: char| letter.is_whitespace() || "\"'`;|&()<>=:,${}".contains(letter);
-        // `${NAME:-./server.js}`: what stands behind the dash is used where the variable is not set.
-        let parts = text.split(is_gap).flat_map(|word| [word, word.trim_start_matches('-')]);
-        std::iter::once(text).chain(parts).filter(|word| !word.is_empty())
-    });
-    let mut seen = BTreeSet::new();
-    let files = words.chain(untold.iter().copied()).filter(|word| seen.insert(*word)).map(|word| cwd.join(word));
-    let is_data =
-        |path: &Path| path.extension().is_some_and(|it| DATA_ENDINGS.iter().any(|ending| it.eq_ignore_ascii_case(ending)));
-    let files = files.filter(|path| path.is_file()).enumerate();
-    files.filter(|(n, path)| *n == 0 || is_shell || !is_data(path)).map(|(_, path)| path).collect()
-}
-
-fn digest_of_file(path: &Path) -> Option<String> {
+/// SHA-256 of a file that is too long to be kept, in hexadecimal digits.
+pub(super) fn digest_of_file(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
     let bytes = file.metadata().ok()?.len();
     let mut file = file.take(MAX_NAMED_BYTES);

@@ -4,6 +4,7 @@
 mod ask;
 mod contents;
 mod data;
+mod loaded;
 mod show;
 mod store;
 mod variables;
@@ -21,7 +22,7 @@ use crate::out;
 use crate::trouble::Trouble;
 pub(crate) use ask::{agreed, check, is_terminal, present};
 pub(crate) use contents::Contents;
-use contents::{Governed, digest, key};
+use contents::{Governed, digest, digest_of_file, key};
 pub(crate) use data::DataOwner;
 pub(crate) use show::{changes, items, visible};
 pub(crate) use store::{FolderTrust, Stamp, TrustStore, create_private, user_folder};
@@ -282,22 +283,40 @@ impl Trust {
         key(below).is_some_and(|name| self.0.contents.files.contains_key(&name))
     }
 
-    /// The files that commands of the settings name and that are not what was trusted, or that were and are gone: in the place of
-    /// a script there may be a folder by now, or a link out of here, which the same command runs.
-    pub(crate) fn changed_files_of(&self, server: &Value) -> Vec<String> {
+    /// The first file of what a server's program runs or loads that is not what was trusted, or that was and is gone: in the place
+    /// of a script there may be a folder by now, or a link out of here, which the same command runs.
+    pub(crate) fn changed_file_of(&self, server: &Value) -> Option<String> {
+        // A store that cannot be read trusts nothing.
+        let _ = self.reread();
+        let folder = &self.0.folder;
+        let named = loaded::named_by(folder, server).into_iter().filter_map(|path| path.canonicalize().ok());
+        let files = named.filter(|path| path.starts_with(folder)).chain(loaded::beside(folder, server));
+        let files: BTreeMap<String, PathBuf> =
+            files.filter_map(|path| Some((key(path.strip_prefix(folder).ok()?)?, path))).collect();
         let command = server.to_string();
         let is_named = |name: &str| name.rsplit('/').next().is_some_and(|file| command.contains(file));
-        let trusted: Vec<String> = self.kept().folder.iter().flat_map(|folder| folder.files.keys().cloned()).collect();
-        let gone = trusted.into_iter().filter(|name| !self.0.contents.files.contains_key(name) && is_named(name));
-        let named = contents::named_by(&self.0.folder, server).into_iter().filter_map(|path| path.canonicalize().ok());
-        let named = named.filter_map(|path| key(path.strip_prefix(&self.0.folder).ok()?));
-        let is_pending = |name: &String| self.pending().contains(&name.as_str());
-        named.filter(is_pending).chain(gone).collect()
+        let is_there =
+            |name: &str| folder.join(name).canonicalize().is_ok_and(|path| path.starts_with(folder) && path.is_file());
+        let mut trusted: Vec<String> = self.0.this_run.keys().cloned().collect();
+        trusted.extend(self.kept().folder.iter().flat_map(|folder| folder.files.keys().cloned()));
+        let gone = trusted.into_iter().find(|name| is_named(name) && !is_there(name));
+        let is_other = |name: &str, path: &Path| digest_of_file(path).is_none_or(|digest| !self.is_trusted(name, &digest));
+        gone.or_else(|| files.into_iter().find(|(name, path)| is_other(name, path)).map(|(name, _)| name))
     }
 
-    /// The files that commands of the settings name: no agent may write them.
+    /// The files that commands of the settings name: no agent may write or read them.
     pub(crate) fn named_files(&self) -> impl Iterator<Item = PathBuf> {
-        self.0.contents.files.iter().filter(|(_, file)| file.bytes.is_none()).map(|(name, _)| self.0.folder.join(name))
+        let is_named = |file: &Governed| file.bytes.is_none() && !file.beside;
+        self.0.contents.files.iter().filter(move |(_, file)| is_named(file)).map(|(name, _)| self.0.folder.join(name))
+    }
+
+    /// The folders of packages that servers of trusted settings load from: no agent may write there.
+    pub(crate) fn package_folders(&self) -> Vec<PathBuf> {
+        let settings = self.0.contents.settings();
+        let counts = |name: &str| self.0.everything || self.is_trusted(name, &self.0.contents.files[name].digest);
+        let trusted = settings.iter().filter(|(name, _)| counts(name));
+        let folders = trusted.flat_map(|(_, settings)| contents::servers_in(settings));
+        folders.flat_map(|(_, server)| loaded::packages(&self.0.folder, server)).collect()
     }
 
     /// What a trusted `polis.toml` forbade, while a changed one does not count.

@@ -8,7 +8,7 @@ use polis_providers::vendors::VENDORS;
 use polis_tools::mcp::variable_names;
 use serde_json::Value;
 
-use super::contents::{Contents, servers_in};
+use super::contents::{Contents, digest, servers_in};
 use super::variables::is_secret;
 use crate::out;
 
@@ -61,7 +61,16 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
             }
         }
     }
-    for (name, file) in &contents.files {
+    for (folder, files) in beside(contents) {
+        let all: String = files.iter().map(|(name, digest)| format!("{digest} {name}\0")).collect();
+        let text = format!(
+            "{} files of code that a program may load from there (SHA-256 {}…)",
+            files.len(),
+            &digest(all.as_bytes())[..12]
+        );
+        items.insert(format!("{folder}/"), text);
+    }
+    for (name, file) in contents.files.iter().filter(|(_, file)| !file.beside) {
         if settings.iter().any(|(read, _)| read == name) {
             continue;
         }
@@ -76,6 +85,16 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
         items.insert(name.clone(), text);
     }
     items.into_iter().map(|(name, text)| (visible(&name), bounded(&visible(&text)))).collect()
+}
+
+/// The code that programs of the settings may load, by the first folder of its path: name and digest.
+fn beside(contents: &Contents) -> BTreeMap<&str, Vec<(&str, &str)>> {
+    let mut folders: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for (name, file) in contents.files.iter().filter(|(_, file)| file.beside) {
+        let folder = name.split_once('/').map_or(".", |(folder, _)| folder);
+        folders.entry(folder).or_default().push((name, &file.digest));
+    }
+    folders
 }
 
 /// What differs between what was shown and what is there now.
@@ -275,7 +294,8 @@ mod tests {
     use crate::trust::contents::{Governed, digest};
 
     fn shown(files: &[(&str, &str)]) -> BTreeMap<String, String> {
-        let governed = |text: &str| Governed { digest: digest(text.as_bytes()), bytes: Some(text.as_bytes().to_vec()) };
+        let governed =
+            |text: &str| Governed { digest: digest(text.as_bytes()), bytes: Some(text.as_bytes().to_vec()), beside: false };
         items(&Contents { files: files.iter().map(|(name, text)| ((*name).to_owned(), governed(text))).collect() })
     }
 

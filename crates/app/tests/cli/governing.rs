@@ -169,3 +169,30 @@ fn of_the_output_of_a_command_no_more_is_kept_than_the_setting_says() {
     let said = run(&home, "go").ok();
     assert!(said.contains("stdout (5242880 bytes)") && said.contains("the first 2097152 bytes are artifact"), "{said}");
 }
+
+#[test]
+fn packages_that_a_trusted_server_loads_are_not_written_by_agents() {
+    for is_trusted in [true, false] {
+        let home = Home::new();
+        if !may_run(&home, "packages_that_a_trusted_server_loads_are_not_written_by_agents") {
+            return;
+        }
+        let plant = "mkdir -p node_modules/.bin; echo evil > node_modules/.bin/server; true";
+        let model = ModelServer::start(vec![
+            Reply::Call("run_command", json!({ "command": plant })),
+            Reply::Call("write_file", json!({ "path": "node_modules/server/index.js", "content": "evil" })),
+            Reply::Repeat,
+        ]);
+        home.write("polis.toml", &settings(&model, ""));
+        let (command, args) = if is_trusted { ("npx", "server") } else { ("true", "") };
+        home.write(".mcp.json", &json!({ "mcpServers": { "x": { "command": command, "args": [args] } } }).to_string());
+        let mut started = home.command(&["run", "go", "--approve", "all"]);
+        // Nothing of that name is to be found in a registry.
+        started.env("OPENAI_API_KEY", "k").env("npm_config_offline", "true");
+        let said = Done::from(started.output().unwrap()).ok();
+        assert_eq!(said.contains("no agent may write"), is_trusted, "{said}");
+        for path in ["node_modules/.bin/server", "node_modules/server/index.js"] {
+            assert_eq!(home.path().join(path).exists(), !is_trusted, "{path}: {said}");
+        }
+    }
+}

@@ -29,7 +29,7 @@ pub use joined::JoinedTools;
 pub use listing::{Prompt, Resource, Template};
 pub use oauth::{OAuth, login, logout};
 pub use servers::{McpError, McpOptions, McpServers};
-pub use settings::{Reach, ServerSettings, variable_names, variables};
+pub use settings::{Reach, ServerSettings, StartGuard, variable_names, variables};
 
 /// Whose names of types stand in errors: the library's, and ours around them.
 const OURS: &[&str] = &["rmcp", "polis_tools"];

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::EffectClass;
@@ -32,6 +33,38 @@ pub struct ServerSettings {
     pub roots: Option<Vec<PathBuf>>,
     /// Whether what it returns counts as outside content.
     pub outside: bool,
+    /// Asked before each start of its program.
+    pub start_guard: StartGuard,
+}
+
+type Check = dyn Fn() -> Result<(), String> + Send + Sync;
+
+/// Decides, before each start of a program, whether it may be started; says why not.
+#[derive(Clone, Default)]
+pub struct StartGuard(Option<Arc<Check>>);
+
+impl StartGuard {
+    /// A guard that asks this function, which may read files.
+    pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(check)))
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.0.as_ref().map_or(Ok(()), |check| check())
+    }
+}
+
+impl fmt::Debug for StartGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StartGuard")
+    }
+}
+
+/// Who guards the start is no setting.
+impl PartialEq for StartGuard {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// How a server is reached. All texts may hold `${VARIABLE}` or `${VARIABLE:-otherwise}`.
@@ -75,6 +108,7 @@ impl ServerSettings {
             pure: BTreeSet::new(),
             roots: None,
             outside: true,
+            start_guard: StartGuard::default(),
         }
     }
 

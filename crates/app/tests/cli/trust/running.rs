@@ -134,3 +134,55 @@ fn a_trusted_script_whose_place_leads_elsewhere_is_not_started() {
     assert!(!was_started(&home), "{}", done.stderr);
     has(&done.stderr, &["server.sh is not what was trusted", "changed_since_trusted"]);
 }
+
+/// A folder whose server is a script that loads another.
+fn with_two_scripts(rest: &str) -> Home {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("srv")).unwrap();
+    home.write("srv/server.sh", &format!(". srv/lib.sh\necho > STARTED\n{rest}"));
+    home.write("srv/lib.sh", "true\n");
+    home.write(".mcp.json", r#"{"mcpServers": {"x": {"command": "sh", "args": ["srv/server.sh"]}}}"#);
+    run_checked(&home, &["trust", "--yes"]).ok();
+    home
+}
+
+#[test]
+fn code_that_a_trusted_script_loads_is_bound_as_well() {
+    let home = with_two_scripts("");
+    run_checked(&home, ASK).ok();
+    assert!(was_started(&home), "as it was trusted");
+    for (path, text) in [("srv/lib.sh", "echo > EVIL\n"), ("srv/new.sh", "echo > EVIL\n")] {
+        let before = std::fs::read_to_string(home.path().join(path)).ok();
+        home.write(path, text);
+        let done = run_checked(&home, ASK);
+        assert!(!was_started(&home) && !home.path().join("EVIL").exists(), "{}", done.stderr);
+        has(&done.stderr, &[&format!("{path} is not what was trusted"), "changed_since_trusted"]);
+        match before {
+            Some(text) => home.write(path, &text),
+            None => std::fs::remove_file(home.path().join(path)).unwrap(),
+        }
+    }
+    run_checked(&home, ASK).ok();
+    assert!(was_started(&home), "as it was trusted again");
+    home.write("srv/lib.sh", "echo > EVIL\n");
+    let asked = at_terminal(checked(&home, ASK), "n\n");
+    has(&asked.seen, &["code that is new or changed: srv/lib.sh", "Trust exactly this content"]);
+    // With the check off.
+    home.polis(ASK).ok();
+    assert!(home.path().join("EVIL").exists());
+}
+
+#[test]
+fn a_server_that_is_started_again_is_compared_again() {
+    let home = with_two_scripts("exit 1\n");
+    let served = home.serve_with(&["--model", "offline"], |command| {
+        command.env_remove("POLIS_TRUST");
+    });
+    crate::cli::machine::until(|| was_started(&home));
+    home.write("srv/lib.sh", "echo > EVIL\n");
+    crate::cli::machine::until(|| {
+        was_started(&home);
+        served.get("/api/tools").1.to_string().contains("srv/lib.sh is not what was trusted")
+    });
+    assert!(!was_started(&home) && !home.path().join("EVIL").exists());
+}
