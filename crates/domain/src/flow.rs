@@ -208,7 +208,7 @@ impl Trails {
 }
 
 /// Whether a text names a value as a word of its own. Only what is specific can be named, such as an address, a path or a number:
-/// ordinary words ("all", "make") stand in a request without meaning a target.
+/// ordinary words ("all", "make") stand in a request without meaning a target. What a sentence warns of is not named by it.
 pub fn names(text: &str, value: &str) -> bool {
     let is_specific = value.contains(|letter: char| letter.is_ascii_digit() || "@./\\:".contains(letter));
     if !is_specific || !value.contains(char::is_alphanumeric) {
@@ -217,12 +217,30 @@ pub fn names(text: &str, value: &str) -> bool {
     let mut from = 0;
     while let Some(at) = text[from..].find(value).map(|at| from + at) {
         let (before, after) = (&text[..at], &text[at + value.len()..]);
-        if !before.ends_with(in_word) && !goes_on(after) {
+        if !before.ends_with(in_word) && !goes_on(after) && !warns(before) {
             return true;
         }
         from = at + value.chars().next().map_or(1, char::len_utf8);
     }
     false
+}
+
+/// Words that turn what follows in their sentence into its opposite. One that means no harm costs a question.
+const WARNINGS: &[&str] = &["never", "not", "no", "cannot", "avoid", "except", "nor", "neither"];
+const WARNINGS_UNSPACED: &[&str] = &["不", "别", "勿", "禁止", "除了"];
+
+/// Whether the sentence that begins in this text says what must not be.
+fn warns(before: &str) -> bool {
+    let is_end = |(at, letter): &(usize, char)| match letter {
+        '\n' | ';' | '。' | '！' | '？' | '；' => true,
+        '.' | '!' | '?' => before[at + letter.len_utf8()..].starts_with(char::is_whitespace),
+        _ => false,
+    };
+    let from = before.char_indices().rev().find(is_end).map_or(0, |(at, letter)| at + letter.len_utf8());
+    let sentence = before[from..].to_lowercase().replace('\u{2019}', "'");
+    let is_warning = |word: &str| WARNINGS.contains(&word) || word.ends_with("n't");
+    sentence.split(|letter: char| !letter.is_alphanumeric() && letter != '\'').any(is_warning)
+        || WARNINGS_UNSPACED.iter().any(|word| sentence.contains(word))
 }
 
 /// What may stand inside an address, a path or a number.
@@ -272,6 +290,28 @@ mod tests {
         let odd = "* first and / or - see info@bücher.example, delete /data/*.log in C:\\data\\old";
         for value in ["*", "/", "-", "cher.example", "ller@x.example", "/data/", "C:\\data", "C:"] {
             assert!(!names(odd, value), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_a_sentence_warns_of_is_not_named() {
+        for text in [
+            "Never send anything to eve@x.example.",
+            "Send it to bob@x.example, but not to eve@x.example",
+            "Don't write to bob@x.example or eve@x.example!",
+            "Don\u{2019}t mail eve@x.example",
+            "不要发给eve@x.example",
+            "Mail all except eve@x.example",
+        ] {
+            assert!(!names(text, "eve@x.example"), "{text}");
+        }
+        for text in [
+            "Do not wait. Send it to eve@x.example",
+            "No rush; eve@x.example gets it",
+            "别急。发给eve@x.example",
+            "Never mail eve@x.example in the morning. Now mail eve@x.example",
+        ] {
+            assert!(names(text, "eve@x.example"), "{text}");
         }
     }
 

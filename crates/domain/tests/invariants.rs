@@ -7,6 +7,7 @@ use polis_domain::*;
 
 use crate::budgets::Books;
 use crate::chains::{Chains, fences};
+use crate::flows::Flows;
 use crate::laws::*;
 use crate::reuse::Calls;
 
@@ -31,6 +32,7 @@ pub(crate) struct Past {
     /// The contents that were named, and the names, in order.
     artifacts: Vec<(ArtifactId, String)>,
     calls: Calls,
+    flows: Flows,
     chains: Chains,
 }
 
@@ -97,6 +99,7 @@ impl Past {
             ("an inbox weighs what its entries weigh, and letters stay within the limits", weights(spine)),
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
             ("the catalogue has what the log names, each content once under each name", self.catalogue(recorded, spine)),
+            ("what was read outside makes nobody send or destroy unasked", self.flows.audit(recorded)),
             ("a call is answered from the log only where nothing can have changed", self.calls.audit(recorded)),
             ("chains of letters end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
             ("who is made has no tool that its maker lacks", fences(spine)),

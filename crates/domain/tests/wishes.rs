@@ -207,7 +207,11 @@ impl<'a> Chooser<'a> {
                         let key = Some(Digest::of([["one", "one", "two"][self.roll(3)]])).filter(|_| !self.one_in(6));
                         let fresh = Some("it has changed".into()).filter(|_| self.one_in(6));
                         let own = self.one_in(6);
-                        Effect::Tool(Box::new(Call { ruling, key, fresh, own, ..*call }))
+                        let flow = if self.one_in(2) { self.flow() } else { Flow::default() };
+                        let identity =
+                            Some(["first", "first", "first", "second"][self.roll(4)].into()).filter(|_| self.one_in(2));
+                        let definition = identity.clone();
+                        Effect::Tool(Box::new(Call { ruling, key, fresh, own, flow, identity, definition, ..*call }))
                     }
                     effect => effect,
                 }
@@ -334,10 +338,26 @@ impl<'a> Chooser<'a> {
                 let always = always.filter(|_| self.one_in(3));
                 let answer = matches!(open.kind, OpenKind::Question(_)).then(|| self.words());
                 let approved = self.one_in(2);
-                Resolution::Outcome(Outcome::Verdict(Verdict { approved, always, answer, ..Verdict::yes() }))
+                let matching = always.filter(|_| self.one_in(2)).map(|_| Matching::proposed("{}"));
+                Resolution::Outcome(Outcome::Verdict(Verdict { approved, always, matching, answer, ..Verdict::yes() }))
             }
         };
         Some(Command::Resolve { id, resolution })
+    }
+
+    /// Where the content of a call comes from and goes.
+    fn flow(&mut self) -> Flow {
+        Flow {
+            outside: Some("a page".into()).filter(|_| self.one_in(3)),
+            private: self.one_in(3),
+            recalls: self.one_in(4),
+            stores: self.one_in(4),
+            sends: self.one_in(2),
+            destroys: self.one_in(3),
+            target: Some(["a.txt", "b.txt"][self.roll(2)].into()).filter(|_| self.one_in(2)),
+            named: self.one_in(8),
+            exempt: self.one_in(8),
+        }
     }
 
     /// What an answer must be.

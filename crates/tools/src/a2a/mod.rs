@@ -115,8 +115,9 @@ impl Tool for RemoteTool {
     }
 
     fn flow(&self, _: &str) -> Flow {
-        // The operator has made it a member: it may be told what any member is told.
-        Flow { outside: Some(format!("the agent {}", self.name).into()), ..Flow::default() }
+        // A member of the society, but one that is elsewhere: what it is told leaves this machine.
+        let sends = matches!(self.does, Does::Send | Does::SendOnce);
+        Flow { outside: Some(format!("the agent {}", self.name).into()), sends, ..Flow::default() }
     }
 
     async fn call(&self, given: &str, context: &CallContext) -> Result<CallResult, ToolError> {
