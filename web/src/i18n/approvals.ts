@@ -37,6 +37,7 @@ export const approvals = {
   'approval.server': ['Asked by the server {name}', '由服务器 {name} 提出'],
   'approval.budget': ['A budget is used up. May it go on, with as much again?', '预算已用完。是否再给同样多，继续进行？'],
   'approval.level': ['{of}: {used} of {limit}', '{of}：{used} / {limit}'],
+  'approval.calls': ['Model calls by agent: {agents}', '各智能体的模型调用次数：{agents}'],
   'approval.grant': ['Grant as much again', '再给同样多'],
   'approval.grant.no': ['No more', '不再给'],
   'level.tokens': ['tokens', '词元'],

@@ -445,7 +445,7 @@ function wait(state: State, started: EffectState): void {
 
 function asked(effect: Effect, stage: EffectState['stage']): Waiting['what'] | undefined {
   if (stage === 'doubted' && 'tool' in effect) return { kind: 'in_doubt', call: effect.tool }
-  if ('grant' in effect) return { kind: 'grant', lacking: effect.grant.lacking }
+  if ('grant' in effect) return { kind: 'grant', lacking: effect.grant.lacking, calls: effect.grant.calls ?? {} }
   if (!('approval' in effect)) return undefined
   const { question, details, call, deadline, wanted } = effect.approval
   const rest = { question, details, ...(call && { call }), ...(deadline && { deadline }) }

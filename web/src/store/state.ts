@@ -162,7 +162,7 @@ export interface Waiting {
   what:
     | { kind: 'approval'; question: string; details?: unknown; call?: Call; deadline?: number }
     | { kind: 'question'; question: string; details?: unknown; wanted: Wanted; server?: string; call?: Call; deadline?: number }
-    | { kind: 'grant'; lacking: Level[] }
+    | { kind: 'grant'; lacking: Level[]; calls: Record<string, number> }
     | { kind: 'in_doubt'; call: Call }
     | { kind: 'parked'; failure: Failure }
 }

@@ -115,6 +115,22 @@ export const checks = [
     },
   ],
   [
+    'a budget that is used up says who made the calls, and goes on with one word',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model, settings: '[budget.task]\nrequests = 1\n' })
+      try {
+        await one.ask('/api/submit', { text: 'run it' })
+        const page = await open(one, { path: '/inbox' })
+        const card = page.locator('.inbox .approval')
+        await card.getByText('Model calls by agent: root 1').waitFor()
+        await card.getByRole('button', { name: 'Grant as much again' }).click()
+        await page.getByText('Nothing waits for you.').waitFor()
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
     'a question to the person is answered with one of its options',
     async ({ open, scripted }) => {
       await scripted.ask('/api/submit', { text: 'ask me something' })

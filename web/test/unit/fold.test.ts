@@ -59,8 +59,9 @@ test('what waits is void when its turn is called off', () => {
 })
 
 test('a parked turn and a budget wait as well', () => {
-  const state = after(...asked, ['root', { turnParked: { turn: 4, reason: { code: 'no_code', message: 'x' } } }], ['root', effect('4.0', { grant: { lacking: [] } })])
+  const state = after(...asked, ['root', { turnParked: { turn: 4, reason: { code: 'no_code', message: 'x' } } }], ['root', effect('4.0', { grant: { lacking: [], calls: { root: 3 } } })])
   assert.deepEqual([...state.waiting.values()].map((waiting) => waiting.what.kind), ['parked', 'grant'])
+  assert.deepEqual([...state.waiting.values()].at(-1)!.what, { kind: 'grant', lacking: [], calls: { root: 3 } })
 })
 
 /** A turn of root with a unit in a sub-thread, which has a unit in another one. */

@@ -357,7 +357,11 @@ function QuestionForm({ what, answer, isBusy }: Part<'question'>) {
   )
 }
 
+/** Most agents that are named with their calls. */
+const MAX_CALLERS = 5
+
 function Grant({ what, answer, isBusy }: Part<'grant'>) {
+  const calls = Object.entries(what.calls).sort(([, one], [, other]) => other - one)
   return (
     <>
       <p className="approval-question">{t('approval.budget')}</p>
@@ -368,6 +372,7 @@ function Grant({ what, answer, isBusy }: Part<'grant'>) {
           </li>
         ))}
       </ul>
+      {calls.length > 0 && <p className="faint">{t('approval.calls', { agents: calls.slice(0, MAX_CALLERS).map(([agent, times]) => `${agent} ${number(times)}`).join(', ') + (calls.length > MAX_CALLERS ? ', …' : '') })}</p>}
       <div className="approval-foot">
         <button type="button" className="primary" disabled={isBusy} onClick={() => void answer({ approved: true })}>{t('approval.grant')}</button>
         <button type="button" disabled={isBusy} onClick={() => void answer({ approved: false })}>{t('approval.grant.no')}</button>
