@@ -243,13 +243,17 @@ struct Theirs {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     disabled: bool,
+    #[serde(default = "yes")]
+    enabled: bool,
     r#type: Option<String>,
 }
 
 /// Its errors name the place and never quote it: keys stand in such files.
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trouble> {
     let bad = |what: String| Trouble::usage("bad_config", format!("{} {what}", path.display()));
-    let file: File = serde_json::from_str(text).map_err(|error| {
+    // What a person is asked to trust is read as a whole; what fails there must not count here.
+    let file = serde_json::from_str::<serde_json::Value>(text).and_then(|_| serde_json::from_str::<File>(text));
+    let file = file.map_err(|error| {
         let what = match error.classify() {
             serde_json::error::Category::Data => "this is not what belongs here",
             _ => "this is not JSON",
@@ -260,7 +264,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trou
         if name.trim().is_empty() {
             return Err(bad("has an MCP server without a name".to_owned()));
         }
-        if it.r#type.as_deref() == Some("sse") && !it.disabled {
+        if it.r#type.as_deref() == Some("sse") && it.enabled && !it.disabled {
             return Err(bad(format!(
                 "the MCP server `{name}` has the type `sse`, which is not supported; use its address for streamable HTTP (`http`), \
                  or set `disabled` to true"
@@ -271,12 +275,13 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trou
             (None, Some(url)) => Reach::Http { url, headers: it.headers },
             (None, None) => return Err(bad(format!("the MCP server `{name}` needs a `command` or a `url`"))),
         };
-        Ok(ServerSettings { enabled: !it.disabled, ..ServerSettings::new(name, reach) })
+        Ok(ServerSettings { enabled: it.enabled && !it.disabled, ..ServerSettings::new(name, reach) })
     };
     file.mcp_servers.0.into_iter().map(one).collect()
 }
 
-/// The first server that has a tool is the first of the file, so the order counts.
+/// The first server that has a tool is the first of the file, so the order counts. Of two with one name a person could be shown
+/// the other one.
 impl<'de> Deserialize<'de> for InOrder {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
@@ -288,8 +293,11 @@ impl<'de> Deserialize<'de> for InOrder {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InOrder, A::Error> {
-                let mut all = Vec::new();
-                while let Some(entry) = map.next_entry()? {
+                let mut all: Vec<(String, Theirs)> = Vec::new();
+                while let Some(entry) = map.next_entry::<String, Theirs>()? {
+                    if all.iter().any(|(name, _)| *name == entry.0) {
+                        return Err(serde::de::Error::custom("a name that stands there twice"));
+                    }
                     all.push(entry);
                 }
                 Ok(InOrder(all))
@@ -320,6 +328,22 @@ mod tests {
         assert_eq!(parse("{}", Path::new(FILE)).unwrap(), []);
         assert_eq!(parse(&text.replace("mcpServers", "servers"), Path::new(FILE)).unwrap().len(), 3);
         assert!(parse(&text.replace("files", " "), Path::new(FILE)).is_err());
+    }
+
+    #[test]
+    fn what_a_person_would_be_shown_otherwise_is_refused() {
+        let server = r#"{ "command": "x" }"#;
+        for text in [
+            format!(r#"{{ "mcpServers": {{ "a": {server}, "a": {server} }} }}"#),
+            format!(r#"{{ "mcpServers": {{ "a": {server} }}, "mcpServers": {{}} }}"#),
+            format!(r#"{{ "mcpServers": {{ "a": {server} }}, "x": 1e999 }}"#),
+            format!(r#"{{ "mcpServers": {{ "a": {server} }}, "x": "\ud800" }}"#),
+            format!(r#"{{ "mcpServers": {{ "a": {server} }}, "x": {}{} }}"#, "[".repeat(200), "]".repeat(200)),
+        ] {
+            assert!(parse(&text, Path::new(FILE)).is_err(), "{text}");
+        }
+        let off = parse(r#"{ "mcpServers": { "a": { "command": "x", "enabled": false } } }"#, Path::new(FILE)).unwrap();
+        assert!(!off[0].enabled);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, RoleId, TaskId};
 
-/// Most sources that are remembered by name; of more it is only known that there are more.
-const MAX_SOURCES: usize = 8;
+/// Most sources that are remembered by name: the newest. Of earlier ones their number is known.
+const MAX_SOURCES: usize = 16;
 
 /// Most files of a request that are remembered as made by it.
 const MAX_MADE: usize = 256;
@@ -53,6 +53,9 @@ pub struct Flow {
 pub struct Trail {
     /// The outside sources, oldest first.
     pub sources: Vec<Arc<str>>,
+    /// How many earlier ones there were at least.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub earlier: u32,
     /// Whether private data is in it.
     pub private: bool,
     /// The files that the request itself has made.
@@ -74,6 +77,10 @@ pub struct Trails {
     stored: Trail,
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 impl Flow {
     /// Whether nothing is known to flow.
     pub fn is_none(&self) -> bool {
@@ -88,12 +95,18 @@ impl Flow {
 
 impl Trail {
     fn add(&mut self, source: &Arc<str>) {
-        if self.sources.len() < MAX_SOURCES && !self.sources.contains(source) {
-            self.sources.push(source.clone());
+        if self.sources.contains(source) {
+            return;
+        }
+        self.sources.push(source.clone());
+        if self.sources.len() > MAX_SOURCES {
+            self.sources.remove(0);
+            self.earlier = self.earlier.saturating_add(1);
         }
     }
 
     fn join(&mut self, other: &Self) {
+        self.earlier = self.earlier.max(other.earlier);
         other.sources.iter().for_each(|source| self.add(source));
         self.private |= other.private;
     }
@@ -113,7 +126,11 @@ impl Trails {
         let is_own = flow.target.as_ref().is_some_and(|target| trail.made.contains(target));
         let leaks = flow.sends && trail.private;
         let destroys = flow.destroys && !is_own;
-        if leaks || destroys { trail.sources } else { Vec::new() }
+        if !(leaks || destroys) {
+            return Vec::new();
+        }
+        let earlier = (trail.earlier > 0).then(|| format!("{} earlier ones", trail.earlier).into());
+        trail.sources.into_iter().chain(earlier).collect()
     }
 
     /// What an agent that works on a request may have before it.
@@ -217,7 +234,7 @@ pub fn names(text: &str, value: &str) -> bool {
     let mut from = 0;
     while let Some(at) = text[from..].find(value).map(|at| from + at) {
         let (before, after) = (&text[..at], &text[at + value.len()..]);
-        if !before.ends_with(in_word) && !goes_on(after) && !warns(before) {
+        if !before.ends_with(in_word) && !goes_on(after) && !warns(before, after) {
             return true;
         }
         from = at + value.chars().next().map_or(1, char::len_utf8);
@@ -225,19 +242,44 @@ pub fn names(text: &str, value: &str) -> bool {
     false
 }
 
-/// Words that turn what follows in their sentence into its opposite. One that means no harm costs a question.
-const WARNINGS: &[&str] = &["never", "not", "no", "cannot", "avoid", "except", "nor", "neither"];
-const WARNINGS_UNSPACED: &[&str] = &["不", "别", "勿", "禁止", "除了"];
+/// Words with which a sentence says what must not be. One that means no harm costs a question.
+const WARNINGS: &[&str] = &[
+    "never",
+    "not",
+    "no",
+    "cannot",
+    "nor",
+    "neither",
+    "avoid",
+    "except",
+    "exclude",
+    "excluding",
+    "without",
+    "unless",
+    "skip",
+    "leave",
+    "keep",
+    "instead",
+    "rather",
+    "stop",
+    "beware",
+    "refuse",
+    "forbid",
+    "forbidden",
+];
+const WARNINGS_UNSPACED: &[&str] = &["不", "别", "勿", "禁止", "除了", "保留", "避免", "拒绝"];
 
-/// Whether the sentence that begins in this text says what must not be.
-fn warns(before: &str) -> bool {
-    let is_end = |(at, letter): &(usize, char)| match letter {
+/// Whether the sentence between these texts says what must not be.
+fn warns(before: &str, after: &str) -> bool {
+    let ends = |text: &str, at: usize, letter: char| match letter {
         '\n' | ';' | '。' | '！' | '？' | '；' => true,
-        '.' | '!' | '?' => before[at + letter.len_utf8()..].starts_with(char::is_whitespace),
+        '.' | '!' | '?' => text[at + letter.len_utf8()..].chars().next().is_none_or(char::is_whitespace),
         _ => false,
     };
-    let from = before.char_indices().rev().find(is_end).map_or(0, |(at, letter)| at + letter.len_utf8());
-    let sentence = before[from..].to_lowercase().replace('\u{2019}', "'");
+    let from = before.char_indices().rev().find(|(at, letter)| ends(before, *at, *letter));
+    let to = after.char_indices().find(|(at, letter)| ends(after, *at, *letter));
+    let head = &before[from.map_or(0, |(at, letter)| at + letter.len_utf8())..];
+    let sentence = format!("{head} {}", &after[..to.map_or(after.len(), |(at, _)| at)]).to_lowercase().replace('\u{2019}', "'");
     let is_warning = |word: &str| WARNINGS.contains(&word) || word.ends_with("n't");
     sentence.split(|letter: char| !letter.is_alphanumeric() && letter != '\'').any(is_warning)
         || WARNINGS_UNSPACED.iter().any(|word| sentence.contains(word))
@@ -302,6 +344,9 @@ mod tests {
             "Don\u{2019}t mail eve@x.example",
             "不要发给eve@x.example",
             "Mail all except eve@x.example",
+            "eve@x.example must never get this.",
+            "Leave eve@x.example alone",
+            "eve@x.example 不要发",
         ] {
             assert!(!names(text, "eve@x.example"), "{text}");
         }
@@ -389,6 +434,9 @@ mod tests {
         let (root, task) = (AgentId::root(), TaskId::from("t"));
         let mut trails = Trails::default();
         (0..100).for_each(|n| trails.follow(&root, &task, &reads(&format!("page {n}"))));
-        assert_eq!(trails.of(&root, &task).sources.len(), MAX_SOURCES);
+        let trail = trails.of(&root, &task);
+        assert_eq!((trail.sources.len(), trail.earlier), (MAX_SOURCES, 100 - MAX_SOURCES as u32));
+        let named = trails.exposes(&root, &task, &sends());
+        assert_eq!((&*named[MAX_SOURCES - 1], &*named[MAX_SOURCES]), ("page 99", "84 earlier ones"));
     }
 }

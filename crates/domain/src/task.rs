@@ -321,6 +321,14 @@ pub struct Payload {
 }
 
 impl Payload {
+    /// Where the meta of a letter has the person's own words, if its text holds more than them: an earlier conversation, say.
+    pub const OWN_WORDS: &'static str = "ownWords";
+
+    /// What the person wrote themselves.
+    pub fn own_words(&self) -> &str {
+        self.meta.get(Self::OWN_WORDS).and_then(Value::as_str).unwrap_or(&self.text)
+    }
+
     /// A text and nothing else.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self { text: text.into(), meta: Meta::new() }

@@ -7,6 +7,7 @@ use polis_domain::*;
 
 use crate::invariants::Law;
 use crate::laws::law;
+use crate::wishes::Chooser;
 
 /// What an auditor knows of the content that requests have read. It follows no agent from request to request and no file, so
 /// that a request may be more suspect than it knows, and never less.
@@ -61,5 +62,22 @@ impl Flows {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl Chooser<'_> {
+    /// Where the content of a call comes from and goes.
+    pub(crate) fn flow(&mut self) -> Flow {
+        Flow {
+            outside: Some("a page".into()).filter(|_| self.one_in(3)),
+            private: self.one_in(3),
+            recalls: self.one_in(4),
+            stores: self.one_in(4),
+            sends: self.one_in(2),
+            destroys: self.one_in(3),
+            target: Some(["a.txt", "b.txt"][self.roll(2)].into()).filter(|_| self.one_in(2)),
+            named: self.one_in(8),
+            exempt: self.one_in(8),
+        }
     }
 }

@@ -345,21 +345,6 @@ impl<'a> Chooser<'a> {
         Some(Command::Resolve { id, resolution })
     }
 
-    /// Where the content of a call comes from and goes.
-    fn flow(&mut self) -> Flow {
-        Flow {
-            outside: Some("a page".into()).filter(|_| self.one_in(3)),
-            private: self.one_in(3),
-            recalls: self.one_in(4),
-            stores: self.one_in(4),
-            sends: self.one_in(2),
-            destroys: self.one_in(3),
-            target: Some(["a.txt", "b.txt"][self.roll(2)].into()).filter(|_| self.one_in(2)),
-            named: self.one_in(8),
-            exempt: self.one_in(8),
-        }
-    }
-
     /// What an answer must be.
     fn wanted(&mut self) -> Wanted {
         let options = || vec!["yes".to_owned(), "red".to_owned()];
@@ -540,12 +525,12 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.rolls += 1;
         (mix(self.seed ^ mix(self.rolls)) % sides as u64) as usize
     }
 
-    fn one_in(&mut self, sides: usize) -> bool {
+    pub(crate) fn one_in(&mut self, sides: usize) -> bool {
         self.roll(sides) == 1
     }
 

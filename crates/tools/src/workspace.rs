@@ -96,7 +96,7 @@ impl Workspace {
         match self.protected.why_not_written(&lexical).or_else(|| self.protected.why_not_written(&real)) {
             Some(why) => Err(path.closed(why)),
             // A link `AGENTS.md` makes the file that it leads to as good as one of that name.
-            None if self.protected.is_behind_link(&real).unwrap_or_default() => Err(path.closed(Why::Obeyed)),
+            None if self.protected.is_behind_link(&real).unwrap_or(true) => Err(path.closed(Why::Obeyed)),
             None => Ok(()),
         }
     }

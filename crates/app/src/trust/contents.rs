@@ -15,11 +15,11 @@ use crate::config::FILE;
 use crate::{roles, servers, wiring};
 
 /// Largest governed file, and most files of one folder. A file beyond that is never trusted.
-const MAX_BYTES: u64 = 4 << 20;
+pub(super) const MAX_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 1_000;
 
-/// How much of a file that a command names is read. Of a longer one, the length counts too.
-const MAX_NAMED_BYTES: u64 = 256 << 20;
+/// Longest file that a command names.
+const MAX_NAMED_BYTES: u64 = 4 << 30;
 
 /// A file that has to be trusted, as it was when the folder was scanned.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl Contents {
         let settings: Vec<Value> = contents.settings().into_iter().map(|(_, settings)| settings).collect();
         let named: BTreeSet<PathBuf> = settings.iter().flat_map(|settings| named(folder, settings)).collect();
         let beside: BTreeSet<PathBuf> =
-            settings.iter().flat_map(servers_in).flat_map(|(_, server)| beside(folder, server)).collect();
+            settings.iter().flat_map(servers_in).flat_map(|(_, server)| beside(folder, server).unwrap_or_default()).collect();
         for (path, beside) in named.iter().map(|path| (path, false)).chain(beside.iter().map(|path| (path, true))) {
             let Some(key) = path.strip_prefix(folder).ok().and_then(key) else { continue };
             if let Entry::Vacant(entry) = contents.files.entry(key)
@@ -148,13 +148,13 @@ fn named(folder: &Path, settings: &Value) -> Vec<PathBuf> {
 
 /// SHA-256 of a file that is too long to be kept, in hexadecimal digits.
 pub(super) fn digest_of_file(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
-    let bytes = file.metadata().ok()?.len();
-    let mut file = file.take(MAX_NAMED_BYTES);
+    let mut file = File::open(path).ok()?;
+    if file.metadata().ok()?.len() > MAX_NAMED_BYTES {
+        return None;
+    }
     let (mut hasher, mut buffer) = (Hasher::default(), vec![0; 1 << 16]);
     loop {
         match file.read(&mut buffer).ok()? {
-            0 if bytes > MAX_NAMED_BYTES => return Some(format!("{}+{bytes}", hasher.id())),
             0 => return Some(hasher.id().to_string()),
             read => hasher.update(&buffer[..read]),
         }

@@ -1,9 +1,10 @@
-//! What the program of a server runs: the files that its command line names and the code that lies where it loads modules from.
-//! All of it is bound by trust, because agents may write most of it.
+//! What the program of a server runs: the files that its command line names, the settings that its runtime obeys, and the code
+//! that it may load. All of it is bound by trust, because agents may write most of it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use polis_tools::mcp::variables;
 use serde_json::Value;
 
 /// Endings of files that hold data, which a program reads and writes as it works.
@@ -13,8 +14,10 @@ const DATA_ENDINGS: &[&str] =
 /// Files that one program loads as code, by their endings: a script loads others of its kind.
 const CODE: &[&[&str]] = &[
     &["py", "pyc", "pth", "pyw"],
-    &["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "json", "wasm"],
+    &["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "wasm"],
     &["sh", "bash", "zsh"],
+    &["rs", "toml"],
+    &["go", "mod"],
     &["rb"],
     &["pl", "pm"],
     &["php"],
@@ -24,24 +27,81 @@ const CODE: &[&[&str]] = &[
 /// Code of any kind that programs load.
 const LIBRARIES: &[&str] = &["so", "node", "dylib", "dll"];
 
-/// Programs that look for packages in `node_modules`, in the folder of the script and in those above it.
-const NODE: &[&str] = &["node", "nodejs", "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "tsx", "ts-node"];
-const PACKAGES: &str = "node_modules";
+/// A runtime that looks for code and settings by itself.
+struct Runtime {
+    /// The programs that start it.
+    programs: &'static [&'static str],
+    /// How it completes a name that it is given.
+    completions: &'static [&'static str],
+    /// The files that it obeys where it starts, in the folder of the script, and in those above.
+    settings: &'static [&'static str],
+    /// The folders that it loads packages from, in the same places. They hold too many files to be compared.
+    packages: &'static [&'static str],
+}
 
-/// Most files beside a script that are looked at. A program with more belongs in a package that is installed elsewhere.
-const MAX_BESIDE: usize = 2_000;
+const NODE: Runtime = Runtime {
+    programs: &["node", "nodejs", "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "tsx", "ts-node"],
+    completions: &[".js", ".mjs", ".cjs", ".ts", "/index.js", "/index.mjs", "/index.cjs", "/index.ts"],
+    settings: &[
+        "package.json",
+        ".npmrc",
+        ".yarnrc",
+        ".yarnrc.yml",
+        ".pnpmfile.cjs",
+        "pnpm-workspace.yaml",
+        "bunfig.toml",
+        "deno.json",
+        "deno.jsonc",
+        "tsconfig.json",
+        ".env",
+    ],
+    packages: &["node_modules"],
+};
+
+const PYTHON: Runtime = Runtime {
+    programs: &["python", "python3", "pypy", "pypy3", "uv", "uvx", "poetry", "pdm", "hatch", "pipx", "pipenv"],
+    completions: &[".py", ".pyc", "/__main__.py", "/__init__.py"],
+    settings: &[
+        "pyproject.toml",
+        "uv.toml",
+        "uv.lock",
+        ".python-version",
+        "setup.py",
+        "setup.cfg",
+        "Pipfile",
+        "poetry.toml",
+        "poetry.lock",
+        "pdm.toml",
+        "sitecustomize.py",
+        "usercustomize.py",
+        ".env",
+    ],
+    packages: &[".venv", "venv"],
+};
+
+/// Most words of a command line, most entries of folders that are looked at, and most files that are bound for one server. A
+/// server with more is not started.
+const MAX_WORDS: usize = 500;
+const MAX_LOOKED_AT: usize = 100_000;
+const MAX_FILES: usize = 5_000;
+
+/// There is more than is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooMuch;
 
 /// A server's command line.
 struct CommandLine<'a> {
-    program: &'a str,
+    folder: &'a Path,
     cwd: PathBuf,
-    words: Vec<&'a str>,
+    words: Vec<String>,
     is_shell: bool,
+    /// What its program runs without being told.
     untold: &'static [&'static str],
+    runtimes: Vec<&'static Runtime>,
 }
 
 impl<'a> CommandLine<'a> {
-    fn new(folder: &Path, server: &'a Value) -> Option<Self> {
+    fn new(folder: &'a Path, server: &Value) -> Option<Self> {
         let command = server["command"].as_str()?;
         let cwd = server["cwd"].as_str().map_or_else(|| folder.to_owned(), |cwd| folder.join(cwd));
         let args: Vec<&str> = server["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -52,101 +112,157 @@ impl<'a> CommandLine<'a> {
         let untold: &[&str] = match program {
             "npm" | "pnpm" | "yarn" | "bun" if !foreign => &["package.json"],
             "make" => &["Makefile", "makefile", "GNUmakefile"],
+            "cargo" => &["Cargo.toml"],
+            "go" => &["go.mod"],
+            "docker" | "podman" => &["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml", "Dockerfile"],
             _ => &[],
         };
-        let words = std::iter::once(command).chain(args.iter().copied()).chain(env).flat_map(|text| {
-            let is_gap = |letter: char| letter.is_whitespace() || "\"'`;|&()<>=:,${}".contains(letter);
-            // `${NAME:-./server.js}`: what stands behind the dash is used where the variable is not set.
-            let parts = text.split(is_gap).flat_map(|word| [word, word.trim_start_matches('-')]);
-            std::iter::once(text).chain(parts).filter(|word| !word.is_empty())
-        });
+        let mut words = Vec::new();
+        for text in std::iter::once(command).chain(args).chain(env) {
+            // As it is written, and as it will be.
+            for text in std::iter::once(text.to_owned()).chain(variables(text)) {
+                let is_gap = |letter: char| letter.is_whitespace() || "\"'`;|&()<>=:,${}".contains(letter);
+                // `${NAME:-./server.js}`: what stands behind the dash is used where the variable is not set.
+                let parts = text.split(is_gap).flat_map(|word| [word, word.trim_start_matches('-')]);
+                words.extend(std::iter::once(text.as_str()).chain(parts).filter(|word| !word.is_empty()).map(str::to_owned));
+            }
+        }
         let mut seen = BTreeSet::new();
-        let words = words.filter(|word| seen.insert(*word)).collect();
-        Some(Self { program, cwd, words, is_shell, untold })
+        words.retain(|word| seen.insert(word.clone()));
+        let starts = |runtime: &&Runtime| {
+            let is_program = |word: &String| {
+                let name = word.rsplit('/').next().unwrap_or_default();
+                runtime.programs.iter().any(|program| name.strip_prefix(program).is_some_and(is_version))
+            };
+            words.iter().any(is_program)
+        };
+        let runtimes = [&NODE, &PYTHON].into_iter().filter(starts).collect();
+        Some(Self { folder, cwd, words, is_shell, untold, runtimes })
     }
 
-    /// Where its relative paths begin: its folder, and each that a shell may enter first.
+    /// Where its relative paths may begin: its folder, and each that it names below it.
     fn starts(&self) -> Vec<PathBuf> {
-        let entered = self.words.iter().filter(|_| self.is_shell).map(|word| self.cwd.join(word)).filter(|path| path.is_dir());
-        std::iter::once(self.cwd.clone()).chain(entered).collect()
+        let named = self.words.iter().map(|word| self.cwd.join(word)).filter(|path| path.is_dir());
+        let inside =
+            named.filter(|path| path.canonicalize().is_ok_and(|path| path.starts_with(self.folder) && path != self.folder));
+        std::iter::once(self.cwd.clone()).chain(inside).collect()
     }
 
-    /// The files that it may run: its words that are files, and what its program runs without being told. Data is left out,
-    /// unless a shell could run it or it is the first file that the program is given.
-    fn files(&self) -> Vec<PathBuf> {
+    /// The files that it may run: its words that are files, as they are or as a runtime completes them, and what its program runs
+    /// without being told. Data is left out, unless a shell could run it or it is the first file that the program is given.
+    fn scripts(&self) -> Result<Vec<PathBuf>, TooMuch> {
+        if self.words.len() > MAX_WORDS {
+            return Err(TooMuch);
+        }
         let starts = self.starts();
-        let is_python = self.program.starts_with("python") || self.words.iter().any(|word| word.starts_with("python"));
-        let modules = self.words.iter().filter(|_| is_python).flat_map(|word| module_files(word));
-        let names = self.words.iter().chain(self.untold).map(|&word| PathBuf::from(word)).chain(modules);
-        let paths = names.flat_map(|name| starts.iter().map(move |start| start.join(&name)).collect::<Vec<_>>());
-        let files = paths.filter(|path| path.is_file()).enumerate();
-        files.filter(|(n, path)| *n == 0 || self.is_shell || !is_data(path)).map(|(_, path)| path).collect()
+        let mut files = Vec::new();
+        let names = self.words.iter().map(String::as_str).chain(self.untold.iter().copied());
+        for (name, start) in names.flat_map(|name| starts.iter().map(move |start| (name, start))) {
+            let whole = start.join(name);
+            files.extend(whole.is_file().then(|| whole.clone()));
+            let is_below = whole.canonicalize().map_or(true, |whole| whole != self.folder);
+            let modules = [whole, start.join(name.replace('.', "/"))];
+            for (runtime, path) in self.runtimes.iter().flat_map(|runtime| modules.iter().map(move |path| (runtime, path))) {
+                let completed = runtime.completions.iter().map(|ending| with_ending(path, ending));
+                files.extend(completed.filter(|path| is_below && path.is_file()));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        files.retain(|path| seen.insert(path.clone()));
+        let files = files.into_iter().enumerate();
+        Ok(files
+            .filter(|(n, path)| *n == 0 || self.is_shell || !has_ending(path, DATA_ENDINGS))
+            .map(|(_, path)| path)
+            .collect())
     }
 
-    fn is_node(&self) -> bool {
-        let of_node = |word: &str| NODE.contains(&word.rsplit('/').next().unwrap_or_default());
-        of_node(self.program) || (self.is_shell && self.words.iter().any(|word| of_node(word)))
+    /// The folders in which its runtime looks: where it starts, those of its scripts, and all above them.
+    fn places(&self) -> BTreeSet<PathBuf> {
+        let scripts = self.scripts().unwrap_or_default();
+        let scripts = scripts.iter().filter_map(|path| path.canonicalize().ok()?.parent().map(Path::to_owned));
+        let starts = self.starts().into_iter().filter_map(|path| path.canonicalize().ok()).chain(scripts);
+        let above = starts.flat_map(|start| start.ancestors().map(Path::to_owned).collect::<Vec<_>>());
+        above.filter(|place| place.starts_with(self.folder)).collect()
+    }
+
+    /// The settings that its runtime obeys.
+    fn settings(&self) -> Vec<PathBuf> {
+        let places = self.places();
+        let names = self.runtimes.iter().flat_map(|runtime| runtime.settings);
+        names.flat_map(|name| places.iter().map(move |place| place.join(name))).filter(|path| path.is_file()).collect()
     }
 }
 
 /// The files that one server may run, as they are named.
 pub(super) fn named_by(folder: &Path, server: &Value) -> Vec<PathBuf> {
-    CommandLine::new(folder, server).map_or_else(Vec::new, |line| line.files())
+    CommandLine::new(folder, server).and_then(|line| line.scripts().ok()).unwrap_or_default()
 }
 
-/// The code of a folder that a server may load beside the files that it names: below the folder of a script, or only next to the
-/// script where that is the folder itself, all of which belongs to the person's work.
-pub(super) fn beside(folder: &Path, server: &Value) -> Vec<PathBuf> {
-    let mut found = BTreeSet::new();
-    let scripts = named_by(folder, server).into_iter().filter_map(|path| path.canonicalize().ok());
+/// What else of a folder a server may load: the settings that its runtime obeys, and all code of the same kind in the folder of a
+/// script and below it.
+pub(super) fn beside(folder: &Path, server: &Value) -> Result<Vec<PathBuf>, TooMuch> {
+    let Some(line) = CommandLine::new(folder, server) else { return Ok(Vec::new()) };
+    let mut found: BTreeSet<PathBuf> = line.settings().into_iter().collect();
+    let mut looked_at = 0;
+    let scripts = line.scripts()?.into_iter().filter_map(|path| path.canonicalize().ok());
+    let mut walked = BTreeSet::new();
     for script in scripts.filter(|script| script.starts_with(folder)) {
-        let Some(endings) = CODE.iter().find(|endings| has_ending(&script, endings)) else { continue };
-        let Some(own) = script.parent() else { continue };
-        let is_package = |path: &Path| own == folder && has_ending(&script, CODE[0]) && path.join("__init__.py").is_file();
+        let kind = CODE.iter().position(|endings| has_ending(&script, endings));
+        let kind = kind.or_else(|| (script.file_name()? == "package.json").then_some(1));
+        let (Some(kind), Some(own)) = (kind, script.parent()) else { continue };
         let mut open = vec![own.to_owned()];
         while let Some(place) = open.pop() {
+            // Links may lead around in a circle.
+            if !walked.insert((kind, place.clone())) || is_set_apart(&place) {
+                continue;
+            }
             for path in entries(&place) {
-                if found.len() >= MAX_BESIDE {
-                    return found.into_iter().collect();
+                looked_at += 1;
+                if looked_at > MAX_LOOKED_AT || found.len() > MAX_FILES {
+                    return Err(TooMuch);
                 }
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let is_skipped = name.starts_with('.') || name == PACKAGES || name == "__pycache__";
-                if path.is_dir() && !path.is_symlink() && !is_skipped {
-                    if place != folder {
-                        open.push(path);
-                    } else if is_package(&path) {
-                        found.insert(path.join("__init__.py"));
-                    }
-                } else if path.is_file() && (has_ending(&path, endings) || has_ending(&path, LIBRARIES)) {
+                let is_manifest = path.file_name().is_some_and(|name| name == "package.json");
+                if path.is_dir() {
+                    open.extend(path.canonicalize().ok().filter(|path| path.starts_with(folder)));
+                } else if path.is_file() && (is_manifest || has_ending(&path, CODE[kind]) || has_ending(&path, LIBRARIES)) {
                     found.insert(path);
                 }
             }
         }
     }
-    found.into_iter().collect()
+    Ok(found.into_iter().collect())
 }
 
-/// The folders of packages that a server may load from. They hold too many files to be compared, so agents may not write there.
+/// The folders of packages that a server may load from. Agents may not write there.
 pub(super) fn packages(folder: &Path, server: &Value) -> Vec<PathBuf> {
-    let Some(line) = CommandLine::new(folder, server).filter(CommandLine::is_node) else { return Vec::new() };
-    let scripts = line.files().into_iter().filter_map(|path| Some(path.canonicalize().ok()?.parent()?.to_owned()));
-    let starts: Vec<PathBuf> = line.starts().into_iter().chain(scripts).collect();
-    let above = starts.iter().flat_map(|start| start.ancestors()).filter(|place| place.starts_with(folder));
-    above.map(|place| place.join(PACKAGES)).collect::<BTreeSet<_>>().into_iter().collect()
+    let Some(line) = CommandLine::new(folder, server) else { return Vec::new() };
+    let places = line.places();
+    let names = line.runtimes.iter().flat_map(|runtime| runtime.packages);
+    let usual = names.flat_map(|name| places.iter().map(move |place| place.join(name)));
+    let named = line.words.iter().map(|word| line.cwd.join(word)).flat_map(|path| {
+        path.ancestors().filter(|part| part.join(ENVIRONMENT).is_file()).map(Path::to_owned).collect::<Vec<_>>()
+    });
+    usual.chain(named).filter(|path| path.starts_with(folder)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Where Python looks for a module of this name.
-fn module_files(word: &str) -> Vec<PathBuf> {
-    let is_name = |part: &str| !part.is_empty() && part.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-    if !word.split('.').all(is_name) {
-        return Vec::new();
-    }
-    let path = PathBuf::from(word.replace('.', "/"));
-    [path.with_extension("py"), path.join("__main__.py"), path.join("__init__.py")].into()
+/// What a Python environment has.
+const ENVIRONMENT: &str = "pyvenv.cfg";
+
+/// Whether a folder is protected in another way, or holds nothing that is loaded.
+fn is_set_apart(place: &Path) -> bool {
+    let is_named = place.file_name().is_some_and(|name| name == "node_modules" || name == ".git" || name == "__pycache__");
+    is_named || [ENVIRONMENT, "polis.db"].iter().any(|mark| place.join(mark).is_file())
 }
 
-fn is_data(path: &Path) -> bool {
-    has_ending(path, DATA_ENDINGS)
+/// Whether this follows the name of a program: nothing, or a version such as `3.12`.
+fn is_version(rest: &str) -> bool {
+    rest.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut whole = path.as_os_str().to_owned();
+    whole.push(ending);
+    whole.into()
 }
 
 fn has_ending(path: &Path, endings: &[&str]) -> bool {
@@ -154,9 +270,7 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut entries: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    entries.sort();
-    entries
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 #[cfg(test)]
@@ -170,53 +284,77 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().canonicalize().unwrap();
         for name in [
-            "server.py",
-            "json.py",
-            "README.md",
-            "web.js",
-            "package/__init__.py",
-            "package/more.py",
-            "data/a.py",
-            "fast.so",
+            "app/server.py",
+            "app/json.py",
+            "app/README.md",
+            "app/web.js",
+            "app/.hidden/a.py",
+            "app/package/__init__.py",
+            "app/package/more.py",
+            "app/fast.so",
+            "app/env/pyvenv.cfg",
+            "app/env/lib/x.py",
+            "app/__pycache__/json.pyc",
+            "elsewhere/linked.py",
             "srv/main.js",
+            "srv/index.js",
             "srv/lib/deep.mjs",
             "srv/config.json",
             "srv/notes.md",
             "srv/node_modules/x/index.js",
+            ".npmrc",
+            ".polis/polis.db",
+            ".polis/x.js",
         ] {
             let path = folder.join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
+        std::os::unix::fs::symlink("../elsewhere", folder.join("app/link")).unwrap();
+        std::os::unix::fs::symlink("..", folder.join("srv/lib/up")).unwrap();
         let below = |paths: Vec<PathBuf>| -> Vec<String> {
             paths.iter().map(|path| path.strip_prefix(&folder).unwrap().display().to_string()).collect()
         };
-        let python = ["fast.so", "json.py", "package/__init__.py", "server.py"];
-        let js = ["srv/config.json", "srv/lib/deep.mjs", "srv/main.js"];
-        for (server, files, packages_of) in [
-            (json!({ "command": "python3", "args": ["server.py"] }), &python[..], &[][..]),
-            (json!({ "command": "python3", "args": ["-m", "server"] }), &python[..], &[][..]),
-            (
-                json!({ "command": "python3", "args": ["-m", "package"] }),
-                &["package/__init__.py", "package/more.py"][..],
-                &[][..],
-            ),
-            (json!({ "command": "node", "args": ["srv/main.js"] }), &js[..], &["node_modules", "srv/node_modules"][..]),
-            (
-                json!({ "command": "sh", "args": ["-c", "cd srv && exec node main.js"] }),
-                &js[..],
-                &["node_modules", "srv/node_modules"][..],
-            ),
-            (
-                json!({ "command": "node", "args": ["main.js"], "cwd": "srv" }),
-                &js[..],
-                &["node_modules", "srv/node_modules"][..],
-            ),
-            (json!({ "command": "npx", "args": ["-y", "some-server", "."] }), &[][..], &["node_modules"][..]),
-            (json!({ "command": "uvx", "args": ["some-server"] }), &[][..], &[][..]),
-        ] {
-            assert_eq!(below(beside(&folder, &server)), files, "{server}");
-            assert_eq!(below(packages(&folder, &server)), packages_of, "{server}");
+        let python = [
+            "app/.hidden/a.py",
+            "app/fast.so",
+            "app/json.py",
+            "app/package/__init__.py",
+            "app/package/more.py",
+            "app/server.py",
+            "elsewhere/linked.py",
+        ];
+        let (js, node) = ([".npmrc", "srv/index.js", "srv/lib/deep.mjs", "srv/main.js"], ["node_modules", "srv/node_modules"]);
+        let environments = [".venv", "app/.venv", "app/venv", "venv"];
+        let sorted = |mut all: Vec<String>| {
+            all.sort();
+            all
+        };
+        let check = |command: &str, args: &[&str], files: &[&str], closed: &[&str]| {
+            let server = json!({ "command": command, "args": args });
+            assert_eq!(below(beside(&folder, &server).unwrap()), files, "{server}");
+            assert_eq!(sorted(below(packages(&folder, &server))), closed, "{server}");
+        };
+        check("python3.12", &["app/server.py"], &python, &environments);
+        check("python3", &["-m", "app.server"], &python, &environments);
+        check("uv", &["--directory", "app", "run", "server.py"], &python, &environments);
+        check("app/env/bin/python", &["app/server.py"], &python, &[".venv", "app/.venv", "app/env", "app/venv", "venv"]);
+        check(
+            "python3",
+            &["-m", "app.package"],
+            &python[3..5],
+            &[".venv", "app/.venv", "app/package/.venv", "app/package/venv", "app/venv", "venv"],
+        );
+        for args in
+            [&["srv/main.js"][..], &["srv/main"], &["srv"], &["--prefix", "srv", "main.js"], &["${NO_SUCH:-srv}/main.js"]]
+        {
+            check("node", args, &js, &node);
         }
+        check("sh", &["-c", "cd srv && exec node main.js"], &js, &node);
+        check("npx", &["-y", "some-server", "."], &js[..1], &node[..1]);
+        check("some-server", &["."], &[], &[]);
+        assert_eq!(below(beside(&folder, &json!({ "command": "node", "args": ["main.js"], "cwd": "srv" })).unwrap()), js);
+        let long = json!({ "command": "node", "args": (0..1_000).map(|n| n.to_string()).collect::<Vec<_>>() });
+        assert_eq!(beside(&folder, &long), Err(TooMuch));
     }
 }

@@ -255,7 +255,11 @@ impl Trust {
         if !std::fs::metadata(path)?.is_file() {
             return Ok(None);
         }
-        let bytes = std::fs::read(path)?;
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::Read::take(std::fs::File::open(path)?, contents::MAX_BYTES + 1), &mut bytes)?;
+        if bytes.len() as u64 > contents::MAX_BYTES {
+            return Err(std::io::Error::other(format!("it has more than {} bytes", contents::MAX_BYTES)));
+        }
         if !self.admits(path, &bytes) {
             return Ok(None);
         }
@@ -286,11 +290,14 @@ impl Trust {
     /// The first file of what a server's program runs or loads that is not what was trusted, or that was and is gone: in the place
     /// of a script there may be a folder by now, or a link out of here, which the same command runs.
     pub(crate) fn changed_file_of(&self, server: &Value) -> Option<String> {
+        let Ok(beside) = loaded::beside(&self.0.folder, server) else {
+            return Some("the code beside its script is more than polis compares, so it".to_owned());
+        };
         // A store that cannot be read trusts nothing.
         let _ = self.reread();
         let folder = &self.0.folder;
         let named = loaded::named_by(folder, server).into_iter().filter_map(|path| path.canonicalize().ok());
-        let files = named.filter(|path| path.starts_with(folder)).chain(loaded::beside(folder, server));
+        let files = named.filter(|path| path.starts_with(folder)).chain(beside);
         let files: BTreeMap<String, PathBuf> =
             files.filter_map(|path| Some((key(path.strip_prefix(folder).ok()?)?, path))).collect();
         let command = server.to_string();
@@ -431,7 +438,10 @@ pub(crate) fn no_home() -> Trouble {
 
 /// What the settings forbid: rules that ask or deny, and budgets.
 fn restrictions(contents: &Contents) -> Value {
-    let Some((_, settings)) = contents.settings().into_iter().find(|(name, _)| name.ends_with(crate::config::FILE)) else {
+    let all = contents.settings();
+    // The folder's own file counts before the one in the data directory.
+    let own = all.iter().find(|(name, _)| *name == crate::config::FILE);
+    let Some((_, settings)) = own.or_else(|| all.iter().find(|(name, _)| name.ends_with(crate::config::FILE))) else {
         return Value::Null;
     };
     let holds_back = |rule: &&Value| rule["then"] != "allow";

@@ -84,7 +84,18 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
         };
         items.insert(name.clone(), text);
     }
-    items.into_iter().map(|(name, text)| (visible(&name), bounded(&visible(&text)))).collect()
+    let mut shown = BTreeMap::new();
+    for (name, text) in items {
+        // Two names may look the same once they are visible; neither may hide the other.
+        let (name, mut n) = (visible(&name), 1);
+        let mut unique = name.clone();
+        while shown.contains_key(&unique) {
+            n += 1;
+            unique = format!("{name} ({n})");
+        }
+        shown.insert(unique, bounded(&visible(&text)));
+    }
+    shown
 }
 
 /// The code that programs of the settings may load, by the first folder of its path: name and digest.
@@ -137,18 +148,14 @@ fn server_item(server: &Value) -> String {
             let _ = write!(text, "; in {}", quoted(cwd));
         }
         for (name, value) in server["env"].as_object().into_iter().flatten() {
-            let _ = write!(
-                text,
-                "; with {name}={}",
-                if looks_secret(name) { "(a value of the file)".to_owned() } else { flat(value) }
-            );
+            let _ = write!(text, "; with {name}={}", if looks_secret(name) { covered(value) } else { flat(value) });
         }
     } else {
         let _ = write!(text, "CONTACTS {}", server["url"].as_str().unwrap_or_default());
-        let headers: Vec<&String> = server["headers"].as_object().into_iter().flat_map(|headers| headers.keys()).collect();
+        let headers = server["headers"].as_object().into_iter().flatten();
+        let headers: Vec<String> = headers.map(|(name, value)| format!("{name} {}", covered(value))).collect();
         if !headers.is_empty() {
-            let names: Vec<&str> = headers.iter().map(|name| name.as_str()).collect();
-            let _ = write!(text, "; with the headers {}", names.join(", "));
+            let _ = write!(text, "; with the headers {}", headers.join(", "));
         }
     }
     text.push_str(&wanted_variables(server));
@@ -158,7 +165,23 @@ fn server_item(server: &Value) -> String {
     for (tool, said) in server["tools"].as_object().into_iter().flatten() {
         let _ = write!(text, "; tool {tool}: {}", flat(said));
     }
+    if server["outside"] == false {
+        text.push_str("; WHAT IT RETURNS COUNTS AS YOUR OWN DATA, not as content from outside");
+    }
+    let rest = server.as_object().into_iter().flatten().filter(|(key, _)| !SHOWN.contains(&key.as_str()));
+    for (key, value) in rest {
+        let _ = write!(text, "; {key} = {}", if looks_secret(&value.to_string()) { covered(value) } else { flat(value) });
+    }
     text
+}
+
+/// The settings of a server that are put into words.
+const SHOWN: &[&str] =
+    &["command", "args", "cwd", "env", "url", "headers", "trusted", "tools", "outside", "enabled", "disabled", "type"];
+
+/// A value that may be secret: only whether it is another one can be seen.
+fn covered(value: &Value) -> String {
+    format!("(a value of the file, SHA-256 {}…)", &digest(value.to_string().as_bytes())[..8])
 }
 
 fn provider_item(name: &str, provider: &Value) -> String {
@@ -263,7 +286,8 @@ fn bounded(text: &str) -> String {
         return text.to_owned();
     }
     let kept: String = text.chars().take(MAX_ITEM).collect();
-    format!("{kept}… AND {} MORE CHARACTERS: read the file before you agree", count - MAX_ITEM)
+    let all = &digest(text.as_bytes())[..8];
+    format!("{kept}… AND {} MORE CHARACTERS (SHA-256 {all}…): read the file before you agree", count - MAX_ITEM)
 }
 
 /// The text with everything that a terminal would obey, hide or reorder written as `\u{…}`.
@@ -334,6 +358,14 @@ mod tests {
         assert!(told[1].contains("sandbox: true\n      now: STARTS A PROGRAM, outside any sandbox: false"), "{told:?}");
         assert!(told[2].starts_with("removed  .mcp.json MCP server z"), "{told:?}");
         assert_eq!(changes(&new, &new), [""; 0]);
+        let with =
+            |more: &str| shown(&[(".mcp.json", &format!("{{\"mcpServers\": {{\"y\": {{\"url\": \"https://h\"{more}}}}}}}"))]);
+        let plain = with(",\"headers\": {\"Authorization\": \"a\"}");
+        for more in
+            [",\"headers\": {\"Authorization\": \"b\"}", ",\"outside\": false", ",\"roots\": [\"/\"]", ",\"oauth\": {\"x\": 1}"]
+        {
+            assert_eq!(changes(&plain, &with(more)).len(), 1, "{more}");
+        }
     }
 
     #[test]
@@ -342,6 +374,11 @@ mod tests {
         let text = visible(tricky);
         assert_eq!(text, "a\\u{1b}[2K\\u{d}b\\u{202e}c\\u{200b}d\\u{2066}e\\u{e0041}f\\u{feff}g\\u{9b}h");
         assert_eq!(visible("日本 é"), "日本 é");
-        assert!(bounded(&"x".repeat(MAX_ITEM + 7)).ends_with("AND 7 MORE CHARACTERS: read the file before you agree"));
+        let long = |end: &str| bounded(&format!("{}{end}", "x".repeat(MAX_ITEM + 6)));
+        assert!(long("y").contains("AND 7 MORE CHARACTERS") && long("y").ends_with("read the file before you agree"));
+        assert_ne!(long("y"), long("z"), "a change that is not shown is seen");
+        let json = r#"{"mcpServers": {"a\u200b": {"command": "good"}, "a\\u{200b}": {"command": "evil"}}}"#;
+        let both = format!("{:?}", shown(&[(".mcp.json", json)]));
+        assert!(both.contains("good") && both.contains("evil"), "{both}");
     }
 }

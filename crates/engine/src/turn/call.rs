@@ -126,7 +126,7 @@ impl Turn {
         let range = ThreadRange { newest: WORDS, ..ThreadRange::ALL };
         let events = self.seat.shared.read_thread(&self.task.id.thread(), range).await.unwrap_or_default();
         let letters = events.iter().filter_map(|recorded| recorded.event.letter());
-        letters.filter(|letter| letter.from.is_user()).map(|letter| letter.payload.text.to_string()).collect()
+        letters.filter(|letter| letter.from.is_user()).map(|letter| letter.payload.own_words().to_owned()).collect()
     }
 
     async fn call_together(&mut self, mut calls: Vec<Call>) -> Vec<CallResult> {
@@ -358,8 +358,9 @@ struct Worker {
 
 impl Worker {
     async fn act(&self) -> CallResult {
-        let now = self.call.identity.as_ref().and_then(|_| self.shared.ports.toolbox.identity(&self.call.tool));
-        if now.is_some_and(|now| Some(now.digest) != self.call.identity) {
+        let now =
+            |judged: &Arc<str>| self.shared.ports.toolbox.identity(&self.call.tool).is_some_and(|now| now.digest == *judged);
+        if !self.call.identity.as_ref().is_none_or(now) {
             return refused(&format!(
                 "{} was not called: its server has changed it after the call was judged. Look at it again before you call it",
                 self.call.tool

@@ -54,7 +54,8 @@ struct Context {
 /// What is new on a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Saying {
-    Words(String),
+    /// The text of the letter, and the words in it that the person has just written.
+    Words { text: String, own: String },
     /// What came of calls of the client's own tools.
     Results(Vec<(String, String)>),
 }
@@ -128,7 +129,7 @@ impl Input {
                 }
             }
         }
-        Ok(Saying::Words(letter_text(&instructions, &before, &words)))
+        Ok(Saying::Words { text: letter_text(&instructions, &before, &words), own: words })
     }
 }
 

@@ -23,7 +23,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{LetterKind, Recorded, Resolution, Seq, Target, TaskId, Verdict};
+use polis_domain::{LetterKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
 use polis_engine::Society;
 
 use crate::approvals;
@@ -147,7 +147,7 @@ async fn act(
             }
             Ok(run.or_idle())
         }
-        Saying::Words(text) => {
+        Saying::Words { text, own } => {
             if !waiting.is_empty() {
                 let open: Vec<_> = waiting.iter().map(|approval| approval.id.as_str()).collect();
                 let message = format!("the thread waits for an answer to {}; resume it with one for each", open.join(", "));
@@ -155,6 +155,9 @@ async fn act(
             }
             let mut meta = input.meta();
             meta.insert(RUN.to_owned(), input.run_id.as_str().into());
+            if text != own {
+                meta.insert(Payload::OWN_WORDS.to_owned(), own.into());
+            }
             match desk.society.send_with_meta(addressee.agent.clone(), &text, Some(task.clone()), meta).await {
                 Ok(sent) => Ok(run.answering(sent.message_id)),
                 Err(rejected) => refused(run, rejected.code(), &rejected.to_string()),

@@ -2,7 +2,7 @@
 //! word on what waits.
 
 use axum::http::{HeaderMap, StatusCode};
-use polis_domain::{Seq, Task, TaskId};
+use polis_domain::{Payload, Seq, Task, TaskId};
 use serde_json::{Map, Value};
 
 use super::conversation::{Marks, PRINT, Place, place};
@@ -130,6 +130,9 @@ pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> R
     }
     let text = text(&asking, place.is_known, &words);
     let mut meta = Map::new();
+    if text != words {
+        meta.insert(Payload::OWN_WORDS.to_owned(), words.into());
+    }
     if !place.print.is_empty() {
         meta.insert(PRINT.to_owned(), place.print.into());
     }

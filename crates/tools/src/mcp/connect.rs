@@ -62,13 +62,13 @@ impl From<ClientInitializeError> for NoSession {
 /// Opens it. The process is handed over as soon as there is one, so that it can be ended if the rest never comes. Tokens come
 /// from the login that is kept.
 pub(super) async fn open(
-    reach: &Reach,
+    settings: &ServerSettings,
     ear: Ear,
     process: &mut Option<Process>,
     kept: Option<&Kept>,
 ) -> Result<Session, NoSession> {
     let is_late = Arc::<AtomicBool>::default();
-    let lifecycle = match once(reach, ear.clone(), process, kept, newest(), &is_late).await {
+    let lifecycle = match once(settings, ear.clone(), process, kept, newest(), &is_late).await {
         // It is slow to start, so the library tried the older handshake; this time it has all the time that it needs.
         Err(_) if is_late.load(Ordering::Acquire) => {
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
@@ -77,11 +77,11 @@ pub(super) async fn open(
         Err(NoSession::Confused(_)) => ClientLifecycleMode::Initialize,
         opened => return opened,
     };
-    once(reach, ear, process, kept, lifecycle, &is_late).await
+    once(settings, ear, process, kept, lifecycle, &is_late).await
 }
 
 async fn once(
-    reach: &Reach,
+    settings: &ServerSettings,
     ear: Ear,
     process: &mut Option<Process>,
     kept: Option<&Kept>,
@@ -91,9 +91,15 @@ async fn once(
     let all = |texts: &BTreeMap<String, String>| {
         texts.iter().map(|(name, text)| Ok((name.clone(), variables(text)?))).collect::<Result<BTreeMap<_, _>, String>>()
     };
-    match reach {
+    match &settings.reach {
         Reach::Command { command, args, env, cwd } => {
-            let (command, env) = (variables(command)?, all(env)?);
+            let guard = settings.start_guard.clone();
+            tokio::task::spawn_blocking(move || guard.check()).await.map_err(|error| error.to_string())??;
+            let (command, mut env) = (variables(command)?, all(env)?);
+            if settings.start_guard.is_set() {
+                // Compiled Python is not compared: it is neither read nor written.
+                env.insert("PYTHONPYCACHEPREFIX".to_owned(), "/dev/null".to_owned());
+            }
             let args = args.iter().map(|text| variables(text)).collect::<Result<Vec<_>, _>>()?;
             // The operating system would say of the program that it does not exist.
             if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {

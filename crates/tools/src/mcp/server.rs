@@ -249,9 +249,7 @@ impl Server {
         changed: &(dyn Fn() + Send + Sync),
     ) -> String {
         let start = async {
-            let guard = self.settings.start_guard.clone();
-            tokio::task::spawn_blocking(move || guard.check()).await.map_err(|error| error.to_string())??;
-            let session = connect::open(&self.settings.reach, self.ear.clone(), process, self.login.as_ref()).await;
+            let session = connect::open(&self.settings, self.ear.clone(), process, self.login.as_ref()).await;
             let session = session.map_err(|why| match why {
                 NoSession::Failed(why) | NoSession::Confused(why) => why,
                 NoSession::Login(challenge) => self.unwelcome(Wants::Login(challenge)),

@@ -20,6 +20,9 @@ use super::settings::{Reach, ServerSettings};
 use super::tools::{Does, Found};
 use super::{in_words, render};
 
+/// The longest arguments with which a tool may claim that it only looks something up.
+const MAX_LOOKUP_BYTES: usize = 256;
+
 /// What holds for all servers.
 #[derive(Clone)]
 pub struct McpOptions {
@@ -242,9 +245,14 @@ impl Toolbox for McpServers {
     /// What a server returns comes from outside and may be private; what it is given leaves the sandbox, unless it only looks
     /// something up that is no address.
     fn flow(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Flow {
-        let Some((server, found)) = self.find(tool) else { return Flow::default() };
+        let Some((server, found)) = self.find(tool) else {
+            // A server that does not list it just now may do so again in a moment.
+            return Flow { private: true, recalls: true, stores: true, sends: true, destroys: true, ..Flow::default() };
+        };
         let settings = &server.settings;
-        let reads = found.claims_read || found.spec.class == EffectClass::Read;
+        // Whoever asks for something says little. More could carry away what was read.
+        let is_lookup = found.claims_read && (settings.trusted || arguments.len() <= MAX_LOOKUP_BYTES);
+        let reads = is_lookup || found.spec.class == EffectClass::Read;
         let is_harmless = reads || (settings.trusted && found.claims_harmless);
         Flow {
             outside: settings.outside.then(|| format!("the MCP server {}", settings.name).into()),

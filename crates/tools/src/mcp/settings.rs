@@ -49,6 +49,10 @@ impl StartGuard {
         Self(Some(Arc::new(check)))
     }
 
+    pub(super) fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
         self.0.as_ref().map_or(Ok(()), |check| check())
     }

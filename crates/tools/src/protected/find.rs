@@ -118,6 +118,10 @@ impl Search<'_> {
         }
         let mut open = vec![path.clone()];
         self.add(path, Kind::Folder(why), of);
+        // Packages are many; the folder is closed as a whole.
+        if why == Why::Loaded {
+            return Ok(());
+        }
         while let Some(folder) = open.pop() {
             for (name, of) in self.entries(&folder)? {
                 let path = folder.join(name);

@@ -22,6 +22,8 @@ const MAX_ENTRIES: usize = 2_000_000;
 /// Largest file whose content is kept to be put back, and most bytes of all of them.
 const MAX_KEPT_BYTES: u64 = 64 << 10;
 const MAX_KEPT_TOTAL_BYTES: u64 = 4 << 20;
+/// Most files whose content is kept.
+const MAX_KEPT: usize = 10_000;
 /// Largest file with settings of git that is read.
 const MAX_CONFIG_BYTES: u64 = 256 << 10;
 
@@ -37,6 +39,8 @@ pub(super) struct Survey {
     hidden: Vec<PathBuf>,
     #[serde(skip)]
     kept: BTreeMap<PathBuf, (Vec<u8>, u32)>,
+    #[serde(skip)]
+    kept_bytes: u64,
     /// What the kernel keeps as it is.
     #[serde(skip)]
     held: Vec<PathBuf>,
@@ -54,6 +58,11 @@ struct Seen {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     Folder,
+    /// A folder with too many files to look at each, which the kernel keeps as it is wherever it is moved.
+    Tree {
+        device: u64,
+        inode: u64,
+    },
     Link(Vec<u8>),
     /// Its change time cannot be set by anybody.
     File {
@@ -99,10 +108,10 @@ impl Survey {
         let hidden = protected.hidden().iter().filter(|path| path.symlink_metadata().is_ok()).cloned().collect();
         let mut survey = Self { protected: protected.clone(), namespaces, hidden, ..Self::default() };
         for found in &found {
-            survey.note(&found.path, survey.is_held(found));
+            survey.note(&found.path, survey.is_held(found), is_tree(found));
         }
         for target in link_targets(protected, &found) {
-            survey.note(&target, true);
+            survey.note(&target, true, false);
         }
         Ok(survey)
     }
@@ -122,23 +131,24 @@ impl Survey {
         let is_top = found.path.parent().is_some_and(|folder| is_base(folder) || is_holder(folder));
         // Without namespaces nothing new could be made in `.git`, and git could do nothing at all.
         let is_git = matches!(found.kind, Kind::GitFolder | Kind::GitConfig | Kind::GitCommon | Kind::Hook);
-        is_top && !found.is_link && (self.namespaces || !is_git)
+        (is_top || is_tree(found)) && !found.is_link && (self.namespaces || !is_git)
     }
 
-    fn note(&mut self, path: &Path, is_top: bool) {
+    fn note(&mut self, path: &Path, is_top: bool, is_tree: bool) {
         let is_held = is_top || self.held.iter().any(|held| path.starts_with(held));
         let Ok(about) = path.symlink_metadata() else { return };
-        let state = State::of(path, &about);
+        let state = if is_tree { State::tree(&about) } else { State::of(path, &about) };
         if is_held && !self.held.iter().any(|held| path.starts_with(held)) {
             self.held.push(path.to_owned());
         }
-        let kept: u64 = self.kept.values().map(|(content, _)| content.len() as u64).sum();
         if about.is_file()
             && (!is_held || about.nlink() > 1)
             && about.len() <= MAX_KEPT_BYTES
-            && kept + about.len() <= MAX_KEPT_TOTAL_BYTES
+            && self.kept_bytes + about.len() <= MAX_KEPT_TOTAL_BYTES
+            && self.kept.len() < MAX_KEPT
             && let Ok(content) = fs::read(path)
         {
+            self.kept_bytes += about.len();
             self.kept.insert(path.to_owned(), (content, about.mode() & 0o777));
         }
         self.seen.push(Seen { path: path.as_os_str().as_bytes().to_owned(), state, is_held });
@@ -209,12 +219,24 @@ impl Seen {
         match &self.state {
             // Nobody but a person can have changed it, unless it has another name.
             State::File { links: 1, .. } | State::Folder if self.is_held => true,
+            State::Tree { .. } => {
+                path.symlink_metadata().is_ok_and(|about| about.is_dir() && State::tree(&about) == self.state)
+            }
             before => path.symlink_metadata().is_ok_and(|about| State::of(path, &about) == *before),
         }
     }
 }
 
+/// Whether this is a folder of packages.
+fn is_tree(found: &Found) -> bool {
+    found.kind == Kind::Folder(Why::Loaded)
+}
+
 impl State {
+    fn tree(about: &Metadata) -> Self {
+        Self::Tree { device: about.dev(), inode: about.ino() }
+    }
+
     fn of(path: &Path, about: &Metadata) -> Self {
         if about.is_dir() {
             return Self::Folder;
@@ -275,6 +297,7 @@ impl Done<'_> {
     fn restore(&self, path: &Path, before: &State) -> io::Result<()> {
         match before {
             State::Folder => fs::create_dir(path),
+            State::Tree { .. } => Err(io::ErrorKind::Unsupported.into()),
             State::Link(target) => symlink(OsString::from_vec(target.clone()), path),
             State::File { .. } => {
                 let (content, mode) = self.survey.kept.get(path).ok_or(io::ErrorKind::NotFound)?;

@@ -428,3 +428,25 @@ async fn what_a_command_writes_in_all_is_bounded() {
         }
     }
 }
+
+#[tokio::test]
+async fn packages_that_a_trusted_server_loads_stay_as_they_are() {
+    let paths = ["node_modules/a/index.js", "srv/node_modules/a/index.js"];
+    for (way, command) in
+        WAYS.iter().chain(&[("replaced with what is around it", "mv srv plain/s; mkdir -p $D; echo evil > $P")])
+    {
+        for before in [&paths[..], &[]] {
+            for place in places("packages_that_a_trusted_server_loads_stay_as_they_are").await {
+                let root = place.workspace();
+                lay(&root, before);
+                let loaded = ["node_modules", "srv/node_modules"].map(|path| root.canonicalize().unwrap().join(path));
+                let protected = Protected::new(&root).with_loaded(loaded);
+                let tool = place.tool(Commands { protected, ..place.commands() });
+                let said = run(&tool, &script(command, &paths)).await.content;
+                for path in paths {
+                    assert!(!is_evil(&root.join(path)), "{path} {way}, there before: {}: {said}", !before.is_empty());
+                }
+            }
+        }
+    }
+}
