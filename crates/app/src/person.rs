@@ -253,7 +253,11 @@ impl Waiting {
             }
             out::prompt(match self.what {
                 What::Approval { .. } if self.is_plan() => "agree? [y / y {\"todos\": […]} / n reason] ",
-                What::Approval { .. } => "agree? [y / n reason] ",
+                What::Approval { ref details, .. } => match Review::deserialize(details).unwrap_or_default() {
+                    Review { reads, .. } if !reads.is_empty() => "agree? [y / n reason / always / reads] ",
+                    Review { always: Some(_), .. } => "agree? [y / n reason / always] ",
+                    _ => "agree? [y / n reason] ",
+                },
                 What::Question { wanted: Wanted::Visit { .. }, .. } => "been there? [y / n reason] ",
                 What::Question { .. } => "agree? [y / n reason] ",
                 What::InDoubt { .. } => "was it done? [done RESULT / n reason / again] ",
@@ -266,7 +270,7 @@ impl Waiting {
             };
             let Some(word) = Word::read(&text) else { continue };
             match self.answer(door, &word).await {
-                Err(trouble) if trouble.code == "not_waiting" => out::note(&trouble.message),
+                Err(trouble) if ["not_waiting", "bad_answer"].contains(&&*trouble.code) => out::note(&trouble.message),
                 answered => return answered.map(|()| true),
             }
         }
@@ -310,6 +314,8 @@ impl Word {
             }
             "y" | "yes" | "是" | "好" => Some(Self::Yes),
             "n" | "no" | "否" | "不" => Some(Self::No(rest.trim().to_owned())),
+            "a" | "always" | "总是" => Some(Self::YesWith { arguments: None, always: Some("tool"), matching: None }),
+            "reads" => Some(Self::YesWith { arguments: None, always: Some("reads"), matching: None }),
             "done" => Some(Self::Done(rest.trim().to_owned())),
             "again" => Some(Self::Again),
             _ => None,

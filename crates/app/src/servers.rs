@@ -14,7 +14,6 @@ use polis_tools::mcp::{OAuth, Reach, ServerSettings, StartGuard, variable_names}
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::out;
 use crate::trouble::Trouble;
 use crate::trust::{CHANGED, Trust, is_secret, visible};
 use crate::written::{admitted_text, withheld};
@@ -177,8 +176,8 @@ fn unreadable(path: &Path, error: &io::Error) -> Trouble {
     Trouble::usage("bad_config", format!("{} cannot be read: {error}", path.display()))
 }
 
-/// Switches a folder's server off if it asks for a secret variable that it is not given, or if a file that its program runs is not
-/// what was trusted.
+/// Switches a folder's server off if it asks for a secret variable that it is not given, and keeps it from being started while a
+/// file that its program runs is not what was trusted.
 pub(crate) fn restrain(server: &mut ServerSettings, trust: &Trust, allowed: &[String]) {
     if !server.enabled || trust.is_everything() {
         return;
@@ -191,21 +190,12 @@ pub(crate) fn restrain(server: &mut ServerSettings, trust: &Trust, allowed: &[St
     }
     let Reach::Command { command, args, env, cwd } = &server.reach else { return };
     let program = serde_json::json!({ "command": command, "args": args, "env": env, "cwd": cwd });
-    let check = {
-        let trust = trust.clone();
-        move || match trust.changed_file_of(&program) {
-            Some(file) => Err(format!("{} is not what was trusted; type polis trust ({CHANGED})", visible(&file))),
-            None => Ok(()),
-        }
-    };
-    if let Err(why) = check()
-        && server.enabled
-    {
-        out::note(&format!("polis: {} is not started: {why}", visible(&who)));
-        server.enabled = false;
-    }
-    // A server that ends is started again, perhaps after an agent has written.
-    server.start_guard = StartGuard::new(check);
+    let trust = trust.clone();
+    // Asked at each start: an agent may have written meanwhile, and the user may have trusted what it wrote.
+    server.start_guard = StartGuard::new(move || match trust.changed_file_of(&program) {
+        Some(file) => Err(format!("{} is not what was trusted; type polis trust ({CHANGED})", visible(&file))),
+        None => Ok(()),
+    });
 }
 
 /// Everything of a server that may hold variables.

@@ -69,7 +69,7 @@ impl Pattern {
             Self::Like(pattern) => fits(pattern, &text),
             Self::AtMost(most) => {
                 let number = value.as_f64().or_else(|| text.trim().parse().ok());
-                number.zip(most.as_f64()).is_some_and(|(number, most)| number <= most)
+                number.zip(most.as_f64()).is_some_and(|(number, most)| number <= most && (number >= 0.0 || most < 0.0))
             }
         }
     }

@@ -217,7 +217,8 @@ pub enum OpenError {
     },
     /// The key would be sent in clear.
     #[error(
-        "{variable}: {address} is plain http, over which the key in {key} would be sent in clear; use https, or unset the key"
+        "{address} ({variable}, or base_url in the settings) is plain http, over which the key in {key} would be sent in clear; use https, \
+         or unset the key"
     )]
     PlainHttp {
         /// Where the address is set.

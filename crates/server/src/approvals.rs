@@ -243,13 +243,19 @@ pub(crate) async fn say(desk: &Desk, id: &str, verdict: Verdict) -> Result<(), P
 
 /// Takes a person's word on an effect, if what they put in its place has the form that may stand there.
 async fn decided(desk: &Desk, id: EffectId, verdict: Verdict) -> Result<(), Problem> {
-    if let Some(arguments) = verdict.arguments.as_ref().filter(|_| verdict.approved) {
+    if verdict.approved && (verdict.arguments.is_some() || verdict.matching.is_some()) {
         let own = desk.society.look(move |spine| spine.turns.get(&id.turn).map(|turn| turn.thread.clone())).await?;
         let what = match own {
             Some(thread) => details(desk, id, &thread).await?,
             None => None,
         };
-        if let Some(What::Approval { change: Some(form), .. }) = what {
+        if let (Some(matching), Some(What::Approval { call: Some(call), .. })) = (&verdict.matching, &what)
+            && !matching.covers(verdict.arguments.as_ref().unwrap_or(&call.arguments))
+        {
+            let why = format!("`where` does not cover this very call: {} where {matching}", call.tool);
+            return Err(Rejected::Refused(Refusal::BadAnswer(why)).into());
+        }
+        if let (Some(arguments), Some(What::Approval { change: Some(form), .. })) = (&verdict.arguments, what) {
             let faults = match serde_json::from_str(arguments) {
                 Ok(value) => misfits(&form, &value),
                 Err(error) => vec![format!("it is no JSON: {error}")],

@@ -18,6 +18,9 @@ pub(crate) fn new(wish: &New) -> Result<Exit, Trouble> {
         New::Role(NewRole { name, dir }) => scaffold::role(name, dir.as_deref().unwrap_or(Path::new(".")))?,
     };
     draft.write()?;
+    if let New::Sop(NewSop { dir, .. }) | New::Role(NewRole { dir, .. }) = wish {
+        crate::trust::trust_written(dir.as_deref().unwrap_or(Path::new(".")), &draft.files)?;
+    }
     for (path, _) in &draft.files {
         out::line(&path.strip_prefix(".").unwrap_or(path).display().to_string())?;
     }

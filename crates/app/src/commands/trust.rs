@@ -38,10 +38,15 @@ fn trust_folder(typed: &Typed, options: &TrustFolder) -> Result<Exit, Trouble> {
         let message = format!("nobody was asked, so {place} is not trusted; add --yes if you have read the above");
         return Err(Trouble { exit: Exit::NeedsPerson, ..Trouble::new(UNTRUSTED, message) });
     }
-    if !options.yes && !trust::agreed(&format!("Trust exactly this content of {place}?")) {
-        trust.decline()?;
-        out::note("polis: not trusted");
-        return Ok(Exit::Failed);
+    if !options.yes {
+        let agreed = trust::agreed(&format!("Trust exactly this content of {place}?"));
+        if agreed == Some(false) {
+            trust.decline()?;
+        }
+        if agreed != Some(true) {
+            out::note("polis: not trusted");
+            return Ok(Exit::Failed);
+        }
     }
     trust.accept()?;
     out::note(&format!("polis: {place} is trusted as it is now; a change is asked about again"));
@@ -56,8 +61,7 @@ fn list(as_json: bool) -> Result<Exit, Trouble> {
     let all = store()?.read()?;
     let trusted = all.folders.iter().filter(|(_, folder)| !folder.files.is_empty());
     if as_json {
-        let one =
-            |(path, folder): (&String, &trust::FolderTrust)| json!({ "folder": path, "files": folder.files, "at": folder.at });
+        let one = |(path, folder): (&String, &trust::FolderTrust)| json!({ "folder": path, "files": folder.files, "changed": changed(path, folder), "at": folder.at });
         let folders: Vec<_> = trusted.map(one).collect();
         out::line(&format!("{:#}", json!({ "folders": folders, "data": all.data.keys().collect::<Vec<_>>() })))?;
         return Ok(Exit::Done);
@@ -65,13 +69,29 @@ fn list(as_json: bool) -> Result<Exit, Trouble> {
     let mut is_empty = true;
     for (path, folder) in trusted {
         is_empty = false;
-        let files: Vec<String> = folder.files.keys().map(|name| visible(name)).collect();
+        let changed = changed(path, folder);
+        let file = |name: &String| {
+            let mark = if changed.contains(name) { " (changed)" } else { "" };
+            format!("{}{mark}", visible(name))
+        };
+        let files: Vec<String> = folder.files.keys().map(file).collect();
         out::line(&format!("{}  {}", visible(path), files.join(", ")))?;
+    }
+    for (path, _) in all.data.iter().filter(|(_, own)| own.accepted) {
+        is_empty = false;
+        out::line(&format!("{}  a data directory of somebody else", visible(path)))?;
     }
     if is_empty {
         out::note("polis: no folder is trusted; polis trust in a folder shows what is there and trusts it");
     }
     Ok(Exit::Done)
+}
+
+/// The trusted files that are not what was trusted any more.
+fn changed(path: &str, folder: &trust::FolderTrust) -> Vec<String> {
+    let is_same =
+        |name: &str, trusted: &str| trust::digest_of_file(&Path::new(path).join(name)).is_some_and(|now| now == trusted);
+    folder.files.iter().filter(|(name, trusted)| !is_same(name, trusted)).map(|(name, _)| name.clone()).collect()
 }
 
 fn revoke(dir: Option<&Path>) -> Result<Exit, Trouble> {
@@ -88,6 +108,9 @@ fn revoke(dir: Option<&Path>) -> Result<Exit, Trouble> {
     if !was_there {
         return Err(Trouble::new("not_trusted", format!("{} was not trusted; polis trust list shows what is", visible(&name))));
     }
-    out::note(&format!("polis: {} is trusted no longer", visible(&name)));
+    out::note(&format!(
+        "polis: {} is trusted no longer; a polis that runs there keeps the servers that it has started until it is restarted",
+        visible(&name)
+    ));
     Ok(Exit::Done)
 }

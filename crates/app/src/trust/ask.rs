@@ -17,24 +17,38 @@ pub(crate) fn is_terminal() -> bool {
 
 /// Shows what would count, and asks once. Both answers are remembered for this content.
 pub(crate) fn ask(trust: &Trust) -> Result<(), Trouble> {
-    // Whoever writes a file wants to know what is wrong with it before anything else.
-    check(trust)?;
-    present(trust);
-    if agreed(&format!("Trust exactly this content of {}?", place(trust))) {
-        return trust.accept();
+    if let Err(trouble) = check(trust) {
+        out::note(&format!("polis: {}; nothing of this folder counts until that is mended", trouble.message));
+        return Ok(());
     }
-    out::note("polis: not trusted; you are not asked again until it changes. polis trust shows it again.");
-    // Without a home the question comes again.
-    let _ = trust.decline();
+    present(trust);
+    match agreed(&format!("Trust exactly this content of {}?", place(trust))) {
+        Some(true) => return trust.accept(),
+        Some(false) => {
+            out::note("polis: not trusted; you are not asked again until it changes. polis trust shows it again.");
+            // Without a home the question comes again.
+            let _ = trust.decline();
+        }
+        None => out::note("polis: not trusted; the question comes again"),
+    }
     Ok(())
 }
 
-/// Whether the person agrees to something. Only a clear yes counts.
-pub(crate) fn agreed(question: &str) -> bool {
-    out::prompt(&format!("{question} [y/N] "));
-    let mut line = String::new();
-    let read = stdin().lock().read_line(&mut line).unwrap_or(0);
-    read > 0 && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+/// Whether the person agrees to something; none where they say neither.
+pub(crate) fn agreed(question: &str) -> Option<bool> {
+    for _ in 0..3 {
+        out::prompt(&format!("{question} [y/N] "));
+        let mut line = String::new();
+        if stdin().lock().read_line(&mut line).unwrap_or(0) == 0 {
+            return None;
+        }
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" | "是" => return Some(true),
+            "" | "n" | "no" | "否" => return Some(false),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Finds what is wrong with the settings.

@@ -147,7 +147,7 @@ fn named(folder: &Path, settings: &Value) -> Vec<PathBuf> {
 }
 
 /// SHA-256 of a file that is too long to be kept, in hexadecimal digits.
-pub(super) fn digest_of_file(path: &Path) -> Option<String> {
+pub(crate) fn digest_of_file(path: &Path) -> Option<String> {
     let mut file = File::open(path).ok()?;
     if file.metadata().ok()?.len() > MAX_NAMED_BYTES {
         return None;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use polis_server::write_private;
 
-use super::store::{OwnData, TrustStore, create_private};
+use super::store::{OwnData, TrustStore, Trusted, create_private};
 use crate::token::random_bits;
 use crate::trouble::Trouble;
 
@@ -44,12 +44,18 @@ impl DataOwner {
             return false;
         }
         let (Some(store), Some(name), Some(id)) = (store, self.path.to_str(), self.id()) else { return true };
-        store.read().map_or(true, |all| all.data.get(name).is_none_or(|own| own.id != id))
+        let is_own = |all: Trusted| all.data.get(name).is_some_and(|own| own.id == id) || was_moved(&all, &id);
+        !store.read().is_ok_and(is_own)
     }
 
     /// Makes it the user's own before anything is begun in it.
     pub(super) fn claim(&self, store: Option<&TrustStore>) -> Result<(), Trouble> {
-        if !self.is_usual || (self.is_there() && !self.is_empty()) {
+        let is_begun = self.is_there() && !self.is_empty();
+        let is_moved = || {
+            let known = store.and_then(|store| store.read().ok());
+            known.zip(self.id()).is_some_and(|(all, id)| was_moved(&all, &id))
+        };
+        if !self.is_usual || (is_begun && !is_moved()) {
             return Ok(());
         }
         let claimed = store.ok_or_else(super::no_home).and_then(|store| self.record(store, false));
@@ -87,8 +93,7 @@ impl DataOwner {
     }
 
     fn id(&self) -> Option<String> {
-        let text = fs::read_to_string(self.path.join(ID)).ok()?;
-        Some(text.trim().to_owned()).filter(|id| id.len() >= 32)
+        id_in(&self.path)
     }
 
     /// Whether nothing was begun in it yet.
@@ -97,4 +102,16 @@ impl DataOwner {
         let entries = || Some(fs::read_dir(&self.path).ok()?.flatten().map(|entry| entry.file_name()));
         !is_link && entries().is_some_and(|mut names| names.all(|name| BEFORE.iter().any(|before| name == *before)))
     }
+}
+
+fn id_in(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path.join(ID)).ok()?;
+    Some(text.trim().to_owned()).filter(|id| id.len() >= 32)
+}
+
+/// Whether the user began a directory with this id elsewhere and it is no longer there. A copy is not the one that was begun.
+fn was_moved(all: &Trusted, id: &str) -> bool {
+    let is_left = |(path, own): (&String, &OwnData)| own.id == *id && id_in(Path::new(path)).as_deref() != Some(id);
+    let is_there = |(path, own): (&String, &OwnData)| own.id == *id && id_in(Path::new(path)).as_deref() == Some(id);
+    all.data.iter().any(is_left) && !all.data.iter().any(is_there)
 }

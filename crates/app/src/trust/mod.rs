@@ -22,7 +22,8 @@ use crate::out;
 use crate::trouble::Trouble;
 pub(crate) use ask::{agreed, check, is_terminal, present};
 pub(crate) use contents::Contents;
-use contents::{Governed, digest, digest_of_file, key};
+pub(crate) use contents::digest_of_file;
+use contents::{Governed, digest, key};
 pub(crate) use data::DataOwner;
 pub(crate) use show::{changes, items, visible};
 pub(crate) use store::{FolderTrust, Stamp, TrustStore, create_private, user_folder};
@@ -83,6 +84,8 @@ impl Trust {
                 return Err(Trouble::usage("bad_trust", what));
             }
         };
+        // Whoever types `polis trust` wants it to be remembered.
+        let everything = everything && !matches!(typed.command, Command::Trust(_));
         let uses = typed.command.with().is_some() && typed.url.as_deref().is_none_or(|url| url.trim().is_empty());
         let wanted = Wanted { everything, this_run: typed.trust, uses };
         let trust = Self::look(
@@ -172,12 +175,17 @@ impl Trust {
         if !self.foreign_data() {
             return Ok(());
         }
-        let home = if self.0.store.is_none() { "; HOME is not set, so that nothing can be remembered" } else { "" };
-        let message = format!(
-            "the data directory {DATA} in {} was not begun by you: it may hold roles, permissions and work of somebody else{home}; \
-             look at it and type polis trust, name it with --data {DATA}, or remove it",
-            show::visible(&self.0.folder.display().to_string())
-        );
+        let place = show::visible(&self.0.folder.display().to_string());
+        let message = match self.0.store {
+            Some(_) => format!(
+                "the data directory {DATA} in {place} was not begun by you: it may hold roles, permissions and work of somebody else; \
+                 look at it and type polis trust, name it with --data {DATA}, or remove it"
+            ),
+            None => format!(
+                "nobody can tell whether the data directory {DATA} in {place} is yours, because HOME is not set; set HOME, or name the \
+                 directory with --data {DATA} or POLIS_DATA={DATA}"
+            ),
+        };
         Err(Trouble::usage(UNTRUSTED, message))
     }
 
@@ -429,6 +437,16 @@ impl Trust {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Trusts files that Polis has just written into a folder at the user's word.
+pub(crate) fn trust_written(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), Trouble> {
+    let (Some(store), Ok(folder)) = (user_folder().map(TrustStore::new), folder.canonicalize()) else { return Ok(()) };
+    let name = folder.display().to_string();
+    let key_of = |path: &Path| key(path.canonicalize().ok()?.strip_prefix(&folder).ok()?);
+    let written: Vec<(String, String)> =
+        files.iter().filter_map(|(path, text)| Some((key_of(path)?, digest(text.as_bytes())))).collect();
+    store.change(|all| all.folders.entry(name).or_default().files.extend(written))
 }
 
 /// Where nothing can be remembered.

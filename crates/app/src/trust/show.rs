@@ -10,17 +10,16 @@ use serde_json::Value;
 
 use super::contents::{Contents, digest, servers_in};
 use super::variables::is_secret;
-use crate::out;
 
 /// Longest item that is shown whole, in characters.
 const MAX_ITEM: usize = 4_000;
 
-/// Characters of a role, a prompt or a procedure that are shown.
-const MAX_GLIMPSE: usize = 160;
+/// Lines of a role, a prompt or a procedure that are shown.
+const MAX_LINES: usize = 40;
 
 /// What the folder's files would do: a line for each thing, by a name that stays the same when its details change.
 pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
-    let mut items = BTreeMap::new();
+    let (mut items, mut texts) = (BTreeMap::new(), BTreeMap::new());
     let settings = contents.settings();
     for (file, settings) in &settings {
         for (name, server) in servers_in(settings) {
@@ -63,11 +62,8 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
     }
     for (folder, files) in beside(contents) {
         let all: String = files.iter().map(|(name, digest)| format!("{digest} {name}\0")).collect();
-        let text = format!(
-            "{} files of code that a program may load from there (SHA-256 {}…)",
-            files.len(),
-            &digest(all.as_bytes())[..12]
-        );
+        let text =
+            format!("{} that a program may load from there (SHA-256 {}…)", counted(files.len()), &digest(all.as_bytes())[..12]);
         items.insert(format!("{folder}/"), text);
     }
     for (name, file) in contents.files.iter().filter(|(_, file)| !file.beside) {
@@ -79,12 +75,16 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
             None => format!("is run or read by the settings (SHA-256 {short}…)"),
             Some(bytes) => {
                 let text = String::from_utf8_lossy(bytes);
-                format!("{}, {} bytes (SHA-256 {short}…): {}", kind(name), bytes.len(), out::short(&text, MAX_GLIMPSE))
+                texts.insert(
+                    visible(name),
+                    quoted_lines(&format!("{}, {} bytes (SHA-256 {short}…):", kind(name), bytes.len()), &text),
+                );
+                continue;
             }
         };
         items.insert(name.clone(), text);
     }
-    let mut shown = BTreeMap::new();
+    let mut shown = texts;
     for (name, text) in items {
         // Two names may look the same once they are visible; neither may hide the other.
         let (name, mut n) = (visible(&name), 1);
@@ -114,6 +114,9 @@ pub(crate) fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, 
     for (name, text) in now {
         match before.get(name) {
             None => lines.push(format!("added    {name}: {text}")),
+            Some(old) if old != text && text.contains('\n') => {
+                lines.push(format!("changed  {name}: {}", changed_lines(old, text)))
+            }
             Some(old) if old != text => lines.push(format!("changed  {name}: {old}\n      now: {text}")),
             Some(_) => {}
         }
@@ -122,6 +125,33 @@ pub(crate) fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, 
         before.iter().filter(|(name, _)| !now.contains_key(*name)).map(|(name, old)| format!("removed  {name}: {old}")),
     );
     lines
+}
+
+fn counted(files: usize) -> String {
+    if files == 1 { "1 file of code".to_owned() } else { format!("{files} files of code") }
+}
+
+/// A text below its heading, line by line, so that it can neither steer the terminal nor pass for what Polis says.
+fn quoted_lines(heading: &str, text: &str) -> String {
+    let mut shown = heading.to_owned();
+    text.lines().take(MAX_LINES).for_each(|line| shown.push_str(&format!("\n      | {}", bounded(&visible(line)))));
+    let rest: Vec<&str> = text.lines().skip(MAX_LINES).collect();
+    if !rest.is_empty() {
+        let all = &digest(rest.join("\n").as_bytes())[..8];
+        shown.push_str(&format!("\n      … AND {} MORE LINES (SHA-256 {all}…): read the file before you agree", rest.len()));
+    }
+    shown
+}
+
+/// The lines that are gone and those that are new, below the new heading.
+fn changed_lines(before: &str, now: &str) -> String {
+    let (heading, _) = now.split_once('\n').unwrap_or((now, ""));
+    let only_in = |text: &str, other: &str, mark: &str| -> String {
+        let others: Vec<&str> = other.lines().skip(1).collect();
+        let lines = text.lines().skip(1).filter(|line| !others.contains(line));
+        lines.map(|line| format!("\n      {mark} {}", line.trim_start().trim_start_matches("| "))).collect()
+    };
+    format!("{heading}{}{}", only_in(before, now, "-"), only_in(now, before, "+"))
 }
 
 fn kind(name: &str) -> &'static str {

@@ -174,8 +174,9 @@ mod tests {
             { "id": "4", "role": "user", "content": [{ "type": "text", "text": "two" }] },
         ]);
         let input = input(json!({ "messages": messages, "unknown": 7 }));
-        assert_eq!(input.saying(true), Ok(Saying::Words("two".to_owned())));
-        let Ok(Saying::Words(text)) = input.saying(false) else { panic!("no words") };
+        assert_eq!(input.saying(true), Ok(Saying::Words { text: "two".to_owned(), own: "two".to_owned() }));
+        let Ok(Saying::Words { text, own }) = input.saying(false) else { panic!("no words") };
+        assert_eq!(own, "two");
         assert!(text.contains("be brief") && text.contains("user: one\nassistant: 1") && text.ends_with("[The request]\ntwo"));
     }
 

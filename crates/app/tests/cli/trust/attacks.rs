@@ -145,8 +145,10 @@ fn a_broken_file_of_a_stranger_stops_nothing() {
     done.ok();
     home.polis(ASK).fails(2, "bad_config");
     let seen = at_terminal(checked(&home, ASK), "y\n");
-    assert_eq!(seen.code, Some(2), "whoever writes it wants to know: {}", seen.seen);
-    has(&seen.seen, &["(bad_config)"]);
+    assert_eq!(seen.code, Some(0), "{}", seen.seen);
+    has(&seen.seen, &[".mcp.json line 1, column 1: this is not JSON", "nothing of this folder counts until that is mended"]);
+    assert!(!seen.seen.contains("[y/N]"), "{}", seen.seen);
+    run_checked(&home, &["trust", "--yes"]).fails(2, "bad_config");
 }
 
 #[test]

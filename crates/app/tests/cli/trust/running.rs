@@ -185,4 +185,7 @@ fn a_server_that_is_started_again_is_compared_again() {
         served.get("/api/tools").1.to_string().contains("srv/lib.sh is not what was trusted")
     });
     assert!(!was_started(&home) && !home.path().join("EVIL").exists());
+    // What is trusted meanwhile counts without a restart.
+    run_checked(&home, &["trust", "--yes"]).ok();
+    crate::cli::machine::until(|| home.path().join("EVIL").exists());
 }
