@@ -198,6 +198,17 @@ pub(crate) fn restrain(server: &mut ServerSettings, trust: &Trust, allowed: &[St
     });
 }
 
+/// What agents may not write because a server loads it that trust does not bind.
+pub(crate) fn closed(server: &ServerSettings, workspace: &Path, trust: &Trust) -> Vec<PathBuf> {
+    let Reach::Command { command, args, env, cwd } = &server.reach else { return Vec::new() };
+    if !server.enabled {
+        return Vec::new();
+    }
+    let cwd = cwd.as_ref().map_or_else(|| trust.folder().to_owned(), |cwd| trust.folder().join(cwd));
+    let program = serde_json::json!({ "command": command, "args": args, "env": env, "cwd": cwd });
+    trust.closed_for(workspace, &program, server.start_guard.is_set())
+}
+
 /// Everything of a server that may hold variables.
 fn texts(server: &ServerSettings) -> Vec<&String> {
     let OAuth { client_id, client_secret, client_metadata_url, .. } = &server.oauth;

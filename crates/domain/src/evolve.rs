@@ -64,6 +64,7 @@ impl Spine {
                     leaving: None,
                     within: None,
                     set_aside: 0,
+                    by_agent: by.is_some(),
                 };
                 let maker = by.and_then(|by| self.turns.get(&by.turn)).map(|turn| (&turn.agent, &turn.task));
                 self.trails.spawn(maker, &made.role, agent);
@@ -116,6 +117,7 @@ impl Spine {
                 self.spend(*id, spent.unwrap_or_default());
                 self.drop_inquiries(|inquiry| inquiry.call == *id);
                 self.learn(*id, outcome, recorded);
+                self.trails.end_call(*id);
                 self.end_effect(*id);
             }
             Event::CallInquired { id, inquiry, .. } => self.inquire(InquiryId { call: *id, seq: recorded.seq }, inquiry),
@@ -400,7 +402,13 @@ impl Spine {
                     self.known.forget_all(self.seq);
                 }
                 if let Some(turn) = self.turns.get(&id.turn) {
-                    self.trails.follow(&turn.agent, &turn.task, &call.flow);
+                    self.trails.follow(id, &turn.agent, &turn.task, &call.flow);
+                }
+            }
+            // What a client's own tool returns is given as an answer.
+            Effect::Approval { call: Some(call), wanted, .. } if *wanted != crate::Wanted::Agreement => {
+                if let Some(turn) = self.turns.get(&id.turn) {
+                    self.trails.follow(id, &turn.agent, &turn.task, &call.flow);
                 }
             }
             Effect::Model { tools: Some(list), .. } if !list.names.is_empty() => self.name_tools(list.digest),
@@ -569,6 +577,7 @@ impl Spine {
             }
         }
         self.trails.turn_from(&turn.agent, &turn.task);
+        self.trails.end_turn(id);
         self.end_effort(&turn.task);
     }
 

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, RoleId, TaskId};
+use crate::{AgentId, EffectId, RoleId, TaskId, TurnId};
 
 /// Most sources that are remembered by name: the newest. Of earlier ones their number is known.
 const MAX_SOURCES: usize = 16;
+
+/// Most files whose trails are kept apart.
+const MAX_FILES: usize = 1_024;
 
 /// Most files of a request that are remembered as made by it.
 const MAX_MADE: usize = 256;
@@ -25,12 +28,18 @@ pub struct Flow {
     /// Whether its result may hold private data.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
-    /// Whether its result may repeat what agents have stored: files, artifacts.
+    /// Whether its result may repeat what agents have stored in files.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recalls: bool,
-    /// Whether it stores something that agents may read later.
+    /// Whether its result may repeat what was kept as an artifact.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recalls_artifacts: bool,
+    /// Whether it stores something in files that agents may read later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stores: bool,
+    /// The one file that it reads or stores, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<Arc<str>>,
     /// Whether its arguments leave this machine or reach a program outside the sandbox.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sends: bool,
@@ -73,8 +82,17 @@ pub struct Trails {
     /// Of roles that agents have made: their prompts may say anything that the maker has read.
     #[serde(default)]
     roles: FxHashMap<RoleId, Trail>,
-    /// Of what agents have stored while their trail held outside content.
+    /// Of files that agents have stored while their trail held outside content, where it is not known which.
     stored: Trail,
+    /// Of those that are known by their paths.
+    #[serde(default)]
+    files: FxHashMap<Arc<str>, Trail>,
+    /// Of artifacts: any result may be kept as one.
+    #[serde(default)]
+    artifacts: Trail,
+    /// The calls that are reading what is stored: what others store meanwhile may be in their results.
+    #[serde(default)]
+    reading: FxHashMap<EffectId, (TaskId, Flow)>,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -141,17 +159,15 @@ impl Trails {
     }
 
     /// A call begins. Whatever it brings counts from here on, also when it fails: errors have texts too.
-    pub(crate) fn follow(&mut self, agent: &AgentId, task: &TaskId, flow: &Flow) {
+    pub(crate) fn follow(&mut self, id: EffectId, agent: &AgentId, task: &TaskId, flow: &Flow) {
         if flow.is_none() {
             return;
         }
-        let stored = self.stored.clone();
+        let recalled = self.recalled(flow);
         let trail = self.tasks.entry(task.clone()).or_default();
         flow.outside.iter().for_each(|source| trail.add(source));
         trail.private |= flow.private;
-        if flow.recalls {
-            trail.join(&stored);
-        }
+        trail.join(&recalled);
         if let Some(target) = flow.target.as_ref().filter(|_| flow.stores && !flow.destroys)
             && trail.made.len() < MAX_MADE
             && !trail.made.contains(target)
@@ -161,9 +177,58 @@ impl Trails {
         if trail.is_empty() {
             self.tasks.remove(task);
         }
-        if flow.stores {
-            let now = self.of(agent, task);
-            self.stored.join(&Trail { private: false, ..now });
+        if flow.recalls || flow.recalls_artifacts {
+            self.reading.insert(id, (task.clone(), flow.clone()));
+        }
+        let now = Trail { private: false, made: Vec::new(), ..self.of(agent, task) };
+        if now.sources.is_empty() {
+            return;
+        }
+        self.artifacts.join(&now);
+        if !flow.stores {
+            return;
+        }
+        match &flow.file {
+            Some(file) if self.files.len() < MAX_FILES || self.files.contains_key(file) => {
+                self.files.entry(file.clone()).or_default().join(&now);
+            }
+            _ => self.stored.join(&now),
+        }
+    }
+
+    /// What the result of a call may repeat.
+    fn recalled(&self, flow: &Flow) -> Trail {
+        let mut trail = Trail::default();
+        if flow.recalls {
+            trail.join(&self.stored);
+            match &flow.file {
+                Some(file) => self.files.get(file).into_iter().for_each(|known| trail.join(known)),
+                None => self.files.values().for_each(|known| trail.join(known)),
+            }
+        }
+        if flow.recalls_artifacts {
+            trail.join(&self.artifacts);
+        }
+        trail
+    }
+
+    /// A call has ended: it may have read what was stored while it ran.
+    pub(crate) fn end_call(&mut self, id: EffectId) {
+        if self.reading.is_empty() {
+            return;
+        }
+        if let Some((task, flow)) = self.reading.remove(&id) {
+            let recalled = self.recalled(&flow);
+            if !recalled.is_empty() {
+                self.tasks.entry(task).or_default().join(&recalled);
+            }
+        }
+    }
+
+    /// A turn has ended, with whatever it had under way.
+    pub(crate) fn end_turn(&mut self, turn: TurnId) {
+        if !self.reading.is_empty() {
+            self.reading.retain(|id, _| id.turn != turn);
         }
     }
 
@@ -304,6 +369,7 @@ fn goes_on(after: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Seq;
 
     #[test]
     fn a_value_is_named_only_as_a_word_of_its_own() {
@@ -360,6 +426,10 @@ mod tests {
         }
     }
 
+    fn call() -> EffectId {
+        EffectId { turn: TurnId(Seq(1)), n: 0 }
+    }
+
     fn sends() -> Flow {
         Flow { sends: true, ..Flow::default() }
     }
@@ -373,10 +443,10 @@ mod tests {
         let (root, task) = (AgentId::root(), TaskId::from("t"));
         let web = Flow { outside: Some("a page".into()), ..Flow::default() };
         let file = Flow { private: true, recalls: true, ..Flow::default() };
-        let check = |flows: &[&Flow], call: &Flow| {
+        let check = |flows: &[&Flow], wanted: &Flow| {
             let mut trails = Trails::default();
-            flows.iter().for_each(|flow| trails.follow(&root, &task, flow));
-            trails.exposes(&root, &task, call).len()
+            flows.iter().for_each(|flow| trails.follow(call(), &root, &task, flow));
+            trails.exposes(&root, &task, wanted).len()
         };
         let destroys = Flow { destroys: true, ..Flow::default() };
         assert_eq!([check(&[], &sends()), check(&[&web], &sends()), check(&[&file], &sends())], [0, 0, 0]);
@@ -392,9 +462,9 @@ mod tests {
         let (root, task) = (AgentId::root(), TaskId::from("t"));
         let write = |destroys| Flow { stores: true, destroys, target: Some("report.md".into()), ..Flow::default() };
         let mut trails = Trails::default();
-        trails.follow(&root, &task, &reads("a page"));
+        trails.follow(call(), &root, &task, &reads("a page"));
         assert_eq!(trails.exposes(&root, &task, &write(true)).len(), 1);
-        trails.follow(&root, &task, &write(false));
+        trails.follow(call(), &root, &task, &write(false));
         assert_eq!(trails.exposes(&root, &task, &write(true)).len(), 0);
         assert_eq!(trails.exposes(&root, &"other".into(), &write(true)).len(), 0, "another request has read nothing");
     }
@@ -404,11 +474,11 @@ mod tests {
         let (root, other) = (AgentId::root(), AgentId::from("other"));
         let (first, second, third) = (TaskId::from("1"), TaskId::from("2"), TaskId::from("3"));
         let mut trails = Trails::default();
-        trails.follow(&root, &first, &reads("a page"));
-        trails.follow(&root, &first, &Flow { stores: true, ..Flow::default() });
+        trails.follow(call(), &root, &first, &reads("a page"));
+        trails.follow(call(), &root, &first, &Flow { stores: true, ..Flow::default() });
         let mut at_once = Trails::default();
-        at_once.follow(&root, &first, &Flow { stores: true, ..reads("a page") });
-        at_once.follow(&other, &third, &Flow { private: true, recalls: true, ..Flow::default() });
+        at_once.follow(call(), &root, &first, &Flow { stores: true, ..reads("a page") });
+        at_once.follow(call(), &other, &third, &Flow { private: true, recalls: true, ..Flow::default() });
         assert_eq!(at_once.exposes(&other, &third, &sends()).len(), 1, "one call that fetches and stores");
         trails.spawn(Some((&root, &first)), &"plain".into(), &"child".into());
         trails.make_role(&root, &first, &"told".into());
@@ -422,7 +492,7 @@ mod tests {
         assert_eq!(trails.exposes(&"child".into(), &third, &sends()).len(), 1, "and whoever it made");
         trails.turn_to(&other, &third);
         assert_eq!(trails.exposes(&other, &third, &sends()).len(), 0);
-        trails.follow(&other, &third, &Flow { private: true, recalls: true, ..Flow::default() });
+        trails.follow(call(), &other, &third, &Flow { private: true, recalls: true, ..Flow::default() });
         assert_eq!(trails.exposes(&other, &third, &sends()), ["a page".into()], "a file that it left");
         trails.end_agent(&"child".into());
         trails.end_task(&second);
@@ -430,10 +500,43 @@ mod tests {
     }
 
     #[test]
+    fn what_one_has_read_does_not_taint_what_others_read_elsewhere() {
+        let (root, other) = (AgentId::root(), AgentId::from("other"));
+        let (first, second) = (TaskId::from("1"), TaskId::from("2"));
+        let file = |path: &str, stores: bool| Flow {
+            private: true,
+            recalls: !stores,
+            stores,
+            file: Some(path.into()),
+            ..Flow::default()
+        };
+        let mut trails = Trails::default();
+        trails.follow(call(), &root, &first, &reads("a page"));
+        trails.follow(call(), &root, &first, &file("copy.txt", true));
+        let exposed = |flow: &Flow| {
+            let mut trails = trails.clone();
+            trails.follow(call(), &other, &second, flow);
+            trails.exposes(&other, &second, &sends()).len()
+        };
+        let everything = Flow { private: true, recalls: true, ..Flow::default() };
+        let artifacts = Flow { private: true, recalls_artifacts: true, ..Flow::default() };
+        assert_eq!([exposed(&file("own.txt", false)), exposed(&file("copy.txt", false))], [0, 1]);
+        assert_eq!([exposed(&everything), exposed(&artifacts)], [1, 1], "a long result may have become an artifact");
+        // A call that reads while the other one stores.
+        let mut late = Trails::default();
+        late.follow(call(), &other, &second, &everything);
+        let writer = EffectId { turn: TurnId(Seq(2)), n: 0 };
+        late.follow(writer, &root, &first, &Flow { stores: true, ..reads("a page") });
+        assert_eq!(late.exposes(&other, &second, &sends()).len(), 0);
+        late.end_call(call());
+        assert_eq!(late.exposes(&other, &second, &sends()).len(), 1);
+    }
+
+    #[test]
     fn sources_are_bounded() {
         let (root, task) = (AgentId::root(), TaskId::from("t"));
         let mut trails = Trails::default();
-        (0..100).for_each(|n| trails.follow(&root, &task, &reads(&format!("page {n}"))));
+        (0..100).for_each(|n| trails.follow(call(), &root, &task, &reads(&format!("page {n}"))));
         let trail = trails.of(&root, &task);
         assert_eq!((trail.sources.len(), trail.earlier), (MAX_SOURCES, 100 - MAX_SOURCES as u32));
         let named = trails.exposes(&root, &task, &sends());

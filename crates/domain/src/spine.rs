@@ -153,6 +153,9 @@ pub struct Agent {
     /// How many of its last tasks in a row had to be set aside.
     #[serde(default, skip_serializing_if = "is_default")]
     pub set_aside: u8,
+    /// Whether an agent made it, and so chose its name.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by_agent: bool,
     /// The roles of those above it that are gone; nothing for most. Their limits on tools still hold for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Box<[RoleId]>>,

@@ -72,6 +72,8 @@ impl Chooser<'_> {
             outside: Some("a page".into()).filter(|_| self.one_in(3)),
             private: self.one_in(3),
             recalls: self.one_in(4),
+            recalls_artifacts: self.one_in(8),
+            file: Some(["a.txt", "b.txt"][self.roll(2)].into()).filter(|_| self.one_in(2)),
             stores: self.one_in(4),
             sends: self.one_in(2),
             destroys: self.one_in(3),

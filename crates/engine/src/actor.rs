@@ -504,6 +504,7 @@ impl Actor {
                 agent: turn.agent.clone(),
                 thread: turn.thread.clone(),
                 role: self.spine.role_of(turn).cloned(),
+                chosen: turn::chosen(&self.spine, &turn.agent),
                 fences: if fences.is_empty() { Arc::default() } else { fences.into() },
                 seed: self.spine.seed,
                 eras: self.spine.eras.clone(),

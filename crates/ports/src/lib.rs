@@ -23,7 +23,7 @@ pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec, collect,
     estimate_tokens,
 };
-pub use toolbox::{CallContext, Caller, ServerState, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox};
+pub use toolbox::{CallContext, Caller, Chosen, ServerState, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox};
 
 /// An error of some library below, kept whole for whoever reads the logs.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

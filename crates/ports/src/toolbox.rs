@@ -145,6 +145,17 @@ pub struct Caller<'a> {
     pub role: Option<&'a RoleId>,
     /// The request that it works on.
     pub task: &'a TaskId,
+    /// Which of these names a model chose.
+    pub chosen: Chosen,
+}
+
+/// Which names of an agent were chosen by another agent. A rule that allows something by name does not mean these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// The agent's own.
+    pub agent: bool,
+    /// Its role's.
+    pub role: bool,
 }
 
 /// On whose behalf a call is made.

@@ -77,8 +77,9 @@ impl Tool for EditFile {
         }
     }
 
-    fn flow(&self, _: &str) -> Flow {
-        Flow { stores: true, ..Flow::default() }
+    fn flow(&self, text: &str) -> Flow {
+        let path = arguments(text).ok().and_then(|Arguments { path, .. }| RelativePath::new(&path).ok());
+        Flow { stores: true, file: path.map(|path| path.as_str().into()), ..Flow::default() }
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

@@ -79,7 +79,7 @@ impl Tool for FetchUrl {
         let Ok(Arguments { url }) = arguments(text) else { return Flow::default() };
         // What follows may hold data, and is long.
         let page: String = url.split(['?', '#']).next().unwrap_or_default().chars().take(MAX_SOURCE_CHARS).collect();
-        Flow { outside: Some(format!("the web page {page}").into()), stores: true, sends: true, ..Flow::default() }
+        Flow { outside: Some(format!("the web page {page}").into()), sends: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {

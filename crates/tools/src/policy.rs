@@ -230,7 +230,10 @@ impl Rule {
         // A server could give its tool any name that is let through; a rule that lets it through must say whose it is.
         let by_own = !is_theirs || self.then != Then::Allow || self.server.is_some();
         let named = self.tool.as_ref().is_none_or(|pattern| matches(pattern, tool) || (by_own && matches(pattern, own)));
+        // A model could give a role or an agent any name that is let through.
+        let is_chosen = (self.agent.is_some() && who.chosen.agent) || (self.role.is_some() && who.chosen.role);
         named
+            && !(is_chosen && self.then == Then::Allow)
             && is(&self.server, server)
             && is(&self.agent, who.agent.as_str())
             && is(&self.role, who.role.map_or("", |role| role.as_str()))
@@ -340,7 +343,7 @@ mod tests {
 
     fn said(rules: &[Rule], ask: impl Fn(&Ruled, &Caller<'_>) -> Ruling) -> &'static str {
         let (agent, role, task) = (AgentId::from("scribe1"), RoleId::from("scribe"), TaskId::from("t"));
-        let who = Caller { agent: &agent, role: Some(&role), task: &task };
+        let who = Caller { agent: &agent, role: Some(&role), task: &task, chosen: polis_ports::Chosen::default() };
         match ask(&Ruled::new(Arc::new(Tools), rules.to_vec()).with_own(["plan".into()]), &who) {
             Ruling::Allow | Ruling::Approved => "allow",
             Ruling::Ask(_) => "ask",

@@ -53,8 +53,9 @@ impl Tool for ReadFile {
         }
     }
 
-    fn flow(&self, _: &str) -> Flow {
-        Flow { private: true, recalls: true, ..Flow::default() }
+    fn flow(&self, text: &str) -> Flow {
+        let path = arguments(text).ok().and_then(|Arguments { path, .. }| RelativePath::new(&path).ok());
+        Flow { private: true, recalls: true, file: path.map(|path| path.as_str().into()), ..Flow::default() }
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

@@ -60,7 +60,8 @@ impl Tool for WriteFile {
         let Ok(Arguments { path, .. }) = arguments(text) else { return Flow::default() };
         let Ok(path) = RelativePath::new(&path) else { return Flow::default() };
         let is_there = !matches!(self.workspace.size_of(&path), Err(WorkspaceError::Missing(_)));
-        Flow { stores: true, destroys: is_there, target: Some(path.as_str().into()), ..Flow::default() }
+        let file: Option<std::sync::Arc<str>> = Some(path.as_str().into());
+        Flow { stores: true, destroys: is_there, target: file.clone(), file, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

@@ -18,8 +18,9 @@ use crate::{roles, servers, wiring};
 pub(super) const MAX_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 1_000;
 
-/// Longest file that a command names.
-const MAX_NAMED_BYTES: u64 = 4 << 30;
+/// Longest file that a command names, and how much is read of all of them. What is beyond is never trusted.
+const MAX_NAMED_BYTES: u64 = 1 << 30;
+const MAX_ALL_BYTES: u64 = 2 << 30;
 
 /// A file that has to be trusted, as it was when the folder was scanned.
 #[derive(Debug, Clone)]
@@ -60,11 +61,15 @@ impl Contents {
         let named: BTreeSet<PathBuf> = settings.iter().flat_map(|settings| named(folder, settings)).collect();
         let beside: BTreeSet<PathBuf> =
             settings.iter().flat_map(servers_in).flat_map(|(_, server)| beside(folder, server).unwrap_or_default()).collect();
+        let mut room = MAX_ALL_BYTES;
         for (path, beside) in named.iter().map(|path| (path, false)).chain(beside.iter().map(|path| (path, true))) {
             let Some(key) = path.strip_prefix(folder).ok().and_then(key) else { continue };
+            let bytes = path.metadata().map_or(0, |about| about.len());
             if let Entry::Vacant(entry) = contents.files.entry(key)
+                && bytes <= room
                 && let Some(digest) = digest_of_file(path)
             {
+                room -= bytes;
                 entry.insert(Governed { digest, bytes: None, beside });
             }
         }

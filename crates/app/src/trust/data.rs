@@ -2,6 +2,7 @@
 //! token, logins. The user's own has an id in it that only the user's list of trusted folders knows.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use polis_server::write_private;
@@ -10,8 +11,9 @@ use super::store::{OwnData, TrustStore, Trusted, create_private};
 use crate::token::random_bits;
 use crate::trouble::Trouble;
 
-/// The file with the id.
+/// The file with the id, and the longest id.
 const ID: &str = "owner";
+const MAX_ID_BYTES: u64 = 256;
 
 /// What may lie in a directory in which nothing was begun yet.
 const BEFORE: [&str; 3] = [crate::config::FILE, crate::servers::FILE, ID];
@@ -105,7 +107,13 @@ impl DataOwner {
 }
 
 fn id_in(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path.join(ID)).ok()?;
+    let file = path.join(ID);
+    // A pipe would be waited for, and a device never ends.
+    if !file.symlink_metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    fs::File::open(file).ok()?.take(MAX_ID_BYTES).read_to_string(&mut text).ok()?;
     Some(text.trim().to_owned()).filter(|id| id.len() >= 32)
 }
 

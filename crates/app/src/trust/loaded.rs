@@ -245,6 +245,22 @@ pub(super) fn packages(folder: &Path, server: &Value) -> Vec<PathBuf> {
     usual.chain(named).filter(|path| path.starts_with(folder)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
+/// What agents may not write because a server loads it that trust does not bind: a script with its folder, unless that is the whole
+/// workspace, and what its runtime obeys. `bound` is the folder whose content is compared instead.
+pub(super) fn closed(workspace: &Path, bound: Option<&Path>, server: &Value) -> Vec<PathBuf> {
+    let Some(line) = CommandLine::new(workspace, server) else { return Vec::new() };
+    let scripts = line.scripts().unwrap_or_default().into_iter().filter_map(|path| path.canonicalize().ok());
+    let own = scripts.filter(|path| path.starts_with(workspace)).map(|path| match path.parent() {
+        Some(folder) if folder != workspace => folder.to_owned(),
+        _ => path,
+    });
+    let places = line.places();
+    let names = line.runtimes.iter().flat_map(|runtime| runtime.settings);
+    let settings = names.flat_map(|name| places.iter().map(move |place| place.join(name)));
+    let all = own.chain(settings).chain(packages(workspace, server));
+    all.filter(|path| bound.is_none_or(|bound| !path.starts_with(bound))).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 /// What a Python environment has.
 const ENVIRONMENT: &str = "pyvenv.cfg";
 

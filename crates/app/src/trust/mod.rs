@@ -334,6 +334,11 @@ impl Trust {
         folders.flat_map(|(_, server)| loaded::packages(&self.0.folder, server)).collect()
     }
 
+    /// What agents may not write because a server of any settings loads it.
+    pub(crate) fn closed_for(&self, workspace: &Path, server: &Value, is_bound: bool) -> Vec<PathBuf> {
+        loaded::closed(workspace, Some(&*self.0.folder).filter(|_| is_bound), server)
+    }
+
     /// What a trusted `polis.toml` forbade, while a changed one does not count.
     pub(crate) fn restrictions(&self) -> Value {
         let kept = self.kept();

@@ -178,7 +178,11 @@ fn server_item(server: &Value) -> String {
             let _ = write!(text, "; in {}", quoted(cwd));
         }
         for (name, value) in server["env"].as_object().into_iter().flatten() {
-            let _ = write!(text, "; with {name}={}", if looks_secret(name) { covered(value) } else { flat(value) });
+            let _ = write!(
+                text,
+                "; with {name}={}",
+                if looks_secret(name) && is_token(value) { covered(value) } else { flat(value) }
+            );
         }
     } else {
         let _ = write!(text, "CONTACTS {}", server["url"].as_str().unwrap_or_default());
@@ -293,6 +297,12 @@ pub(crate) fn collect_variables(value: &Value, names: &mut Vec<String>) {
         Value::Object(all) => all.values().for_each(|one| collect_variables(one, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Whether a value is a key as vendors hand them out, and nothing that a program could run.
+fn is_token(value: &Value) -> bool {
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+=".contains(&byte));
+    value.as_str().is_some_and(is_plain)
 }
 
 fn looks_secret(name: &str) -> bool {

@@ -343,6 +343,9 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
             if standing.is_none() && verdict.always.is_some() {
                 return Err(Refusal::BadAnswer("it is asked about each time; say it without `always`".to_owned()));
             }
+            if !verdict.approved && (verdict.always.is_some() || verdict.arguments.is_some()) {
+                return Err(Refusal::BadAnswer("`always` and `arguments` go with a yes".to_owned()));
+            }
             if verdict.always.is_none() && verdict.matching.is_some() {
                 return Err(Refusal::BadAnswer("`where` says which calls `always` covers; say `always` with it".to_owned()));
             }
@@ -356,8 +359,27 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
             conclude(draft, id, Outcome::Verdict(verdict));
         }
         (OpenEffect { kind: OpenKind::Grant(scopes), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
+            if verdict.always.is_some() || verdict.matching.is_some() || verdict.arguments.is_some() {
+                return Err(Refusal::BadAnswer("a budget is granted with a yes, or not with a no; say no more".to_owned()));
+            }
+            // One word answers all who wait for the same accounts.
+            let granted = scopes.clone();
+            let waits = |open: &OpenEffect| match &open.kind {
+                OpenKind::Grant(scopes) => verdict.approved && scopes.iter().all(|scope| granted.contains(scope)),
+                _ => false,
+            };
+            let turns = draft.spine.turns.iter();
+            let others: Vec<EffectId> = turns
+                .flat_map(|(turn, known)| {
+                    known.open.iter().filter(|open| waits(open)).map(|open| EffectId { turn: *turn, n: open.n })
+                })
+                .filter(|other| *other != id)
+                .collect();
             if verdict.approved {
                 budget::grant(draft, scopes);
+            }
+            for other in others {
+                conclude(draft, other, Outcome::Verdict(verdict.clone()));
             }
             conclude(draft, id, Outcome::Verdict(verdict));
         }

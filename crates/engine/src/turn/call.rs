@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::host::{Asker, CallHost};
 use super::journal::Entry;
 use super::reuse::take_fresh;
-use super::{Turn, lent, send};
+use super::{Seat, Turn, lent, send};
 use crate::actor::Shared;
 use crate::offer::is_recallable;
 use crate::plant::{Plant, is_planted};
@@ -53,6 +53,11 @@ impl Turn {
         results
     }
 
+    fn caller(&self) -> Caller<'_> {
+        let Seat { agent, role, chosen, .. } = &*self.seat;
+        Caller { agent, role: role.as_ref().map(|role| &role.id), task: &self.task.id, chosen: *chosen }
+    }
+
     /// What a call comes to before it is made.
     fn call_of(&self, call: &ToolCall, tools: &[ToolSpec]) -> Call {
         let Shared { ports, cast, .. } = &*self.seat.shared;
@@ -68,7 +73,7 @@ impl Turn {
         let spec = brought.or_else(|| tools.iter().find(|spec| spec.name == tool));
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
-        let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
+        let who = self.caller();
         let lacking = self.seat.fences.iter().find(|role| !role.has_tool(&tool));
         let ruling = match (lacking, listed) {
             _ if is_lent => lent::ruling(&tool, self.seat.shared.client_patience),
@@ -106,9 +111,14 @@ impl Turn {
     /// Asks where the content of calls comes from and goes, right before they are stated: what was written or edited meanwhile
     /// counts. Of those that can do harm it is noted whether the person has named their targets.
     async fn note_flow(&self, calls: &mut [Call]) {
-        let who = Caller { agent: &self.seat.agent, role: self.role().map(|role| &role.id), task: &self.task.id };
+        let who = self.caller();
+        let lent = self.lent();
         for call in calls.iter_mut() {
-            call.flow = self.seat.shared.ports.toolbox.flow(&call.tool, &call.arguments, &who);
+            call.flow = match lent.iter().any(|lent| lent.name == call.tool) {
+                // Nobody here knows where the client has it from.
+                true => Flow { outside: Some(format!("the client's tool {}", call.tool).into()), ..Flow::default() },
+                false => self.seat.shared.ports.toolbox.flow(&call.tool, &call.arguments, &who),
+            };
         }
         if !calls.iter().any(|call| call.flow.is_sensitive()) {
             return;
@@ -117,7 +127,9 @@ impl Turn {
         for call in calls.iter_mut().filter(|call| call.flow.is_sensitive()) {
             let targets = targets(&call.arguments);
             let is_named = |target: &String| words.iter().any(|text| names(text, target));
-            call.flow.named = !targets.is_empty() && targets.iter().all(is_named);
+            // A number alone may stand in a request without meaning a target.
+            let is_place = |target: &String| target.contains(['@', '.', '/', '\\', ':']);
+            call.flow.named = targets.iter().any(is_place) && targets.iter().all(is_named);
         }
     }
 
@@ -268,6 +280,7 @@ impl Turn {
             agent: self.seat.agent.clone(),
             role: self.role().map(|role| role.id.clone()),
             task: self.task.id.clone(),
+            chosen: self.seat.chosen,
             models: self.models(&ModelRequest::default()),
         };
         let host = Arc::new(CallHost::new(self.seat.shared.clone(), asker));

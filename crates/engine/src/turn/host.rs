@@ -11,7 +11,7 @@ use polis_domain::{
     AgentId, Answer, Command, EffectId, Event, Failure, Inquiry, InquiryId, Leave, Question, Recorded, Reply, RoleId, Ruling,
     Seq, Spent, TaskId, Timestamp, Usage, Verdict,
 };
-use polis_ports::{Caller, ChatMessage, Collector, Delta, Host, ModelError, ModelRequest, estimate_tokens};
+use polis_ports::{Caller, ChatMessage, Chosen, Collector, Delta, Host, ModelError, ModelRequest, estimate_tokens};
 use tokio::sync::{Notify, oneshot};
 
 use super::send;
@@ -35,6 +35,7 @@ pub(super) struct Asker {
     pub(super) agent: AgentId,
     pub(super) role: Option<RoleId>,
     pub(super) task: TaskId,
+    pub(super) chosen: Chosen,
     /// The models of whoever calls.
     pub(super) models: Vec<Arc<str>>,
 }
@@ -214,8 +215,9 @@ impl Host for CallHost {
 
     async fn ask_model(&self, by: &str, request: ModelRequest) -> Result<Reply, Failure> {
         let _sample = Sample::begin(self);
-        let Asker { agent, role, task, .. } = &self.asker;
-        let mut ruling = self.shared.ports.toolbox.lending(by, &Caller { agent, role: role.as_ref(), task });
+        let Asker { agent, role, task, chosen, .. } = &self.asker;
+        let who = Caller { agent, role: role.as_ref(), task, chosen: *chosen };
+        let mut ruling = self.shared.ports.toolbox.lending(by, &who);
         let (request, reserve) = self.limited(request);
         loop {
             let inquiry = Inquiry::Model {

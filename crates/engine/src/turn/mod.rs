@@ -33,9 +33,9 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use polis_domain::{
     AgentId, Command, Effect, EffectId, Era, Event, Failure, Limits, Meta, Origin, Outcome, Phase, Recorded, ReplyTo, Role,
-    Seq, Shown, Spent, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
+    Seq, Shown, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
 };
-use polis_ports::{LogError, ToolSpec};
+use polis_ports::{Chosen, LogError, ToolSpec};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::RecvError;
@@ -51,12 +51,20 @@ pub use sub_threads::SubThreadGroup;
 pub use teller::Teller;
 pub use threads::{BatchUpdate, NewMessage};
 
+/// Which names of an agent another agent chose.
+pub(crate) fn chosen(spine: &Spine, agent: &AgentId) -> Chosen {
+    let Some(known) = spine.agents.get(agent) else { return Chosen::default() };
+    let founder = spine.founders.get(&known.role);
+    Chosen { agent: known.by_agent, role: founder.is_some_and(|founder| !founder.created_by.is_user()) }
+}
+
 /// What a turn needs to begin.
 pub(crate) struct Seat {
     pub(crate) id: TurnId,
     pub(crate) agent: AgentId,
     pub(crate) thread: ThreadId,
     pub(crate) role: Option<Arc<Role>>,
+    pub(crate) chosen: Chosen,
     /// The roles that limit which tools it gets.
     pub(crate) fences: Arc<[Arc<Role>]>,
     pub(crate) seed: u64,

@@ -48,7 +48,7 @@ impl Tool for GetArtifact {
     }
 
     fn flow(&self, _: &str) -> Flow {
-        Flow { private: true, recalls: true, ..Flow::default() }
+        Flow { private: true, recalls_artifacts: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -61,7 +61,7 @@ impl Tool for PutArtifact {
     }
 
     fn flow(&self, _: &str) -> Flow {
-        Flow { stores: true, ..Flow::default() }
+        Flow { recalls: true, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {

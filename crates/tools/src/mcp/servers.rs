@@ -181,16 +181,21 @@ impl McpServers {
     }
 }
 
-/// Whether a value may name a place on the network or a mailbox. A plain file name such as `plan.md` does not.
+/// Whether a value may name a place on the network or a mailbox, as the most lenient reader would have it. A plain file name such as
+/// `plan.md` does not.
 fn is_address(value: &str) -> bool {
-    let value = value.trim();
-    let host = value.trim_start_matches('/').split(['/', '?', '#', ':']).next().unwrap_or_default();
-    let is_host = host.contains('.')
-        && host.split('.').all(|part| !part.is_empty() && part.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-'));
+    let value: String = value.trim().chars().filter(|letter| !letter.is_control()).collect();
+    let host = value.trim_start_matches(['/', '\\']).split(['/', '\\', '?', '#', ':']).next().unwrap_or_default();
+    let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
+    let is_host = host.contains('.') && host.split('.').all(|part| !part.is_empty() && part.chars().all(is_plain));
     let goes_on = host.len() < value.len() || host.matches('.').count() > 1;
-    value.contains("://")
-        || value.starts_with("//")
-        || value.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'))
+    let in_scheme = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '.' | '-');
+    let is_scheme =
+        |scheme: &str| scheme.starts_with(|letter: char| letter.is_ascii_alphabetic()) && scheme.chars().all(in_scheme);
+    value.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme))
+        || value.contains("://")
+        || value.starts_with(['/', '\\']) && value[1..].starts_with(['/', '\\'])
+        || value.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
         || (is_host && goes_on && !value.starts_with('/'))
 }
 
@@ -258,8 +263,7 @@ impl Toolbox for McpServers {
             outside: settings.outside.then(|| format!("the MCP server {}", settings.name).into()),
             private: true,
             recalls: true,
-            // Long results become artifacts.
-            stores: true,
+            stores: !reads,
             sends: !reads || targets(arguments).iter().any(|value| is_address(value)),
             destroys: !is_harmless,
             ..Flow::default()

@@ -49,7 +49,8 @@ impl StartGuard {
         Self(Some(Arc::new(check)))
     }
 
-    pub(super) fn is_set(&self) -> bool {
+    /// Whether somebody is asked.
+    pub fn is_set(&self) -> bool {
         self.0.is_some()
     }
 
@@ -195,8 +196,15 @@ pub fn variables(text: &str) -> Result<String, String> {
 
 /// The names of the variables that [`variables`] would put into a text.
 pub fn variable_names(text: &str) -> Vec<String> {
-    let inner = text.split("${").skip(1).filter_map(|after| Some(after.split_once('}')?.0));
-    inner.map(|inner| inner.split(":-").next().unwrap_or_default().to_owned()).collect()
+    let names = std::cell::RefCell::default();
+    let note = |name: &str| {
+        let mut names: std::cell::RefMut<'_, Vec<String>> = names.borrow_mut();
+        names.push(name.to_owned());
+        Some(String::new())
+    };
+    // The same reading, so that nothing is put in that was not named.
+    let _ = expanded(text, &note);
+    names.into_inner()
 }
 
 /// Puts variables in. One that is not set makes it an error: an empty key is never sent instead.
@@ -205,6 +213,9 @@ fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let (inner, behind) = after.split_once('}').ok_or_else(|| "a `${` is never closed by `}`".to_owned())?;
+        if inner.contains("${") {
+            return Err("a `${` stands inside another".to_owned());
+        }
         let (name, otherwise) = match inner.split_once(":-") {
             Some((name, otherwise)) => (name, Some(otherwise.to_owned())),
             None => (inner, None),
@@ -231,6 +242,9 @@ mod tests {
         assert_eq!(check("$KEY {KEY}"), Ok("$KEY {KEY}".to_owned()));
         assert_eq!(check("a ${OTHER}"), Err("the variable OTHER is not set".to_owned()));
         assert!(check("a ${KEY").is_err());
+        for nested in ["${KEY:-${LANG}", "${KEY:-${}", "a${${KEY}}"] {
+            assert!(check(nested).is_err(), "{nested}");
+        }
         assert_eq!(variable_names("${OTHER:-x}a${KEY}$NO {NO} ${OPEN"), ["OTHER", "KEY"]);
     }
 

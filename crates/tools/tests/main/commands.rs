@@ -428,7 +428,7 @@ fn where_nothing_holds_commands_each_is_asked_about_whatever_rules_say() {
     use polis_tools::{Rule, Ruled, Then, Workbench};
 
     let (agent, task) = (AgentId::from("a"), TaskId::from("t"));
-    let who = Caller { agent: &agent, role: None, task: &task };
+    let who = Caller { agent: &agent, role: None, task: &task, chosen: polis_ports::Chosen::default() };
     let judged = |caution: Option<&str>, then| {
         let tool = RunCommand::new(sandbox(), Commands::new("/")).with_caution(caution.map(str::to_owned));
         let bench = Workbench::new([Box::new(tool) as Box<dyn Tool>]).unwrap();
