@@ -71,6 +71,9 @@ pub(crate) enum Word {
     Cancel,
 }
 
+/// Blanks in a row that are shown as they are.
+const MAX_GAP: usize = 40;
+
 /// Everything that waits for a person.
 pub(crate) async fn list(door: &Door) -> Result<Vec<Waiting>, Trouble> {
     #[derive(Deserialize)]
@@ -89,7 +92,7 @@ impl Waiting {
             What::Approval { question, .. } if self.is_budget() => format!("{id}  {agent} asks: {question}"),
             What::Approval { question, call: Some(call), details } => {
                 let review = Review::deserialize(details).unwrap_or_default();
-                format!("{id}  {agent} asks: {question}  {} {}{}", call.tool, call.arguments, in_lines(&review))
+                format!("{id}  {agent} asks: {question}  {} {}{}", call.tool, tight(&call.arguments), in_lines(&review))
             }
             What::Approval { question, details: Value::Null, .. } => format!("{id}  {agent} asks: {question}"),
             What::Approval { question, details, .. } => format!("{id}  {agent} asks: {question} {details}"),
@@ -281,6 +284,17 @@ impl Waiting {
     }
 }
 
+/// The text with long gaps as numbers: what stands behind one would leave the screen.
+fn tight(text: &str) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(&" ".repeat(MAX_GAP)) {
+        let behind = rest[at..].trim_start_matches(' ');
+        shown.push_str(&format!("{}[{} blanks]", &rest[..at], rest.len() - at - behind.len()));
+        rest = behind;
+    }
+    shown + rest
+}
+
 /// What a person should know about a call, each on a line of its own.
 fn in_lines(review: &Review) -> String {
     let mut lines = String::new();
@@ -326,6 +340,23 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_hides_behind_a_gap() {
+        assert_eq!(
+            tight(&format!("a  b{}c{}", " ".repeat(6000), " ".repeat(39))),
+            format!("a  b[6000 blanks]c{}", " ".repeat(39))
+        );
+    }
+
+    #[test]
+    fn always_is_a_word_at_the_terminal() {
+        let always = |always| Some(Word::YesWith { arguments: None, always: Some(always), matching: None });
+        assert_eq!(
+            (Word::read("always"), Word::read("A"), Word::read("reads")),
+            (always("tool"), always("tool"), always("reads"))
+        );
+    }
 
     #[test]
     fn a_yes_may_bring_other_arguments() {

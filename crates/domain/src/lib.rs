@@ -13,6 +13,7 @@ mod event;
 mod evolve;
 mod flow;
 mod grant;
+mod hidden;
 mod id;
 mod inquiry;
 pub mod iso;
@@ -47,6 +48,7 @@ pub use effect::{
 pub use event::{Attempt, Cleared, Event, INTERRUPTED, Leave, Limits, Origin, Recorded, Settlement, Shown};
 pub use flow::{Flow, Trail, Trails, names};
 pub use grant::{Matching, Pattern, targets};
+pub use hidden::is_hidden;
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId,
     Timestamp, TurnId, mix, unique, unique_id,

@@ -342,8 +342,12 @@ mod tests {
     }
 
     fn said(rules: &[Rule], ask: impl Fn(&Ruled, &Caller<'_>) -> Ruling) -> &'static str {
+        said_to(polis_ports::Chosen::default(), rules, ask)
+    }
+
+    fn said_to(chosen: polis_ports::Chosen, rules: &[Rule], ask: impl Fn(&Ruled, &Caller<'_>) -> Ruling) -> &'static str {
         let (agent, role, task) = (AgentId::from("scribe1"), RoleId::from("scribe"), TaskId::from("t"));
-        let who = Caller { agent: &agent, role: Some(&role), task: &task, chosen: polis_ports::Chosen::default() };
+        let who = Caller { agent: &agent, role: Some(&role), task: &task, chosen };
         match ask(&Ruled::new(Arc::new(Tools), rules.to_vec()).with_own(["plan".into()]), &who) {
             Ruling::Allow | Ruling::Approved => "allow",
             Ruling::Ask(_) => "ask",
@@ -393,6 +397,24 @@ mod tests {
         assert_eq!(ruling(&rules, "read_file", "{}"), "deny");
         let others = [Rule { role: some("editor"), ..rule("read_file", Then::Deny) }, rule("push", Then::Deny)];
         assert_eq!([ruling(&others, "read_file", "{}"), ruling(&others, "git__push", "{}")], ["allow", "deny"]);
+    }
+
+    #[test]
+    fn a_name_that_a_model_chose_lets_nobody_through_and_holds_back_as_any_other() {
+        let by_role = |then| Rule { tool: some("run_command"), role: some("scribe"), then, ..Rule::default() };
+        let by_agent = |then| Rule { tool: some("run_command"), agent: some("scribe*"), then, ..Rule::default() };
+        let (agent, role) = (true, true);
+        for (rule, chosen, want) in [
+            (by_role(Then::Allow), polis_ports::Chosen { agent, role: false }, "allow"),
+            (by_role(Then::Allow), polis_ports::Chosen { agent: false, role }, "ask"),
+            (by_agent(Then::Allow), polis_ports::Chosen { agent: false, role }, "allow"),
+            (by_agent(Then::Allow), polis_ports::Chosen { agent, role: false }, "ask"),
+            (by_role(Then::Deny), polis_ports::Chosen { agent, role }, "deny"),
+            (by_agent(Then::Deny), polis_ports::Chosen { agent, role }, "deny"),
+        ] {
+            let ruled = said_to(chosen, std::slice::from_ref(&rule), |ruled, who| ruled.ruling("run_command", "{}", who));
+            assert_eq!(ruled, want, "{rule:?} {chosen:?}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use find::{Found, Kind, SET_ASIDE};
 pub(crate) use find::{TooMany, find, link_targets};
 #[cfg(target_os = "linux")]
-pub(crate) use git::{is_harmless_config, is_worktree};
+pub(crate) use git::{is_harmless_config, is_harmless_todo, is_worktree};
 
 /// Folders and files that Polis reads as instruction, from the working directory.
 const GOVERNING: &[&[&str]] = &[&["roles"], &["sops"], &["prompts"], &["agents", "prompts"], &["skills"], &["polis.toml"]];

@@ -63,6 +63,8 @@ struct Kept {
     stamp: Stamp,
     folder: Option<FolderTrust>,
     told: BTreeSet<(String, String)>,
+    /// The files with settings that count in this process, with their digests.
+    used: Vec<(String, String)>,
 }
 
 /// How the process was asked to go about trust.
@@ -143,6 +145,7 @@ impl Trust {
             out::note("polis: POLIS_TRUST=all: what lies in this folder is obeyed without a question");
         }
         if self.0.everything || (pending.is_empty() && !data) {
+            self.note_used();
             return Ok(self);
         }
         if wanted.uses && ask::is_terminal() && !self.is_declined() {
@@ -150,10 +153,18 @@ impl Trust {
         } else if wanted.uses && !pending.is_empty() {
             out::note(&self.explanation());
         }
+        self.note_used();
         let told = |name: &str| (name.to_owned(), self.0.contents.files[name].digest.clone());
         let told: Vec<_> = self.pending().into_iter().map(told).collect();
         self.kept().told.extend(told);
         Ok(self)
+    }
+
+    fn note_used(&self) {
+        let settings = self.0.contents.settings().into_iter().map(|(name, _)| name);
+        let used = settings.filter(|name| self.is_trusted(name, &self.0.contents.files[*name].digest));
+        let used = used.map(|name| (name.to_owned(), self.0.contents.files[name].digest.clone())).collect();
+        self.kept().used = used;
     }
 
     /// The governed files that are not trusted as they are.
@@ -303,6 +314,9 @@ impl Trust {
         };
         // A store that cannot be read trusts nothing.
         let _ = self.reread();
+        if let Some(file) = self.revoked_settings() {
+            return Some(file);
+        }
         let folder = &self.0.folder;
         let named = loaded::named_by(folder, server).into_iter().filter_map(|path| path.canonicalize().ok());
         let files = named.filter(|path| path.starts_with(folder)).chain(beside);
@@ -317,6 +331,12 @@ impl Trust {
         let gone = trusted.into_iter().find(|name| is_named(name) && !is_there(name));
         let is_other = |name: &str, path: &Path| digest_of_file(path).is_none_or(|digest| !self.is_trusted(name, &digest));
         gone.or_else(|| files.into_iter().find(|(name, path)| is_other(name, path)).map(|(name, _)| name))
+    }
+
+    /// A file with settings that counted when this process began, and was revoked since.
+    fn revoked_settings(&self) -> Option<String> {
+        let used = self.kept().used.clone();
+        used.into_iter().find(|(name, digest)| !self.is_trusted(name, digest)).map(|(name, _)| name)
     }
 
     /// The files that commands of the settings name: no agent may write or read them.

@@ -10,6 +10,7 @@ use super::error::{Reason, fault, told};
 use super::message::{Message, message_id};
 use super::task::{self, Letters, context_of};
 use super::{Call, no_push};
+use crate::approvals::{self, Word};
 use crate::caller::Scope;
 use crate::problem::Problem;
 use crate::rpc::Fault;
@@ -108,8 +109,18 @@ impl Call {
             return Ok(());
         }
         // It was answered already, perhaps by this same message.
-        if named.is_some() {
-            return Ok(());
+        if let Some(id) = named {
+            let settled = approvals::settled(&self.peer.desk, &id, task).await.map_err(refused)?;
+            let Some(settled) = settled else {
+                return Err(Fault::invalid(format!("nothing with the approvalId {id} was asked about for this task")));
+            };
+            let said = word(&serde_json::to_value(&settled.approval).unwrap_or_default(), &message)?;
+            let said = serde_json::from_value::<Word>(said).ok();
+            if said.is_some_and(|said| settled.is_like(&said)) {
+                return Ok(());
+            }
+            let what = format!("{id} was settled otherwise before, and that stands");
+            return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
         if standing.is_over() {
             let what =

@@ -316,6 +316,31 @@ mod tests {
     use crate::mcp::shelf::lent;
 
     #[test]
+    fn an_address_is_known_however_lenient_its_reader_is() {
+        for value in [
+            "https://evil.example/x",
+            "http:/127.0.0.1:80/?d=1",
+            "http:127.0.0.1",
+            "http:\\\\host",
+            "ht\ttp://h",
+            "//host/x",
+            "\\\\host\\x",
+            "/\\host",
+            "evil.example/x",
+            "a.b.example",
+            "eve@host",
+            "b\u{fc}cher.example/x",
+            "my_host.example/x",
+            "mailto:eve",
+        ] {
+            assert!(is_address(value), "{value}");
+        }
+        for value in ["plan.md", "notes/plan.md", "/data/plan.md", "what is new", "3", "v1.2"] {
+            assert!(!is_address(value), "{value}");
+        }
+    }
+
+    #[test]
     fn what_an_untrusted_server_far_away_lends_is_asked_about() {
         let far = || ServerSettings::new("s", Reach::Http { url: "https://h".to_owned(), headers: Default::default() });
         let can: ServerCapabilities = serde_json::from_value(json!({ "resources": {}, "prompts": {} })).unwrap();

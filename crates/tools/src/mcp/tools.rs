@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use polis_domain::EffectClass;
+use polis_domain::{EffectClass, is_hidden};
 use polis_ports::ToolSpec;
 use rmcp::model::ToolAnnotations;
 use serde::Deserialize;
@@ -133,7 +133,7 @@ fn definition(settings: &ServerSettings, name: &str, description: &str, schema: 
 
 /// What a person would see of a text: without characters that hide, turn or tag other text.
 fn visible(text: &str) -> String {
-    text.chars().filter(|letter| !is_hidden(*letter)).collect()
+    text.chars().filter(|letter| !is_unfit(*letter)).collect()
 }
 
 /// The same for every text of a schema.
@@ -146,14 +146,9 @@ fn all_visible(value: Value) -> Value {
     }
 }
 
-/// Zero-width, bidirectional and tag characters, variation selectors beyond those of emoji, and controls.
-fn is_hidden(letter: char) -> bool {
-    let is_format = matches!(letter,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
-    // The marks that stand around the words of servers.
-    let is_mark = matches!(letter, '⟦' | '⟧');
-    is_format || is_mark || (letter.is_control() && !matches!(letter, '\n' | '\t'))
+/// What a server's words may not hold: what nobody sees, and the marks that stand around them.
+fn is_unfit(letter: char) -> bool {
+    is_hidden(letter) || matches!(letter, '⟦' | '⟧')
 }
 
 /// A schema of objects as every model API takes it.

@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     GitLink,
     /// A hook of git.
     Hook,
+    /// What a rebase that is under way will do.
+    GitTodo,
 }
 
 /// A workspace has more entries than anybody wants to look at.
@@ -140,6 +142,11 @@ impl Search<'_> {
             self.add(path.to_owned(), Kind::GitConfig, of);
         } else if is(name, "commondir") {
             self.add(path.to_owned(), Kind::GitCommon, of);
+        } else if is(name, "rebase-merge") && of.is_dir() {
+            let todo = path.join("git-rebase-todo");
+            if let Ok(about) = todo.symlink_metadata() {
+                self.add(todo, Kind::GitTodo, about.file_type());
+            }
         } else if is(name, "info") && of.is_dir() {
             self.add(path.to_owned(), Kind::GitFolder, of);
         } else if is(name, "hooks") && of.is_dir() {

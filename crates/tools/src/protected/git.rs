@@ -98,6 +98,12 @@ pub(crate) fn is_worktree(path: &Path, text: &[u8]) -> bool {
     text.trim_ascii_end() == b"../.." && above.is_some_and(|name| is(name, "worktrees"))
 }
 
+/// Whether the steps of a rebase run no program.
+pub(crate) fn is_harmless_todo(text: &[u8]) -> bool {
+    let runs = |line: &str| matches!(line.split_whitespace().next(), Some("exec" | "x"));
+    std::str::from_utf8(text).is_ok_and(|text| !text.lines().any(runs))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use crate::protected::{Found, Kind, Protected, SET_ASIDE, Why, find, is, is_harmless_config, is_worktree, link_targets};
+use crate::protected::{
+    Found, Kind, Protected, SET_ASIDE, Why, find, is, is_harmless_config, is_harmless_todo, is_worktree, link_targets,
+};
 
 /// Most entries of a workspace in which commands run. Looking at so many takes a few seconds.
 const MAX_ENTRIES: usize = 2_000_000;
@@ -262,6 +264,7 @@ fn is_harmless(found: &Found, was_there: bool) -> bool {
     match found.kind {
         Kind::GitFolder => true,
         Kind::GitConfig => small(&found.path).is_some_and(|text| is_harmless_config(&text)),
+        Kind::GitTodo => small(&found.path).is_some_and(|text| is_harmless_todo(&text)),
         Kind::GitCommon => small(&found.path).is_some_and(|text| is_worktree(&found.path, &text)),
         // What the file leads to is looked at itself, and must be a whole repository for git to take it.
         Kind::GitLink => !was_there && !found.is_link,
@@ -272,7 +275,7 @@ fn is_harmless(found: &Found, was_there: bool) -> bool {
 fn why(kind: Kind) -> Why {
     match kind {
         Kind::Folder(why) | Kind::Leaf(why) => why,
-        Kind::GitFolder | Kind::GitConfig | Kind::GitCommon | Kind::GitLink | Kind::Hook => Why::Git,
+        Kind::GitFolder | Kind::GitConfig | Kind::GitCommon | Kind::GitLink | Kind::GitTodo | Kind::Hook => Why::Git,
     }
 }
 

@@ -450,3 +450,22 @@ async fn packages_that_a_trusted_server_loads_stay_as_they_are() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_rebase_that_is_under_way_gets_no_program_to_run() {
+    for place in places("a_rebase_that_is_under_way_gets_no_program_to_run").await {
+        let root = place.workspace();
+        lay(&root, &[]);
+        for folder in [".git/objects", ".git/refs", ".git/rebase-merge"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::fs::write(root.join(".git/HEAD"), "ref: refs/heads/main").unwrap();
+        let todo = root.join(".git/rebase-merge/git-rebase-todo");
+        std::fs::write(&todo, "pick 1 one\npick 2 two\n").unwrap();
+        let tool = place.tool(place.commands());
+        run(&tool, "echo 'pick 2 two' > .git/rebase-merge/git-rebase-todo").await;
+        assert_eq!(std::fs::read_to_string(&todo).unwrap(), "pick 2 two\n", "git goes on as usual");
+        run(&tool, "echo 'exec evil' >> .git/rebase-merge/git-rebase-todo").await;
+        assert!(!is_evil(&todo));
+    }
+}

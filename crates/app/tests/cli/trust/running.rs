@@ -189,3 +189,30 @@ fn a_server_that_is_started_again_is_compared_again() {
     run_checked(&home, &["trust", "--yes"]).ok();
     crate::cli::machine::until(|| home.path().join("EVIL").exists());
 }
+
+#[test]
+fn a_program_of_a_folder_that_is_trusted_no_longer_is_not_started_again() {
+    let home = with_two_scripts("exit 1\n");
+    let served = home.serve_with(&["--model", "offline"], |command| {
+        command.env_remove("POLIS_TRUST");
+    });
+    crate::cli::machine::until(|| was_started(&home));
+    has(&run_checked(&home, &["trust", "revoke"]).stderr, &["until it is restarted"]);
+    crate::cli::machine::until(|| {
+        was_started(&home);
+        served.get("/api/tools").1.to_string().contains(".mcp.json is not what was trusted")
+    });
+    assert!(!was_started(&home));
+}
+
+#[test]
+fn a_pipe_or_a_device_in_place_of_the_owner_of_a_data_directory_holds_nobody_up() {
+    for make in ["mkfifo .polis/owner", "ln -s /dev/zero .polis/owner"] {
+        let home = Home::new();
+        let script = format!("mkdir .polis; touch .polis/polis.db; {make}");
+        assert!(Command::new("sh").args(["-c", &script]).current_dir(home.path()).status().unwrap().success());
+        let mut command = checked(&home, ASK);
+        let done = Done::from(command.output().unwrap());
+        done.fails(2, "untrusted_folder");
+    }
+}
