@@ -522,6 +522,15 @@ impl Reply {
 }
 
 impl Effect {
+    /// The call that is made with it: what a client's own tool returns is given as an answer.
+    pub fn made_call(&self) -> Option<&Call> {
+        match self {
+            Self::Tool(call) => Some(call),
+            Self::Approval { call, wanted, .. } => call.as_deref().filter(|_| *wanted != Wanted::Agreement),
+            _ => None,
+        }
+    }
+
     /// Whether the turn only waits: the answer comes through the log, so the turn may leave memory meanwhile.
     pub fn is_wait(&self) -> bool {
         match self {

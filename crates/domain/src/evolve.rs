@@ -397,22 +397,12 @@ impl Spine {
             _ => Vec::new(),
         };
         match effect {
-            Effect::Tool(call) => {
-                if call.may_write() {
-                    self.known.forget_all(self.seq);
-                }
-                if let Some(turn) = self.turns.get(&id.turn) {
-                    self.trails.follow(id, &turn.agent, &turn.task, &call.flow);
-                }
-            }
-            // What a client's own tool returns is given as an answer.
-            Effect::Approval { call: Some(call), wanted, .. } if *wanted != crate::Wanted::Agreement => {
-                if let Some(turn) = self.turns.get(&id.turn) {
-                    self.trails.follow(id, &turn.agent, &turn.task, &call.flow);
-                }
-            }
+            Effect::Tool(call) if call.may_write() => self.known.forget_all(self.seq),
             Effect::Model { tools: Some(list), .. } if !list.names.is_empty() => self.name_tools(list.digest),
             _ => {}
+        }
+        if let (Some(call), Some(turn)) = (effect.made_call(), self.turns.get(&id.turn)) {
+            self.trails.follow(id, &turn.agent, &turn.task, &call.flow);
         }
         if let (Effect::Model { .. }, Some(turn)) = (effect, self.turns.get(&id.turn))
             && let Some(effort) = self.efforts.get_mut(&turn.task)

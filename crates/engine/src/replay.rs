@@ -152,7 +152,7 @@ impl Stage<'_> {
             agent: known.agent.clone(),
             thread: known.thread.clone(),
             role: known.role.clone(),
-            chosen: turn::chosen(&self.spine, &known.agent),
+            chosen: turn::chosen(self.spine, &known.agent),
             fences: self.spine.fences(&known.agent).into(),
             seed: self.spine.seed,
             eras: self.spine.eras.clone(),

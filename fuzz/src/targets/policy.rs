@@ -73,7 +73,7 @@ fn run(input: &[u8]) {
     let rules: Vec<Rule> = rules.lines().filter_map(rule).collect();
     let (tool, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
     let (agent, task) = (AgentId::from("a"), TaskId::from("t"));
-    let who = Caller { agent: &agent, role: None, task: &task };
+    let who = Caller { agent: &agent, role: None, task: &task, chosen: polis_ports::Chosen::default() };
     let ruled = Ruled::new(Arc::new(Tools), rules.clone());
     let said = word(&ruled.ruling(tool, arguments, &who));
     let Ok(fields) = serde_json::from_str::<Map<String, Value>>(arguments) else {
