@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Effect, EffectId, Event, Failure, Inquiry, LetterKind, Recorded, Seq, TaskId, ThreadId};
+use polis_domain::{AgentId, Effect, EffectId, Event, Failure, Inquiry, LetterKind, Recorded, Seq, TaskId, ThreadId, Verdict};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -138,8 +138,8 @@ impl Follow<'_> {
         match self.agree {
             Agree::Never if is_own && waiting.is_question() => {
                 // A plan that is refused with a reason is planned anew, which nobody has asked for.
-                let why = "approvals are turned off for this run (--approve never)";
-                Some(Word::No(if waiting.is_plan() { String::new() } else { why.to_owned() }))
+                let why = if waiting.is_plan() { "" } else { Verdict::NOBODY_ASKED };
+                Some(Word::No(why.to_owned()))
             }
             // To agree to everything that agents do is not to pay without end.
             Agree::All if is_own && waiting.wants_a_yes() && !waiting.is_budget() => Some(Word::Yes),

@@ -413,23 +413,38 @@ pub struct CallResult {
     /// The earlier call that it was taken from, if none was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<EffectId>,
+    /// The arguments of the call where a person gave others than the model wrote. The log has them in the verdict.
+    #[serde(skip)]
+    pub changed: Option<Arc<str>>,
 }
+
+/// Most bytes of changed arguments that the model is told.
+const CHANGED_BYTES: usize = 8 << 10;
 
 impl CallResult {
     /// What the tool was to bring.
     pub fn good(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: false, from: None, artifacts: Vec::new() }
+        Self { content: content.into(), is_error: false, from: None, artifacts: Vec::new(), changed: None }
     }
 
     /// What went wrong.
     pub fn failed(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: true, from: None, artifacts: Vec::new() }
+        Self { content: content.into(), is_error: true, from: None, artifacts: Vec::new(), changed: None }
     }
 
     /// The same with these artifacts.
     #[must_use]
     pub fn with_artifacts(self, artifacts: Vec<Artifact>) -> Self {
         Self { artifacts, ..self }
+    }
+
+    /// The content as the model reads it: where a person has changed the arguments, what was called comes first.
+    pub fn for_model(&self) -> Arc<str> {
+        let Some(changed) = &self.changed else { return self.content.clone() };
+        let shown = &changed[..changed.floor_char_boundary(CHANGED_BYTES)];
+        let rest = if shown.len() < changed.len() { " …" } else { "" };
+        let note = "Report that, not your own version.";
+        format!("[polis] The person changed the arguments. What was called: {shown}{rest}. {note}\n\n{}", self.content).into()
     }
 }
 
@@ -458,6 +473,9 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// The reason of a no that nobody gave: the run was started without approvals.
+    pub const NOBODY_ASKED: &str = "approvals are turned off for this run (--approve never)";
+
     /// Agrees, and says no more.
     pub fn yes() -> Self {
         Self { approved: true, reason: String::new(), arguments: None, always: None, matching: None, answer: None }

@@ -196,7 +196,7 @@ impl ChatMessage {
     /// What came of a call, as the model is to see it.
     pub fn result(call: &ToolCall, result: &CallResult) -> Self {
         let (call_id, name) = (call.id.clone(), call.name.clone());
-        Self::Tool { call_id, name, content: result.content.clone(), is_error: result.is_error }
+        Self::Tool { call_id, name, content: result.for_model(), is_error: result.is_error }
     }
 }
 

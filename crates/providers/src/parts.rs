@@ -132,7 +132,8 @@ pub(crate) fn object(arguments: &str) -> Value {
 
 /// A result for dialects that cannot mark it as a failure otherwise.
 pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
-    let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    let says_so =
+        content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error")) || content.starts_with("not made: ");
     if is_error && !says_so { format!("error: {content}").into() } else { content.into() }
 }
 
@@ -208,6 +209,7 @@ mod tests {
     fn a_failure_says_so_once() {
         assert_eq!(told("gone", true), "error: gone");
         assert_eq!(told("Error: gone", true), "Error: gone");
+        assert_eq!(told("not made: the person said no", true), "not made: the person said no");
         assert_eq!(told("gone", false), "gone");
         assert_eq!(told("坏了坏了", true), "error: 坏了坏了");
     }

@@ -78,12 +78,18 @@ async fn a_run_tells_its_answer_and_a_delegation_is_a_call_with_a_sub_agent() {
     assert_eq!(rig.get("/api/messages/t1?direction=all").await.ok()["messages"].as_array().unwrap().len(), 4);
 }
 
+/// What the model reads of a call with other arguments, and of one that the person did not want.
+const CHANGED: &str = "[polis] The person changed the arguments. What was called: {\"n\":2}. Report that, not your own version.\n\n\
+                       paid {\"n\":2}";
+const NO: &str = "not made: the person said no: \"too dear\". Do not try it again, nor reach the same end another way. Go on without \
+                  it, or ask with ask_person what they want instead.";
+
 #[tokio::test]
 async fn an_interrupt_is_answered_by_another_run_with_a_yes_a_no_or_other_arguments() {
     for (payload, want) in [
         (json!({ "approved": true }), "paid {\"n\":1}"),
-        (json!({ "approved": true, "editedArgs": { "n": 2 } }), "paid {\"n\":2}"),
-        (json!({ "approved": false, "reason": "too dear" }), "a person did not agree to this call: too dear"),
+        (json!({ "approved": true, "editedArgs": { "n": 2 } }), CHANGED),
+        (json!({ "approved": false, "reason": "too dear" }), NO),
     ] {
         let tools = ScriptedTools::new().with("pay", EffectClass::Write, |n, _| CallResult::good(format!("paid {n}")));
         let rig = with_tools(tools.ruled(|_, _| Ruling::Ask("it costs".to_owned()))).await;

@@ -233,9 +233,13 @@ async fn work_that_failed_is_an_error_with_its_code_and_is_not_asked_for_again()
     assert_eq!(last["error"]["code"], json!("odd"));
 }
 
+/// What the model reads of a call that the person did not want.
+const NO: &str = "not made: the person said no: \"too dear\". Do not try it again, nor reach the same end another way. Go on without \
+                  it, or ask with ask_person what they want instead.";
+
 #[tokio::test]
 async fn what_waits_for_a_person_is_said_and_their_words_are_understood() {
-    for (word, want) in [("approve", "done"), ("deny too dear", "a person did not agree to this call: too dear")] {
+    for (word, want) in [("approve", "done"), ("deny too dear", NO)] {
         let tools = ScriptedTools::new().with("pay", EffectClass::Write, |_, _| CallResult::good("done"));
         let tools = tools.ruled(|_, _| Ruling::Ask("it costs".to_owned()));
         let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("")), tools).await;

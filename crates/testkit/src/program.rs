@@ -125,7 +125,7 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
                 arguments: argument.into(),
             });
             let results = turn.call_tools(calls.collect()).await;
-            results.iter().map(|result| &*result.content).collect::<Vec<_>>().join(",")
+            results.iter().map(|result| result.for_model()).collect::<Vec<_>>().join(",")
         }
         Op::Ask { agent, program, patience_ms } => {
             let answer = turn.ask(&AgentId::from(agent), &program.text(), Duration::from_millis(patience_ms)).await;

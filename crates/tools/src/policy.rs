@@ -219,9 +219,18 @@ impl Rule {
         match self.then {
             Then::Allow => Ruling::Allow,
             Then::Ask => Ruling::Ask(self.why.clone()),
-            Then::Deny if self.why.is_empty() => Ruling::Deny("a rule of polis.toml says so".to_owned()),
-            Then::Deny => Ruling::Deny(self.why.clone()),
+            Then::Deny => Ruling::Deny(self.denial()),
         }
+    }
+
+    /// Why a call is denied, for the model. A rule about some arguments does not forbid the tool.
+    fn denial(&self) -> String {
+        let why = if self.why.is_empty() { "polis.toml says so" } else { &self.why };
+        if self.arguments.is_none() {
+            return why.to_owned();
+        }
+        let end = if why.ends_with(['.', '!', '?', '。', '！', '？']) { "" } else { "." };
+        format!("{why}{end} Other calls of it may be allowed.")
     }
 
     fn fits(&self, wish: &Wish<'_>, who: &Caller<'_>) -> bool {
@@ -415,6 +424,21 @@ mod tests {
             let ruled = said_to(chosen, std::slice::from_ref(&rule), |ruled, who| ruled.ruling("run_command", "{}", who));
             assert_eq!(ruled, want, "{rule:?} {chosen:?}");
         }
+    }
+
+    #[test]
+    fn a_rule_about_some_arguments_does_not_forbid_the_tool_in_words() {
+        let said = |arguments: Option<String>, why: &str| {
+            let rule = Rule { arguments, why: why.to_owned(), then: Then::Deny, ..Rule::default() };
+            match rule.ruling() {
+                Ruling::Deny(why) => why,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(said(None, "not today"), "not today");
+        assert_eq!(said(None, ""), "polis.toml says so");
+        assert_eq!(said(some("*rm*"), "not today"), "not today. Other calls of it may be allowed.");
+        assert_eq!(said(some("*rm*"), "Not today!"), "Not today! Other calls of it may be allowed.");
     }
 
     #[test]

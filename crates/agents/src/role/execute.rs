@@ -203,7 +203,7 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
         return if result.is_error {
             Err(Failure::new("tool_failed", format!("{name}: {}", result.content)))
         } else {
-            let mut response = Response::new(&*result.content);
+            let mut response = Response::new(&*result.for_model());
             polis_domain::Artifact::attach(&mut response.meta, &result.artifacts);
             Ok(response)
         };

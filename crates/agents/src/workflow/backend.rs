@@ -192,6 +192,9 @@ pub struct AiMessage {
     /// Whether the result tells of a failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+    /// The arguments of the call where a person gave others than the model wrote.
+    #[serde(rename = "changedArguments", skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Arc<str>>,
     /// How a page shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<Meta>,
@@ -221,6 +224,7 @@ impl AiMessage {
             tool_call_id: Some(call.id.clone()),
             name: Some(call.name.clone()),
             is_error: result.is_error,
+            changed: result.changed.clone(),
             ..Self::default()
         }
     }
@@ -240,12 +244,19 @@ impl AiMessage {
                 tool_calls: self.tool_calls.clone(),
                 echo: None,
             },
-            Speaker::Tool => ChatMessage::Tool {
-                call_id: self.tool_call_id.clone().unwrap_or_default(),
-                name: self.name.clone().unwrap_or_default(),
-                content: self.content.as_str().into(),
-                is_error: self.is_error,
-            },
+            Speaker::Tool => {
+                let result = CallResult {
+                    is_error: self.is_error,
+                    changed: self.changed.clone(),
+                    ..CallResult::good(self.content.as_str())
+                };
+                ChatMessage::Tool {
+                    call_id: self.tool_call_id.clone().unwrap_or_default(),
+                    name: self.name.clone().unwrap_or_default(),
+                    content: result.for_model(),
+                    is_error: self.is_error,
+                }
+            }
         }
     }
 }

@@ -441,9 +441,11 @@ impl<B: AgentBackend> Run<'_, B> {
             if done.address.is_empty() { todo.to_owned() } else { format!("{}.messages[{index}]", done.address) }
         };
         for (at, call, result) in results(&done.transcript) {
-            let content = &*result.content;
-            let result = if result.is_error { Err(content) } else { Ok(content) };
-            let name = self.evidence.call(&place(at), todo, &call.name, &call.arguments, result);
+            let came = if result.is_error { Err(&*result.content) } else { Ok(&*result.content) };
+            let name = match &result.changed {
+                Some(made) => self.evidence.changed_call(&place(at), todo, &call.name, made, came),
+                None => self.evidence.call(&place(at), todo, &call.name, &call.arguments, came),
+            };
             self.cited.push((name, place(at)));
         }
         if matches!(done.outcome, RoleOutcome::Executed { .. }) {
@@ -615,7 +617,8 @@ fn results(transcript: &[AiMessage]) -> impl Iterator<Item = (usize, &ToolCall, 
 fn called(transcript: &[AiMessage], words: &str) -> String {
     let lines = results(transcript).take(MOST_CALLED).map(|(_, call, result)| {
         let failed = if result.is_error { " FAILED" } else { "" };
-        format!("\n- {} {}{failed}", one_line(&call.name), one_line(&clipped(&call.arguments, CALLED_BYTES)))
+        let arguments = result.changed.as_ref().unwrap_or(&call.arguments);
+        format!("\n- {} {}{failed}", one_line(&call.name), one_line(&clipped(arguments, CALLED_BYTES)))
     });
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { format!("\n{words}{lines}") }

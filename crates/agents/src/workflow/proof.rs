@@ -48,6 +48,23 @@ const MOST_ENTRIES: usize = 400;
 impl Evidence {
     /// Notes a call of a tool and what came of it. Returns its name: `c1`, `c2` …
     pub fn call(&mut self, source: &str, todo: &str, tool: &str, arguments: &str, result: Result<&str, &str>) -> String {
+        self.called(source, todo, tool, arguments, "", result)
+    }
+
+    /// The same for a call that was made with other arguments than the executor wrote. These are the ones it was made with.
+    pub fn changed_call(&mut self, source: &str, todo: &str, tool: &str, made: &str, result: Result<&str, &str>) -> String {
+        self.called(source, todo, tool, made, " (changed by the person)", result)
+    }
+
+    fn called(
+        &mut self,
+        source: &str,
+        todo: &str,
+        tool: &str,
+        arguments: &str,
+        note: &str,
+        result: Result<&str, &str>,
+    ) -> String {
         self.calls += 1;
         let name = format!("c{}", self.calls);
         let (word, text) = match result {
@@ -55,7 +72,7 @@ impl Evidence {
             Err(text) => ("FAILED", text),
         };
         let arguments = head(arguments, arguments.len(), ARGUMENTS_BYTES, "");
-        let what = format!("({todo}) {} {}", one_line(tool), one_line(&arguments));
+        let what = format!("({todo}) {} {}{note}", one_line(tool), one_line(&arguments));
         self.add(&name, source, Some(todo), what, word, text);
         if let Some(item) = self.items.last_mut() {
             (item.is_call, item.is_failure) = (true, result.is_err());

@@ -186,9 +186,13 @@ pub(super) fn cast(engine: AgentWorkflowEngine) -> Cast {
 }
 
 pub(super) async fn open(team: &Team, engine: AgentWorkflowEngine) -> Bed {
+    open_with(team, engine, tools()).await
+}
+
+pub(super) async fn open_with(team: &Team, engine: AgentWorkflowEngine, tools: ScriptedTools) -> Bed {
     let (log, asked) = (Arc::new(MemoryLog::new()), Asked::default());
     let ports =
-        Ports { log: log.clone(), toolbox: Arc::new(tools()), ..Ports::new(MemoryLog::new()).with_model(team.model(&asked)) };
+        Ports { log: log.clone(), toolbox: Arc::new(tools), ..Ports::new(MemoryLog::new()).with_model(team.model(&asked)) };
     Bed { society: polis_testkit::open(cast(engine), ports).await, log, asked }
 }
 

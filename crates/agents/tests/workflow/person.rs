@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_agents::workflow::PlanApproval;
-use polis_domain::{Effect, Event, LetterKind, Outcome, Resolution, Verdict};
+use polis_domain::{Effect, Event, LetterKind, Outcome, Resolution, Ruling, Verdict};
 use polis_testkit::Line;
 use serde_json::json;
 
-use super::bed::{Bed, Team, asking, engine, executed, open, plan, team, verified};
+use super::bed::{Bed, Team, asking, engine, executed, open, open_with, plan, team, tools, verified};
 
 /// Answers the next approval with this verdict and gives what was asked.
 async fn rule(bed: &Bed, nth: usize, verdict: Verdict) -> String {
@@ -51,6 +51,22 @@ async fn a_plan_is_shown_and_runs_when_it_is_agreed_to() {
             "My plan.\n\nThe plan:\n- [ ] Do a\n- [ ] Do b\n\nMay the plan be carried out? To change it, agree with other todos in its place."
         ]
     );
+}
+
+/// The person agrees to the second call with other arguments than the executor wrote.
+#[tokio::test(start_paused = true)]
+async fn the_executor_and_the_verifier_read_the_arguments_that_the_person_gave() {
+    let ruled = tools().ruled(|_, text| if text.contains("\"b\"") { Ruling::Ask(String::new()) } else { Ruling::Allow });
+    let bed = open_with(&team(), engine(), ruled).await;
+    let changed = Verdict { arguments: Some("{\"at\":\"d\"}".into()), ..Verdict::yes() };
+    let (answer, _) = answered(&bed, vec![changed]).await;
+    assert_eq!(answer, "a is 1 and b is 2.");
+    let told =
+        "[polis] The person changed the arguments. What was called: {\"at\":\"d\"}. Report that, not your own version.\n\n4";
+    assert_eq!(bed.heard("executor").last().unwrap().last, told);
+    let seen = &bed.heard("verifier")[0].first;
+    assert!(seen.contains("[c1] (a) look {\"at\":\"a\"} returned: 1\n"), "{seen}");
+    assert!(seen.contains("[c2] (b) look {\"at\":\"d\"} (changed by the person) returned: 4\n"), "{seen}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -107,7 +107,7 @@ fn a_tool_called_without_its_server_is_judged_stated_and_made_under_its_whole_na
     };
     for rule in ["server = \"shell\"", "tool = \"shell__words\""] {
         let (code, told) = run(&format!("[[policy]]\n{rule}\nthen = \"deny\"\nwhy = \"quiet\"\n"), &["run", "a word"]);
-        assert!(code == Some(0) && told.contains("shell__words may not be used here: quiet"), "{told}");
+        assert!(code == Some(0) && told.contains("this call of shell__words is forbidden by a rule: quiet"), "{told}");
     }
     assert!(!home.polis(&["log", "--json"]).ok().contains("the word is"), "nothing was called");
     let (code, told) = run("", &["run", "--approve", "all", "a word"]);

@@ -51,7 +51,7 @@ fn a_denied_call_is_read_by_the_model_and_a_bad_rule_by_the_person() {
         &settings(&model, "[[policy]]\narguments = \"*by the model*\"\nthen = \"deny\"\nwhy = \"not today\""),
     );
     let said = home.polis(&["run", "write it"]).ok();
-    assert!(said.contains("write_file may not be used here: not today"), "{said}");
+    assert!(said.contains("this call of write_file is forbidden by a rule: not today"), "{said}");
     home.write("polis.toml", "[[policy]]\nthen = \"perhaps\"\n");
     home.polis(&["run", "x"]).fails(2, "bad_config");
 }

@@ -40,9 +40,13 @@ fn a_question_ends_a_run_with_3_says_how_to_answer_and_is_answered_in_words() {
 
     assert_eq!(home.polis(&["run", "paint it"]).code, 3);
     let id = listed(&home)["id"].as_str().unwrap().to_owned();
-    assert!(home.polis(&["deny", &id, "no", "paint"]).ok().contains("the person did not answer: no paint"));
+    assert!(
+        home.polis(&["deny", &id, "no", "paint"])
+            .ok()
+            .contains("the person declined to answer: \"no paint\"; do not ask again")
+    );
     let never = home.polis(&["run", "--approve", "never", "paint it"]).ok();
-    assert!(never.contains("the person did not answer: approvals are turned off"), "{never}");
+    assert!(never.contains("not answered: nobody is asked in this run."), "{never}");
 }
 
 #[test]

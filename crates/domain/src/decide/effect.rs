@@ -171,7 +171,7 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<
         Ruling::Stop(why) => return Err(Failure::new("repeated_call", why)),
         Ruling::Refuse(failure) => return Err(failure),
         Ruling::Deny(why) => {
-            return Err(Failure::new("policy_denied", format!("{} may not be used here: {why}", call.tool)));
+            return Err(Failure::new("policy_denied", format!("this call of {} is forbidden by a rule: {why}", call.tool)));
         }
         Ruling::Person(question) => {
             return Ok(Effect::Approval {

@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use polis_domain::{
     Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, Flow, Outcome, Ruling, Seq, Source,
-    ToolCall, names, targets,
+    ToolCall, canonical, names, targets,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ThreadRange, ToolError, ToolSpec};
 use serde_json::Value;
@@ -77,7 +77,10 @@ impl Turn {
         let lacking = self.seat.fences.iter().find(|role| !role.has_tool(&tool));
         let ruling = match (lacking, listed) {
             _ if is_lent => lent::ruling(&tool, self.seat.shared.client_patience),
-            (Some(role), _) => Ruling::Deny(format!("role `{}` does not have it", role.id)),
+            (Some(role), _) => {
+                let message = format!("{tool} may not be used here: role `{}` does not have it", role.id);
+                Ruling::Refuse(Failure::new("policy_denied", message))
+            }
             (None, Err(absent)) => Ruling::Refuse(Failure::new("unknown_tool", absent.to_string())),
             (None, Ok(_)) => ports.toolbox.ruling(&tool, &arguments, &who),
         };
@@ -243,21 +246,21 @@ impl Turn {
     pub(super) async fn call_if_agreed(&mut self, entry: &Entry, mut call: Call) -> CallResult {
         match self.hear(std::slice::from_ref(entry)).await.pop() {
             // What the person says is the result; nothing is run.
-            Some(Ok(Outcome::Verdict(verdict))) if entry.wants_words() => match verdict.answer {
-                Some(Value::String(text)) if verdict.approved => CallResult::good(text),
+            Some(Ok(Outcome::Verdict(verdict))) if entry.wants_words() => match &verdict.answer {
+                Some(Value::String(text)) if verdict.approved => CallResult::good(text.as_str()),
                 Some(other) if verdict.approved => CallResult::good(other.to_string()),
-                _ if verdict.reason.is_empty() => refused("the person did not answer"),
-                _ => refused(&format!("the person did not answer: {}", verdict.reason)),
+                _ => self.unanswered(&call.tool, &verdict),
             },
             Some(Ok(Outcome::Verdict(verdict))) if verdict.approved => {
+                let changed = verdict.arguments.clone().filter(|given| !is_same(given, &call.arguments));
                 call.arguments = verdict.arguments.unwrap_or(call.arguments);
                 call.ruling = Ruling::Approved;
                 call.key = call.key.and_then(|_| Call::key_of(&call.tool, &call.arguments));
                 let made = Box::pin(self.call_together(vec![call])).await.pop();
-                made.unwrap_or_else(|| refused("the call was not made"))
+                let made = made.unwrap_or_else(|| refused("the call was not made"));
+                CallResult { changed, ..made }
             }
-            Some(Ok(Outcome::Verdict(verdict))) if verdict.reason.is_empty() => refused("a person did not agree to this call"),
-            Some(Ok(Outcome::Verdict(verdict))) => refused(&format!("a person did not agree to this call: {}", verdict.reason)),
+            Some(Ok(Outcome::Verdict(verdict))) => self.declined(entry, &verdict),
             Some(Err(failure)) if &*failure.code == "timed_out" && entry.wants_words() => lent::unanswered(&call.tool),
             Some(Err(failure)) => refused(&failure.to_string()),
             Some(Ok(_)) | None => refused("the call was not made"),
@@ -347,6 +350,11 @@ fn next_step(entry: &Entry, forked: Option<Seq>) -> Next {
             None => Next::Doubt,
         },
     }
+}
+
+/// Whether these are the same arguments, however they are written.
+fn is_same(one: &str, other: &str) -> bool {
+    one == other || canonical(one).is_some_and(|one| canonical(other) == Some(one))
 }
 
 pub(super) fn result_of(result: Result<Outcome, polis_domain::Failure>) -> CallResult {

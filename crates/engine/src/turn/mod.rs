@@ -9,6 +9,7 @@ mod ask;
 mod call;
 mod context;
 mod conversation;
+mod declined;
 mod host;
 mod journal;
 mod lent;

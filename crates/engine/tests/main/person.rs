@@ -123,7 +123,7 @@ async fn a_tool_that_is_a_question_waits_across_a_restart_and_gives_the_persons_
     let sent = submit(&second, vec![call("ask_person", "which colour?")]).await;
     let id = question(&second).await;
     second.resolve(id, say(Verdict::no("neither"))).await.unwrap();
-    assert_eq!(answer(&second, &sent).await.unwrap(), "the person did not answer: neither");
+    assert_eq!(answer(&second, &sent).await.unwrap(), "the person declined to answer: \"neither\"; do not ask again");
     assert!(bed.done.lock().unwrap().is_empty(), "no tool was run");
 }
 

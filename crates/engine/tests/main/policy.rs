@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_domain::{Always, CallResult, EffectClass, EffectId, OpenKind, Outcome, Resolution, Ruling, Stage, Verdict};
 use polis_engine::{Ports, Society};
-use polis_ports::{CallContext, Caller, ToolError, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, ToolError, ToolIdentity, ToolSpec, Toolbox};
 use polis_testkit::{Op, Program, ScriptedTools, world};
 
 use crate::bed::*;
@@ -37,7 +37,7 @@ async fn a_denied_call_is_never_made_and_the_agent_reads_why() {
     let society = open(&bed).await;
     let ops = vec![Op::Call(vec![("look".into(), "a".into()), ("stamp".into(), "b".into())])];
     let said = ask(&society, ops).await.unwrap();
-    assert_eq!(said, "look(a),stamp may not be used here: stamps are dear (policy_denied)");
+    assert_eq!(said, "look(a),this call of stamp is forbidden by a rule: stamps are dear (policy_denied)");
     assert_eq!(bed.done.lock().unwrap().len(), 1);
 }
 
@@ -54,7 +54,9 @@ async fn a_call_that_needs_a_word_waits_for_it_and_results_keep_their_order() {
     assert_ne!(first, second);
     society.resolve(second, say(Verdict::no("not this one"))).await.unwrap();
     let said = answer(&society, &sent).await.unwrap();
-    assert_eq!(said, "look(a),mark(b),look(c),a person did not agree to this call: not this one");
+    let no = "not made: the person said no: \"not this one\". Do not try it again, nor reach the same end another way. Go on \
+              without it, or ask with ask_person what they want instead.";
+    assert_eq!(said, format!("look(a),mark(b),look(c),{no}"));
     assert_eq!(bed.writes(), 1);
 }
 
@@ -72,12 +74,14 @@ async fn a_word_given_three_levels_deep_after_a_restart_has_the_call_made_once_w
     assert_eq!(asked(&second).await, id);
     let edited = Verdict { arguments: Some("edited".into()), ..Verdict::yes() };
     second.resolve(id, say(edited)).await.unwrap();
-    assert_eq!(answer(&second, &sent).await.unwrap(), "{{{mark(edited)}}}");
+    let told = "{{{[polis] The person changed the arguments. What was called: edited. Report that, not your own version.\n\n\
+                mark(edited)}}}";
+    assert_eq!(answer(&second, &sent).await.unwrap(), told);
     assert_eq!(bed.writes(), 1);
     second.stop(Duration::ZERO).await;
 
     let third = open(&bed).await;
-    assert_eq!(answer(&third, &sent).await.unwrap(), "{{{mark(edited)}}}");
+    assert_eq!(answer(&third, &sent).await.unwrap(), told);
     assert_eq!(bed.writes(), 1);
 }
 
@@ -103,7 +107,8 @@ async fn a_word_for_always_is_not_asked_for_again_as_far_as_it_goes() {
         if asked_again_later {
             let id = asked(&society).await;
             society.resolve(id, say(Verdict::no(""))).await.unwrap();
-            assert_eq!(answer(&society, &later).await.unwrap(), "a person did not agree to this call");
+            let no = answer(&society, &later).await.unwrap();
+            assert!(no.starts_with("not made: the person said no. Do not try it again, "), "{no}");
         } else {
             assert_eq!(answer(&society, &later).await.unwrap(), "mark(x)");
         }
@@ -174,6 +179,67 @@ async fn a_name_is_looked_up_before_it_is_judged_and_means_the_same_after_a_rest
     assert_eq!(answer(&second, &sent).await.unwrap(), "marked a", "what was agreed to is what was asked about");
     let absent = submit(&second, vec![call("mark", "b")]).await;
     assert_eq!(answer(&second, &absent).await.unwrap(), "the server is gone; nothing was done (unknown_tool)");
+}
+
+/// A server that may have changed its tool.
+struct Pinned {
+    tools: ScriptedTools,
+    form: &'static str,
+}
+
+#[async_trait::async_trait]
+impl Toolbox for Pinned {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.tools.tools()
+    }
+
+    fn identity(&self, _: &str) -> Option<ToolIdentity> {
+        Some(ToolIdentity { digest: self.form.into(), definition: self.form.into(), reads: Vec::new() })
+    }
+
+    async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
+        self.tools.call(tool, arguments, context).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_says_no_to_a_tool_that_its_server_has_changed_says_no_to_its_new_form() {
+    let bed = Bed::new();
+    let open = async |form| {
+        let tools = ScriptedTools::new().with("mark", EffectClass::Write, |text, _| CallResult::good(format!("marked {text}")));
+        let ports = Ports { toolbox: Arc::new(Pinned { tools, form }), ..bed.ports(bed.log.clone()) };
+        Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap()
+    };
+    let first = open("old").await;
+    assert_eq!(ask(&first, vec![call("mark", "a")]).await.unwrap(), "marked a");
+    first.stop(Duration::ZERO).await;
+    let second = open("new").await;
+    let sent = submit(&second, vec![call("mark", "b")]).await;
+    second.resolve(asked(&second).await, say(Verdict::no("odd"))).await.unwrap();
+    let want = "not made: its server has changed this tool, and the person did not agree to the new form: \"odd\". Do without it \
+                in this request.";
+    assert_eq!(answer(&second, &sent).await.unwrap(), want);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_is_asked_the_model_reads_that_and_not_that_somebody_said_no() {
+    let bed = Bed::new();
+    let society = open(&bed).await;
+    let sent = submit(&society, vec![call("mark", "a")]).await;
+    society.resolve(asked(&society).await, say(Verdict::no(Verdict::NOBODY_ASKED))).await.unwrap();
+    let want =
+        "not made: it needs a person's approval, and nobody is asked in this run. Go on without it and say what is missing.";
+    assert_eq!(answer(&society, &sent).await.unwrap(), want);
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_the_person_gave_back_as_they_were_are_not_called_changed() {
+    let bed = Bed::new();
+    let society = open(&bed).await;
+    let sent = submit(&society, vec![call("mark", r#"{"a":1,"b":2}"#)]).await;
+    let given = Verdict { arguments: Some(r#"{ "b": 2, "a": 1 }"#.into()), ..Verdict::yes() };
+    society.resolve(asked(&society).await, say(given)).await.unwrap();
+    assert_eq!(answer(&society, &sent).await.unwrap(), r#"mark({ "b": 2, "a": 1 })"#);
 }
 
 /// `mark` needs a word each time.
