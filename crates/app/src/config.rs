@@ -73,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) tape: Option<Tape>,
     /// The files that a later start may read its configuration from.
     pub(crate) files: Vec<PathBuf>,
+    /// The files that servers of the settings run.
+    pub(crate) scripts: Vec<PathBuf>,
     /// The folders of packages that trusted servers load from.
     pub(crate) packages: Vec<PathBuf>,
     /// The tools that touch the machine.
@@ -157,7 +159,7 @@ impl Config {
         let (record, replay) = (path(|with| &with.record), path(|with| &with.replay));
         let read_later = [FILE, servers::FILE].map(PathBuf::from);
         let files = typed.config.iter().chain(&record).chain(&replay).chain(&written.prices).cloned().chain(read_later);
-        let files = files.chain(trust.named_files()).collect();
+        let (files, scripts) = (files.collect(), trust.named_files().collect());
         let mut servers = match trust.user() {
             Some(user) => servers::of_user(user)?,
             None => Vec::new(),
@@ -184,6 +186,7 @@ impl Config {
             common,
             tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),
             files,
+            scripts,
             packages: trust.package_folders(),
             url: typed.url.clone().filter(|url| !url.trim().is_empty()),
             models: Vec::new(),

@@ -7,10 +7,17 @@ use std::path::{Path, PathBuf};
 use polis_tools::Protected;
 
 /// What agents may not write, and what they may not even read. The workspace must exist; the rest need not.
-pub(crate) fn protected(workspace: &Path, data: &Path, settings: &[PathBuf], packages: &[PathBuf]) -> io::Result<Protected> {
+pub(crate) fn protected(
+    workspace: &Path,
+    data: &Path,
+    settings: &[PathBuf],
+    scripts: &[PathBuf],
+    packages: &[PathBuf],
+) -> io::Result<Protected> {
     let here = std::env::current_dir()?.canonicalize()?;
     let hidden = settings.iter().map(PathBuf::as_path).chain([data]).map(|path| real(&here, path));
     let list = Protected::new(workspace.canonicalize()?).with_hidden(hidden);
+    let list = list.with_scripts(scripts.iter().map(|path| real(&here, path)));
     let loaded = packages.iter().map(|path| real(&here, path));
     Ok(list.with_loaded(loaded).with_base(here.clone()))
 }

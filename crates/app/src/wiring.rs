@@ -365,7 +365,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     let real = config.workspace.canonicalize().map_err(bad)?;
     let programs = config.servers.iter().flat_map(|server| servers::closed(server, &real, &config.trust));
     let loaded: Vec<_> = config.packages.iter().cloned().chain(programs).collect();
-    let protected = fence::protected(&config.workspace, &config.data, &closed, &loaded).map_err(bad)?;
+    let protected = fence::protected(&config.workspace, &config.data, &closed, &config.scripts, &loaded).map_err(bad)?;
     let mut tools = machine::tools(config, &protected).await?;
     tools.splice(..0, built_ins(&workspace.with_protected(protected), Arc::new(SystemClock)));
     tools.extend(remotes::tools(&config.remotes)?);

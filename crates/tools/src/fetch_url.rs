@@ -77,6 +77,10 @@ impl Tool for FetchUrl {
 
     fn flow(&self, text: &str) -> Flow {
         let Ok(Arguments { url }) = arguments(text) else { return Flow::default() };
+        // What will be refused brings and sends nothing.
+        if self.fetcher.is_closed(&url) {
+            return Flow::default();
+        }
         // What follows may hold data, and is long.
         let page: String = url.split(['?', '#']).next().unwrap_or_default().chars().take(MAX_SOURCE_CHARS).collect();
         Flow { outside: Some(format!("the web page {page}").into()), sends: true, ..Flow::default() }

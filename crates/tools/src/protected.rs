@@ -173,6 +173,9 @@ const MAX_LOOKED_AT: usize = 200_000;
 pub struct Protected {
     workspace: PathBuf,
     hidden: Vec<PathBuf>,
+    /// What of the hidden is a file of an MCP server.
+    #[serde(default)]
+    scripts: Vec<PathBuf>,
     #[serde(default)]
     loaded: Vec<PathBuf>,
     bases: Vec<PathBuf>,
@@ -183,6 +186,8 @@ pub struct Protected {
 pub(crate) enum Why {
     /// The data directory or the configuration. It cannot be read either.
     Hidden,
+    /// A file that an MCP server of the settings runs. It cannot be read either.
+    Script,
     /// Polis reads it as instruction.
     Governs,
     /// A trusted server loads code from it, outside the sandbox.
@@ -194,18 +199,50 @@ pub(crate) enum Why {
 }
 
 impl Why {
-    /// What it is, in words that follow "is".
-    pub(crate) fn text(self) -> &'static str {
+    /// What it is, in words that follow "is"; for what cannot even be read.
+    pub(crate) fn closed(self) -> &'static str {
         match self {
-            Self::Hidden => "the data directory or the configuration of polis, which no agent may touch",
-            Self::Governs => "part of what governs agents, which no agent may write",
+            Self::Script => "a file that an MCP server of the settings runs, which no agent may touch",
+            _ => "the data directory or the configuration of polis, which no agent may touch",
+        }
+    }
+
+    /// Why a path is protected, as a clause about it.
+    pub(crate) fn clause(self) -> &'static str {
+        match self {
+            Self::Hidden => "it belongs to the data directory or the configuration of polis, which no agent may touch",
+            Self::Script => "an MCP server of the settings runs it, so no agent may touch it",
+            Self::Governs => "it governs agents, so only the person may write it, not by commands either",
             Self::Loaded => {
-                "where a trusted MCP server of this folder loads its code from, which no agent may write; install packages yourself"
+                "a trusted MCP server loads its code from there, so only the person may write it, not by commands either"
             }
-            Self::Obeyed => {
-                "something that a shell, an editor, git or a coding agent obeys without asking, which no agent may write"
+            Self::Obeyed => "programs obey it unasked, so only the person may write it, not by commands either",
+            Self::Git => "it belongs to a git repository, which no file tool writes",
+        }
+    }
+
+    /// What the model does instead of writing it; `other` is a name that it may write.
+    pub(crate) fn instead(self, other: &str) -> String {
+        match self {
+            Self::Hidden | Self::Script => "Tell the person what you would change.".to_owned(),
+            Self::Loaded => "Tell the person what to install or change there.".to_owned(),
+            Self::Git => "Use git by a command; hooks and settings only the person may write.".to_owned(),
+            Self::Governs | Self::Obeyed => {
+                format!("Give its text in your answer, or write it under another name such as {other}, and tell the person.")
             }
-            Self::Git => "part of a git repository's own files, which no file tool writes",
+        }
+    }
+
+    /// What such files do, in words that follow "files".
+    #[cfg(target_os = "linux")]
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Hidden => "that belong to polis itself",
+            Self::Script => "that MCP servers run",
+            Self::Governs => "that govern agents",
+            Self::Loaded => "that MCP servers load as code",
+            Self::Obeyed => "that programs obey unasked",
+            Self::Git => "that decide which programs git runs",
         }
     }
 }
@@ -215,13 +252,22 @@ impl Protected {
     pub fn new(workspace: impl AsRef<Path>) -> Self {
         let workspace = workspace.as_ref();
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-        Self { bases: vec![workspace.clone()], workspace, hidden: Vec::new(), loaded: Vec::new() }
+        Self { bases: vec![workspace.clone()], workspace, hidden: Vec::new(), scripts: Vec::new(), loaded: Vec::new() }
     }
 
     /// The same list, with these files and folders not even readable. The paths are real ones and need not exist.
     #[must_use]
     pub fn with_hidden(mut self, hidden: impl IntoIterator<Item = PathBuf>) -> Self {
         self.hidden.extend(hidden);
+        self
+    }
+
+    /// The same list, with these files of MCP servers not even readable. The paths are real ones and need not exist.
+    #[must_use]
+    pub fn with_scripts(mut self, scripts: impl IntoIterator<Item = PathBuf>) -> Self {
+        let scripts: Vec<PathBuf> = scripts.into_iter().collect();
+        self.hidden.extend(scripts.iter().cloned());
+        self.scripts.extend(scripts);
         self
     }
 
@@ -261,15 +307,17 @@ impl Protected {
         self.bases.iter().map(PathBuf::as_path).filter(|base| base.starts_with(&self.workspace))
     }
 
-    /// Whether nobody may even look there. The path is a real one.
-    pub(crate) fn hides(&self, path: &Path) -> bool {
-        self.hidden.iter().any(|hidden| below(path, hidden).is_some())
+    /// Why nobody may even look there, if so. The path is a real one.
+    pub(crate) fn why_hidden(&self, path: &Path) -> Option<Why> {
+        let is_below = |folder: &PathBuf| below(path, folder).is_some();
+        let why = if self.scripts.iter().any(is_below) { Why::Script } else { Why::Hidden };
+        self.hidden.iter().any(is_below).then_some(why)
     }
 
     /// Why a path may not be written, if so. The path is a real one; what does not exist counts where it would be.
     pub(crate) fn why(&self, path: &Path) -> Option<Why> {
-        if self.hides(path) {
-            return Some(Why::Hidden);
+        if let Some(why) = self.why_hidden(path) {
+            return Some(why);
         }
         if self.loaded.iter().any(|loaded| below(path, loaded).is_some()) {
             return Some(Why::Loaded);
@@ -369,6 +417,7 @@ mod tests {
         let list = Protected {
             workspace: "/w".into(),
             hidden: vec!["/w/app/.polis".into(), "/w/app/polis.toml".into(), "/own/polis".into()],
+            scripts: vec!["/own/polis/server.py".into()],
             loaded: vec!["/w/node_modules".into()],
             bases: vec!["/w".into(), "/w/app".into()],
         };
@@ -376,6 +425,7 @@ mod tests {
             ("/w/app/.polis", Why::Hidden),
             ("/w/app/.Polis/token", Why::Hidden),
             ("/own/polis/trust.json", Why::Hidden),
+            ("/own/polis/server.py", Why::Script),
             ("/w/node_modules", Why::Loaded),
             ("/w/node_modules/.bin/x", Why::Loaded),
             ("/w/roles", Why::Governs),

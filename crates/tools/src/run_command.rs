@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::protected::Protected;
 use crate::results::{arguments, failed, good};
-use crate::sandbox::{Ended, Limits, Order, Sandbox, Stop, Why};
+use crate::sandbox::{Ended, Limits, Order, Sandbox, Stop, Why, set_aside_note};
 use crate::spill::Spill;
 
 /// Longest command, in bytes; the kernel takes no longer one.
@@ -150,12 +150,18 @@ impl Tool for RunCommand {
             parameters["properties"]["network"] =
                 json!({ "type": "boolean", "description": "Whether it needs the network; it has none if left out" });
         }
+        let network = match self.commands.network {
+            true => "It has no network unless the call asks for it.",
+            false => "It has no network.",
+        };
         ToolSpec {
             name: "run_command".into(),
-            description: "Runs a command in the workspace and gives its exit status and what it printed, long output cut in \
-                          the middle and kept whole as an artifact. It can read the system's programs and write only in the workspace and in $TMPDIR, gets \
-                          no input, and all its processes end with it."
-                .to_owned(),
+            description: format!(
+                "Runs a command in the workspace and gives its exit status and what it printed, long output cut in the middle and \
+                 kept whole as an artifact. It can read the system's programs and write only in the workspace and in $TMPDIR, gets \
+                 no input, and all its processes end with it. {network} Files that govern agents or that programs obey (roles, AGENTS.md, git \
+                 hooks, editor and shell settings) only the person can write: what a command leaves there is renamed."
+            ),
             parameters,
             class: EffectClass::Write,
             volatile: true,
@@ -230,11 +236,8 @@ fn told(ended: Ended, wall: Duration, written_bytes: u64) -> CallResult {
         content.push_str(&part);
         artifacts.extend(artifact);
     }
-    for aside in &ended.set_aside {
-        content.push_str(&format!("\nset aside: {aside}"));
-    }
-    if ended.more_set_aside > 0 {
-        content.push_str(&format!("\nset aside: {} more files", ended.more_set_aside));
+    if let Some(note) = set_aside_note(&ended.set_aside, ended.more_set_aside) {
+        content.push_str(&format!("\n\n{note}"));
     }
     let result = if is_error { failed(content) } else { good(content) };
     result.with_artifacts(artifacts)

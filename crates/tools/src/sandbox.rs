@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use polis_ports::{Artifacts, NoArtifacts};
 
+pub(crate) use guard::set_aside_note;
 pub(crate) use order::Order;
 pub use order::{Limits, Offers};
 pub(crate) use outside::{Ended, Stop, Why};

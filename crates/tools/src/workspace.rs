@@ -51,6 +51,16 @@ pub enum WorkspaceError {
         /// What it is.
         why: &'static str,
     },
+    /// No tool may write there.
+    #[error("`{path}` was not written: {why}. {instead}")]
+    Protected {
+        /// The path as it was asked for.
+        path: String,
+        /// Why not.
+        why: &'static str,
+        /// What to do instead.
+        instead: String,
+    },
     /// It lies outside.
     #[error("`{0}` leads out of the workspace")]
     Outside(String),
@@ -83,22 +93,36 @@ impl Workspace {
         if !self.protected.hides_something() {
             return Ok(());
         }
-        match self.real(path).is_none_or(|real| self.protected.hides(&real)) {
-            true => Err(path.closed(Why::Hidden)),
-            false => Ok(()),
+        match self.real(path).map_or(Some(Why::Hidden), |real| self.protected.why_hidden(&real)) {
+            Some(why) => Err(path.closed(why)),
+            None => Ok(()),
         }
     }
 
     /// Refuses a path that tools may not write.
     fn must_be_writable(&self, path: &RelativePath) -> Result<(), WorkspaceError> {
-        let lexical = self.protected.workspace().join(path.as_str());
-        let real = self.real(path).ok_or_else(|| path.closed(Why::Hidden))?;
-        match self.protected.why_not_written(&lexical).or_else(|| self.protected.why_not_written(&real)) {
-            Some(why) => Err(path.closed(why)),
-            // A link `AGENTS.md` makes the file that it leads to as good as one of that name.
-            None if self.protected.is_behind_link(&real).unwrap_or(true) => Err(path.closed(Why::Obeyed)),
-            None => Ok(()),
+        if let Some(why) = self.why_not_written(path) {
+            return Err(self.not_written(path, why));
         }
+        // A link `AGENTS.md` makes the file that it leads to as good as one of that name.
+        let is_behind = |real: PathBuf| self.protected.is_behind_link(&real).unwrap_or(true);
+        match self.real(path).is_none_or(is_behind) {
+            true => Err(self.not_written(path, Why::Obeyed)),
+            false => Ok(()),
+        }
+    }
+
+    /// Why tools may not write a path, by the names that lead to it. Links that lead there from elsewhere are not looked for.
+    pub(crate) fn why_not_written(&self, path: &RelativePath) -> Option<Why> {
+        let lexical = self.protected.workspace().join(path.as_str());
+        let Some(real) = self.real(path) else { return Some(Why::Hidden) };
+        self.protected.why_not_written(&lexical).or_else(|| self.protected.why_not_written(&real))
+    }
+
+    fn not_written(&self, path: &RelativePath, why: Why) -> WorkspaceError {
+        let beside = RelativePath(format!("{path}.proposed"));
+        let other = if self.why_not_written(&beside).is_none() { beside.0 } else { format!("{}.proposed", path.name()) };
+        WorkspaceError::Protected { path: path.to_string(), why: why.clause(), instead: why.instead(&other) }
     }
 
     /// Where a path leads, over links. What does not exist counts where it would be.
@@ -110,9 +134,9 @@ impl Workspace {
 
     /// Refuses what was opened where no tool may look, whatever its path says: a command may have put a link there meanwhile.
     fn must_lie_open(&self, opened: impl AsFd, path: &RelativePath) -> Result<(), WorkspaceError> {
-        match place(opened.as_fd()).is_some_and(|there| self.protected.hides(&there)) {
-            true => Err(path.closed(Why::Hidden)),
-            false => Ok(()),
+        match place(opened.as_fd()).and_then(|there| self.protected.why_hidden(&there)) {
+            Some(why) => Err(path.closed(why)),
+            None => Ok(()),
         }
     }
 
@@ -120,7 +144,7 @@ impl Workspace {
     fn must_lie_writable(&self, folder: impl AsFd, path: &RelativePath) -> Result<(), WorkspaceError> {
         let there = place(folder.as_fd()).map(|there| there.join(path.name()));
         match there.and_then(|there| self.protected.why_not_written(&there)) {
-            Some(why) => Err(path.closed(why)),
+            Some(why) => Err(self.not_written(path, why)),
             None => Ok(()),
         }
     }
@@ -255,7 +279,7 @@ impl RelativePath {
     }
 
     fn closed(&self, why: Why) -> WorkspaceError {
-        WorkspaceError::Closed { path: self.to_string(), why: why.text() }
+        WorkspaceError::Closed { path: self.to_string(), why: why.closed() }
     }
 
     /// An error of the operating system about this path, in our words.

@@ -41,7 +41,10 @@ impl Tool for WriteFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "write_file".into(),
-            description: "Writes a text file of the workspace, in place of what was there; makes its folders.".to_owned(),
+            description: "Writes a text file of the workspace, in place of what was there; makes its folders. Files that govern \
+                          agents or that programs obey (roles, AGENTS.md, git hooks, editor and shell settings) only the person \
+                          can write."
+                .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
@@ -59,9 +62,11 @@ impl Tool for WriteFile {
     fn flow(&self, text: &str) -> Flow {
         let Ok(Arguments { path, .. }) = arguments(text) else { return Flow::default() };
         let Ok(path) = RelativePath::new(&path) else { return Flow::default() };
-        let is_there = !matches!(self.workspace.size_of(&path), Err(WorkspaceError::Missing(_)));
+        // What will be refused destroys nothing: nobody needs to be asked about it.
+        let destroys = self.workspace.why_not_written(&path).is_none()
+            && !matches!(self.workspace.size_of(&path), Err(WorkspaceError::Missing(_)));
         let file: Option<std::sync::Arc<str>> = Some(path.as_str().into());
-        Flow { stores: true, destroys: is_there, target: file.clone(), file, ..Flow::default() }
+        Flow { stores: true, destroys, target: file.clone(), file, ..Flow::default() }
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
@@ -79,8 +84,10 @@ impl Tool for WriteFile {
 /// Writes a whole file, and says how it went.
 pub(crate) fn write(workspace: &Workspace, path: &RelativePath, content: &str) -> CallResult {
     let is_new_folder = !workspace.has_parent_of(path);
-    if let Err(error) = replace(workspace, path, content.as_bytes()) {
-        return failed(format_args!("{error}; nothing was written"));
+    match replace(workspace, path, content.as_bytes()) {
+        Ok(()) => {}
+        Err(error @ WorkspaceError::Protected { .. }) => return failed(error),
+        Err(error) => return failed(format_args!("{error}; nothing was written")),
     }
     match workspace.sync_parents_of(path, is_new_folder) {
         Ok(()) => good(format!("wrote {} bytes to `{path}`", content.len())),

@@ -67,9 +67,9 @@ fn a_worker_that_writes_roles_prompts_and_sops_governs_nobody() {
         let model = ModelServer::start(replies);
         home.write("polis.toml", &settings(&model, ""));
         let said = run(&home, "go").ok();
-        assert!(said.contains("which no agent may write"), "{said}");
+        assert!(said.contains("it governs agents, so only the person may write it"), "{said}");
         let log = home.polis(&["log", "--json"]).ok();
-        let reported = ["set aside: `prompts` is now `prompts.set-aside`", "set aside: `AGENTS.md`", "set aside: `sops`"];
+        let reported = ["prompts -> prompts.set-aside", "AGENTS.md -> AGENTS.md.set-aside", "sops -> sops.set-aside"];
         let namespaces = home.polis(&["doctor"]).ok().contains(", namespaces");
         assert!(!namespaces || reported.iter().all(|want| log.contains(want)), "{log}");
         for path in ["roles/aaa.md", "roles/root.md", "roles/zzz.md", "prompts", "agents/prompts", "sops", "AGENTS.md"] {
@@ -190,7 +190,7 @@ fn packages_that_a_trusted_server_loads_are_not_written_by_agents() {
         // Nothing of that name is to be found in a registry.
         started.env("OPENAI_API_KEY", "k").env("npm_config_offline", "true");
         let said = Done::from(started.output().unwrap()).ok();
-        assert_eq!(said.contains("no agent may write"), is_trusted, "{said}");
+        assert_eq!(said.contains("a trusted MCP server loads its code from there"), is_trusted, "{said}");
         for path in ["node_modules/.bin/server", "node_modules/server/index.js"] {
             assert_eq!(home.path().join(path).exists(), !is_trusted, "{path}: {said}");
         }

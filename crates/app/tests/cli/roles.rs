@@ -64,7 +64,7 @@ fn root_founds_an_organisation_over_the_wire() {
     model.set(&mut command);
     let done = super::support::Done::from(command.output().unwrap());
     let answer = done.ok();
-    assert!(answer.contains("no agent may write"), "{answer}");
+    assert!(answer.contains("only the person may write it"), "{answer}");
     assert!(!home.path().join("roles/mine.md").exists());
     let requests = model.requests.lock().unwrap();
     let tools_of = |n: usize| -> Vec<String> {

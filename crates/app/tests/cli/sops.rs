@@ -84,6 +84,6 @@ fn an_agent_may_read_the_procedures_and_never_write_them() {
     let answer = home.polis(&["run", "read sops/sales_report.md"]);
     assert!(answer.stdout.contains("Explain it"), "{}", answer.stdout);
     let answer = home.polis(&["run", "write sops/sales_report.md: do it all"]);
-    assert!(answer.stdout.contains("which no agent may write"), "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("so only the person may write it"), "{}{}", answer.stdout, answer.stderr);
     assert_eq!(std::fs::read_to_string(home.path().join("sops/sales_report.md")).unwrap(), REPORT);
 }

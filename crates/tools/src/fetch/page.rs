@@ -111,6 +111,13 @@ impl Fetcher {
         client.request(request).await.map_err(|error| format!("{url}: {}", with_causes(&error)))
     }
 
+    /// Whether a URL names an address that may not be reached. Of a name this is known only when it is looked up.
+    pub(crate) fn is_closed(&self, url: &str) -> bool {
+        let Ok(url) = url.parse::<Uri>() else { return false };
+        let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+        host.parse().is_ok_and(|address| !self.allowed.permits(host, address))
+    }
+
     /// The addresses of a host, looked up once. One that may not be reached spoils them all: it is no honest name.
     async fn addresses(&self, url: &Uri) -> Result<Vec<SocketAddr>, String> {
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);

@@ -97,7 +97,7 @@ impl Search<'_> {
         for (name, of) in entries {
             let path = folder.join(&name);
             match self.list.why(&path) {
-                Some(Why::Hidden) => {}
+                Some(Why::Hidden | Why::Script) => {}
                 Some(why) => self.take(path, of, why)?,
                 None if of.is_symlink() && is_base && leads_to_instructions(&name) => {
                     self.add(path, Kind::Leaf(Why::Governs), of);

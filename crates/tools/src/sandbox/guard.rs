@@ -96,11 +96,34 @@ impl std::fmt::Display for SetAside {
         if self.restored {
             f.write_str(", with what was there before in its place")?;
         }
-        match self.why {
-            Why::Git => f.write_str(": it decides which programs git runs, and no agent may"),
-            why => write!(f, ": it is {}", why.text()),
+        write!(f, ": only the person may write files {}", self.why.kind())
+    }
+}
+
+/// What a model reads of everything that was set aside after a command, and of so many more; none where there is nothing.
+pub(crate) fn set_aside_note(aside: &[SetAside], more: usize) -> Option<String> {
+    if aside.is_empty() && more == 0 {
+        return None;
+    }
+    let plain = |text: &str| text.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
+    let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
+    for SetAside { path, now, why, restored } in aside {
+        let (path, back) = (plain(path), if *restored { " (what was there before is back)" } else { "" });
+        let one = match now {
+            Some(now) => format!("{path} -> {}{back}", plain(now)),
+            None => format!("{path} was removed, because it could not be renamed{back}"),
+        };
+        match kinds.iter_mut().find(|(kind, _)| *kind == why.kind()) {
+            Some((_, ones)) => ones.push(one),
+            None => kinds.push((why.kind(), vec![one])),
         }
     }
+    let listed: String = kinds.iter().map(|(kind, ones)| format!("- files {kind}: {}\n", ones.join("; "))).collect();
+    let more = if more > 0 { format!("- {more} more\n") } else { String::new() };
+    Some(format!(
+        "[polis] After the command ended, these were renamed, because only the person may write such files:\n{listed}{more}Their \
+         content is kept. Do not move them back: that is undone again. Tell the person."
+    ))
 }
 
 impl Survey {
@@ -172,7 +195,7 @@ impl Survey {
         let mut done = Done { survey: self, aside: Vec::new(), moved: Vec::new() };
         for path in self.protected.hidden().iter().filter(|path| !self.hidden.contains(path)) {
             if path.symlink_metadata().is_ok() {
-                done.put(path, Why::Hidden, None);
+                done.put(path, self.protected.why_hidden(path).unwrap_or(Why::Hidden), None);
             }
         }
         let held = self.seen.iter().filter(|seen| seen.is_held && seen.state == State::Folder);

@@ -128,6 +128,7 @@ async fn arguments_that_cannot_be_used_run_nothing() {
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     assert_eq!(tool.spec().class, polis_domain::EffectClass::Write);
+    assert!(tool.spec().description.contains("It has no network. Files that govern agents"), "{}", tool.spec().description);
 }
 
 #[tokio::test]

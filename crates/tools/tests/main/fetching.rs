@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::Tool;
 use polis_tools::{Allowed, FetchUrl, Resolver};
 use serde_json::json;
@@ -75,6 +75,19 @@ async fn get(tool: &FetchUrl, url: &str) -> CallResult {
 
 fn local() -> FetchUrl {
     FetchUrl::new(Allowed::read(&["127.0.0.1"]).unwrap())
+}
+
+#[test]
+fn an_address_that_may_not_be_reached_sends_and_brings_nothing() {
+    let flow = |url: &str| local().flow(&json!({ "url": url }).to_string());
+    for closed in ["http://10.0.0.1/x", "https://[::1]:8443/", "http://169.254.169.254/latest", "http://127.0.0.2"] {
+        assert_eq!(flow(closed), Flow::default(), "{closed}");
+    }
+    // What a name means is known only when it is looked up.
+    for open in ["http://127.0.0.1/x", "http://8.8.8.8", "http://example.com/", "http://localhost/"] {
+        let flow = flow(open);
+        assert!(flow.sends && flow.outside.is_some(), "{open}");
+    }
 }
 
 #[tokio::test]

@@ -132,7 +132,7 @@ async fn the_same_ways_work_where_nothing_is_protected() {
             for path in ORDINARY {
                 assert!(is_evil(&root.join(path)), "{path} {way}: {said}");
             }
-            assert!(!said.contains("set aside"), "{way}: {said}");
+            assert!(!said.contains("[polis]"), "{way}: {said}");
             for path in PATHS {
                 assert_eq!(std::fs::read_to_string(root.join(path)).unwrap(), "as it was", "{path}");
             }
@@ -149,10 +149,12 @@ async fn what_was_set_aside_is_told_and_what_was_there_is_back() {
         let plant = "mkdir roles && echo evil > roles/root.md && echo evil > .envrc && echo evil > deep/.envrc && echo evil > deep/.git/hooks/pre-commit";
         let said = run(&place.tool(place.commands()), plant).await.content;
         for want in [
-            "\nset aside: `roles` is now `roles.set-aside`: it is part of what governs agents, which no agent may write",
-            "\nset aside: `.envrc` is now `.envrc.set-aside`: it is something that a shell, an editor, git",
-            "\nset aside: `deep/.envrc` is now `deep/.envrc.set-aside`, with what was there before in its place",
-            "\nset aside: `deep/.git/hooks/pre-commit` is now `deep/.git/hooks/pre-commit.set-aside`, with what was there",
+            "\n\n[polis] After the command ended, these were renamed, because only the person may write such files:\n",
+            "\n- files that govern agents: roles -> roles.set-aside\n",
+            "\n- files that programs obey unasked: .envrc -> .envrc.set-aside; deep/.envrc -> deep/.envrc.set-aside (what was \
+             there before is back)\n",
+            "\n- files that decide which programs git runs: deep/.git/hooks/pre-commit -> deep/.git/hooks/pre-commit.set-aside \
+             (what was there before is back)\nTheir content is kept. Do not move them back: that is undone again. Tell the person.",
         ] {
             assert!(said.contains(want), "{want}: {said}");
         }
@@ -161,7 +163,7 @@ async fn what_was_set_aside_is_told_and_what_was_there_is_back() {
         }
         assert!(is_evil(&root.join("roles.set-aside/root.md")));
         // Set aside is not in the way: the next command finds nothing to do.
-        assert!(!run(&place.tool(place.commands()), "true").await.content.contains("set aside"));
+        assert!(!run(&place.tool(place.commands()), "true").await.content.contains("[polis]"));
     }
 }
 
@@ -198,11 +200,11 @@ async fn git_goes_on_working_and_what_it_would_run_is_set_aside() {
              && git worktree add -q ../tree && cd .. && git clone -q new copy && cd copy && git checkout -qb other && echo y > a && {identity} && git commit -qam y && git log --oneline | wc -l"
         );
         let said = run(&tool, &plain).await.content;
-        assert!(said.starts_with("exit status 0\nstdout (2 bytes):\n2") && !said.contains("set aside"), "{said}");
+        assert!(said.starts_with("exit status 0\nstdout (2 bytes):\n2") && !said.contains("[polis]"), "{said}");
         // The next command finds it there and goes on with it.
         let more = "cd copy && git checkout -q -b third && echo z > a && git commit -qam z && cd ../tree && echo t > t && git add t && git commit -qm t";
         let said = run(&tool, more).await.content;
-        assert!(said.contains("exit status 0") && !said.contains("set aside"), "{said}");
+        assert!(said.contains("exit status 0") && !said.contains("[polis]"), "{said}");
         for (plant, evil) in [
             ("mkdir p && cd p && git init -q && printf '#!/bin/sh\\n' > .git/hooks/pre-commit", "p/.git/hooks/pre-commit"),
             ("mkdir q && cd q && git init -q && git config core.fsmonitor ./x", "q/.git/config"),
@@ -215,7 +217,7 @@ async fn git_goes_on_working_and_what_it_would_run_is_set_aside() {
             ("echo ../../plain/evil > tree/x && echo ../../../plain > new/.git/worktrees/tree/commondir", ""),
         ] {
             let said = run(&tool, plant).await.content;
-            assert!(said.contains("\nset aside: "), "{plant}: {said}");
+            assert!(said.contains("[polis] After the command ended"), "{plant}: {said}");
             assert!(evil.is_empty() || !root.join(evil).exists(), "{plant}: {said}");
         }
         let config = std::fs::read_to_string(root.join("copy/.git/config")).unwrap();
@@ -230,7 +232,7 @@ async fn what_is_deep_may_go_with_its_folder() {
         let paths = ["deep/node_modules/a/.vscode/x", "deep/node_modules/b/AGENTS.md", "deep/clone/.git/config"];
         lay(&root, &paths);
         let said = run(&place.tool(place.commands()), "rm -rf deep/node_modules deep/clone").await.content;
-        assert!(said.starts_with("exit status 0") && !said.contains("set aside"), "{said}");
+        assert!(said.starts_with("exit status 0") && !said.contains("[polis]"), "{said}");
         assert!(!root.join("deep/clone").exists());
     }
 }
@@ -279,7 +281,7 @@ async fn a_warden_that_is_killed_leaves_nothing_planted() {
         lay(&place.workspace(), &[]);
         let journal = place.around.path().join("journal");
         let ((), said) = planted(&place, &journal, |mark| kill_process(warden_of(mark), Signal::KILL).unwrap()).await;
-        assert!(said.contains("ended together with its sandbox") && said.contains("\nset aside: `.envrc`"), "{said}");
+        assert!(said.contains("ended together with its sandbox") && said.contains(": .envrc -> .envrc.set-aside"), "{said}");
         assert!(!place.workspace().join(".envrc").exists() && place.workspace().join(".envrc.set-aside").exists());
         assert_eq!(notes(&journal).len(), 0);
     }
@@ -334,7 +336,7 @@ async fn what_one_command_planted_does_not_pass_for_old_to_another() {
         until(|| root.join("plain/second").exists()).await;
         std::fs::write(root.join("plain/go"), "").unwrap();
         let said = [first.await.unwrap(), second.await.unwrap()];
-        assert!(said.iter().all(|said| said.contains("set aside: `deep/.envrc`")), "{said:?}");
+        assert!(said.iter().all(|said| said.contains(": deep/.envrc -> ")), "{said:?}");
         assert!(!root.join("deep/.envrc").exists(), "{said:?}");
     }
 }
@@ -361,7 +363,7 @@ async fn file_tools_write_nothing_that_governs() {
             ] {
                 let result = tools.call(tool, &arguments.to_string(), &context()).await.unwrap();
                 assert!(result.is_error, "{tool} {path}: {}", result.content);
-                let says_why = ["which no agent may write", "which no file tool writes", "a folder", "does not exist"];
+                let says_why = ["so only the person may write it", "which no file tool writes", "a folder", "does not exist"];
                 assert!(says_why.iter().any(|why| result.content.contains(why)), "{tool} {path}: {}", result.content);
                 assert!(!is_evil(&root.join(&path)), "{tool} {path}");
             }

@@ -102,7 +102,8 @@ async fn what_is_closed_is_neither_listed_nor_searched_nor_read_nor_written() {
         (
             "write_file",
             json!({ "path": "data/new", "content": "" }),
-            &format!("error: `data/new` is {closed}; nothing was written"),
+            "error: `data/new` was not written: it belongs to the data directory or the configuration of polis, which no agent may \
+             touch. Tell the person what you would change.",
         ),
     ] {
         let result = tools.call(tool, &arguments.to_string(), &context()).await.unwrap();

@@ -2,9 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use polis_ports::{Tool, Toolbox};
+use polis_tools::{Protected, Workspace, WriteFile};
 use serde_json::json;
 
-use crate::bench::bench;
+use crate::bench::{bench, context, laid_out};
 
 #[tokio::test]
 async fn a_file_is_written_with_its_folders_and_nothing_else() {
@@ -52,6 +54,67 @@ async fn what_cannot_be_written_changes_nothing_and_leaves_nothing_behind() {
     }
     assert_eq!(bench.names(), ["file", "folder"]);
     assert_eq!(std::fs::read_to_string(bench.path().join("file")).unwrap(), "kept");
+}
+
+/// Each kind of protected file, and what the model does instead.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "AGENTS.md",
+        "programs obey it unasked, so only the person may write it, not by commands either. Give its text in your answer, or write \
+         it under another name such as AGENTS.md.proposed, and tell the person.",
+    ),
+    (
+        "sub/CLAUDE.md",
+        "programs obey it unasked, so only the person may write it, not by commands either. Give its text in your answer, or write \
+         it under another name such as sub/CLAUDE.md.proposed, and tell the person.",
+    ),
+    // Beside it is as closed as itself.
+    (
+        "roles/root.md",
+        "it governs agents, so only the person may write it, not by commands either. Give its text in your answer, or write it \
+         under another name such as root.md.proposed, and tell the person.",
+    ),
+    (
+        "node_modules/a.js",
+        "a trusted MCP server loads its code from there, so only the person may write it, not by commands either. Tell the person \
+         what to install or change there.",
+    ),
+    (
+        ".git/config",
+        "it belongs to a git repository, which no file tool writes. Use git by a command; hooks and settings only the person may \
+         write.",
+    ),
+    ("server.py", "an MCP server of the settings runs it, so no agent may touch it. Tell the person what you would change."),
+    (
+        "data/x",
+        "it belongs to the data directory or the configuration of polis, which no agent may touch. Tell the person what you would \
+         change.",
+    ),
+];
+
+#[tokio::test]
+async fn what_only_the_person_may_write_is_refused_with_what_to_do_instead_and_nobody_is_asked_first() {
+    let bench = bench();
+    let root = bench.path().canonicalize().unwrap();
+    for (path, _) in REFUSED.iter().chain(&[("plain.md", "")]) {
+        bench.put(path, "as it was");
+    }
+    let list = Protected::new(&root).with_hidden([root.join("data")]).with_loaded([root.join("node_modules")]);
+    let workspace = Workspace::open(&root).unwrap().with_protected(list.with_scripts([root.join("server.py")]));
+    let tools = laid_out(&workspace);
+    let flow = |path: &str| WriteFile::new(workspace.clone()).flow(&json!({ "path": path, "content": "x" }).to_string());
+    for (path, why) in REFUSED {
+        let arguments = json!({ "path": path, "content": "x" }).to_string();
+        let said = tools.call("write_file", &arguments, &context()).await.unwrap();
+        assert_eq!(&*said.content, format!("error: `{path}` was not written: {why}"));
+        assert!(!flow(path).destroys, "{path}: a call that cannot succeed destroys nothing");
+    }
+    assert!(flow("plain.md").destroys && !flow("new.md").destroys);
+    let read = tools.call("read_file", &json!({ "path": "server.py" }).to_string(), &context()).await.unwrap();
+    assert_eq!(
+        &*read.content,
+        "error: `server.py` is a file that an MCP server of the settings runs, which no agent may touch"
+    );
 }
 
 #[tokio::test]
