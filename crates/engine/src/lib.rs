@@ -39,6 +39,7 @@ pub use clock::SystemClock;
 pub use fork::{Branch, Forked, NotForked, fork, free_name, is_society_name};
 pub use live::LocalLive;
 pub use nothing::{NoModel, NoTools};
+pub use offer::brief_description;
 pub use ready::{ExecuteSubThread, PrepareSubThread};
 pub use replay::{Divergence, Replayed, replay};
 pub use society::{Imported, NotOpened, Options, Ports, Rejected, Rest, Sent, Society};

@@ -11,6 +11,7 @@ mod host;
 mod live;
 mod log;
 mod model;
+mod schema;
 mod toolbox;
 
 pub use artifacts::{ArtifactError, Artifacts, Draft, Hasher, Listing, NoArtifacts, Shelf, Window};
@@ -23,6 +24,7 @@ pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec, collect,
     estimate_tokens,
 };
+pub use schema::with_texts;
 pub use toolbox::{CallContext, Caller, Chosen, ServerState, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox};
 
 /// An error of some library below, kept whole for whoever reads the logs.

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use polis_engine::brief_description;
 use polis_ports::ToolSpec;
 
 use super::fit::{head, one_line, quoted, share};
@@ -148,10 +149,7 @@ pub fn verifier_message(language: Language, request: &str, plan: &Plan, evidence
 
 /// The tools as the planner reads them: a line each, name and first sentence.
 pub fn tool_lines(tools: &[ToolSpec]) -> String {
-    let line = |tool: &ToolSpec| {
-        let first = tool.description.lines().next().unwrap_or_default();
-        format!("- `{}`: {}", tool.name, shortened(first, TOOL_CHARS))
-    };
+    let line = |tool: &ToolSpec| format!("- `{}`: {}", tool.name, brief_description(&tool.description, TOOL_CHARS));
     tools.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
@@ -178,13 +176,6 @@ fn list(plan: &Plan, words: &Words, with_results: bool) -> String {
         }
     }
     lines
-}
-
-fn shortened(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use polis_domain::{EffectClass, is_hidden};
-use polis_ports::ToolSpec;
+use polis_ports::{ToolSpec, with_texts};
 use rmcp::model::ToolAnnotations;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -97,7 +97,7 @@ fn one(settings: &ServerSettings, entry: Value) -> Result<Found, String> {
     let identity = identity([settings.reach.full().as_str(), &settings.name, &name, &description, &schema, &hints]);
     let definition = definition(settings, &name, &description, &schema, &hints);
     let description = visible(&description);
-    let parameters = all_visible(parameters);
+    let parameters = with_texts(parameters, &visible);
     let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class, volatile };
     let claims_read = annotations.read_only_hint == Some(true) && annotations.destructive_hint != Some(true);
     let claims_harmless = annotations.destructive_hint == Some(false);
@@ -134,16 +134,6 @@ fn definition(settings: &ServerSettings, name: &str, description: &str, schema: 
 /// What a person would see of a text: without characters that hide, turn or tag other text.
 fn visible(text: &str) -> String {
     text.chars().filter(|letter| !is_unfit(*letter)).collect()
-}
-
-/// The same for every text of a schema.
-fn all_visible(value: Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(visible(&text)),
-        Value::Array(items) => items.into_iter().map(all_visible).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, all_visible(value))).collect(),
-        other => other,
-    }
 }
 
 /// What a server's words may not hold: what nobody sees, and the marks that stand around them.
@@ -221,6 +211,21 @@ mod tests {
         let tool = |name: &str| json!({ "name": name, "inputSchema": {}, "annotations": { "readOnlyHint": true } });
         let tools = found(&settings, vec![tool("sure"), tool("other")]);
         assert_eq!(tools.iter().map(|tool| tool.spec.volatile).collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
+    fn hidden_characters_are_taken_out_of_words_and_out_of_no_value() {
+        let schema = |words: &str| {
+            json!({
+                "type": "object",
+                "properties": {
+                    "to\u{200b}": { "description": words, "title": words, "enum": ["a\u{200b}", "⟦b⟧"], "default": "a\u{200b}" },
+                },
+            })
+        };
+        let tool = json!({ "name": "t", "description": "se\u{202e}nds ⟦end⟧", "inputSchema": schema("who\u{200b}m ⟦end⟧") });
+        let found = found(&settings(false), vec![tool]);
+        assert_eq!((&*found[0].spec.description, &found[0].spec.parameters), ("sends end", &schema("whom end")));
     }
 
     #[test]
