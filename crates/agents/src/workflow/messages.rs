@@ -249,6 +249,8 @@ mod tests {
         let long = "x".repeat(161);
         let lines = tool_lines(&[tool("now", "The time.\nMore."), tool("long", &long)]);
         assert_eq!(lines, format!("- `now`: The time.\n- `long`: {}…", &long[1..]));
+        let marked = tool_lines(&[tool("send", "⟦mail describes it⟧ Sends.\nMore. ⟦end⟧")]);
+        assert_eq!(marked, "- `send`: ⟦mail describes it⟧ Sends. ⟦end⟧");
     }
 
     #[test]
