@@ -857,17 +857,21 @@ export type Flow = {
   destroys?: boolean;
   /** Whether a rule of the operator allows it after outside content as well. */
   exempt?: boolean;
+  /** The one file that it reads or stores, where it is one. */
+  file?: string | null;
   /** Whether the person has named every target of it in their own words for this request. */
   named?: boolean;
   /** The outside source that its result comes from, in words: a web page, a server. */
   outside?: string | null;
   /** Whether its result may hold private data. */
   private?: boolean;
-  /** Whether its result may repeat what agents have stored: files, artifacts. */
+  /** Whether its result may repeat what agents have stored in files. */
   recalls?: boolean;
+  /** Whether its result may repeat what was kept as an artifact. */
+  recallsArtifacts?: boolean;
   /** Whether its arguments leave this machine or reach a program outside the sandbox. */
   sends?: boolean;
-  /** Whether it stores something that agents may read later. */
+  /** Whether it stores something in files that agents may read later. */
   stores?: boolean;
   /** What it writes, by its name, where that is one thing. */
   target?: string | null;

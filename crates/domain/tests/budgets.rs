@@ -243,6 +243,30 @@ fn a_budget_that_is_used_up_asks_the_person_and_a_grant_is_one_more_measure() {
 }
 
 #[test]
+fn one_word_for_a_budget_answers_all_who_wait_for_it() {
+    for approved in [true, false] {
+        let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
+        society.wish(submit("b", "two"), NOON).unwrap();
+        society.wish(asks(&society, "a", 80), NOON).unwrap();
+        society.wish(replies(&society, "a", 130), NOON).unwrap();
+        assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
+        assert!(is_grant(&society.wish(asks(&society, "b", 1), NOON).unwrap()));
+        let turn = |society: &Society, agent: &str| society.spine.agents[&AgentId::from(agent)].turn.unwrap();
+        let waits = |society: &Society, agent: &str| !society.spine.turns[&turn(society, agent)].open.is_empty();
+        let verdict = Verdict { approved, ..Verdict::yes() };
+        let id = EffectId { turn: turn(&society, "a"), n: 1 };
+        let resolve = |verdict| Command::Resolve { id, resolution: Resolution::Outcome(Outcome::Verdict(verdict)) };
+        let wordy = resolve(Verdict { always: Some(Always::Tool), ..verdict.clone() });
+        assert!(matches!(society.wish(wordy, NOON), Err(Refusal::BadAnswer(_))));
+        let said = society.wish(resolve(verdict), NOON).unwrap();
+        assert_eq!((waits(&society, "a"), waits(&society, "b")), (false, !approved), "{said:?}");
+        let grants = said.iter().filter(|said| matches!(said.1, Event::BudgetGranted { .. })).count();
+        assert_eq!(grants, usize::from(approved), "granted once");
+        society.assert_replays();
+    }
+}
+
+#[test]
 fn calls_beside_each_other_stay_within_a_budget_and_wait_for_room() {
     let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
     society.wish(submit("b", "two"), NOON).unwrap();

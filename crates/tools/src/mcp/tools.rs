@@ -98,6 +98,10 @@ fn one(settings: &ServerSettings, entry: Value) -> Result<Found, String> {
     let definition = definition(settings, &name, &description, &schema, &hints);
     let description = visible(&description);
     let parameters = with_texts(parameters, &visible);
+    // Names and values must stay as they are, so a tool that hides something in them is not used.
+    if holds_unfit(&parameters) || name.contains(is_unfit) {
+        return Err(format!("`{}` has invisible characters or marks in names or values of its schema", visible(&name)));
+    }
     let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class, volatile };
     let claims_read = annotations.read_only_hint == Some(true) && annotations.destructive_hint != Some(true);
     let claims_harmless = annotations.destructive_hint == Some(false);
@@ -139,6 +143,15 @@ fn visible(text: &str) -> String {
 /// What a server's words may not hold: what nobody sees, and the marks that stand around them.
 fn is_unfit(letter: char) -> bool {
     is_hidden(letter) || matches!(letter, '⟦' | '⟧')
+}
+
+fn holds_unfit(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(is_unfit),
+        Value::Array(items) => items.iter().any(holds_unfit),
+        Value::Object(fields) => fields.iter().any(|(name, value)| name.contains(is_unfit) || holds_unfit(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// A schema of objects as every model API takes it.
@@ -214,18 +227,21 @@ mod tests {
     }
 
     #[test]
-    fn hidden_characters_are_taken_out_of_words_and_out_of_no_value() {
-        let schema = |words: &str| {
-            json!({
-                "type": "object",
-                "properties": {
-                    "to\u{200b}": { "description": words, "title": words, "enum": ["a\u{200b}", "⟦b⟧"], "default": "a\u{200b}" },
-                },
-            })
+    fn hidden_characters_are_taken_out_of_words_and_a_tool_with_some_in_names_or_values_is_left_out() {
+        let schema = |name: &str, words: &str, value: &str| {
+            let about = json!({ "description": words, "title": words, "enum": ["a", value], "default": "a" });
+            json!({ "type": "object", "properties": { name: about } })
         };
-        let tool = json!({ "name": "t", "description": "se\u{202e}nds ⟦end⟧", "inputSchema": schema("who\u{200b}m ⟦end⟧") });
-        let found = found(&settings(false), vec![tool]);
-        assert_eq!((&*found[0].spec.description, &found[0].spec.parameters), ("sends end", &schema("whom end")));
+        let tool = |name: &str, schema| json!({ "name": name, "description": "se\u{202e}nds ⟦end⟧", "inputSchema": schema });
+        let tools = vec![
+            tool("good", schema("to", "who\u{200b}m ⟦end⟧", "b")),
+            tool("named", schema("to\u{200b}", "", "b")),
+            tool("valued", schema("to", "", "⟦b⟧")),
+            tool("cal\u{200b}led", schema("to", "", "b")),
+        ];
+        let found = found(&settings(false), tools);
+        assert_eq!(found.len(), 1);
+        assert_eq!((&*found[0].spec.description, &found[0].spec.parameters), ("sends end", &schema("to", "whom end", "b")));
     }
 
     #[test]
