@@ -122,6 +122,14 @@ async fn a_person_who_is_asked_answers_through_the_client() {
         let next = result(&rig, "SendMessage", json!({ "message": answer })).await["task"].take();
         // The same answer once more says nothing about the next question.
         assert_eq!(result(&rig, "SendMessage", json!({ "message": answer })).await["task"], next);
+        // Another word about it comes too late, and so does one about what was never asked.
+        let contrary = json!([{ "data": { "approved": n > 0 } }]);
+        let late = json!({ "messageId": format!("l{n}"), "role": "ROLE_USER", "taskId": task["id"], "parts": contrary,
+            "metadata": answer["metadata"] });
+        assert_eq!(error(&rig, "SendMessage", json!({ "message": late })).await, -32004);
+        let unknown = json!({ "messageId": format!("u{n}"), "role": "ROLE_USER", "taskId": task["id"], "parts": [{ "text": "yes" }],
+            "metadata": { "approvalId": "999.0" } });
+        assert_eq!(error(&rig, "SendMessage", json!({ "message": unknown })).await, -32602);
         task = next;
     }
     assert_eq!(task["artifacts"][0]["parts"][0]["text"], json!("approved denied:too late denied:"));
