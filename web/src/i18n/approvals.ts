@@ -24,7 +24,7 @@ export const approvals = {
   'approval.always.tool': ['always, for everybody', '对所有智能体总是'],
   'approval.always.reads': ['always, for all reading tools of this server', '总是允许该服务器的所有只读工具'],
   'approval.covers': ['This covers:', '适用于：'],
-  'approval.outside': ['This call can send data out or destroy something, and the request has read content from outside. Agree only if you want it yourself. The content came from:', '这次调用可能把数据发到外部，或毁掉已有内容，而本次请求读过外部内容。只有你自己想这样做时才同意。内容来自：'],
+  'approval.outside': ['This call can send data out or destroy something, and this conversation has read content from outside. Agree only if you want it yourself. The content came from:', '这次调用可能把数据发到外部，或毁掉已有内容，而这个会话读过外部内容。只有你自己想这样做时才同意。内容来自：'],
   'approval.changed': ['Its server has changed this tool since it was last used:', '上次使用之后，服务器改动了这个工具：'],
   'approval.all': ['Approve all {n}', '全部同意（{n}）'],
   'approval.sent': ['Your decision is recorded.', '已记录你的决定。'],

@@ -266,7 +266,7 @@ export function asked(agent: string, question: string, call: Call | undefined): 
 function usual(why: string): string {
   const known = { 'It reaches the network.': 'why.network', 'It may change things outside the workspace.': 'why.outside', 'It is not known what it does.': 'why.unknown' } as const
   // What follows stands in a section of its own.
-  const reason = why.replace(/ ?It can (?:send data out|destroy something|send data out or destroy something), and the request has read content from outside: .*$/s, '').replace(/ ?Its server has changed this tool since it was last used\./, '')
+  const reason = why.replace(/ ?It can (?:send data out|destroy something|send data out or destroy something), and this conversation has read content from outside: .*$/s, '').replace(/ ?Its server has changed this tool since it was last used\./, '')
   return Object.entries(known).reduce((text, [said, key]) => text.replace(said, t(key)), reason)
 }
 
