@@ -52,15 +52,27 @@ const STEPS: &[Step] = &[
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },
 ];
 
-/// Runs the steps; with words, only those that have one of them in their names.
+/// What `--quick` runs: what most mistakes are caught by, without installing anything.
+const QUICK: &[Step] = &[
+    Step { name: "format", run: style::format },
+    Step { name: "lints", run: style::lints },
+    Step { name: "tidy", run: |workspace| tidy::run(workspace).map(passed) },
+    Step { name: "unit tests", run: suite::units },
+];
+
+/// Runs the steps; with words, only those that have one of them in their names; with `--quick`, the quick ones.
 pub(crate) fn run(workspace: Workspace, words: &[String]) -> Result<()> {
+    let (steps, words) = match words.split_first() {
+        Some((first, rest)) if first == "--quick" => (QUICK, rest),
+        _ => (STEPS, words),
+    };
     let is_wanted = |step: &Step| words.is_empty() || words.iter().any(|word| step.name.contains(word.as_str()));
-    ensure!(STEPS.iter().any(is_wanted), "no step has any of these words in its name");
+    ensure!(steps.iter().any(is_wanted), "no step has any of these words in its name");
     let began = Instant::now();
     let temp = TempDir::make()?;
     let workspace = workspace.isolated_in(&temp.0);
-    for (number, step) in (1..).zip(STEPS).filter(|(_, step)| is_wanted(step)) {
-        let title = format!("{number}/{} {}", STEPS.len(), step.name);
+    for (number, step) in (1..).zip(steps).filter(|(_, step)| is_wanted(step)) {
+        let title = format!("{number}/{} {}", steps.len(), step.name);
         println!("==> {title}");
         let step_began = Instant::now();
         let outcome = (step.run)(&workspace);

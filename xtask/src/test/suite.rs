@@ -52,6 +52,14 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     Ok(Done::Passed)
 }
 
+/// Runs the tests that stand beside the code, which need no program but their own.
+pub(super) fn units(workspace: &Workspace) -> Result<Done> {
+    let status =
+        workspace.cargo().args(["test", "--workspace", "--lib", "--bins", "--quiet"]).status().context("cannot start cargo")?;
+    ensure!(status.success(), "cargo test failed");
+    Ok(Done::Passed)
+}
+
 /// Builds all tests.
 fn build(workspace: &Workspace) -> Result<Programs> {
     let output = workspace

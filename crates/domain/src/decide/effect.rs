@@ -230,7 +230,8 @@ fn asked_about(turn: &Turn, mut call: Box<Call>, why: Asked, outside: Vec<Arc<st
             (true, false) => "send data out",
             (false, _) => "destroy something",
         };
-        question.push_str(&format!(" It can {harm}, and this conversation has read content from outside: {}.", outside.join(", ")));
+        question
+            .push_str(&format!(" It can {harm}, and this conversation has read content from outside: {}.", outside.join(", ")));
     }
     if changed.is_some() {
         question.push_str(" Its server has changed this tool since it was last used.");
