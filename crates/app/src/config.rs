@@ -75,8 +75,6 @@ pub(crate) struct Config {
     pub(crate) files: Vec<PathBuf>,
     /// The files that servers of the settings run.
     pub(crate) scripts: Vec<PathBuf>,
-    /// The folders of packages that trusted servers load from.
-    pub(crate) packages: Vec<PathBuf>,
     /// The tools that touch the machine.
     pub(crate) tools: Tools,
     /// How workflows run.
@@ -187,7 +185,6 @@ impl Config {
             tape: record.map(Tape::Record).or(replay.map(Tape::Replay)),
             files,
             scripts,
-            packages: trust.package_folders(),
             url: typed.url.clone().filter(|url| !url.trim().is_empty()),
             models: Vec::new(),
             rules,

@@ -199,10 +199,10 @@ pub(crate) fn restrain(server: &mut ServerSettings, trust: &Trust, allowed: &[St
 }
 
 /// What agents may not write because a server loads it that trust does not bind.
-pub(crate) fn closed(server: &ServerSettings, workspace: &Path, trust: &Trust) -> Vec<PathBuf> {
-    let Reach::Command { command, args, env, cwd } = &server.reach else { return Vec::new() };
+pub(crate) fn closed(server: &ServerSettings, workspace: &Path, trust: &Trust) -> (Vec<&'static str>, Vec<PathBuf>) {
+    let Reach::Command { command, args, env, cwd } = &server.reach else { return Default::default() };
     if !server.enabled {
-        return Vec::new();
+        return Default::default();
     }
     let cwd = cwd.as_ref().map_or_else(|| trust.folder().to_owned(), |cwd| trust.folder().join(cwd));
     let program = serde_json::json!({ "command": command, "args": args, "env": env, "cwd": cwd });

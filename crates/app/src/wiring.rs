@@ -363,9 +363,11 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let closed: Vec<_> = config.files.iter().cloned().chain(trust_folder(config)).collect();
     let real = config.workspace.canonicalize().map_err(bad)?;
-    let programs = config.servers.iter().flat_map(|server| servers::closed(server, &real, &config.trust));
-    let loaded: Vec<_> = config.packages.iter().cloned().chain(programs).collect();
-    let protected = fence::protected(&config.workspace, &config.data, &closed, &config.scripts, &loaded).map_err(bad)?;
+    let (names, loaded): (Vec<_>, Vec<_>) =
+        config.servers.iter().map(|server| servers::closed(server, &real, &config.trust)).unzip();
+    let protected =
+        fence::protected(&config.workspace, &config.data, &closed, &config.scripts, &loaded.concat()).map_err(bad)?;
+    let protected = protected.with_loaded_names(names.concat());
     let mut tools = machine::tools(config, &protected).await?;
     tools.splice(..0, built_ins(&workspace.with_protected(protected), Arc::new(SystemClock)));
     tools.extend(remotes::tools(&config.remotes)?);

@@ -86,6 +86,13 @@ pub fn targets(arguments: &str) -> Vec<String> {
     found
 }
 
+/// The values of a call that are amounts by the names of their arguments.
+pub fn amounts(arguments: &str) -> Vec<String> {
+    const NAMES: &[&str] = &["amount", "quantity", "price", "sum", "total", "value", "金额", "数量"];
+    let fields = fields(arguments).into_iter();
+    fields.filter(|(name, _)| NAMES.contains(&&*name.to_lowercase())).map(|(_, value)| text_of(&value)).collect()
+}
+
 /// Everything below counts: nobody knows what a name means there.
 fn gather(value: &Value, found: &mut Vec<String>) {
     match value {

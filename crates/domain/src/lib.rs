@@ -47,7 +47,7 @@ pub use effect::{
 };
 pub use event::{Attempt, Cleared, Event, INTERRUPTED, Leave, Limits, Origin, Recorded, Settlement, Shown};
 pub use flow::{Flow, Trail, Trails, names};
-pub use grant::{Matching, Pattern, targets};
+pub use grant::{Matching, Pattern, amounts, targets};
 pub use hidden::is_hidden;
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId,

@@ -4,6 +4,7 @@
 mod find;
 mod git;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
@@ -178,6 +179,8 @@ pub struct Protected {
     scripts: Vec<PathBuf>,
     #[serde(default)]
     loaded: Vec<PathBuf>,
+    #[serde(default)]
+    loaded_names: BTreeSet<String>,
     bases: Vec<PathBuf>,
 }
 
@@ -252,7 +255,7 @@ impl Protected {
     pub fn new(workspace: impl AsRef<Path>) -> Self {
         let workspace = workspace.as_ref();
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-        Self { bases: vec![workspace.clone()], workspace, hidden: Vec::new(), scripts: Vec::new(), loaded: Vec::new() }
+        Self { bases: vec![workspace.clone()], workspace, ..Self::default() }
     }
 
     /// The same list, with these files and folders not even readable. The paths are real ones and need not exist.
@@ -276,6 +279,13 @@ impl Protected {
     #[must_use]
     pub fn with_loaded(mut self, loaded: impl IntoIterator<Item = PathBuf>) -> Self {
         self.loaded.extend(loaded);
+        self
+    }
+
+    /// The same list, with files and folders of these names not writable wherever they are in the workspace.
+    #[must_use]
+    pub fn with_loaded_names<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.loaded_names.extend(names.into_iter().map(str::to_owned));
         self
     }
 
@@ -327,6 +337,9 @@ impl Protected {
             return Some(Why::Governs);
         }
         let rest = below(path, &self.workspace).unwrap_or_default();
+        if !self.loaded_names.is_empty() && rest.iter().any(|name| self.loaded_names.iter().any(|loaded| is(name, loaded))) {
+            return Some(Why::Loaded);
+        }
         let is_obeyed = |at: usize| ANYWHERE.iter().any(|names| starts(&rest[at..], names));
         if (0..rest.len()).any(is_obeyed) {
             return Some(Why::Obeyed);
@@ -419,6 +432,7 @@ mod tests {
             hidden: vec!["/w/app/.polis".into(), "/w/app/polis.toml".into(), "/own/polis".into()],
             scripts: vec!["/own/polis/server.py".into()],
             loaded: vec!["/w/node_modules".into()],
+            loaded_names: ["packages".to_owned()].into(),
             bases: vec!["/w".into(), "/w/app".into()],
         };
         for (path, want) in [
@@ -428,6 +442,7 @@ mod tests {
             ("/own/polis/server.py", Why::Script),
             ("/w/node_modules", Why::Loaded),
             ("/w/node_modules/.bin/x", Why::Loaded),
+            ("/w/deep/Packages/x", Why::Loaded),
             ("/w/roles", Why::Governs),
             ("/w/app/roles/root.md", Why::Governs),
             ("/w/app/Roles/deep/root.md", Why::Governs),

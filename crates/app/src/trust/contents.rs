@@ -207,6 +207,7 @@ mod tests {
             ".mcp.json",
             ".polis/.mcp.json",
             ".polis/polis.toml",
+            "Makefile",
             "agents/prompts/executor.md",
             "components/button.js",
             "package.json",
@@ -216,6 +217,7 @@ mod tests {
             "roles/root.md",
             "server.js",
             "sops/a.md",
+            "src/main.rs",
             "tools/lib.so",
             "tools/run.sh",
         ];

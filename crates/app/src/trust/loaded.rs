@@ -11,21 +11,14 @@ use serde_json::Value;
 const DATA_ENDINGS: &[&str] =
     &["db", "db3", "sqlite", "sqlite3", "duckdb", "csv", "tsv", "parquet", "jsonl", "log", "md", "txt", "pdf", "png", "jpg"];
 
-/// Files that one program loads as code, by their endings: a script loads others of its kind.
-const CODE: &[&[&str]] = &[
-    &["py", "pyc", "pth", "pyw"],
-    &["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "wasm"],
-    &["sh", "bash", "zsh"],
-    &["rs", "toml"],
-    &["go", "mod"],
-    &["rb"],
-    &["pl", "pm"],
-    &["php"],
-    &["lua"],
+/// Endings of files that programs load as code, of whatever kind: a shell script starts others.
+const CODE: &[&str] = &[
+    "py", "pyc", "pth", "pyw", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "wasm", "sh", "bash", "zsh", "rs", "go",
+    "rb", "pl", "pm", "php", "lua", "mk", "so", "node", "dylib", "dll", "exe", "jar", "class",
 ];
 
-/// Code of any kind that programs load.
-const LIBRARIES: &[&str] = &["so", "node", "dylib", "dll"];
+/// Names of files that say which code is run.
+const MANIFESTS: &[&str] = &["package.json", "Makefile", "makefile", "GNUmakefile", "Cargo.toml", "go.mod", "pyproject.toml"];
 
 /// A runtime that looks for code and settings by itself.
 struct Runtime {
@@ -35,13 +28,14 @@ struct Runtime {
     completions: &'static [&'static str],
     /// The files that it obeys where it starts, in the folder of the script, and in those above.
     settings: &'static [&'static str],
-    /// The folders that it loads packages from, in the same places. They hold too many files to be compared.
+    /// The folders that it loads packages from, wherever they are. They hold too many files to be compared, so that agents may not
+    /// write there, nor make a folder look like one.
     packages: &'static [&'static str],
 }
 
 const NODE: Runtime = Runtime {
     programs: &["node", "nodejs", "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "tsx", "ts-node"],
-    completions: &[".js", ".mjs", ".cjs", ".ts", "/index.js", "/index.mjs", "/index.cjs", "/index.ts"],
+    completions: &[".js", ".mjs", ".cjs", ".ts", "/index.js", "/index.mjs", "/index.cjs", "/index.ts", "/package.json"],
     settings: &[
         "package.json",
         ".npmrc",
@@ -76,7 +70,7 @@ const PYTHON: Runtime = Runtime {
         "usercustomize.py",
         ".env",
     ],
-    packages: &[".venv", "venv"],
+    packages: &[".venv", "venv", ENVIRONMENT],
 };
 
 /// Most words of a command line, most entries of folders that are looked at, and most files that are bound for one server. A
@@ -98,6 +92,8 @@ struct CommandLine<'a> {
     /// What its program runs without being told.
     untold: &'static [&'static str],
     runtimes: Vec<&'static Runtime>,
+    /// The folders in which its runtime looks for modules by name.
+    paths: Vec<PathBuf>,
 }
 
 impl<'a> CommandLine<'a> {
@@ -105,7 +101,8 @@ impl<'a> CommandLine<'a> {
         let command = server["command"].as_str()?;
         let cwd = server["cwd"].as_str().map_or_else(|| folder.to_owned(), |cwd| folder.join(cwd));
         let args: Vec<&str> = server["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let env = server["env"].as_object().into_iter().flat_map(|env| env.values()).filter_map(Value::as_str);
+        let env = server["env"].as_object().into_iter().flatten().filter_map(|(name, value)| Some((name, value.as_str()?)));
+        let env: Vec<(&String, &str)> = env.collect();
         let program = command.rsplit('/').next().unwrap_or_default();
         let is_shell = matches!(program, "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "env" | "xargs");
         let foreign = args.first().is_some_and(|first| matches!(*first, "exec" | "x" | "dlx" | "create"));
@@ -118,7 +115,7 @@ impl<'a> CommandLine<'a> {
             _ => &[],
         };
         let mut words = Vec::new();
-        for text in std::iter::once(command).chain(args).chain(env) {
+        for text in std::iter::once(command).chain(args.iter().copied()).chain(env.iter().map(|(_, value)| *value)) {
             // As it is written, and as it will be.
             for text in std::iter::once(text.to_owned()).chain(variables(text)) {
                 let is_gap = |letter: char| letter.is_whitespace() || "\"'`;|&()<>=:,${}".contains(letter);
@@ -136,8 +133,16 @@ impl<'a> CommandLine<'a> {
             };
             words.iter().any(is_program)
         };
-        let runtimes = [&NODE, &PYTHON].into_iter().filter(starts).collect();
-        Some(Self { folder, cwd, words, is_shell, untold, runtimes })
+        let runtimes: Vec<&Runtime> = [&NODE, &PYTHON].into_iter().filter(starts).collect();
+        let named = env.iter().filter(|(name, _)| name.ends_with("PATH")).flat_map(|(_, value)| value.split(':'));
+        let mut paths: Vec<PathBuf> = named.filter(|path| !path.is_empty()).map(|path| cwd.join(path)).collect();
+        let first = args.iter().find(|argument| !argument.starts_with('-'));
+        // `python3 -m`, `python3 -c` and `node .` look for modules where they are started.
+        let flags =
+            args.iter().filter(|argument| !is_shell || **argument != "-c").flat_map(|argument| argument.split_whitespace());
+        let from_here = flags.into_iter().any(|flag| matches!(flag, "-m" | "-c")) || first.is_some_and(|first| *first == ".");
+        paths.extend((from_here && !runtimes.is_empty()).then(|| cwd.clone()));
+        Some(Self { folder, cwd, words, is_shell, untold, runtimes, paths })
     }
 
     /// Where its relative paths may begin: its folder, and each that it names below it.
@@ -160,7 +165,8 @@ impl<'a> CommandLine<'a> {
         for (name, start) in names.flat_map(|name| starts.iter().map(move |start| (name, start))) {
             let whole = start.join(name);
             files.extend(whole.is_file().then(|| whole.clone()));
-            let is_below = whole.canonicalize().map_or(true, |whole| whole != self.folder);
+            // The folder itself is where programs work, and few are started from it.
+            let is_below = whole.canonicalize().map_or(true, |whole| whole != self.folder) || self.paths.contains(&self.cwd);
             let modules = [whole, start.join(name.replace('.', "/"))];
             for (runtime, path) in self.runtimes.iter().flat_map(|runtime| modules.iter().map(move |path| (runtime, path))) {
                 let completed = runtime.completions.iter().map(|ending| with_ending(path, ending));
@@ -185,6 +191,20 @@ impl<'a> CommandLine<'a> {
         above.filter(|place| place.starts_with(self.folder)).collect()
     }
 
+    /// The names of packages' folders, of all runtimes where there is one: a program of one starts those of another.
+    fn packages(&self) -> impl Iterator<Item = &'static str> {
+        let all = if self.runtimes.is_empty() { &[][..] } else { &[&NODE, &PYTHON] };
+        all.iter().flat_map(|runtime| runtime.packages.iter().copied())
+    }
+
+    /// Whether a folder is closed to agents, or holds nothing that is loaded.
+    fn is_set_apart(&self, place: &Path) -> bool {
+        let packages = self.packages().any(|name| is_named(place, &[name]));
+        let environment = place.join(ENVIRONMENT).is_file()
+            && self.words.iter().any(|word| self.cwd.join(word).starts_with(place.join("bin")));
+        packages || environment || is_named(place, &[".git", "__pycache__"]) || place == self.folder.join(super::DATA)
+    }
+
     /// The settings that its runtime obeys.
     fn settings(&self) -> Vec<PathBuf> {
         let places = self.places();
@@ -198,51 +218,47 @@ pub(super) fn named_by(folder: &Path, server: &Value) -> Vec<PathBuf> {
     CommandLine::new(folder, server).and_then(|line| line.scripts().ok()).unwrap_or_default()
 }
 
-/// What else of a folder a server may load: the settings that its runtime obeys, and all code of the same kind in the folder of a
-/// script and below it.
+/// What else of a folder a server may load: the settings that its runtime obeys, and all code in the folder of a script and below
+/// it, and where the runtime looks for modules.
 pub(super) fn beside(folder: &Path, server: &Value) -> Result<Vec<PathBuf>, TooMuch> {
     let Some(line) = CommandLine::new(folder, server) else { return Ok(Vec::new()) };
     let mut found: BTreeSet<PathBuf> = line.settings().into_iter().collect();
-    let mut looked_at = 0;
     let scripts = line.scripts()?.into_iter().filter_map(|path| path.canonicalize().ok());
-    let mut walked = BTreeSet::new();
-    for script in scripts.filter(|script| script.starts_with(folder)) {
-        let kind = CODE.iter().position(|endings| has_ending(&script, endings));
-        let kind = kind.or_else(|| (script.file_name()? == "package.json").then_some(1));
-        let (Some(kind), Some(own)) = (kind, script.parent()) else { continue };
-        let mut open = vec![own.to_owned()];
-        while let Some(place) = open.pop() {
-            // Links may lead around in a circle.
-            if !walked.insert((kind, place.clone())) || is_set_apart(&place) {
-                continue;
+    let scripts = scripts.filter(|path| has_ending(path, CODE) || is_named(path, MANIFESTS) || is_program(path));
+    let own = scripts.filter_map(|path| path.parent().map(Path::to_owned));
+    let paths = line.paths.iter().filter_map(|path| path.canonicalize().ok());
+    let mut open: Vec<PathBuf> = own.chain(paths).filter(|place| place.starts_with(folder)).collect();
+    let (mut walked, mut looked_at) = (BTreeSet::new(), 0);
+    while let Some(place) = open.pop() {
+        // Links may lead around in a circle.
+        if !walked.insert(place.clone()) {
+            continue;
+        }
+        for path in entries(&place) {
+            looked_at += 1;
+            if looked_at > MAX_LOOKED_AT || found.len() > MAX_FILES {
+                return Err(TooMuch);
             }
-            for path in entries(&place) {
-                looked_at += 1;
-                if looked_at > MAX_LOOKED_AT || found.len() > MAX_FILES {
-                    return Err(TooMuch);
-                }
-                let is_manifest = path.file_name().is_some_and(|name| name == "package.json");
-                if path.is_dir() {
-                    open.extend(path.canonicalize().ok().filter(|path| path.starts_with(folder)));
-                } else if path.is_file() && (is_manifest || has_ending(&path, CODE[kind]) || has_ending(&path, LIBRARIES)) {
-                    found.insert(path);
-                }
+            if path.is_dir() {
+                let inside = path.canonicalize().ok().filter(|real| real.starts_with(folder));
+                open.extend(inside.filter(|real| !line.is_set_apart(real) && !line.is_set_apart(&path)));
+            } else if path.is_file() && (is_named(&path, MANIFESTS) || has_ending(&path, CODE) || is_program(&path)) {
+                found.insert(path);
             }
         }
     }
     Ok(found.into_iter().collect())
 }
 
-/// The folders of packages that a server may load from. Agents may not write there.
-pub(super) fn packages(folder: &Path, server: &Value) -> Vec<PathBuf> {
-    let Some(line) = CommandLine::new(folder, server) else { return Vec::new() };
-    let places = line.places();
-    let names = line.runtimes.iter().flat_map(|runtime| runtime.packages);
-    let usual = names.flat_map(|name| places.iter().map(move |place| place.join(name)));
+/// The names of folders and files with which a server's runtime finds packages, and the Python environments that it is started
+/// from. Agents may write none of them.
+pub(super) fn packages(folder: &Path, server: &Value) -> (Vec<&'static str>, Vec<PathBuf>) {
+    let Some(line) = CommandLine::new(folder, server) else { return (Vec::new(), Vec::new()) };
+    let names = line.packages().collect();
     let named = line.words.iter().map(|word| line.cwd.join(word)).flat_map(|path| {
         path.ancestors().filter(|part| part.join(ENVIRONMENT).is_file()).map(Path::to_owned).collect::<Vec<_>>()
     });
-    usual.chain(named).filter(|path| path.starts_with(folder)).collect::<BTreeSet<_>>().into_iter().collect()
+    (names, named.filter(|path| path.starts_with(folder)).collect::<BTreeSet<_>>().into_iter().collect())
 }
 
 /// What agents may not write because a server loads it that trust does not bind: a script with its folder, unless that is the whole
@@ -257,17 +273,25 @@ pub(super) fn closed(workspace: &Path, bound: Option<&Path>, server: &Value) -> 
     let places = line.places();
     let names = line.runtimes.iter().flat_map(|runtime| runtime.settings);
     let settings = names.flat_map(|name| places.iter().map(move |place| place.join(name)));
-    let all = own.chain(settings).chain(packages(workspace, server));
+    let all = own.chain(settings).chain(packages(workspace, server).1);
     all.filter(|path| bound.is_none_or(|bound| !path.starts_with(bound))).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// What a Python environment has.
 const ENVIRONMENT: &str = "pyvenv.cfg";
 
-/// Whether a folder is protected in another way, or holds nothing that is loaded.
-fn is_set_apart(place: &Path) -> bool {
-    let is_named = place.file_name().is_some_and(|name| name == "node_modules" || name == ".git" || name == "__pycache__");
-    is_named || [ENVIRONMENT, "polis.db"].iter().any(|mark| place.join(mark).is_file())
+fn is_named(path: &Path, names: &[&str]) -> bool {
+    path.file_name().is_some_and(|name| names.iter().any(|it| name == *it))
+}
+
+/// Whether a file without an ending can be run.
+fn is_program(path: &Path) -> bool {
+    #[cfg(unix)]
+    let is_executable =
+        path.metadata().is_ok_and(|about| std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o111 != 0);
+    #[cfg(not(unix))]
+    let is_executable = true;
+    path.extension().is_none() && is_executable
 }
 
 /// Whether this follows the name of a program: nothing, or a version such as `3.12`.
@@ -333,43 +357,48 @@ mod tests {
         };
         let python = [
             "app/.hidden/a.py",
+            "app/env/lib/x.py",
             "app/fast.so",
             "app/json.py",
             "app/package/__init__.py",
             "app/package/more.py",
             "app/server.py",
+            "app/web.js",
             "elsewhere/linked.py",
         ];
-        let (js, node) = ([".npmrc", "srv/index.js", "srv/lib/deep.mjs", "srv/main.js"], ["node_modules", "srv/node_modules"]);
-        let environments = [".venv", "app/.venv", "app/venv", "venv"];
-        let sorted = |mut all: Vec<String>| {
-            all.sort();
-            all
-        };
-        let check = |command: &str, args: &[&str], files: &[&str], closed: &[&str]| {
+        let js = [".npmrc", "srv/index.js", "srv/lib/deep.mjs", "srv/main.js"];
+        let check = |command: &str, args: &[&str], files: &[&str]| {
             let server = json!({ "command": command, "args": args });
             assert_eq!(below(beside(&folder, &server).unwrap()), files, "{server}");
-            assert_eq!(sorted(below(packages(&folder, &server))), closed, "{server}");
         };
-        check("python3.12", &["app/server.py"], &python, &environments);
-        check("python3", &["-m", "app.server"], &python, &environments);
-        check("uv", &["--directory", "app", "run", "server.py"], &python, &environments);
-        check("app/env/bin/python", &["app/server.py"], &python, &[".venv", "app/.venv", "app/env", "app/venv", "venv"]);
-        check(
-            "python3",
-            &["-m", "app.package"],
-            &python[3..5],
-            &[".venv", "app/.venv", "app/package/.venv", "app/package/venv", "app/venv", "venv"],
+        check("python3.12", &["app/server.py"], &python);
+        check("uv", &["--directory", "app", "run", "server.py"], &python);
+        check("sh", &["-c", "python3 app/server.py"], &python);
+        let env: Vec<&str> = python.iter().copied().filter(|path| !path.contains("/env/")).collect();
+        check("app/env/bin/python", &["app/server.py"], &env);
+        let all = |server: Value| below(beside(&folder, &server).unwrap());
+        let here = all(json!({ "command": "python3", "args": ["-m", "app.server"] }));
+        assert!(
+            python.iter().all(|path| here.contains(&(*path).to_owned())) && here.contains(&"srv/main.js".to_owned()),
+            "{here:?}"
         );
+        let path = all(json!({ "command": "python3", "args": ["srv/x.py"], "env": { "PYTHONPATH": "app" } }));
+        assert_eq!(path, python);
         for args in
             [&["srv/main.js"][..], &["srv/main"], &["srv"], &["--prefix", "srv", "main.js"], &["${NO_SUCH:-srv}/main.js"]]
         {
-            check("node", args, &js, &node);
+            check("node", args, &js);
         }
-        check("sh", &["-c", "cd srv && exec node main.js"], &js, &node);
-        check("npx", &["-y", "some-server", "."], &js[..1], &node[..1]);
-        check("some-server", &["."], &[], &[]);
-        assert_eq!(below(beside(&folder, &json!({ "command": "node", "args": ["main.js"], "cwd": "srv" })).unwrap()), js);
+        check("sh", &["-c", "cd srv && exec node main.js"], &js);
+        check("npx", &["-y", "some-server", "."], &js[..1]);
+        check("some-server", &["."], &[]);
+        assert!(all(json!({ "command": "node", "args": ["."] })).contains(&"srv/lib/deep.mjs".to_owned()));
+        assert_eq!(all(json!({ "command": "node", "args": ["main.js"], "cwd": "srv" })), js);
+        let of = |command: &str, args: &[&str]| packages(&folder, &json!({ "command": command, "args": args }));
+        let names = vec!["node_modules", ".venv", "venv", ENVIRONMENT];
+        assert_eq!(of("npx", &["x"]), (names.clone(), vec![]));
+        assert_eq!(of("app/env/bin/python", &["x.py"]), (names, vec![folder.join("app/env")]));
+        assert_eq!(of("some-server", &["."]), (vec![], vec![]));
         let long = json!({ "command": "node", "args": (0..1_000).map(|n| n.to_string()).collect::<Vec<_>>() });
         assert_eq!(beside(&folder, &long), Err(TooMuch));
     }

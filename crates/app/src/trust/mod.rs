@@ -345,18 +345,11 @@ impl Trust {
         self.0.contents.files.iter().filter(move |(_, file)| is_named(file)).map(|(name, _)| self.0.folder.join(name))
     }
 
-    /// The folders of packages that servers of trusted settings load from: no agent may write there.
-    pub(crate) fn package_folders(&self) -> Vec<PathBuf> {
-        let settings = self.0.contents.settings();
-        let counts = |name: &str| self.0.everything || self.is_trusted(name, &self.0.contents.files[name].digest);
-        let trusted = settings.iter().filter(|(name, _)| counts(name));
-        let folders = trusted.flat_map(|(_, settings)| contents::servers_in(settings));
-        folders.flat_map(|(_, server)| loaded::packages(&self.0.folder, server)).collect()
-    }
-
     /// What agents may not write because a server of any settings loads it.
-    pub(crate) fn closed_for(&self, workspace: &Path, server: &Value, is_bound: bool) -> Vec<PathBuf> {
-        loaded::closed(workspace, Some(&*self.0.folder).filter(|_| is_bound), server)
+    pub(crate) fn closed_for(&self, workspace: &Path, server: &Value, is_bound: bool) -> (Vec<&'static str>, Vec<PathBuf>) {
+        let (names, environments) = loaded::packages(workspace, server);
+        let closed = loaded::closed(workspace, Some(&*self.0.folder).filter(|_| is_bound), server);
+        (names, environments.into_iter().chain(closed).collect())
     }
 
     /// What a trusted `polis.toml` forbade, while a changed one does not count.

@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use polis_domain::{
     Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, Flow, Outcome, Ruling, Seq, Source,
-    ToolCall, canonical, names, targets,
+    ToolCall, amounts, canonical, names, targets,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ThreadRange, ToolError, ToolSpec};
 use serde_json::Value;
@@ -130,9 +130,11 @@ impl Turn {
         for call in calls.iter_mut().filter(|call| call.flow.is_sensitive()) {
             let targets = targets(&call.arguments);
             let is_named = |target: &String| words.iter().any(|text| names(text, target));
-            // A number alone may stand in a request without meaning a target.
-            let is_place = |target: &String| target.contains(['@', '.', '/', '\\', ':']);
-            call.flow.named = targets.iter().any(is_place) && targets.iter().all(is_named);
+            // A number may stand in a request without meaning a target, unless it is an amount.
+            let amounts = amounts(&call.arguments);
+            let is_place = |target: &String| target.contains(['@', '/', '\\']) || is_name_with_dot(target);
+            let is_fit = |target: &String| is_named(target) && (is_place(target) || amounts.contains(target));
+            call.flow.named = targets.iter().any(is_place) && targets.iter().all(is_fit);
         }
     }
 
@@ -407,4 +409,9 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.host.close();
     }
+}
+
+/// Whether this is a name such as `plan.md` or `host.example`, and no number.
+fn is_name_with_dot(target: &str) -> bool {
+    target.contains('.') && target.contains(char::is_alphabetic)
 }

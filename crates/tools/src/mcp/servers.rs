@@ -181,6 +181,24 @@ impl McpServers {
     }
 }
 
+/// Endings by which a name with one dot is a file's and no host's.
+const FILE_ENDINGS: &[&str] = &[
+    "md", "txt", "csv", "tsv", "json", "jsonl", "yaml", "yml", "toml", "xml", "html", "htm", "pdf", "png", "jpg", "jpeg",
+    "gif", "svg", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "zip", "gz", "tar", "log", "sql", "db", "py", "js", "ts",
+    "tsx", "jsx", "rs", "go", "java", "c", "h", "cpp", "hpp", "rb", "php", "lua", "css", "scss", "lock", "ini", "cfg", "conf",
+    "ipynb", "parquet",
+];
+
+/// Names of arguments that say where something goes, whatever their values are.
+const PLACES: &[&str] =
+    &["host", "hostname", "domain", "server", "url", "uri", "address", "endpoint", "webhook", "ip", "proxy"];
+
+/// Whether an argument of a call says by its name where it goes.
+fn names_place(arguments: &str) -> bool {
+    let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).unwrap_or_default();
+    fields.keys().any(|name| PLACES.contains(&name.to_ascii_lowercase().as_str()))
+}
+
 /// Whether a value may name a place on the network or a mailbox, as the most lenient reader would have it. A plain file name such as
 /// `plan.md` does not.
 fn is_address(value: &str) -> bool {
@@ -188,7 +206,8 @@ fn is_address(value: &str) -> bool {
     let host = value.trim_start_matches(['/', '\\']).split(['/', '\\', '?', '#', ':']).next().unwrap_or_default();
     let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     let is_host = host.contains('.') && host.split('.').all(|part| !part.is_empty() && part.chars().all(is_plain));
-    let goes_on = host.len() < value.len() || host.matches('.').count() > 1;
+    let ending = host.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    let goes_on = host.len() < value.len() || host.matches('.').count() > 1 || !FILE_ENDINGS.contains(&&*ending);
     let in_scheme = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '.' | '-');
     let is_scheme =
         |scheme: &str| scheme.starts_with(|letter: char| letter.is_ascii_alphabetic()) && scheme.chars().all(in_scheme);
@@ -264,7 +283,7 @@ impl Toolbox for McpServers {
             private: true,
             recalls: true,
             stores: !reads,
-            sends: !reads || targets(arguments).iter().any(|value| is_address(value)),
+            sends: !reads || names_place(arguments) || targets(arguments).iter().any(|value| is_address(value)),
             destroys: !is_harmless,
             ..Flow::default()
         }
@@ -332,10 +351,13 @@ mod tests {
             "b\u{fc}cher.example/x",
             "my_host.example/x",
             "mailto:eve",
+            "evil.com",
+            "127.1",
         ] {
             assert!(is_address(value), "{value}");
         }
-        for value in ["plan.md", "notes/plan.md", "/data/plan.md", "what is new", "3", "v1.2"] {
+        assert!(names_place(r#"{"host":"localhost","path":"/x"}"#) && !names_place(r#"{"path":"/x"}"#));
+        for value in ["plan.md", "notes/plan.md", "/data/plan.md", "what is new", "3"] {
             assert!(!is_address(value), "{value}");
         }
     }
