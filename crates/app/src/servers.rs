@@ -201,7 +201,7 @@ pub(crate) fn restrain(server: &mut ServerSettings, trust: &Trust, allowed: &[St
 /// What agents may not write because a server loads it that trust does not bind.
 pub(crate) fn closed(server: &ServerSettings, workspace: &Path, trust: &Trust) -> (Vec<&'static str>, Vec<PathBuf>) {
     let Reach::Command { command, args, env, cwd } = &server.reach else { return Default::default() };
-    if !server.enabled {
+    if !server.enabled || trust.is_everything() {
         return Default::default();
     }
     let cwd = cwd.as_ref().map_or_else(|| trust.folder().to_owned(), |cwd| trust.folder().join(cwd));

@@ -73,9 +73,10 @@ const PYTHON: Runtime = Runtime {
     packages: &[".venv", "venv", ENVIRONMENT],
 };
 
-/// Most words of a command line, most entries of folders that are looked at, and most files that are bound for one server. A
-/// server with more is not started.
+/// Most words of a command line, most folders among them that paths may begin in, most entries of folders that are looked at, and
+/// most files that are bound for one server. A server with more words, entries or files is not started.
 const MAX_WORDS: usize = 500;
+const MAX_STARTS: usize = 16;
 const MAX_LOOKED_AT: usize = 100_000;
 const MAX_FILES: usize = 5_000;
 
@@ -150,7 +151,7 @@ impl<'a> CommandLine<'a> {
         let named = self.words.iter().map(|word| self.cwd.join(word)).filter(|path| path.is_dir());
         let inside =
             named.filter(|path| path.canonicalize().is_ok_and(|path| path.starts_with(self.folder) && path != self.folder));
-        std::iter::once(self.cwd.clone()).chain(inside).collect()
+        std::iter::once(self.cwd.clone()).chain(inside.take(MAX_STARTS)).collect()
     }
 
     /// The files that it may run: its words that are files, as they are or as a runtime completes them, and what its program runs
@@ -262,7 +263,7 @@ pub(super) fn packages(folder: &Path, server: &Value) -> (Vec<&'static str>, Vec
 }
 
 /// What agents may not write because a server loads it that trust does not bind: a script with its folder, unless that is the whole
-/// workspace, and what its runtime obeys. `bound` is the folder whose content is compared instead.
+/// workspace. `bound` is the folder whose content is compared instead.
 pub(super) fn closed(workspace: &Path, bound: Option<&Path>, server: &Value) -> Vec<PathBuf> {
     let Some(line) = CommandLine::new(workspace, server) else { return Vec::new() };
     let scripts = line.scripts().unwrap_or_default().into_iter().filter_map(|path| path.canonicalize().ok());
@@ -270,10 +271,7 @@ pub(super) fn closed(workspace: &Path, bound: Option<&Path>, server: &Value) -> 
         Some(folder) if folder != workspace => folder.to_owned(),
         _ => path,
     });
-    let places = line.places();
-    let names = line.runtimes.iter().flat_map(|runtime| runtime.settings);
-    let settings = names.flat_map(|name| places.iter().map(move |place| place.join(name)));
-    let all = own.chain(settings).chain(packages(workspace, server).1);
+    let all = own.chain(packages(workspace, server).1);
     all.filter(|path| bound.is_none_or(|bound| !path.starts_with(bound))).collect::<BTreeSet<_>>().into_iter().collect()
 }
 

@@ -186,7 +186,10 @@ fn packages_that_a_trusted_server_loads_are_not_written_by_agents() {
         home.write("polis.toml", &settings(&model, ""));
         let (command, args) = if is_trusted { ("npx", "server") } else { ("true", "") };
         home.write(".mcp.json", &json!({ "mcpServers": { "x": { "command": command, "args": [args] } } }).to_string());
+        let mut trusted = home.command(&["trust", "--yes"]);
+        assert!(trusted.output().unwrap().status.success());
         let mut started = home.command(&["run", "go", "--approve", "all"]);
+        started.env_remove("POLIS_TRUST");
         // Nothing of that name is to be found in a registry.
         started.env("OPENAI_API_KEY", "k").env("npm_config_offline", "true");
         let said = Done::from(started.output().unwrap()).ok();
