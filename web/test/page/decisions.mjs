@@ -196,7 +196,7 @@ export const checks = [
   [
     'a write that a crash has cut is shown as in doubt, and is settled by what the person found',
     async ({ open, society, program, model }) => {
-      const settings = `[mcp.press]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ["press.mjs"]\n\n[[policy]]\nserver = "press"\nthen = "allow"\n`
+      const settings = `[mcp.press]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ["press.mjs"]\noutside = false\n\n[[policy]]\nserver = "press"\nthen = "allow"\n`
       const one = await society({ program, model, settings, files: { 'press.mjs': PRESS } })
       const printed = () => (existsSync(join(one.folder, 'printed')) ? readFileSync(join(one.folder, 'printed'), 'utf8').length : 0)
       try {
