@@ -72,7 +72,7 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
     match &typed.command {
         Command::Check(wish) => return commands::check::check(wish),
         Command::New(wish) => return commands::new::new(wish),
-        Command::Trust(wish) => return trusting::trust(&typed, wish),
+        Command::Trust(options) => return trusting::trust(&typed, options),
         _ => {}
     }
     let config = Config::resolve(&typed)?;

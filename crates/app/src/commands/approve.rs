@@ -16,8 +16,8 @@ use crate::progress::Progress;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, signals};
 
-pub(crate) async fn approve(config: &Config, wish: &Approve) -> Result<Exit, Trouble> {
-    let arguments: Option<Value> = wish
+pub(crate) async fn approve(config: &Config, options: &Approve) -> Result<Exit, Trouble> {
+    let arguments: Option<Value> = options
         .arguments
         .as_deref()
         .map(serde_json::from_str)
@@ -26,20 +26,20 @@ pub(crate) async fn approve(config: &Config, wish: &Approve) -> Result<Exit, Tro
     if arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
         return Err(Trouble::usage("bad_arguments", "--arguments is no JSON object; give all arguments by their names"));
     }
-    let always = wish.always.map(|always| match always {
+    let always = options.always.map(|always| match always {
         Always::Agent => "agent",
         Always::Task => "task",
         Always::Tool => "tool",
         Always::Reads => "reads",
     });
-    let matching = matching(&wish.matching)?;
-    let word = match (&wish.done, wish.again) {
+    let matching = matching(&options.matching)?;
+    let word = match (&options.done, options.again) {
         (Some(result), _) => Word::Done(result.clone()),
         (None, true) => Word::Again,
         (None, false) if arguments.is_some() || always.is_some() => Word::YesWith { arguments, always, matching },
         (None, false) => Word::Yes,
     };
-    say(config, &wish.id, &word).await
+    say(config, &options.id, &word).await
 }
 
 /// The patterns as they are typed: `name=value`, with `*` for any text, `name<=number`, or `any`.
@@ -65,13 +65,13 @@ fn matching(typed: &[String]) -> Result<Option<Matching>, Trouble> {
     Ok((!patterns.is_empty()).then_some(Matching(patterns)))
 }
 
-pub(crate) async fn deny(config: &Config, wish: &Deny) -> Result<Exit, Trouble> {
-    let word = if wish.cancel { Word::Cancel } else { Word::No(wish.reason.join(" ")) };
-    say(config, &wish.id, &word).await
+pub(crate) async fn deny(config: &Config, options: &Deny) -> Result<Exit, Trouble> {
+    let word = if options.cancel { Word::Cancel } else { Word::No(options.reason.join(" ")) };
+    say(config, &options.id, &word).await
 }
 
-pub(crate) async fn answer(config: &Config, wish: &Answer) -> Result<Exit, Trouble> {
-    say(config, &wish.id, &Word::Answer(wish.answer.join(" "))).await
+pub(crate) async fn answer(config: &Config, options: &Answer) -> Result<Exit, Trouble> {
+    say(config, &options.id, &Word::Answer(options.answer.join(" "))).await
 }
 
 async fn say(config: &Config, id: &str, word: &Word) -> Result<Exit, Trouble> {

@@ -7,8 +7,8 @@ use crate::out;
 use crate::scaffold::{self, Library, Names};
 use crate::trouble::{Exit, Trouble};
 
-pub(crate) fn new(wish: &New) -> Result<Exit, Trouble> {
-    let draft = match wish {
+pub(crate) fn new(options: &New) -> Result<Exit, Trouble> {
+    let draft = match options {
         New::Agent(NewAgent { name, sub, dir, polis }) => {
             let names = Names::new(name, sub)?;
             let folder = dir.as_deref().unwrap_or(Path::new("."));
@@ -18,7 +18,7 @@ pub(crate) fn new(wish: &New) -> Result<Exit, Trouble> {
         New::Role(NewRole { name, dir }) => scaffold::role(name, dir.as_deref().unwrap_or(Path::new(".")))?,
     };
     draft.write()?;
-    if let New::Sop(NewSop { dir, .. }) | New::Role(NewRole { dir, .. }) = wish {
+    if let New::Sop(NewSop { dir, .. }) | New::Role(NewRole { dir, .. }) = options {
         crate::trust::trust_written(dir.as_deref().unwrap_or(Path::new(".")), &draft.files)?;
     }
     for (path, _) in &draft.files {

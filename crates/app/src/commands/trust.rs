@@ -79,7 +79,7 @@ fn list(as_json: bool) -> Result<Exit, Trouble> {
     }
     for (path, _) in all.data.iter().filter(|(_, own)| own.accepted) {
         is_empty = false;
-        out::line(&format!("{}  a data directory of somebody else", visible(path)))?;
+        out::line(&format!("{}  a data directory of another user", visible(path)))?;
     }
     if is_empty {
         out::note("polis: no folder is trusted; polis trust in a folder shows what is there and trusts it");

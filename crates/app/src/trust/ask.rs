@@ -10,7 +10,7 @@ use crate::{servers, written};
 /// Most names of changed files that are written out.
 const MAX_NAMES: usize = 20;
 
-/// Whether somebody can be asked.
+/// Whether a person is at the terminal.
 pub(crate) fn is_terminal() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
@@ -91,7 +91,7 @@ pub(crate) fn present(trust: &Trust) {
     }
     if trust.foreign_data() {
         out::note(&format!(
-            "  {DATA}: A DATA DIRECTORY THAT WAS NOT BEGUN BY YOU: its log may hold roles, permissions and open work of somebody else"
+            "  {DATA}: A DATA DIRECTORY THAT WAS NOT BEGUN BY YOU: its log may hold roles, permissions and open work of another user"
         ));
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// Reads everything that would count in a folder. `data` is the data directory if it lies in the folder. Scripts for the page
-    /// count only where somebody serves it.
+    /// count only for `polis serve`.
     pub(crate) fn scan(folder: &Path, data: Option<&Path>, serves: bool) -> Self {
         let mut paths = vec![PathBuf::from(FILE), PathBuf::from(servers::FILE)];
         paths.extend(data.into_iter().flat_map(|data| [data.join(FILE), data.join(servers::FILE)]));

@@ -1,4 +1,4 @@
-//! Whose a data directory is. A folder can come with a `.polis` of somebody else: a log with roles, permissions and open work, a
+//! Whose a data directory is. A folder can come with a `.polis` of another user: a log with roles, permissions and open work, a
 //! token, logins. The user's own has an id in it that only the user's list of trusted folders knows.
 
 use std::fs;
@@ -40,7 +40,7 @@ impl DataOwner {
         self.path.symlink_metadata().is_ok()
     }
 
-    /// Whether somebody else began it, as far as anybody here knows.
+    /// Whether another user began it, as far as anybody here knows.
     pub(super) fn is_foreign(&self, store: Option<&TrustStore>) -> bool {
         if self.is_free || !self.is_there() || self.is_empty() {
             return false;
@@ -65,7 +65,7 @@ impl DataOwner {
         if self.is_free { Ok(()) } else { claimed }
     }
 
-    /// Makes it the user's own although somebody else began it.
+    /// Makes it the user's own although another user began it.
     pub(super) fn accept(&self, store: &TrustStore) -> Result<(), Trouble> {
         if self.is_there() && self.is_foreign(Some(store)) { self.record(store, true) } else { Ok(()) }
     }

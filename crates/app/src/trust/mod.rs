@@ -176,12 +176,12 @@ impl Trust {
         self.0.contents.files.iter().filter(|(name, file)| !is_trusted(name, file)).map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Whether the default data directory was begun by somebody else.
+    /// Whether the default data directory was begun by another user.
     pub(crate) fn foreign_data(&self) -> bool {
         !self.0.everything && self.0.data.is_foreign(self.0.store.as_ref())
     }
 
-    /// Refuses to open a data directory that somebody else began.
+    /// Refuses to open a data directory that another user began.
     pub(crate) fn check_data(&self) -> Result<(), Trouble> {
         if !self.foreign_data() {
             return Ok(());
@@ -189,7 +189,7 @@ impl Trust {
         let place = show::visible(&self.0.folder.display().to_string());
         let message = match self.0.store {
             Some(_) => format!(
-                "the data directory {DATA} in {place} was not begun by you: it may hold roles, permissions and work of somebody else; \
+                "the data directory {DATA} in {place} was not begun by you: it may hold roles, permissions and work of another user; \
                  look at it and type polis trust, name it with --data {DATA}, or remove it"
             ),
             None => format!(
