@@ -305,9 +305,9 @@ export type Cancelled = {
 
 /** A tool whose server has changed it. */
 export type Changed = {
-  /** What it is now. */
+  /** The definition that the server lists now. */
   after: string;
-  /** What it was. */
+  /** The definition that was agreed to. */
   before: string;
 };
 

@@ -207,9 +207,9 @@ pub struct Review {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Changed {
-    /// What it was.
+    /// The definition that was agreed to.
     pub before: Arc<str>,
-    /// What it is now.
+    /// The definition that the server lists now.
     pub after: Arc<str>,
 }
 

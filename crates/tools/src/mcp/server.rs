@@ -68,7 +68,7 @@ pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     /// What the server calls itself.
     pub(super) title: String,
-    pub(super) tools: Vec<Found>,
+    pub(super) tools: Vec<Arc<Found>>,
     /// The server does not want us any more.
     locked: CancellationToken,
 }
@@ -334,6 +334,7 @@ impl Server {
             let lent = shelf::lent(&self.settings, &info.capabilities, &tools);
             tools.extend(lent);
         }
+        let tools = tools.into_iter().map(Arc::new).collect();
         Ok(Connection { peer: peer.clone(), title, tools, locked })
     }
 }

@@ -167,12 +167,12 @@ impl McpServers {
     }
 
     /// Who has a tool that is listed under a name.
-    fn find(&self, tool: &str) -> Option<(Arc<Server>, Found)> {
+    fn find(&self, tool: &str) -> Option<(Arc<Server>, Arc<Found>)> {
         self.first(|found| &*found.spec.name == tool)
     }
 
     /// The first tool that is it, and whose it is.
-    fn first(&self, is_it: impl Fn(&Found) -> bool) -> Option<(Arc<Server>, Found)> {
+    fn first(&self, is_it: impl Fn(&Found) -> bool) -> Option<(Arc<Server>, Arc<Found>)> {
         self.servers.iter().find_map(|server| {
             let connection = server.connection().ok()?;
             let found = connection.tools.iter().find(|found| is_it(found))?;
@@ -245,7 +245,7 @@ impl Toolbox for McpServers {
     /// A whole name, else the first server that has a tool of this name (D23).
     fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
         if let Some((_, found)) = self.find(tool) {
-            return Ok(found.spec.name);
+            return Ok(found.spec.name.clone());
         }
         let Some((server, found)) = self.first(|found| found.name == tool && found.does == Does::Call) else {
             return Err(self.absent(tool));
@@ -253,12 +253,12 @@ impl Toolbox for McpServers {
         if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned()) {
             tracing::warn!("the tool `{tool}` was called without its server; `{}` is taken", server.settings.name);
         }
-        Ok(found.spec.name)
+        Ok(found.spec.name.clone())
     }
 
     fn origin(&self, tool: &str) -> Option<ToolOrigin> {
         let (server, found) = self.find(tool)?;
-        Some(ToolOrigin { server: server.settings.name.clone(), tool: found.name })
+        Some(ToolOrigin { server: server.settings.name.clone(), tool: found.name.clone() })
     }
 
     /// What a server lends beside its own tools only reads; over the network nobody knows what that tells it.
@@ -294,7 +294,7 @@ impl Toolbox for McpServers {
         let connection = server.connection().ok()?;
         let reads = connection.tools.iter().filter(|found| found.claims_read && found.does == Does::Call);
         let reads = reads.map(|found| ReadTool { tool: found.spec.name.clone(), identity: found.identity.clone() }).collect();
-        Some(ToolIdentity { digest: found.identity, definition: found.definition, reads })
+        Some(ToolIdentity { digest: found.identity.clone(), definition: found.definition.clone(), reads })
     }
 
     fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
