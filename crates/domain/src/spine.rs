@@ -459,11 +459,6 @@ impl Spine {
         self.allowed.iter().any(|allowed| *allowed.tool == *what && allowed.is_for(agent, task))
     }
 
-    /// The definition of a tool that was used before, where it is another by now.
-    pub fn changed_pin(&self, call: &Call) -> Option<&Pin> {
-        self.pins.get(&call.tool).filter(|pin| call.identity.as_ref().is_some_and(|now| *now != pin.identity))
-    }
-
     /// How far below root an agent is.
     pub fn depth(&self, agent: &AgentId) -> usize {
         std::iter::successors(Some(agent), |id| self.agents.get(*id)?.parent.as_ref()).count() - 1

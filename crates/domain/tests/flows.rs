@@ -7,6 +7,7 @@ use polis_domain::*;
 
 use crate::invariants::Law;
 use crate::laws::law;
+use crate::support::*;
 use crate::wishes::Chooser;
 
 /// What an auditor knows of the content that requests have read. It follows no agent from request to request and no file, so
@@ -82,4 +83,28 @@ impl Chooser<'_> {
             exempt: self.one_in(8),
         }
     }
+}
+
+/// The agreed call of a batch pins the new definition, so the next call of that batch may not use the old one unasked.
+#[test]
+fn a_definition_pinned_in_a_batch_counts_for_the_rest_of_that_batch() {
+    let uses = |identity: &str, ruling: Ruling| {
+        let Effect::Tool(mut made) = call(EffectClass::Read) else { unreachable!() };
+        made.ruling = ruling;
+        (made.identity, made.definition) = (Some(identity.into()), Some(identity.into()));
+        Effect::Tool(made)
+    };
+    let mut society = four_agents();
+    society.wish(submit("a", "go"), NOON).unwrap();
+    let batch = vec![uses("second", Ruling::Approved), uses("first", Ruling::Allow), uses("second", Ruling::Allow)];
+    let events = society.wish(begin(effect(8, 0), batch), NOON).unwrap();
+    let started: Vec<_> = events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::EffectStarted { effect: Effect::Tool(_), .. } => Some("call"),
+            Event::EffectStarted { effect: Effect::Approval { .. }, .. } => Some("approval"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(started, ["call", "approval", "call"]);
 }

@@ -190,8 +190,8 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<
         Ruling::Allow => Asked::Nothing,
     };
     let outside = draft.spine.trails.exposes(&turn.agent, &turn.task, &call.flow);
-    let pinned = draft.spine.changed_pin(&call);
-    let changed = pinned.map(|pin| Changed { before: pin.definition.clone(), after: definition.cloned().unwrap_or_default() });
+    let pinned = pin_of(draft, &call.tool).filter(|(pinned, _)| call.identity.as_ref().is_some_and(|now| now != *pinned));
+    let changed = pinned.map(|(_, before)| Changed { before: before.clone(), after: definition.cloned().unwrap_or_default() });
     match why {
         Asked::Nothing if outside.is_empty() && changed.is_none() => {
             call.from = known(draft, turn, &call);
@@ -261,12 +261,19 @@ fn made(mut call: Box<Call>, ruling: Ruling) -> Effect {
 /// The definition of a tool is noted when it is used for the first time, and when a person has agreed to its change.
 fn pin(draft: &mut Draft<'_>, call: &Call, definition: Option<Arc<str>>) {
     let (Some(identity), Some(definition)) = (&call.identity, definition) else { return };
-    let is_pinned = |event: &Event| matches!(event, Event::ToolPinned { tool, identity: known, .. } if *tool == call.tool && known == identity);
-    let known = draft.spine.pins.get(&call.tool).is_some_and(|pin| pin.identity == *identity);
-    if known || draft.events.iter().any(|recorded| is_pinned(&recorded.event)) {
-        return;
+    if pin_of(draft, &call.tool).is_none_or(|(pinned, _)| pinned != identity) {
+        draft.push(None, Event::ToolPinned { tool: call.tool.clone(), identity: identity.clone(), definition });
     }
-    draft.push(None, Event::ToolPinned { tool: call.tool.clone(), identity: identity.clone(), definition });
+}
+
+/// The identity and the definition that a tool is pinned to. Calls of one batch count one after the other: the first may pin
+/// what the next is compared with.
+fn pin_of<'a>(draft: &'a Draft<'_>, tool: &str) -> Option<(&'a Arc<str>, &'a Arc<str>)> {
+    let in_draft = draft.events.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::ToolPinned { tool: pinned, identity, definition } if **pinned == *tool => Some((identity, definition)),
+        _ => None,
+    });
+    in_draft.or_else(|| draft.spine.pins.get(tool).map(|pin| (&pin.identity, &pin.definition)))
 }
 
 /// The result that answers a call without its being made (D20).
