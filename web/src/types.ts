@@ -18,7 +18,7 @@ export type {
   Failure,
   Health,
   Inquiry,
-  Letter,
+  Envelope,
   Level,
   LiveDelta,
   Message,

@@ -19,7 +19,7 @@ export type Agent = {
   createdAt: Timestamp;
   id: AgentId;
   parentAgentId?: AgentId | null;
-  /** Letters that wait in its inbox. */
+  /** Messages that wait in its inbox. */
   pending: number;
   roleId: RoleId;
   roleName: string;
@@ -52,7 +52,7 @@ export type AgentDetail = {
   /** What it offers to a person at one touch. */
   operations: Array<AgentOperation>;
   parentAgentId?: AgentId | null;
-  /** Letters that wait in its inbox. */
+  /** Messages that wait in its inbox. */
   pending: number;
   /** What it is told about itself, its models and its tools. */
   role: OrgRole | null;
@@ -370,7 +370,7 @@ export type DeadLetter = {
   turn: TurnId;
 };
 
-/** Letters that broke agents down. */
+/** Messages that broke agents down. */
 export type DeadLetters = {
   deadLetters: Array<DeadLetter>;
 };
@@ -434,7 +434,7 @@ export type Effect = {
     /** When waiting ends. */
     deadline?: Timestamp | null;
     /** What is asked, and of whom. */
-    letter: Letter;
+    envelope: Envelope;
   };
 } | {
   approval: {
@@ -569,20 +569,20 @@ export type Event = {
     agent: AgentId;
   };
 } | {
-  letterSent: {
+  messageSent: {
     /** The effect that sent it; none when a person did or when it answers for a settled turn. */
     by?: EffectId | null;
-    /** The letter. */
-    letter: Letter;
+    /** The message. */
+    envelope: Envelope;
   };
 } | {
-  lettersTaken: {
+  messagesTaken: {
     /** Whose inbox they lay in. */
     agent: AgentId;
     /** The effect that did. */
     by: EffectId;
-    /** The letters, oldest first. */
-    letters: Array<Letter>;
+    /** The messages, oldest first. */
+    envelopes: Array<Envelope>;
   };
 } | {
   inboxCleared: {
@@ -801,8 +801,8 @@ export type Event = {
     turn: TurnId;
   };
 } | {
-  letterSetAside: {
-    /** Whose letter it was. */
+  messageDeadLettered: {
+    /** Whose message it was. */
     agent: AgentId;
     /** How it broke down last. */
     failure: Failure;
@@ -953,15 +953,15 @@ export type Leave = {
 };
 
 /** A message between agents, or between an agent and the person: the one envelope (D30). */
-export type Letter = {
+export type Envelope = {
   /** Who sends. */
   from: AgentId;
-  /** How many letters from agent to agent its chain has, this one included; none when it is the person's. */
+  /** How many messages from agent to agent its chain has, this one included; none when it is the person's. */
   hops?: number;
   /** Its name. */
   id: MessageId;
   /** What it is. */
-  kind: LetterKind;
+  kind: MessageKind;
   /** What it says. */
   payload: Payload;
   /** Who waits for what comes of it. */
@@ -972,8 +972,8 @@ export type Letter = {
   to: AgentId;
 };
 
-/** What a letter is to its receiver. */
-export type LetterKind = "message" | "answer" | {
+/** What a message is to its receiver. */
+export type MessageKind = "message" | "answer" | {
   failure: Failure;
 };
 
@@ -997,7 +997,7 @@ export type Limits = {
   children: number;
   /** How far below root agents may make agents (P21). */
   depth: number;
-  /** Letters in a chain from agent to agent, each sent on account of the one before; the first is the person's. */
+  /** Messages in a chain from agent to agent, each sent on account of the one before; the first is the person's. */
   hops: number;
   /** Most bytes of text that wait in one inbox. */
   inboxBytes: number;
@@ -1015,9 +1015,9 @@ export type Limits = {
   spawnsAMinute: number;
   /** Calls alike with results alike after which one more is not made, and a little later the turn ends. */
   stopRepeats: number;
-  /** Longest text of a letter or message. */
+  /** Longest text of a message or message. */
   textBytes: number;
-  /** Turns for a request since the person last wrote about it, after which agents write no more letters for it. */
+  /** Turns for a request since the person last wrote about it, after which agents write no more messages for it. */
   turnsPerTask: number;
 };
 
@@ -1078,7 +1078,7 @@ export type Message = {
   timestamp: Timestamp;
 };
 
-/** Names a message of a thread or a letter between agents. */
+/** Names a message of a thread or a message between agents. */
 export type MessageId = string;
 
 /** What a message is. */
@@ -1260,9 +1260,9 @@ export type Pattern = {
   atMost: number;
 };
 
-/** What a letter says. */
+/** What a message says. */
 export type Payload = {
-  /** Goes into the meta of the task that the letter becomes. */
+  /** Goes into the meta of the task that the message becomes. */
   meta?: Record<string, unknown>;
   /** The text. */
   text: string;
@@ -1385,7 +1385,7 @@ export type Reply = {
   usage: Usage;
 };
 
-/** Who waits for what comes of a letter. */
+/** Who waits for what comes of a message. */
 export type ReplyTo = "nobody" | "user" | {
   effect: EffectId;
 };
@@ -1621,7 +1621,7 @@ export type SubThreadPath = string;
 
 /** What an agent is asked to do (R012-R014). The host utilities of the documents are the turn that it comes with. */
 export type Task = {
-  /** How many letters from agent to agent led to it; none when the person asked. Whatever a handler says here is overruled. */
+  /** How many messages from agent to agent led to it; none when the person asked. Whatever a handler says here is overruled. */
   hops?: number;
   /** The person's request that this belongs to. */
   id: TaskId;
@@ -1772,7 +1772,7 @@ export type UsageReport = {
   budgets: Budgets;
 };
 
-/** A letter from or to the person. */
+/** A message from or to the person. */
 export type UserMessage = {
   at: Timestamp;
   failure?: Failure | null;

@@ -1,4 +1,4 @@
-//! An agent that lives elsewhere and speaks A2A: a letter to it is sent on, and what comes of it is the answer.
+//! An agent that lives elsewhere and speaks A2A: a message to it is sent on, and what comes of it is the answer.
 //!
 //! It is code alone. Each step is a call of a tool that only code calls (`_a2a_card`, `_a2a_send`, `_a2a_wait`, each with the
 //! name of the agent's role), so that after a crash a message is not sent as another one and a task is found again.
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 /// Where a thread keeps which conversation it is over there.
 const CONTEXT: &str = "a2aContextId";
 
-/// Most questions that are answered within one letter.
+/// Most questions that are answered within one message.
 const MOST_QUESTIONS: usize = 32;
 
-/// Sends letters on to the agent of others whose name its role has.
+/// Sends messages on to the agent of others whose name its role has.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Remote;
 
@@ -55,7 +55,7 @@ impl Agent for Remote {
     }
 }
 
-/// Keeps which conversation it is, for the next letter.
+/// Keeps which conversation it is, for the next message.
 async fn remember(turn: &mut Turn, main: &SubThreadPath, sent: &Value) -> Result<(), Failure> {
     let Some(context) = sent["contextId"].as_str() else { return Ok(()) };
     let mut settings = turn.thread_settings(main).await?;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use polis_agents::{ContextLimits, Converse};
-use polis_domain::{Effect, Event, LetterKind, Role, ThreadId, Timestamp};
+use polis_domain::{Effect, Event, MessageKind, Role, ThreadId, Timestamp};
 use polis_engine::{Cast, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
 use polis_testkit::{Line, ManualClock, MemoryLog, ScriptedModel};
@@ -65,7 +65,7 @@ impl Bed {
 async fn say(society: &Society, text: &str) {
     let sent = society.submit(text).await.unwrap();
     let answer = society.answer(&sent).await.unwrap();
-    assert_eq!(answer.kind, LetterKind::Answer, "{:?}", answer.payload.text);
+    assert_eq!(answer.kind, MessageKind::Answer, "{:?}", answer.payload.text);
 }
 
 fn texts(request: &ModelRequest) -> Vec<String> {

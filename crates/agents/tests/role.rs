@@ -9,7 +9,7 @@ use polis_agents::role::{
     REQUEST_COLLABORATION, RoleParts, Sop, Sops, StepType, TaskInfo, WORK,
 };
 use polis_agents::{PlanTool, RoleAgent};
-use polis_domain::{AgentId, Event, Failure, LetterKind, Message, Plan, Recorded, Response, Role, StepStatus, SubThreadPath};
+use polis_domain::{AgentId, Event, Failure, Message, MessageKind, Plan, Recorded, Response, Role, StepStatus, SubThreadPath};
 use polis_engine::{Agent, Cast, InteractionUnit, Ports, Society, StateHandler, SubThreadAgent, SubThreads, Turn, Units};
 use polis_ports::{ChatMessage, ModelRequest};
 use polis_testkit::{Line, MemoryLog, ScriptedModel, crash, open};
@@ -123,10 +123,10 @@ impl Bed {
 
     async fn ask_with(&self, text: &str, meta: Map<String, Value>) -> Result<String, Failure> {
         let sent = self.society.send_with_meta(AgentId::root(), text, None, meta).await.unwrap();
-        let letter = self.society.answer(&sent).await.unwrap();
-        match &letter.kind {
-            LetterKind::Failure(failure) => Err(failure.clone()),
-            _ => Ok(letter.payload.text.to_string()),
+        let envelope = self.society.answer(&sent).await.unwrap();
+        match &envelope.kind {
+            MessageKind::Failure(failure) => Err(failure.clone()),
+            _ => Ok(envelope.payload.text.to_string()),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use polis_agents::society::with_society_tools;
 use polis_agents::{Converse, PlanTool};
-use polis_domain::{AgentId, Children, Effect, Event, LetterKind, Org, OrgStatus, Recorded, Role};
+use polis_domain::{AgentId, Children, Effect, Event, MessageKind, Org, OrgStatus, Recorded, Role};
 use polis_engine::{Cast, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
 use polis_testkit::{Line, MemoryLog, ScriptedModel, ask, crash, open};
@@ -263,9 +263,9 @@ async fn run_out(names: &[&str], to: &str, model: ScriptedModel) -> (Vec<Arc<Rec
     let calls = events.iter().filter(|recorded| asked(&recorded.event)).count();
     let told = events
         .iter()
-        .filter_map(|recorded| recorded.event.letter())
-        .filter(|letter| letter.to == AgentId::user() && letter.kind == LetterKind::Message);
-    let told = told.map(|letter| letter.payload.text.to_string()).collect();
+        .filter_map(|recorded| recorded.event.envelope())
+        .filter(|envelope| envelope.to == AgentId::user() && envelope.kind == MessageKind::Message);
+    let told = told.map(|envelope| envelope.payload.text.to_string()).collect();
     (events, calls, told)
 }
 
@@ -320,9 +320,12 @@ async fn a_manager_asks_ten_workers_three_times_each_and_nobody_is_stopped() {
     let names: Vec<String> = std::iter::once("boss".to_owned()).chain((0..10).map(|n| format!("w{n}"))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (events, calls, told) = run_out(&names, "boss", model).await;
-    let answer =
-        events.iter().rev().filter_map(|recorded| recorded.event.letter()).find(|letter| letter.kind == LetterKind::Answer);
-    assert_eq!(answer.map(|letter| letter.payload.text.to_string()), Some("done: 30".to_owned()));
+    let answer = events
+        .iter()
+        .rev()
+        .filter_map(|recorded| recorded.event.envelope())
+        .find(|envelope| envelope.kind == MessageKind::Answer);
+    assert_eq!(answer.map(|envelope| envelope.payload.text.to_string()), Some("done: 30".to_owned()));
     assert_eq!((calls, told), (34, Vec::<String>::new()));
 }
 
@@ -342,14 +345,17 @@ async fn a_task_that_is_delegated_six_deep_comes_back() {
         }
     });
     let (events, _, told) = run_out(&CHAIN, "d0", model).await;
-    let answer =
-        events.iter().rev().filter_map(|recorded| recorded.event.letter()).find(|letter| letter.kind == LetterKind::Answer);
-    assert_eq!(answer.map(|letter| letter.payload.text.to_string()), Some("bottom, passed up".to_owned()));
+    let answer = events
+        .iter()
+        .rev()
+        .filter_map(|recorded| recorded.event.envelope())
+        .find(|envelope| envelope.kind == MessageKind::Answer);
+    assert_eq!(answer.map(|envelope| envelope.payload.text.to_string()), Some("bottom, passed up".to_owned()));
     assert_eq!(told, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_that_nobody_reads_comes_back_with_the_reason() {
+async fn a_message_that_nobody_reads_comes_back_with_the_reason() {
     let model = ScriptedModel::new(|request| match who(request) {
         "slow" => Line::text("at last").after(Duration::from_secs(600)),
         "writer" if results(request).is_empty() && request.messages.len() == 1 => {
@@ -366,9 +372,9 @@ async fn a_letter_that_nobody_reads_comes_back_with_the_reason() {
     let sent = society.send("writer".into(), "write", None).await.unwrap();
     society.answer(&sent).await.unwrap();
     society.terminate("slow".into(), Children::Cascade, "enough", true).await.unwrap();
-    let back = log.events(&"main".into()).iter().rev().find_map(|recorded| recorded.event.letter().cloned()).unwrap();
+    let back = log.events(&"main".into()).iter().rev().find_map(|recorded| recorded.event.envelope().cloned()).unwrap();
     assert_eq!((back.to.as_str(), back.from.as_str()), ("writer", "slow"));
-    assert!(matches!(&back.kind, LetterKind::Failure(failure) if &*failure.code == "terminated"));
+    assert!(matches!(&back.kind, MessageKind::Failure(failure) if &*failure.code == "terminated"));
     assert!(back.payload.text.contains("read this"), "{}", back.payload.text);
 }
 

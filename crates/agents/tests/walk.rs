@@ -9,7 +9,7 @@ use std::time::Duration;
 use polis_agents::role::{RoleParts, Sop, Sops};
 use polis_agents::society::with_society_tools;
 use polis_agents::{PlanTool, RoleAgent, root_role};
-use polis_domain::{Event, LetterKind, Org, OrgStatus, Outcome, Plan, Recorded, Seq, SocietyId, Spine, StepStatus, Timestamp};
+use polis_domain::{Event, MessageKind, Org, OrgStatus, Outcome, Plan, Recorded, Seq, SocietyId, Spine, StepStatus, Timestamp};
 use polis_engine::{Branch, Cast, Options, Ports, Sent, Society, fork, replay};
 use polis_ports::{ChatMessage, Log, ModelRequest};
 use polis_testkit::{Line, ManualClock, MemoryLog, ScriptedModel, crash};
@@ -93,8 +93,8 @@ async fn finish(log: &Arc<MemoryLog>, name: &str) -> usize {
     let asked = model.counter();
     let society = open(log, name, model).await;
     let sent = events(log, name).into_iter().find_map(|recorded| match &recorded.event {
-        Event::LetterSent { letter, .. } if letter.from.is_user() => {
-            Some(Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq })
+        Event::MessageSent { envelope, .. } if envelope.from.is_user() => {
+            Some(Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq })
         }
         _ => None,
     });
@@ -102,8 +102,8 @@ async fn finish(log: &Arc<MemoryLog>, name: &str) -> usize {
         Some(sent) => sent,
         None => society.submit(REQUEST).await.unwrap(),
     };
-    let letter = society.answer(&sent).await.unwrap();
-    assert_eq!((&letter.kind, &*letter.payload.text), (&LetterKind::Answer, ANSWER), "{name}");
+    let envelope = society.answer(&sent).await.unwrap();
+    assert_eq!((&envelope.kind, &*envelope.payload.text), (&MessageKind::Answer, ANSWER), "{name}");
     let org = society.look(Org::of).await.unwrap();
     let gone: Vec<_> =
         org.agents.iter().filter(|agent| agent.status == OrgStatus::Terminated).map(|agent| agent.id.as_str()).collect();

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use polis_agents::PlanTool;
 use polis_domain::{
-    CallResult, EffectClass, EffectId, Event, LetterKind, OpenKind, Outcome, Recorded, Resolution, Ruling, Seq, SocietyId,
+    CallResult, EffectClass, EffectId, Event, MessageKind, OpenKind, Outcome, Recorded, Resolution, Ruling, Seq, SocietyId,
     Spine, Verdict,
 };
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
@@ -177,12 +177,12 @@ async fn events(log: &dyn Log) -> Result<Vec<Recorded>, LogError> {
 }
 
 async fn has_request(log: &dyn Log, text: &str) -> Result<bool, LogError> {
-    let asks = |recorded: &Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. } if letter.from.is_user() && &*letter.payload.text == text);
+    let asks = |recorded: &Recorded| matches!(&recorded.event, Event::MessageSent { envelope, .. } if envelope.from.is_user() && &*envelope.payload.text == text);
     Ok(events(log).await?.iter().any(asks))
 }
 
 async fn is_done(log: &dyn Log, requests: usize) -> Result<bool, LogError> {
-    let ends = |recorded: &&Recorded| matches!(&recorded.event, Event::LetterSent { letter, .. } if letter.to.is_user() && letter.kind != LetterKind::Message);
+    let ends = |recorded: &&Recorded| matches!(&recorded.event, Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.kind != MessageKind::Message);
     let events = events(log).await?;
     Ok(events.iter().filter(ends).count() == requests && Spine::from_iter(&events).turns.is_empty())
 }

@@ -1,7 +1,7 @@
 //! An event of the log as one line for people.
 
 use polis_domain::{
-    Answer, Attempt, Cleared, Effect, Event, Inquiry, LetterKind, Outcome, Recorded, Settlement, Timestamp, ToolList, iso,
+    Answer, Attempt, Cleared, Effect, Event, Inquiry, MessageKind, Outcome, Recorded, Settlement, Timestamp, ToolList, iso,
 };
 use serde_json::Value;
 
@@ -47,16 +47,16 @@ fn about(event: &Event) -> String {
         },
         Event::AgentDismissed { agent, caller, reason, .. } => format!("{agent}, by {caller} {}", short(reason, CHARS)),
         Event::AgentTerminated { agent } => agent.to_string(),
-        Event::LetterSent { letter, .. } => {
-            let kind = match &letter.kind {
-                LetterKind::Message => "",
-                LetterKind::Answer => " (answer)",
-                LetterKind::Failure(_) => " (failure)",
+        Event::MessageSent { envelope, .. } => {
+            let kind = match &envelope.kind {
+                MessageKind::Message => "",
+                MessageKind::Answer => " (answer)",
+                MessageKind::Failure(_) => " (failure)",
             };
-            format!("{} to {}{kind}: {}", letter.from, letter.to, short(&letter.payload.text, CHARS))
+            format!("{} to {}{kind}: {}", envelope.from, envelope.to, short(&envelope.payload.text, CHARS))
         }
-        Event::LettersTaken { agent, letters, .. } => {
-            let said: Vec<_> = letters.iter().map(|letter| short(&letter.payload.text, CHARS)).collect();
+        Event::MessagesTaken { agent, envelopes, .. } => {
+            let said: Vec<_> = envelopes.iter().map(|envelope| short(&envelope.payload.text, CHARS)).collect();
             format!("{agent}: {}", said.join("; "))
         }
         Event::InboxCleared { agent, of } => match of {
@@ -93,7 +93,7 @@ fn about(event: &Event) -> String {
         Event::ThreadLinked { index, slot, child, .. } => format!("{child} at messages[{index}].{slot}"),
         Event::TurnCrashed { turn, failure, until } => format!("{turn} {failure}; again at {}", time(*until)),
         Event::TurnRevived { turn, .. } | Event::TurnRested { turn } => turn.to_string(),
-        Event::LetterSetAside { agent, turn, failure, .. } => format!("{agent} {turn} {failure}"),
+        Event::MessageDeadLettered { agent, turn, failure, .. } => format!("{agent} {turn} {failure}"),
         Event::TurnParked { turn, reason } => format!("{turn} {reason}"),
         Event::TurnResumed { turn } => turn.to_string(),
         Event::TurnSettled { turn, settlement, message, .. } => {
@@ -116,7 +116,7 @@ fn wanted(effect: &Effect) -> String {
             let from = call.from.as_ref().map_or_else(String::new, |from| format!(" (answered by {})", from.effect));
             format!("{} {}{from}", call.tool, short(&call.arguments, CHARS))
         }
-        Effect::Ask { letter, .. } => format!("{}: {}", letter.to, short(&letter.payload.text, CHARS)),
+        Effect::Ask { envelope, .. } => format!("{}: {}", envelope.to, short(&envelope.payload.text, CHARS)),
         Effect::Approval { question, .. } => short(question, CHARS),
         Effect::Grant { lacking, .. } => lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         Effect::Terminate { agent, reason, .. } => format!("{agent} {}", short(reason, CHARS)),

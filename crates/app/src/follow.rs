@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Effect, EffectId, Event, Failure, Inquiry, LetterKind, Recorded, Seq, TaskId, ThreadId, Verdict};
+use polis_domain::{AgentId, Effect, EffectId, Event, Failure, Inquiry, MessageKind, Recorded, Seq, TaskId, ThreadId, Verdict};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -202,25 +202,25 @@ impl Follow<'_> {
     }
 
     fn ending(&mut self, recorded: &Recorded) -> Result<Option<Ended>, Trouble> {
-        let Event::LetterSent { letter, .. } = &recorded.event else { return Ok(None) };
-        if letter.task_id != self.task || !letter.to.is_user() {
+        let Event::MessageSent { envelope, .. } = &recorded.event else { return Ok(None) };
+        if envelope.task_id != self.task || !envelope.to.is_user() {
             return Ok(None);
         }
-        match &letter.kind {
-            LetterKind::Message => {
+        match &envelope.kind {
+            MessageKind::Message => {
                 match &mut self.show {
-                    Show::Words(_) => out::line(&letter.payload.text)?,
-                    Show::Progress(_) => out::note(&format!("{}: {}", letter.from, letter.payload.text)),
+                    Show::Words(_) => out::line(&envelope.payload.text)?,
+                    Show::Progress(_) => out::note(&format!("{}: {}", envelope.from, envelope.payload.text)),
                     Show::Json => {}
                 }
                 Ok(None)
             }
-            LetterKind::Answer => {
-                let text = &letter.payload.text;
+            MessageKind::Answer => {
+                let text = &envelope.payload.text;
                 let extent = if self.progress.is_partly(text) { Extent::Partly } else { Extent::Whole };
                 Ok(Some(Ended::Answered(text.clone(), extent)))
             }
-            LetterKind::Failure(failure) => Ok(Some(Ended::Failed(failure.clone()))),
+            MessageKind::Failure(failure) => Ok(Some(Ended::Failed(failure.clone()))),
         }
     }
 }
@@ -321,7 +321,7 @@ fn asks_person(event: &Event) -> bool {
             | Event::EffectDoubted { .. }
             | Event::TurnCrashed { .. }
             | Event::TurnRested { .. }
-            | Event::LetterSetAside { .. }
+            | Event::MessageDeadLettered { .. }
             | Event::TurnParked { .. }
     )
 }

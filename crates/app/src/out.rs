@@ -141,7 +141,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
         let next = chars.peek().copied();
         let is_plain = match c {
             '\r' => next == Some('\n'),
-            // Between letters and pictures of other scripts they join or part them; elsewhere they only hide.
+            // Between messages and pictures of other scripts they join or part them; elsewhere they only hide.
             '\u{200c}' | '\u{200d}' => [last, next].into_iter().all(|by| by.is_some_and(|by| !by.is_ascii() && !is_hidden(by))),
             c => !is_hidden(c),
         };

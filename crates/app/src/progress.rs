@@ -122,7 +122,9 @@ impl Progress {
                 let does = if call.from.is_some() { "knows" } else { "calls" };
                 Some(format!("{agent} {does} {} {}", call.tool, short(&call.arguments, CHARS)))
             }
-            Effect::Ask { letter, .. } => Some(format!("{agent} asks {}: {}", letter.to, short(&letter.payload.text, CHARS))),
+            Effect::Ask { envelope, .. } => {
+                Some(format!("{agent} asks {}: {}", envelope.to, short(&envelope.payload.text, CHARS)))
+            }
             Effect::Approval { question, .. } => Some(format!("{agent} asks you: {}", short(question, CHARS))),
             Effect::Grant { lacking, .. } => {
                 let used_up = lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::out;
 use crate::trouble::Trouble;
 
-/// The code that sends letters on to them.
+/// The code that sends messages on to them.
 pub(crate) const BEHAVIOUR: &str = "a2a";
 
 /// How long one may be out of reach where nobody says, and at most, in seconds.
@@ -72,7 +72,8 @@ impl WrittenRemote {
     /// What it means, or what is wrong with it; nothing when it is not enabled.
     pub(crate) fn meant(self, name: &str) -> Result<Option<Remote>, BadRemote> {
         let Self { url, token_env, description, timeout_seconds, enabled } = self;
-        let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '_' | '-');
+        let is_plain =
+            |envelope: char| envelope.is_ascii_lowercase() || envelope.is_ascii_digit() || matches!(envelope, '_' | '-');
         if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) || matches!(name, "root" | "user") {
             return Err("needs a name of a-z, 0-9, _ and -, at most 64 of them, other than `root` and `user`".into());
         }

@@ -119,7 +119,7 @@ fn fork_here(dir: &Path) -> usize {
 fn check(undisturbed: &[Recorded], &Remains { dir, log, .. }: &Remains<'_>) -> Result<(), String> {
     artifacts_are_whole(dir, log)?;
     for accepted in lines(dir, "accepted") {
-        let is_it = |recorded: &&Recorded| recorded.event.letter().is_some_and(|letter| letter.id.as_str() == accepted);
+        let is_it = |recorded: &&Recorded| recorded.event.envelope().is_some_and(|envelope| envelope.id.as_str() == accepted);
         if log.iter().filter(is_it).count() != 1 {
             return Err(format!("an accepted message is missing: {accepted}"));
         }

@@ -89,6 +89,6 @@ pub struct Agent {
     pub parent_agent_id: Option<AgentId>,
     /// The request that it works on.
     pub task_id: Option<TaskId>,
-    /// Letters that wait for it.
+    /// Messages that wait for it.
     pub pending: usize,
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{AgentId, Event, Meta, Outcome, Recorded, Seq, TaskId, Timestamp};
 
-/// Where references stand in the meta of a message or letter.
+/// Where references stand in the meta of a message or message.
 const META_KEY: &str = "artifacts";
 
 /// Longest name that is kept, in bytes.
@@ -127,20 +127,20 @@ impl<'de> Deserialize<'de> for ArtifactId {
 impl Artifact {
     /// A reference with a name and a media type that can be shown: what cannot stand there is left out.
     pub fn new(id: ArtifactId, name: &str, media_type: &str, bytes: u64) -> Self {
-        let mut shown: String = name.trim().chars().filter(|letter| !letter.is_control()).collect();
+        let mut shown: String = name.trim().chars().filter(|envelope| !envelope.is_control()).collect();
         shown.truncate(shown.floor_char_boundary(MAX_NAME_BYTES));
         let name = if shown.is_empty() { "unnamed" } else { &shown };
         let media_type = if is_media_type(media_type) { media_type } else { "application/octet-stream" };
         Self { id, name: name.into(), media_type: media_type.into(), bytes }
     }
 
-    /// The references in the meta of a message or letter. What is no reference is passed over.
+    /// The references in the meta of a message or message. What is no reference is passed over.
     pub fn attached(meta: &Meta) -> Vec<Self> {
         let attached = meta.get(META_KEY).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         attached.iter().filter_map(|value| Self::deserialize(value).ok()).collect()
     }
 
-    /// Attaches references to a message or letter.
+    /// Attaches references to a message or message.
     pub fn attach(meta: &mut Map<String, Value>, artifacts: &[Self]) {
         if !artifacts.is_empty() {
             let list = artifacts.iter().filter_map(|artifact| serde_json::to_value(artifact).ok()).collect();
@@ -205,7 +205,7 @@ pub(crate) fn named_in(recorded: &Recorded) -> Vec<Artifact> {
             Artifact::attached(&message.meta)
         }
         Event::MessageUpdated { patch, .. } => Artifact::attached(&patch.meta),
-        event => event.letter().map(|letter| Artifact::attached(&letter.payload.meta)).unwrap_or_default(),
+        event => event.envelope().map(|envelope| Artifact::attached(&envelope.payload.meta)).unwrap_or_default(),
     }
 }
 

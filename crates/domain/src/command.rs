@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    AgentId, Answer, Attempt, Budgets, Children, Effect, EffectId, Failure, Inquiry, InquiryId, Letter, Limits, Message,
+    AgentId, Answer, Attempt, Budgets, Children, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId, Limits, Message,
     MessagePatch, Meta, MetaPath, Org, Outcome, Phase, Plan, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId,
     Timestamp, TurnId,
 };
@@ -74,10 +74,10 @@ pub enum Command {
         /// The thread.
         thread: ThreadId,
     },
-    /// Deliver a letter from outside.
+    /// Deliver a message from outside.
     Send {
-        /// The letter.
-        letter: Arc<Letter>,
+        /// The message.
+        envelope: Arc<Envelope>,
     },
     /// A turn states what it wants before it happens.
     Begin {
@@ -313,11 +313,11 @@ pub enum Act {
         held: Option<Arc<str>>,
     },
     /// Take what the person has said to the agent about this request meanwhile out of its inbox, to act on it at once.
-    TakeLetters,
-    /// Send a letter.
+    TakeMessages,
+    /// Send a message.
     Send {
-        /// The letter.
-        letter: Arc<Letter>,
+        /// The message.
+        envelope: Arc<Envelope>,
     },
     /// Make a role.
     CreateRole {

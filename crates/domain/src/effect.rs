@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AgentId, Artifact, Behaviour, Digest, EffectId, Failure, Flow, Letter, Level, Matching, Question, Source, Spent, Task,
+    AgentId, Artifact, Behaviour, Digest, EffectId, Envelope, Failure, Flow, Level, Matching, Question, Source, Spent, Task,
     TaskId, ThreadId, Timestamp, ToolList, Wanted,
 };
 
@@ -44,11 +44,11 @@ pub enum Effect {
     },
     /// A tool is called.
     Tool(Box<Call>),
-    /// Another agent is asked. The letter goes into its inbox with this event.
+    /// Another agent is asked. The message goes into its inbox with this event.
     #[serde(rename_all = "camelCase")]
     Ask {
         /// What is asked, and of whom.
-        letter: Arc<Letter>,
+        envelope: Arc<Envelope>,
         /// When waiting ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Failure, Inbox, Inquiry, InquiryId, Letter, Level,
+    AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Envelope, Failure, Inbox, Inquiry, InquiryId, Level,
     Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings,
     SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
@@ -124,22 +124,22 @@ pub enum Event {
         /// Who.
         agent: AgentId,
     },
-    /// A letter lies in its receiver's inbox.
-    LetterSent {
-        /// The letter.
-        letter: Arc<Letter>,
+    /// A message lies in its receiver's inbox.
+    MessageSent {
+        /// The message.
+        envelope: Arc<Envelope>,
         /// The effect that sent it; none when a person did or when it answers for a settled turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
     },
     /// A turn has taken in what the person said meanwhile about its request. What comes of the request answers them.
-    LettersTaken {
+    MessagesTaken {
         /// The effect that did.
         by: EffectId,
         /// Whose inbox they lay in.
         agent: AgentId,
-        /// The letters, oldest first.
-        letters: Vec<Arc<Letter>>,
+        /// The messages, oldest first.
+        envelopes: Vec<Arc<Envelope>>,
     },
     /// Entries of an inbox were taken out unread, because what they were for was called off.
     InboxCleared {
@@ -373,8 +373,8 @@ pub enum Event {
         turn: TurnId,
     },
     /// What an agent was asked has broken its code down again and again. It is set aside, and the agent turns to what is next.
-    LetterSetAside {
-        /// Whose letter it was.
+    MessageDeadLettered {
+        /// Whose message it was.
         agent: AgentId,
         /// The request that it belongs to.
         task: TaskId,
@@ -510,7 +510,7 @@ pub enum Settlement {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Limits {
-    /// Longest text of a letter or message.
+    /// Longest text of a message or message.
     pub text_bytes: usize,
     /// Most entries that wait in one inbox.
     pub inbox_entries: usize,
@@ -532,12 +532,12 @@ pub struct Limits {
     pub nudge_repeats: u32,
     /// Calls alike with results alike after which one more is not made, and a little later the turn ends.
     pub stop_repeats: u32,
-    /// Letters in a chain from agent to agent, each sent on account of the one before; the first is the person's.
+    /// Messages in a chain from agent to agent, each sent on account of the one before; the first is the person's.
     pub hops: u32,
     /// Messages between two agents for one request since the person last wrote about it. A question whose answer the sender
     /// waits for does not count: a cycle of those is refused as a deadlock.
     pub messages_per_pair: u32,
-    /// Turns for a request since the person last wrote about it, after which agents write no more letters for it.
+    /// Turns for a request since the person last wrote about it, after which agents write no more messages for it.
     pub turns_per_task: u32,
 }
 
@@ -580,7 +580,7 @@ impl Event {
             | Self::MessageUpdated { by, .. }
             | Self::SettingsUpdated { by, .. }
             | Self::PlanSet { by, .. }
-            | Self::LettersTaken { by, .. }
+            | Self::MessagesTaken { by, .. }
             | Self::PhaseSuggested { by, .. }
             | Self::ContextCompressed { by, .. }
             | Self::ContextKept { by, .. }
@@ -588,7 +588,7 @@ impl Event {
             | Self::ThreadLinked { by, .. } => Some(*by),
             Self::RoleCreated { by, .. }
             | Self::AgentSpawned { by, .. }
-            | Self::LetterSent { by, .. }
+            | Self::MessageSent { by, .. }
             | Self::ContextRestored { by, .. } => *by,
             Self::SocietyFounded { .. }
             | Self::SocietyForked { .. }
@@ -606,18 +606,18 @@ impl Event {
             | Self::TurnCrashed { .. }
             | Self::TurnRevived { .. }
             | Self::TurnRested { .. }
-            | Self::LetterSetAside { .. }
+            | Self::MessageDeadLettered { .. }
             | Self::TurnParked { .. }
             | Self::TurnResumed { .. }
             | Self::TurnSettled { .. } => None,
         }
     }
 
-    /// The letter that this event puts into an inbox.
-    pub fn letter(&self) -> Option<&Arc<Letter>> {
+    /// The message that this event puts into an inbox.
+    pub fn envelope(&self) -> Option<&Arc<Envelope>> {
         match self {
-            Self::LetterSent { letter, .. } => Some(letter),
-            Self::EffectStarted { effect: Effect::Ask { letter, .. }, .. } => Some(letter),
+            Self::MessageSent { envelope, .. } => Some(envelope),
+            Self::EffectStarted { effect: Effect::Ask { envelope, .. }, .. } => Some(envelope),
             _ => None,
         }
     }

@@ -10,9 +10,9 @@ use crate::spine::{
     Termination, Turn,
 };
 use crate::{
-    Account, AgentId, Cleared, Digest, Effect, EffectId, Event, INTERRUPTED, Inquiry, InquiryId, KnownCall, Letter, LetterKind,
-    ListedArtifact, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope, Settlement, Source, Spent,
-    Task, TaskId, Timestamp, TurnId,
+    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, INTERRUPTED, Inquiry, InquiryId, KnownCall,
+    ListedArtifact, MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope, Settlement,
+    Source, Spent, Task, TaskId, Timestamp, TurnId,
 };
 
 /// Most lists of tools whose names need not be logged again.
@@ -21,7 +21,7 @@ const NAMED_LISTS: usize = 16;
 /// Most plans whose place is kept.
 const MAX_PLANS: usize = 1_000;
 
-/// Most letters that were set aside and are still listed.
+/// Most messages that were set aside and are still listed.
 const MAX_DEAD_LETTERS: usize = 1_000;
 
 /// What a model call costs at least whose end nobody saw because its turn or its tool was stopped: the request that went out.
@@ -80,22 +80,22 @@ impl Spine {
                 }
             }
             Event::AgentTerminated { agent } => self.terminate(agent, recorded.at),
-            Event::LetterSent { letter, by } => {
-                self.close_account(letter);
+            Event::MessageSent { envelope, by } => {
+                self.close_account(envelope);
                 // Agents write messages in turns: one to the person that no turn wrote is the report of a loop.
                 if by.is_none()
-                    && letter.to.is_user()
-                    && letter.kind == LetterKind::Message
-                    && let Some(effort) = self.efforts.get_mut(&letter.task_id)
+                    && envelope.to.is_user()
+                    && envelope.kind == MessageKind::Message
+                    && let Some(effort) = self.efforts.get_mut(&envelope.task_id)
                 {
                     effort.is_reported = true;
                 }
-                if letter.from.is_user() {
-                    self.known.forget(&letter.task_id);
+                if envelope.from.is_user() {
+                    self.known.forget(&envelope.task_id);
                 }
-                self.receive(letter);
+                self.receive(envelope);
             }
-            Event::LettersTaken { agent, letters, .. } => self.take_letters(agent, letters),
+            Event::MessagesTaken { agent, envelopes, .. } => self.take_messages(agent, envelopes),
             Event::InboxCleared { agent, of } => self.clear_inbox(agent, of),
             Event::TurnStarted { .. } => self.start_turn(recorded),
             Event::ToolAllowed { allowed } => {
@@ -162,7 +162,7 @@ impl Spine {
                     turn.revived = 0;
                 }
             }
-            Event::LetterSetAside { agent, task, turn, failure } => {
+            Event::MessageDeadLettered { agent, task, turn, failure } => {
                 if let Some(agent) = self.agents.get_mut(agent) {
                     agent.set_aside = agent.set_aside.saturating_add(1);
                 }
@@ -206,10 +206,10 @@ impl Spine {
             return;
         }
         let turn = recorded.turn().and_then(|turn| self.turns.get(&turn));
-        let letter = recorded.event.letter();
-        let sender = letter.map(|letter| &letter.from).filter(|from| !from.is_user());
+        let envelope = recorded.event.envelope();
+        let sender = envelope.map(|envelope| &envelope.from).filter(|from| !from.is_user());
         let agent = turn.map(|turn| &turn.agent).or(sender).cloned();
-        let task = turn.map(|turn| &turn.task).or(letter.map(|letter| &letter.task_id)).cloned();
+        let task = turn.map(|turn| &turn.task).or(envelope.map(|envelope| &envelope.task_id)).cloned();
         for artifact in named {
             let (agent, task) = (agent.clone(), task.clone());
             self.artifacts.list(ListedArtifact { artifact, seq: recorded.seq, at: recorded.at, agent, task });
@@ -302,24 +302,24 @@ impl Spine {
         }
     }
 
-    fn receive(&mut self, letter: &Arc<Letter>) {
-        let Some(agent) = self.agents.get_mut(&letter.to) else { return };
+    fn receive(&mut self, envelope: &Arc<Envelope>) {
+        let Some(agent) = self.agents.get_mut(&envelope.to) else { return };
         let inbox = agent.inbox.get_or_insert_default();
-        inbox.bytes += letter.payload.text.len();
-        inbox.entries.push_back(Due::Letter(letter.clone()));
-        if letter.from.is_user()
-            && let Some(effort) = self.efforts.get_mut(&letter.task_id)
+        inbox.bytes += envelope.payload.text.len();
+        inbox.entries.push_back(Due::Envelope(envelope.clone()));
+        if envelope.from.is_user()
+            && let Some(effort) = self.efforts.get_mut(&envelope.task_id)
         {
             effort.turns = 0;
             effort.messages.clear();
             effort.is_reported = false;
         }
-        self.begin_effort(&letter.task_id);
-        if !letter.from.is_user()
-            && letter.reply_to == ReplyTo::Nobody
-            && let Some(effort) = self.efforts.get_mut(&letter.task_id)
+        self.begin_effort(&envelope.task_id);
+        if !envelope.from.is_user()
+            && envelope.reply_to == ReplyTo::Nobody
+            && let Some(effort) = self.efforts.get_mut(&envelope.task_id)
         {
-            let sent = effort.messages.entry(letter.from.clone()).or_default().entry(letter.to.clone()).or_default();
+            let sent = effort.messages.entry(envelope.from.clone()).or_default().entry(envelope.to.clone()).or_default();
             *sent = sent.saturating_add(1);
         }
     }
@@ -336,15 +336,16 @@ impl Spine {
         gone.iter().for_each(|task| self.end_effort(task));
     }
 
-    fn take_letters(&mut self, agent: &crate::AgentId, letters: &[std::sync::Arc<crate::Letter>]) {
+    fn take_messages(&mut self, agent: &crate::AgentId, envelopes: &[std::sync::Arc<crate::Envelope>]) {
         let Some(agent) = self.agents.get_mut(agent) else { return };
         if let Some(inbox) = &mut agent.inbox {
-            let is_taken = |due: &Due| matches!(due, Due::Letter(letter) if letters.iter().any(|taken| taken.id == letter.id));
+            let is_taken =
+                |due: &Due| matches!(due, Due::Envelope(envelope) if envelopes.iter().any(|taken| taken.id == envelope.id));
             inbox.entries.retain(|due| !is_taken(due));
             inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
         }
         agent.shrink_inbox();
-        letters.iter().for_each(|letter| self.end_effort(&letter.task_id));
+        envelopes.iter().for_each(|envelope| self.end_effort(&envelope.task_id));
     }
 
     fn start_turn(&mut self, recorded: &Recorded) {
@@ -419,8 +420,8 @@ impl Spine {
             turn.open.reserve_exact(1);
             turn.open.push(open);
         }
-        if let Effect::Ask { letter, .. } = effect {
-            self.receive(letter);
+        if let Effect::Ask { envelope, .. } = effect {
+            self.receive(envelope);
         }
     }
 
@@ -520,14 +521,14 @@ impl Spine {
     }
 
     /// A request that is answered needs no account any more, and no word of a person; what it cost stands in the answer.
-    fn close_account(&mut self, letter: &Letter) {
-        if letter.to.is_user() && letter.kind != LetterKind::Message {
-            self.known.forget(&letter.task_id);
-            if let Some(effort) = self.efforts.get_mut(&letter.task_id) {
+    fn close_account(&mut self, envelope: &Envelope) {
+        if envelope.to.is_user() && envelope.kind != MessageKind::Message {
+            self.known.forget(&envelope.task_id);
+            if let Some(effort) = self.efforts.get_mut(&envelope.task_id) {
                 effort.calls.clear();
             }
-            self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&letter.task_id));
-            let scope = Scope::Task(letter.task_id.clone());
+            self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&envelope.task_id));
+            let scope = Scope::Task(envelope.task_id.clone());
             if self.ledger.get(&scope).is_some_and(|account| account.reserved == Spent::default()) {
                 self.ledger.remove(&scope);
             }
@@ -577,7 +578,7 @@ impl Spine {
         // The most frequent ones leave it as it is.
         if matches!(
             recorded.event,
-            Event::LetterSent { .. }
+            Event::MessageSent { .. }
                 | Event::TurnStarted { .. }
                 | Event::TurnSettled { message: None, .. }
                 | Event::EffectStarted { .. }

@@ -292,7 +292,7 @@ impl Trails {
 /// Whether a text names a value as a word of its own. Only what is specific can be named, such as an address, a path or a number:
 /// ordinary words ("all", "make") stand in a request without meaning a target. What a sentence warns of is not named by it.
 pub fn names(text: &str, value: &str) -> bool {
-    let is_specific = value.contains(|letter: char| letter.is_ascii_digit() || "@./\\:".contains(letter));
+    let is_specific = value.contains(|envelope: char| envelope.is_ascii_digit() || "@./\\:".contains(envelope));
     if !is_specific || !value.contains(char::is_alphanumeric) {
         return false;
     }
@@ -336,28 +336,28 @@ const WARNINGS_UNSPACED: &[&str] = &["不", "别", "勿", "禁止", "除了", "�
 
 /// Whether the sentence between these texts says what must not be.
 fn warns(before: &str, after: &str) -> bool {
-    let ends = |text: &str, at: usize, letter: char| match letter {
+    let ends = |text: &str, at: usize, envelope: char| match envelope {
         '\n' | ';' | '。' | '！' | '？' | '；' => true,
-        '.' | '!' | '?' => text[at + letter.len_utf8()..].chars().next().is_none_or(char::is_whitespace),
+        '.' | '!' | '?' => text[at + envelope.len_utf8()..].chars().next().is_none_or(char::is_whitespace),
         _ => false,
     };
-    let from = before.char_indices().rev().find(|(at, letter)| ends(before, *at, *letter));
-    let to = after.char_indices().find(|(at, letter)| ends(after, *at, *letter));
-    let head = &before[from.map_or(0, |(at, letter)| at + letter.len_utf8())..];
+    let from = before.char_indices().rev().find(|(at, envelope)| ends(before, *at, *envelope));
+    let to = after.char_indices().find(|(at, envelope)| ends(after, *at, *envelope));
+    let head = &before[from.map_or(0, |(at, envelope)| at + envelope.len_utf8())..];
     let sentence = format!("{head} {}", &after[..to.map_or(after.len(), |(at, _)| at)]).to_lowercase().replace('\u{2019}', "'");
     let is_warning = |word: &str| WARNINGS.contains(&word) || word.ends_with("n't");
-    sentence.split(|letter: char| !letter.is_alphanumeric() && letter != '\'').any(is_warning)
+    sentence.split(|envelope: char| !envelope.is_alphanumeric() && envelope != '\'').any(is_warning)
         || WARNINGS_UNSPACED.iter().any(|word| sentence.contains(word))
 }
 
 /// What may stand inside an address, a path or a number.
-fn in_word(letter: char) -> bool {
-    (letter.is_alphanumeric() && !is_unspaced(letter)) || "_@./-+%=&#~:?$*\\".contains(letter)
+fn in_word(envelope: char) -> bool {
+    (envelope.is_alphanumeric() && !is_unspaced(envelope)) || "_@./-+%=&#~:?$*\\".contains(envelope)
 }
 
 /// Letters of scripts that put no space between words: an address next to them still stands alone.
-fn is_unspaced(letter: char) -> bool {
-    matches!(letter, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+fn is_unspaced(envelope: char) -> bool {
+    matches!(envelope, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
 }
 
 /// Whether a word goes on: a full stop or a colon that ends a sentence does not count.

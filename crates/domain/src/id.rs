@@ -107,7 +107,7 @@ text_ids! {
     RoleId,
     /// Names a thread. An agent's main thread has the agent's own name.
     ThreadId,
-    /// Names a message of a thread or a letter between agents.
+    /// Names a message of a thread or a message between agents.
     MessageId,
     /// Names what a person asked for; everything done for it carries this.
     TaskId,

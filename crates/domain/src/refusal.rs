@@ -43,7 +43,7 @@ pub enum Refusal {
         limit: usize,
     },
     /// Agents write to each other without end.
-    #[error("this would be letter {} in a row from agent to agent, and {limit} are allowed; answer with what you have", limit + 1)]
+    #[error("this would be message {} in a row from agent to agent, and {limit} are allowed; answer with what you have", limit + 1)]
     TooManyHops {
         /// How many there may be.
         limit: u32,
@@ -103,8 +103,8 @@ pub enum Refusal {
     #[error("task `{0}` is another request's; give what a turn starts the id of its own task")]
     ForeignTask(TaskId),
     /// The envelope does not say the truth.
-    #[error("letter `{0}` does not come from whom it says, or answers what it was not asked")]
-    FalseLetter(MessageId),
+    #[error("message `{0}` does not come from whom it says, or answers what it was not asked")]
+    FalseSender(MessageId),
     /// The turn is over or never was.
     #[error("turn {0} is not open")]
     TurnNotOpen(TurnId),
@@ -245,7 +245,7 @@ impl Refusal {
             Self::NoRoomAbove { .. } => "too_many_agents",
             Self::UnknownTask(_) => "unknown_task",
             Self::ForeignTask(_) => "foreign_task",
-            Self::FalseLetter(_) => "false_letter",
+            Self::FalseSender(_) => "false_sender",
             Self::TurnNotOpen(_) => "turn_not_open",
             Self::NotParked(_) => "not_parked",
             Self::NotOpen(_) => "not_open",

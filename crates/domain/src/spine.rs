@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::names;
 use crate::{
-    Account, AgentId, Allowed, Budgets, Call, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, InquiryId, Known,
-    Letter, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Reserved, Role, RoleId, Ruling, Scope,
+    Account, AgentId, Allowed, Budgets, Call, Catalogue, Digest, Effect, EffectClass, EffectId, Envelope, Failure, InquiryId,
+    Known, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Reserved, Role, RoleId, Ruling, Scope,
     Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 9;
+pub const SPINE_VERSION: u32 = 10;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -240,7 +240,7 @@ pub struct Inbox {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Due {
     /// Somebody wrote.
-    Letter(Arc<Letter>),
+    Envelope(Arc<Envelope>),
     /// Its own last response queued it.
     FollowUp {
         /// What to do.
@@ -311,7 +311,7 @@ pub struct Turn {
     pub thread: ThreadId,
     /// For which request.
     pub task: TaskId,
-    /// How many letters from agent to agent led to it.
+    /// How many messages from agent to agent led to it.
     pub hops: u32,
     /// The role as it was when the turn began, where it has changed since.
     pub role: Option<Arc<Role>>,
@@ -550,7 +550,7 @@ impl Inbox {
     /// Who waits, in the end, for what comes of an entry. All follow-ups are one chain, of which only the last one answers.
     pub fn waiter(&self, due: &Due) -> ReplyTo {
         match due {
-            Due::Letter(letter) => letter.reply_to,
+            Due::Envelope(envelope) => envelope.reply_to,
             Due::FollowUp { .. } => self.chain(),
         }
     }
@@ -566,7 +566,7 @@ impl Due {
     /// The request that it belongs to.
     pub fn task(&self) -> &TaskId {
         match self {
-            Self::Letter(letter) => &letter.task_id,
+            Self::Envelope(envelope) => &envelope.task_id,
             Self::FollowUp { task, .. } => &task.id,
         }
     }
@@ -574,7 +574,7 @@ impl Due {
     /// Who waits for what comes of it.
     pub fn reply_to(&self) -> ReplyTo {
         match self {
-            Self::Letter(letter) => letter.reply_to,
+            Self::Envelope(envelope) => envelope.reply_to,
             Self::FollowUp { reply_to, .. } => *reply_to,
         }
     }
@@ -582,7 +582,7 @@ impl Due {
     /// Bytes of text in it.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Letter(letter) => letter.payload.text.len(),
+            Self::Envelope(envelope) => envelope.payload.text.len(),
             Self::FollowUp { task, .. } => task.message.len(),
         }
     }
@@ -613,7 +613,7 @@ impl OpenEffect {
             Effect::Model { reserve, .. } => OpenKind::Model(Box::new(Reserved { amount: *reserve, scopes })),
             Effect::Grant { lacking, .. } => OpenKind::Grant(lacking.iter().map(|level| level.scope.clone()).collect()),
             Effect::Tool(call) => OpenKind::Tool(call.class),
-            Effect::Ask { letter, .. } => OpenKind::Ask(letter.to.clone()),
+            Effect::Ask { envelope, .. } => OpenKind::Ask(envelope.to.clone()),
             Effect::Approval { wanted, .. } if !wanted.is_agreement() => OpenKind::Question(Box::new(wanted.clone())),
             Effect::Approval { call, .. } => {
                 let lasting = call.as_ref().filter(|call| !matches!(call.ruling, Ruling::AskEach(_)));

@@ -1,4 +1,4 @@
-//! What an agent is asked (Task), what it gives back (Response), and the envelope between them (Letter).
+//! What an agent is asked (Task), what it gives back (Response), and the envelope between them (Message).
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,7 +27,7 @@ pub struct Task {
     /// Whether the text stays out of the thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_user_message: bool,
-    /// How many letters from agent to agent led to it; none when the person asked. Whatever a handler says here is overruled.
+    /// How many messages from agent to agent led to it; none when the person asked. Whatever a handler says here is overruled.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
 }
@@ -275,7 +275,7 @@ impl SubThreadRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Letter {
+pub struct Envelope {
     /// Its name.
     pub id: MessageId,
     /// Who sends.
@@ -285,22 +285,22 @@ pub struct Letter {
     /// The person's request that this belongs to.
     pub task_id: TaskId,
     /// What it is.
-    pub kind: LetterKind,
+    pub kind: MessageKind,
     /// What it says.
     pub payload: Payload,
     /// Who waits for what comes of it.
     #[serde(default, skip_serializing_if = "ReplyTo::is_nobody")]
     pub reply_to: ReplyTo,
-    /// How many letters from agent to agent its chain has, this one included; none when it is the person's.
+    /// How many messages from agent to agent its chain has, this one included; none when it is the person's.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
 }
 
-/// What a letter is to its receiver.
+/// What a message is to its receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub enum LetterKind {
+pub enum MessageKind {
     /// Something said along the way.
     Message,
     /// The result of a task, which ends it.
@@ -309,19 +309,19 @@ pub enum LetterKind {
     Failure(Failure),
 }
 
-/// What a letter says.
+/// What a message says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Payload {
     /// The text.
     pub text: Arc<str>,
-    /// Goes into the meta of the task that the letter becomes.
+    /// Goes into the meta of the task that the message becomes.
     #[serde(default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl Payload {
-    /// Where the meta of a letter has the person's own words, if its text holds more than them: an earlier conversation, say.
+    /// Where the meta of a message has the person's own words, if its text holds more than them: an earlier conversation, say.
     pub const OWN_WORDS: &'static str = "ownWords";
 
     /// What the person wrote themselves.
@@ -335,7 +335,7 @@ impl Payload {
     }
 }
 
-/// Who waits for what comes of a letter.
+/// Who waits for what comes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

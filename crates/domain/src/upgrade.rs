@@ -5,10 +5,10 @@ use serde_json::Value;
 use crate::Event;
 
 /// The version that this code writes.
-pub const EVENT_VERSION: u32 = 1;
+pub const EVENT_VERSION: u32 = 2;
 
 /// One step per version: the first turns a body of version 1 into one of version 2, and so on.
-const STEPS: &[fn(Value) -> Value] = &[];
+const STEPS: &[fn(Value) -> Value] = &[letters_are_messages];
 
 /// Why a stored event cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,34 @@ fn decode_with(steps: &[fn(Value) -> Value], version: u32, body: &[u8]) -> Resul
     Ok(serde_json::from_value(new)?)
 }
 
+/// Version 1 called messages between agents letters. Only names of our own are changed, never data of a person or a model.
+fn letters_are_messages(mut body: Value) -> Value {
+    const EVENTS: &[(&str, &str)] =
+        &[("letterSent", "messageSent"), ("lettersTaken", "messagesTaken"), ("letterSetAside", "messageDeadLettered")];
+    for (before, now) in EVENTS {
+        rename(&mut body, before, now);
+    }
+    for (path, before, now) in [
+        ("/messageSent", "letter", "envelope"),
+        ("/messagesTaken", "letters", "envelopes"),
+        ("/effectStarted/effect/ask", "letter", "envelope"),
+    ] {
+        if let Some(fields) = body.pointer_mut(path) {
+            rename(fields, before, now);
+        }
+    }
+    body
+}
+
+/// Gives a field of an object another name.
+fn rename(object: &mut Value, before: &str, now: &str) {
+    if let Some(fields) = object.as_object_mut()
+        && let Some(value) = fields.remove(before)
+    {
+        fields.insert(now.to_owned(), value);
+    }
+}
+
 const _: () = assert!(STEPS.len() as u32 + 1 == EVENT_VERSION, "each version but the last needs a step to the next");
 
 #[cfg(test)]
@@ -61,6 +89,27 @@ mod tests {
         assert_eq!(read(2, json!({ "droppedSuggestion": {} })).unwrap(), Event::SuggestionDropped);
         assert_eq!(read(3, json!("suggestionDropped")).unwrap(), Event::SuggestionDropped);
         assert!(matches!(read(4, json!("suggestionDropped")), Err(BadEvent::TooNew { version: 4, known: 3 })));
+    }
+
+    #[test]
+    fn events_of_the_first_version_are_read() {
+        let envelope = json!({ "id": "m", "from": "user", "to": "root", "taskId": "t", "kind": "message",
+            "payload": { "text": "a letter", "meta": { "letter": 1 } } });
+        let ask = json!({ "ask": { "letter": envelope, "timeoutMs": null } });
+        for (old, new) in [
+            (json!({ "letterSent": { "letter": envelope } }), json!({ "messageSent": { "envelope": envelope } })),
+            (
+                json!({ "lettersTaken": { "agent": "root", "letters": [envelope], "by": "1.0" } }),
+                json!({ "messagesTaken": { "agent": "root", "envelopes": [envelope], "by": "1.0" } }),
+            ),
+            (
+                json!({ "effectStarted": { "id": "1.0", "effect": ask } }),
+                json!({ "effectStarted": { "id": "1.0", "effect": { "ask": { "envelope": envelope, "timeoutMs": null } } } }),
+            ),
+        ] {
+            let expected: Event = serde_json::from_value(new).unwrap();
+            assert_eq!(decode_event(1, old.to_string().as_bytes()).unwrap(), expected);
+        }
     }
 
     #[test]

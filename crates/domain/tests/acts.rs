@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Agent `a` is in turn 8 and has one message, the letter's.
+/// Agent `a` is in turn 8 and has one message, the message's.
 #[track_caller]
 fn check_acts(acts: Vec<Act>, expected: Vec<Said>) -> Society {
     check(vec![submit("a", "go")], act(effect(8, 0), acts), Ok(expected))
@@ -75,8 +75,8 @@ fn a_batch_with_one_bad_act_changes_nothing() {
     check_refused(vec![add("a", "one"), open("a", "meta._thread", "s"), update], no_such);
     let spawn = |agent: &str, role: &str| Act::Spawn { agent: agent.into(), role: role.into() };
     check_refused(vec![spawn("d", "worker"), spawn("e", "nothing")], Refusal::UnknownRole("nothing".into()));
-    let send = Act::Send { letter: letter("a", "b", "").into() };
-    check_refused(vec![Act::Send { letter: letter("a", "b", "hi").into() }, send], Refusal::EmptyText);
+    let send = Act::Send { envelope: envelope("a", "b", "").into() };
+    check_refused(vec![Act::Send { envelope: envelope("a", "b", "hi").into() }, send], Refusal::EmptyText);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_unit_runs_in_an_idle_sub_thread_only() {
         under("s", settled(turn(12), Settlement::Cancelled(called_off.clone()), 0)),
         under("a", ended(id, Outcome::Failed(called_off))),
         under("a", settled(turn(8), Settlement::Done, 1)),
-        told(16, "a", LetterKind::Answer, "done"),
+        told(16, "a", MessageKind::Answer, "done"),
     ];
     check(busy, settle(turn(8), "done"), Ok(expected));
 }

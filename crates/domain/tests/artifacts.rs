@@ -32,19 +32,19 @@ fn whatever_names_an_artifact_lists_it_with_whose_it_is() {
     let mut society = four_agents();
     let mut meta = Map::new();
     Artifact::attach(&mut meta, &[artifact(9, "sent")]);
-    let letter = Letter {
+    let envelope = Envelope {
         id: "m".into(),
         from: AgentId::user(),
         to: "a".into(),
         task_id: "t".into(),
-        kind: LetterKind::Message,
+        kind: MessageKind::Message,
         payload: Payload { text: "go".into(), meta: meta.into() },
         reply_to: ReplyTo::User,
         hops: 0,
     };
     let made = CallResult::good("made").with_artifacts(vec![artifact(1, "a"), artifact(2, "b"), artifact(1, "a")]);
     let wishes = [
-        Command::Send { letter: letter.into() },
+        Command::Send { envelope: envelope.into() },
         begin(effect(8, 0), vec![call(EffectClass::Read), Effect::Keep(artifact(1, "again"))]),
         end_with(effect(8, 0), Outcome::Result(made)),
         end_with(effect(8, 1), Outcome::Kept(artifact(1, "again"))),

@@ -7,11 +7,11 @@ use crate::support::*;
 #[test]
 fn an_answer_ends_the_ask_of_whoever_waits() {
     let id = effect(8, 0);
-    let asking = letter_of(asking(id, "a", "b"));
+    let asking = envelope_of(asking(id, "a", "b"));
     let stated = vec![
         under(
             "a",
-            Event::EffectStarted { id, effect: Effect::Ask { letter: asking.clone().into(), deadline: None }, leave: None },
+            Event::EffectStarted { id, effect: Effect::Ask { envelope: asking.clone().into(), deadline: None }, leave: None },
         ),
         started(&asking, 0),
     ];
@@ -65,9 +65,9 @@ fn a_unit_that_asks_counts_as_its_agent() {
     check(given, ask_after(1, back, "b", "a"), Ok(vec![under("b", refused(back, circle))]));
 }
 
-fn letter_of(effect: Effect) -> Letter {
+fn envelope_of(effect: Effect) -> Envelope {
     match effect {
-        Effect::Ask { letter, .. } => (*letter).clone(),
+        Effect::Ask { envelope, .. } => (*envelope).clone(),
         other => unreachable!("{other:?} is no ask"),
     }
 }

@@ -93,8 +93,8 @@ impl Books {
                 }
                 self.cut_samples(|inquiry| inquiry.call.turn == *turn);
             }
-            Event::LetterSent { letter, .. } if letter.to.is_user() && letter.kind != LetterKind::Message => {
-                let scope = Scope::Task(letter.task_id.clone());
+            Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.kind != MessageKind::Message => {
+                let scope = Scope::Task(envelope.task_id.clone());
                 if self.reserved(&scope) == Spent::default() {
                     self.spent.remove(&scope);
                     self.granted.remove(&scope);
@@ -302,8 +302,8 @@ fn an_answer_says_what_the_request_cost_and_closes_its_account() {
     let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
     let result = TurnResult::Done { message: None, answer: "so".into(), next: Vec::new() };
     let settled = society.wish(Command::Settle { turn, result }, NOON).unwrap();
-    let letter = settled.iter().find_map(|(_, event)| event.letter()).unwrap();
-    assert_eq!(letter.payload.meta["usage"], serde_json::json!({ "tokens": 30, "costNanos": 0, "requests": 1, "timeMs": 5 }));
+    let envelope = settled.iter().find_map(|(_, event)| event.envelope()).unwrap();
+    assert_eq!(envelope.payload.meta["usage"], serde_json::json!({ "tokens": 30, "costNanos": 0, "requests": 1, "timeMs": 5 }));
     assert!(!society.spine.ledger.contains_key(&Scope::Task("t".into())));
     assert_eq!(society.spine.ledger[&Scope::Society].spent.tokens, 30);
 }

@@ -26,7 +26,7 @@ fn four_deep() -> Vec<Command> {
 #[test]
 fn a_cancelled_task_settles_children_first_and_tells_the_person_once() {
     let task = || Target::Task("t".into());
-    let failed = |seq, from| told(seq, from, LetterKind::Failure(enough()), "enough");
+    let failed = |seq, from| told(seq, from, MessageKind::Failure(enough()), "enough");
     let expected = vec![gone("c", 16, 1), gone("b", 14, 1), gone("s", 12, 0), gone("a", 8, 1), failed(21, "a")];
     check(four_deep(), cancel(task()), Ok(expected));
 
@@ -55,7 +55,7 @@ fn a_message_that_waits_for_its_sub_thread_says_why_nothing_came_of_it() {
         let patch = patch(&format!("Nothing: {}", enough()));
         under("a", Event::MessageUpdated { by: effect(8, 1), index: 0, patch })
     };
-    let failed = |seq| told(seq, "a", LetterKind::Failure(enough()), "enough");
+    let failed = |seq| told(seq, "a", MessageKind::Failure(enough()), "enough");
     check(given(), cancel(Target::Turn(turn(8))), Ok(vec![told_why(), gone("a", 8, 1), failed(13)]));
     let fail = Command::Settle { turn: turn(8), result: TurnResult::Failed(enough()) };
     let expected = vec![told_why(), under("a", settled(turn(8), Settlement::Failed(enough()), 1)), failed(13)];
@@ -81,7 +81,7 @@ fn a_cancelled_turn_withdraws_what_it_asked_and_its_agent_goes_on_with_what_is_l
     let expected = vec![
         gone("a", 10, 1),
         cleared("b", Cleared::AskedBy(vec![turn(10)])),
-        told(15, "a", LetterKind::Failure(enough()), "enough"),
+        told(15, "a", MessageKind::Failure(enough()), "enough"),
         started(&other, 1),
     ];
     check(given, cancel(Target::Turn(turn(10))), Ok(expected));
@@ -104,7 +104,7 @@ fn a_cancelled_turn_takes_the_whole_chain_of_follow_ups_that_works_for_it() {
         gone("b", 13, 1),
         gone("a", 8, 1),
         cleared("b", Cleared::AskedBy(vec![turn(8), turn(13), turn(15)])),
-        told(20, "a", LetterKind::Failure(enough()), "enough"),
+        told(20, "a", MessageKind::Failure(enough()), "enough"),
         started(&other, 1),
     ];
     check(given, cancel(Target::Turn(turn(8))), Ok(expected));

@@ -10,7 +10,7 @@ use crate::invariants::Law;
 use crate::laws::law;
 use crate::support::*;
 
-/// What the log tells of chains of letters, and of the turns for each request.
+/// What the log tells of chains of messages, and of the turns for each request.
 #[derive(Default)]
 pub(crate) struct Chains {
     hops: HashMap<TurnId, u32>,
@@ -29,8 +29,8 @@ type Sent = BTreeMap<AgentId, BTreeMap<AgentId, u32>>;
 
 impl Chains {
     pub(crate) fn audit(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
-        if let Some(letter) = recorded.event.letter() {
-            self.letter(letter, recorded, spine)?;
+        if let Some(envelope) = recorded.event.envelope() {
+            self.envelope(envelope, recorded, spine)?;
         }
         match &recorded.event {
             Event::TurnStarted { task, origin, .. } => {
@@ -39,7 +39,7 @@ impl Chains {
                     law!(self.hops.get(&by.turn) == Some(&task.hops), "a unit is as far as its turn, not {}", task.hops);
                     *self.turns.entry(task.id.clone()).or_default() += 1;
                 }
-                law!(task.hops <= spine.limits.hops, "a turn is {} letters away from the person", task.hops);
+                law!(task.hops <= spine.limits.hops, "a turn is {} messages away from the person", task.hops);
                 self.hops.insert(id, task.hops);
                 self.tasks.insert(id, task.id.clone());
                 let Event::TurnStarted { agent, .. } = &recorded.event else { unreachable!() };
@@ -67,39 +67,41 @@ impl Chains {
         self.tasks.contains_key(&turn) && thread.is_some_and(|head| head.place.is_none())
     }
 
-    fn letter(&mut self, letter: &Letter, recorded: &Recorded, spine: &Spine) -> Law {
+    fn envelope(&mut self, envelope: &Envelope, recorded: &Recorded, spine: &Spine) -> Law {
         let by = recorded.event.effect().and_then(|id| self.hops.get(&id.turn));
         match by {
-            Some(hops) => law!(letter.hops == hops + 1, "letter {} has {} hops, its turn {hops}", letter.id, letter.hops),
-            None if letter.from.is_user() => law!(letter.hops == 0, "a person's letter has {} hops", letter.hops),
+            Some(hops) => {
+                law!(envelope.hops == hops + 1, "message {} has {} hops, its turn {hops}", envelope.id, envelope.hops)
+            }
+            None if envelope.from.is_user() => law!(envelope.hops == 0, "a person's message has {} hops", envelope.hops),
             None => {}
         }
         let is_written = recorded.event.effect().is_some();
-        if letter.to.is_user() {
-            if letter.kind != LetterKind::Message {
-                self.calls.remove(&letter.task_id);
+        if envelope.to.is_user() {
+            if envelope.kind != MessageKind::Message {
+                self.calls.remove(&envelope.task_id);
             } else if !is_written {
-                law!(self.reported.insert(letter.task_id.clone()), "a loop of {} is reported twice", letter.task_id);
+                law!(self.reported.insert(envelope.task_id.clone()), "a loop of {} is reported twice", envelope.task_id);
             }
             return Ok(());
         }
-        if letter.from.is_user() {
-            self.messages.remove(&letter.task_id);
-            self.reported.remove(&letter.task_id);
-        } else if letter.reply_to == ReplyTo::Nobody {
-            let sent = self.messages.entry(letter.task_id.clone()).or_default();
-            *sent.entry(letter.from.clone()).or_default().entry(letter.to.clone()).or_default() += 1;
+        if envelope.from.is_user() {
+            self.messages.remove(&envelope.task_id);
+            self.reported.remove(&envelope.task_id);
+        } else if envelope.reply_to == ReplyTo::Nobody {
+            let sent = self.messages.entry(envelope.task_id.clone()).or_default();
+            *sent.entry(envelope.from.clone()).or_default().entry(envelope.to.clone()).or_default() += 1;
             let passed = |from, to| sent.get(from).and_then(|sent: &BTreeMap<AgentId, u32>| sent.get(to)).copied().unwrap_or(0);
-            let (there, back) = (passed(&letter.from, &letter.to), passed(&letter.to, &letter.from));
-            let between = if letter.from == letter.to { there } else { there + back };
+            let (there, back) = (passed(&envelope.from, &envelope.to), passed(&envelope.to, &envelope.from));
+            let between = if envelope.from == envelope.to { there } else { there + back };
             let limit = spine.limits.messages_per_pair;
-            law!(!is_written || between <= limit, "{between} messages between {} and {}", letter.from, letter.to);
+            law!(!is_written || between <= limit, "{between} messages between {} and {}", envelope.from, envelope.to);
         }
-        law!(letter.hops <= spine.limits.hops, "letter {} has {} hops", letter.id, letter.hops);
-        let turns = self.turns.entry(letter.task_id.clone()).or_default();
-        *turns = if letter.from.is_user() { 1 } else { *turns + 1 };
+        law!(envelope.hops <= spine.limits.hops, "message {} has {} hops", envelope.id, envelope.hops);
+        let turns = self.turns.entry(envelope.task_id.clone()).or_default();
+        *turns = if envelope.from.is_user() { 1 } else { *turns + 1 };
         let limit = spine.limits.turns_per_task;
-        law!(letter.from.is_user() || *turns <= limit, "letter {} is for turn {turns} of {limit}", letter.id);
+        law!(envelope.from.is_user() || *turns <= limit, "message {} is for turn {turns} of {limit}", envelope.id);
         Ok(())
     }
 
@@ -139,7 +141,10 @@ pub(crate) fn fences(spine: &Spine) -> Law {
 }
 
 fn write(id: EffectId, from: &str, to: &str, hops: u32) -> Command {
-    act(id, vec![Act::Send { letter: Arc::new(Letter { hops, id: format!("m{id}").into(), ..letter(from, to, "and?") }) }])
+    act(
+        id,
+        vec![Act::Send { envelope: Arc::new(Envelope { hops, id: format!("m{id}").into(), ..envelope(from, to, "and?") }) }],
+    )
 }
 
 #[test]
@@ -196,8 +201,8 @@ fn refusals(said: &[Said]) -> (Vec<String>, Vec<String>) {
         _ => None,
     });
     let reports = said.iter().filter_map(|(_, event)| match event {
-        Event::LetterSent { letter, by: None } if letter.to.is_user() && letter.kind == LetterKind::Message => {
-            Some(letter.payload.text.to_string())
+        Event::MessageSent { envelope, by: None } if envelope.to.is_user() && envelope.kind == MessageKind::Message => {
+            Some(envelope.payload.text.to_string())
         }
         _ => None,
     });
@@ -240,8 +245,8 @@ fn questions_whose_answers_are_waited_for_do_not_count_as_messages() {
     for n in 0..20 {
         let id = EffectId { turn: a, n };
         let name = MessageId::from(format!("m{n}"));
-        let letter = Letter { id: name, reply_to: ReplyTo::Effect(id), ..letter("a", "b", "help") };
-        let asked = begin(id, vec![Effect::Ask { letter: letter.into(), deadline: None }]);
+        let envelope = Envelope { id: name, reply_to: ReplyTo::Effect(id), ..envelope("a", "b", "help") };
+        let asked = begin(id, vec![Effect::Ask { envelope: envelope.into(), deadline: None }]);
         let said = society.wish(asked, NOON).unwrap();
         assert_eq!(refusals(&said), (vec![], vec![]), "{n}");
         let b = *society.spine.turns.iter().find(|(_, turn)| turn.agent.as_str() == "b").unwrap().0;
@@ -271,11 +276,12 @@ fn what_an_agent_that_is_sent_away_has_not_read_comes_back_to_its_sender() {
     society.wish(write(EffectId { turn: a, n: 0 }, "a", "b", 1), NOON).unwrap();
     let gone = Command::Terminate { agent: "b".into(), children: Children::Cascade, reason: String::new(), now: true };
     let events = society.wish(gone, NOON).unwrap();
-    let back: Vec<_> = events.iter().filter_map(|(_, event)| event.letter()).filter(|letter| !letter.to.is_user()).collect();
+    let back: Vec<_> =
+        events.iter().filter_map(|(_, event)| event.envelope()).filter(|envelope| !envelope.to.is_user()).collect();
     let [back] = &back[..] else { panic!("{events:?}") };
     assert_eq!((back.to.as_str(), back.from.as_str(), back.hops), ("a", "b", 2));
     assert!(back.payload.text.contains("was not read") && back.payload.text.contains("and?"), "{}", back.payload.text);
-    assert!(matches!(&back.kind, LetterKind::Failure(failure) if &*failure.code == "terminated"));
+    assert!(matches!(&back.kind, MessageKind::Failure(failure) if &*failure.code == "terminated"));
     society.assert_replays();
 }
 

@@ -9,7 +9,7 @@ fn goes_on(id: TurnId, next: Vec<Task>) -> Said {
 }
 
 #[test]
-fn next_tasks_run_before_other_letters_and_only_the_last_answers() {
+fn next_tasks_run_before_other_messages_and_only_the_last_answers() {
     let other = personal("a", "other");
     let given = vec![submit("a", "go"), submit("a", "other")];
     let two = vec![next("one"), next("two")];
@@ -26,7 +26,7 @@ fn next_tasks_run_before_other_letters_and_only_the_last_answers() {
     check(given.clone(), settle(turn(13), "kept quiet"), Ok(second));
 
     let given = [given, vec![settle(turn(13), "kept quiet")]].concat();
-    let last = vec![goes_on(turn(15), vec![]), told(17, "a", LetterKind::Answer, "all done"), started(&other, 1)];
+    let last = vec![goes_on(turn(15), vec![]), told(17, "a", MessageKind::Answer, "all done"), started(&other, 1)];
     check(given, settle(turn(15), "all done"), Ok(last));
 }
 
@@ -71,7 +71,7 @@ fn a_response_that_is_too_long_fails_its_turn() {
     for result in responses {
         let expected = vec![
             under("a", settled(turn(8), Settlement::Failed(failure.clone()), 1)),
-            told(10, "a", LetterKind::Failure(failure.clone()), &failure.message),
+            told(10, "a", MessageKind::Failure(failure.clone()), &failure.message),
         ];
         let wish = Command::Settle { turn: turn(8), result };
         check_in(four_agents_within(limits), vec![submit("a", "go")], wish, Ok(expected));

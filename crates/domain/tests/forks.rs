@@ -24,7 +24,7 @@ fn live(society: &mut Society, steps: &Steps, mut now: Timestamp) -> Timestamp {
 fn drawn(log: &[Recorded]) -> BTreeSet<String> {
     let id = |recorded: &Recorded| match &recorded.event {
         Event::TurnStarted { message: Some(id), .. } => Some(id.to_string()),
-        event => event.letter().map(|letter| letter.id.to_string()),
+        event => event.envelope().map(|envelope| envelope.id.to_string()),
     };
     let is_drawn = |id: &String| id.rsplit('_').next().is_some_and(|tail| tail.len() == 36);
     log.iter().filter_map(id).filter(is_drawn).collect()

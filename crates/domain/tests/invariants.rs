@@ -23,7 +23,7 @@ pub(crate) struct Past {
     /// Where each thread should stand by R038-R044: its phase and what is proposed.
     phases: BTreeMap<ThreadId, (Phase, Option<Phase>)>,
     inboxes: BTreeMap<AgentId, VecDeque<Waiting>>,
-    letters: HashMap<MessageId, Fate>,
+    envelopes: HashMap<MessageId, Fate>,
     effects: HashMap<EffectId, Progress>,
     counts: HashMap<TurnId, u32>,
     /// The turn for which another one works: it asked, or it runs the unit.
@@ -39,7 +39,7 @@ pub(crate) struct Past {
 /// Something that an agent is to turn to.
 struct Waiting {
     task: Task,
-    letter: Option<MessageId>,
+    envelope: Option<MessageId>,
     reply_to: ReplyTo,
     above: Option<TurnId>,
 }
@@ -87,7 +87,7 @@ impl Past {
             ("effects are numbered without gaps, end once, and belong to open turns", self.effects(recorded, spine)),
             ("texts are no longer than allowed", texts(recorded, spine)),
             ("nobody writes from user to user", from_user_to_user(recorded)),
-            ("letters are taken in the order sent, own follow-ups first; none is lost", self.letters(recorded, spine)),
+            ("messages are taken in the order sent, own follow-ups first; none is lost", self.envelopes(recorded, spine)),
             ("the head of a thread equals the fold of its events", self.heads(recorded, spine)),
             ("a phase is applied when a turn starts, dropped on a retry, each thread alone", self.phases(recorded, spine)),
             ("turns, heads and agents agree on what is open", agreement(spine)),
@@ -96,12 +96,12 @@ impl Past {
             ("a call asks only while it runs", calls_ask_while_they_run(spine)),
             ("who is gone has left nothing behind", gone_for_good(spine)),
             ("a compression shows less than the one before it, and is undone in order", contexts(recorded, spine)),
-            ("an inbox weighs what its entries weigh, and letters stay within the limits", weights(spine)),
+            ("an inbox weighs what its entries weigh, and messages stay within the limits", weights(spine)),
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
             ("the catalogue has what the log names, each content once under each name", self.catalogue(recorded, spine)),
             ("what was read outside makes nobody send or destroy unasked", self.flows.audit(recorded)),
             ("a call is answered from the log only where nothing can have changed", self.calls.audit(recorded)),
-            ("chains of letters end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
+            ("chains of messages end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
             ("who is made has no tool that its maker lacks", fences(spine)),
         ];
         first_broken(laws)
@@ -141,7 +141,7 @@ impl Past {
         let message = match &recorded.event {
             Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => Some(&message.meta),
             Event::MessageUpdated { patch, .. } => Some(&patch.meta),
-            event => event.letter().map(|letter| &letter.payload.meta),
+            event => event.envelope().map(|envelope| &envelope.payload.meta),
         };
         let attached = message.map(Artifact::attached).unwrap_or_default();
         for artifact in result.into_iter().chain(attached) {
@@ -189,13 +189,13 @@ impl Past {
         Ok(())
     }
 
-    fn letters(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
-        if let Some(letter) = recorded.event.letter().filter(|letter| !letter.to.is_user()) {
-            let sent = self.letters.insert(letter.id.clone(), Fate::Waits);
-            law!(sent.is_none(), "letter {} was sent before", letter.id);
-            let leaving = spine.agents.get(&letter.to).is_none_or(|agent| agent.leaving.is_some());
-            law!(!leaving, "{} is about to go and got a letter", letter.to);
-            self.inboxes.entry(letter.to.clone()).or_default().push_back(Waiting::letter(letter));
+    fn envelopes(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
+        if let Some(envelope) = recorded.event.envelope().filter(|envelope| !envelope.to.is_user()) {
+            let sent = self.envelopes.insert(envelope.id.clone(), Fate::Waits);
+            law!(sent.is_none(), "message {} was sent before", envelope.id);
+            let leaving = spine.agents.get(&envelope.to).is_none_or(|agent| agent.leaving.is_some());
+            law!(!leaving, "{} is about to go and got a message", envelope.to);
+            self.inboxes.entry(envelope.to.clone()).or_default().push_back(Waiting::envelope(envelope));
         }
         match &recorded.event {
             Event::TurnStarted { agent, origin: Origin::Inbox, .. } => {
@@ -213,12 +213,13 @@ impl Past {
                 let left = self.inboxes.remove(agent).map_or(0, |inbox| inbox.len());
                 law!(left == 0, "{agent} is gone and {left} entries wait for it");
             }
-            Event::LettersTaken { agent, letters, .. } => {
+            Event::MessagesTaken { agent, envelopes, .. } => {
                 let inbox = take(self.inboxes.entry(agent.clone()).or_default());
-                let is_taken = |waiting: &Waiting| letters.iter().any(|letter| waiting.letter.as_ref() == Some(&letter.id));
+                let is_taken =
+                    |waiting: &Waiting| envelopes.iter().any(|envelope| waiting.envelope.as_ref() == Some(&envelope.id));
                 let (gone, kept): (VecDeque<Waiting>, VecDeque<Waiting>) = inbox.into_iter().partition(is_taken);
                 self.inboxes.insert(agent.clone(), kept);
-                law!(gone.len() == letters.len(), "{} letters were taken, {} lay there", letters.len(), gone.len());
+                law!(gone.len() == envelopes.len(), "{} messages were taken, {} lay there", envelopes.len(), gone.len());
                 gone.iter().try_for_each(|waiting| self.fate(waiting, Fate::Taken))?;
             }
             Event::InboxCleared { agent, of } => {
@@ -254,15 +255,15 @@ impl Past {
         for (i, task) in next.iter().enumerate().rev() {
             let reply_to = if i + 1 == next.len() { *reply_to } else { ReplyTo::Nobody };
             let above = self.above.get(&turn).copied();
-            inbox.push_front(Waiting { task: task.clone(), letter: None, reply_to, above });
+            inbox.push_front(Waiting { task: task.clone(), envelope: None, reply_to, above });
         }
         Ok(())
     }
 
     fn fate(&mut self, waiting: &Waiting, fate: Fate) -> Law {
-        let Some(letter) = &waiting.letter else { return Ok(()) };
-        let before = self.letters.insert(letter.clone(), fate);
-        law!(before == Some(Fate::Waits), "letter {letter} was {before:?} and is now {fate:?}");
+        let Some(envelope) = &waiting.envelope else { return Ok(()) };
+        let before = self.envelopes.insert(envelope.clone(), fate);
+        law!(before == Some(Fate::Waits), "message {envelope} was {before:?} and is now {fate:?}");
         Ok(())
     }
 
@@ -353,29 +354,29 @@ impl Past {
 }
 
 impl Waiting {
-    fn letter(letter: &Letter) -> Self {
-        let above = match letter.reply_to {
+    fn envelope(envelope: &Envelope) -> Self {
+        let above = match envelope.reply_to {
             ReplyTo::Effect(id) => Some(id.turn),
             ReplyTo::User | ReplyTo::Nobody => None,
         };
-        let task = Task::message(letter.task_id.clone(), letter.payload.text.clone());
-        let task = Task { meta: letter.payload.meta.clone(), hops: letter.hops, ..task };
-        Self { task, letter: Some(letter.id.clone()), reply_to: letter.reply_to, above }
+        let task = Task::message(envelope.task_id.clone(), envelope.payload.text.clone());
+        let task = Task { meta: envelope.payload.meta.clone(), hops: envelope.hops, ..task };
+        Self { task, envelope: Some(envelope.id.clone()), reply_to: envelope.reply_to, above }
     }
 
     fn is(&self, due: &Due) -> bool {
         match due {
-            Due::Letter(letter) => self.letter.as_ref() == Some(&letter.id) && self.reply_to == letter.reply_to,
-            Due::FollowUp { task, reply_to } => self.letter.is_none() && self.task == *task && self.reply_to == *reply_to,
+            Due::Envelope(envelope) => self.envelope.as_ref() == Some(&envelope.id) && self.reply_to == envelope.reply_to,
+            Due::FollowUp { task, reply_to } => self.envelope.is_none() && self.task == *task && self.reply_to == *reply_to,
         }
     }
 
     fn is_taken_by(&self, started: &Event) -> Law {
         let Event::TurnStarted { task, reply_to, message, .. } = started else { return Ok(()) };
         law!(*task == self.task && *reply_to == self.reply_to, "{:?} was at the front", self.task);
-        let shown = self.letter.is_some() || !self.task.skip_user_message;
+        let shown = self.envelope.is_some() || !self.task.skip_user_message;
         law!(message.is_some() == shown, "the text of the task is in the thread: {}", message.is_some());
-        law!(self.letter.is_none() || *message == self.letter, "{:?} was at the front", self.letter);
+        law!(self.envelope.is_none() || *message == self.envelope, "{:?} was at the front", self.envelope);
         Ok(())
     }
 
@@ -399,14 +400,14 @@ fn is_act(event: &Event) -> bool {
         | Event::MessageUpdated { .. }
         | Event::SettingsUpdated { .. }
         | Event::PlanSet { .. }
-        | Event::LettersTaken { .. }
+        | Event::MessagesTaken { .. }
         | Event::PhaseSuggested { .. }
         | Event::ContextCompressed { .. }
         | Event::ContextRestored { .. }
         | Event::ContextKept { .. }
         | Event::ThreadOpened { .. }
         | Event::ThreadLinked { .. }
-        | Event::LetterSent { .. }
+        | Event::MessageSent { .. }
         | Event::RoleCreated { .. }
         | Event::AgentSpawned { .. } => true,
         Event::SocietyFounded { .. }
@@ -434,7 +435,7 @@ fn is_act(event: &Event) -> bool {
         | Event::TurnCrashed { .. }
         | Event::TurnRevived { .. }
         | Event::TurnRested { .. }
-        | Event::LetterSetAside { .. }
+        | Event::MessageDeadLettered { .. }
         | Event::TurnParked { .. }
         | Event::TurnResumed { .. }
         | Event::TurnSettled { .. } => false,

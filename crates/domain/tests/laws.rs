@@ -31,8 +31,8 @@ pub(crate) fn texts(recorded: &Recorded, spine: &Spine) -> Law {
         Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => &message.text,
         Event::MessageUpdated { patch, .. } => patch.text.as_deref().unwrap_or_default(),
         // What the person is told in the end may be the words of a failure; those are ours.
-        Event::LetterSent { letter, by: None } if letter.to.is_user() => "",
-        event => event.letter().map_or("", |letter| &letter.payload.text),
+        Event::MessageSent { envelope, by: None } if envelope.to.is_user() => "",
+        event => event.envelope().map_or("", |envelope| &envelope.payload.text),
     };
     let limit = spine.limits.text_bytes;
     law!(text.len() <= limit, "{} bytes, {limit} are allowed", text.len());
@@ -40,8 +40,8 @@ pub(crate) fn texts(recorded: &Recorded, spine: &Spine) -> Law {
 }
 
 pub(crate) fn from_user_to_user(recorded: &Recorded) -> Law {
-    let talks = |letter: &Letter| letter.from.is_user() && letter.to.is_user();
-    law!(!recorded.event.letter().is_some_and(|letter| talks(letter)), "{:?}", recorded.event);
+    let talks = |envelope: &Envelope| envelope.from.is_user() && envelope.to.is_user();
+    law!(!recorded.event.envelope().is_some_and(|envelope| talks(envelope)), "{:?}", recorded.event);
     Ok(())
 }
 
@@ -138,10 +138,10 @@ pub(crate) fn weights(spine: &Spine) -> Law {
         law!(!inbox.entries.is_empty(), "{name} keeps an empty inbox");
         let bytes: usize = inbox.entries.iter().map(Due::bytes).sum();
         law!(inbox.bytes == bytes, "the inbox of {name} has {bytes} bytes and says {}", inbox.bytes);
-        let letters = || inbox.entries.iter().filter(|due| matches!(due, Due::Letter(_)));
-        let (count, bytes) = (letters().count(), letters().map(Due::bytes).sum::<usize>());
+        let envelopes = || inbox.entries.iter().filter(|due| matches!(due, Due::Envelope(_)));
+        let (count, bytes) = (envelopes().count(), envelopes().map(Due::bytes).sum::<usize>());
         let fits = count <= limits.inbox_entries && bytes <= limits.inbox_bytes;
-        law!(fits, "{count} letters of {bytes} bytes wait for {name}");
+        law!(fits, "{count} messages of {bytes} bytes wait for {name}");
     }
     Ok(())
 }
@@ -204,20 +204,20 @@ pub(crate) fn owed_to_user(spine: &Spine) -> BTreeMap<TaskId, usize> {
 
 pub(crate) fn told_once(before: &Before, wish: &Command, events: &[Recorded], spine: &Spine) -> Law {
     let after = owed_to_user(spine);
-    let letters = || events.iter().filter_map(|recorded| recorded.event.letter());
+    let envelopes = || events.iter().filter_map(|recorded| recorded.event.envelope());
     let tasks: BTreeSet<_> =
-        before.owed_to_user.keys().chain(after.keys()).chain(letters().map(|letter| &letter.task_id)).collect();
+        before.owed_to_user.keys().chain(after.keys()).chain(envelopes().map(|envelope| &envelope.task_id)).collect();
     for task in tasks {
-        let of_task = || letters().filter(|letter| letter.task_id == *task);
-        let asked = of_task().filter(|letter| letter.reply_to == ReplyTo::User).count();
-        let told = of_task().filter(|letter| letter.to.is_user() && letter.kind != LetterKind::Message).count();
+        let of_task = || envelopes().filter(|envelope| envelope.task_id == *task);
+        let asked = of_task().filter(|envelope| envelope.reply_to == ReplyTo::User).count();
+        let told = of_task().filter(|envelope| envelope.to.is_user() && envelope.kind != MessageKind::Message).count();
         let owed = before.owed_to_user.get(task).unwrap_or(&0) + asked;
         let still = *after.get(task).unwrap_or(&0);
         let taken = events.iter().filter_map(|recorded| match &recorded.event {
-            Event::LettersTaken { letters, .. } => Some(letters),
+            Event::MessagesTaken { envelopes, .. } => Some(envelopes),
             _ => None,
         });
-        let joined = taken.flatten().filter(|letter| letter.task_id == *task && letter.reply_to == ReplyTo::User).count();
+        let joined = taken.flatten().filter(|envelope| envelope.task_id == *task && envelope.reply_to == ReplyTo::User).count();
         law!(joined == 0 || still > 0, "what was said about {task} was taken in, and nobody will answer it");
         let ended = owed - joined - still;
         // Who calls off several requests of one task hears of it once.

@@ -48,11 +48,11 @@ fn what_waits_is_done_before_it_goes_and_nothing_more_is_taken_on() {
     }
     assert!(society.spine.agents[&AgentId::from("a")].leaving.is_some());
     let first = society.wish(settle(turn(8), "done"), NOON).unwrap();
-    assert!(matches!(first.last(), Some((_, Event::TurnStarted { .. }))), "the second letter has its turn: {first:?}");
+    assert!(matches!(first.last(), Some((_, Event::TurnStarted { .. }))), "the second message has its turn: {first:?}");
     let second = *society.spine.turns.keys().next().unwrap();
     let last = society.wish(settle(second, "done too"), NOON).unwrap();
     assert_eq!(last.last(), Some(&gone("a")));
-    assert_eq!(last.iter().filter(|(_, event)| event.letter().is_some_and(|letter| letter.to.is_user())).count(), 1);
+    assert_eq!(last.iter().filter(|(_, event)| event.envelope().is_some_and(|envelope| envelope.to.is_user())).count(), 1);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_parent_waits_for_a_child_that_is_busy_and_at_the_deadline_it_goes_undone() 
     let names: Vec<_> = late.iter().map(|(_, event)| event).collect();
     assert!(matches!(names[0], Event::TurnSettled { settlement: Settlement::Cancelled(_), .. }), "{names:?}");
     assert!(matches!(names[1], Event::InboxCleared { of: Cleared::Everything, .. }), "{names:?}");
-    let told = names.iter().filter_map(|event| event.letter()).filter(|letter| letter.to.is_user()).count();
+    let told = names.iter().filter_map(|event| event.envelope()).filter(|envelope| envelope.to.is_user()).count();
     assert_eq!(told, 1, "the person hears once that both were not done");
     assert!(matches!(names[names.len() - 2], Event::AgentTerminated { .. }), "{names:?}");
     assert!(matches!(names[names.len() - 1], Event::EffectEnded { outcome: Outcome::Answer(_), .. }), "{names:?}");

@@ -15,7 +15,7 @@ mod inquiries;
 mod invariants;
 mod laws;
 mod leaving;
-mod letters;
+mod messages;
 mod org;
 mod phases;
 mod properties;

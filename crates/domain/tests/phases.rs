@@ -31,18 +31,20 @@ fn settings(phase: &str) -> Settings {
         .expect("settings of the case")
 }
 
-/// The next letter to `a` starts its turn in a phase, after these events; the fold says the same.
+/// The next message to `a` starts its turn in a phase, after these events; the fold says the same.
 #[track_caller]
 fn check_next(meta: Value, before: Event, standing: &str) {
-    let letter =
-        Arc::new(Letter { payload: Payload { text: "two".into(), meta: map(meta).into() }, ..(*personal("a", "two")).clone() });
-    let sent = under("task:t", Event::LetterSent { letter: letter.clone(), by: None });
-    let (thread, mut event) = started(&letter, 1);
+    let envelope = Arc::new(Envelope {
+        payload: Payload { text: "two".into(), meta: map(meta).into() },
+        ..(*personal("a", "two")).clone()
+    });
+    let sent = under("task:t", Event::MessageSent { envelope: envelope.clone(), by: None });
+    let (thread, mut event) = started(&envelope, 1);
     if let Event::TurnStarted { phase: at, .. } = &mut event {
         *at = phase(standing);
     }
     let expected = vec![sent, under("a", before), (thread, event)];
-    let society = check(proposed(), Command::Send { letter }, Ok(expected));
+    let society = check(proposed(), Command::Send { envelope }, Ok(expected));
     assert_eq!(society.thread("a").settings, settings(standing));
 }
 

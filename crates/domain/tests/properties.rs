@@ -43,9 +43,9 @@ fn is_below(society: &Society, agent: &AgentId, top: &AgentId) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// P1, P2: a person's letter is taken for whoever is there, never for the person, and lands with its receiver alone.
+    /// P1, P2: a person's message is taken for whoever is there, never for the person, and lands with its receiver alone.
     #[test]
-    fn a_persons_letter_reaches_whoever_is_there_and_never_the_person(parents in tree_shape(), who in any::<usize>(), kind in 0..3) {
+    fn a_persons_message_reaches_whoever_is_there_and_never_the_person(parents in tree_shape(), who in any::<usize>(), kind in 0..3) {
         let mut society = tree(&parents);
         let all = everybody(&society);
         let to = match kind {
@@ -59,9 +59,9 @@ proptest! {
             1 => prop_assert_eq!(sent, Err(Refusal::UnknownAgent(to))),
             _ => {
                 let sent = sent.unwrap();
-                let letters: Vec<_> = sent.iter().filter_map(|(_, event)| event.letter()).collect();
-                prop_assert_eq!(letters.len(), 1);
-                prop_assert!(letters[0].to == to && letters[0].from.is_user());
+                let envelopes: Vec<_> = sent.iter().filter_map(|(_, event)| event.envelope()).collect();
+                prop_assert_eq!(envelopes.len(), 1);
+                prop_assert!(envelopes[0].to == to && envelopes[0].from.is_user());
                 let taken = matches!(&sent[1].1, Event::TurnStarted { agent, .. } if *agent == to);
                 prop_assert!(taken, "it goes straight to its receiver");
             }
@@ -105,17 +105,17 @@ proptest! {
 
     /// P8: everything that was queued is worked off before an agent goes.
     #[test]
-    fn what_is_queued_is_done_before_an_agent_goes(letters in 0_usize..12, more in 0_usize..4) {
+    fn what_is_queued_is_done_before_an_agent_goes(envelopes in 0_usize..12, more in 0_usize..4) {
         let mut society = four_agents();
-        for n in 0..letters {
-            let letter = Letter { id: format!("m{n}").into(), ..(*personal("a", &format!("number {n}"))).clone() };
-            society.wish(Command::Send { letter: Arc::new(letter) }, NOON).unwrap();
+        for n in 0..envelopes {
+            let envelope = Envelope { id: format!("m{n}").into(), ..(*personal("a", &format!("number {n}"))).clone() };
+            society.wish(Command::Send { envelope: Arc::new(envelope) }, NOON).unwrap();
         }
         let goes = Command::Terminate { agent: "a".into(), children: Children::Cascade, reason: String::new(), now: false };
         society.wish(goes, NOON).unwrap();
         for n in 0..more {
-            let letter = Letter { id: format!("late{n}").into(), ..(*personal("a", "late")).clone() };
-            prop_assert_eq!(society.wish(Command::Send { letter: Arc::new(letter) }, NOON), Err(Refusal::Leaving("a".into())));
+            let envelope = Envelope { id: format!("late{n}").into(), ..(*personal("a", "late")).clone() };
+            prop_assert_eq!(society.wish(Command::Send { envelope: Arc::new(envelope) }, NOON), Err(Refusal::Leaving("a".into())));
         }
         let mut done = Vec::new();
         while let Some((id, _)) = society.spine.turns.iter().next() {
@@ -127,7 +127,7 @@ proptest! {
             }));
             society.wish(settle(id, "done"), NOON).unwrap();
         }
-        let sent: Vec<_> = (0..letters).map(|n| format!("number {n}")).collect();
+        let sent: Vec<_> = (0..envelopes).map(|n| format!("number {n}")).collect();
         prop_assert_eq!(done, sent);
         prop_assert!(society.spine.terminated.contains_key(&AgentId::from("a")));
     }

@@ -52,8 +52,8 @@ impl Calls {
                 }
                 self.open.retain(|id, _| id.turn != *turn);
             }
-            Event::LetterSent { letter, .. } if letter.from.is_user() => {
-                self.spoken.insert(letter.task_id.clone(), recorded.seq);
+            Event::MessageSent { envelope, .. } if envelope.from.is_user() => {
+                self.spoken.insert(envelope.task_id.clone(), recorded.seq);
             }
             _ => {}
         }
@@ -153,8 +153,8 @@ fn whatever_is_written_anywhere_is_read_again() {
 fn a_result_is_the_requests_own_and_goes_with_its_answer_and_with_the_persons_next_word() {
     let speaks = |society: &mut Society| drop(society.wish(submit("a", "look again"), NOON).unwrap());
     let task = four_agents().wish(submit("a", "go"), NOON).unwrap();
-    let Event::LetterSent { letter, .. } = &task[0].1 else { panic!() };
-    assert_eq!(letter.task_id, TaskId::from("t"), "all of them are one request here");
+    let Event::MessageSent { envelope, .. } = &task[0].1 else { panic!() };
+    assert_eq!(envelope.task_id, TaskId::from("t"), "all of them are one request here");
     assert!(!answered(result("done"), speaks, looks()));
 }
 

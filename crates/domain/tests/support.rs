@@ -139,21 +139,21 @@ pub(crate) fn effect(seq: u64, n: u32) -> EffectId {
 
 /// What the person writes to an agent for task `t`.
 pub(crate) fn submit(to: &str, text: &str) -> Command {
-    Command::Send { letter: personal(to, text) }
+    Command::Send { envelope: personal(to, text) }
 }
 
-pub(crate) fn personal(to: &str, text: &str) -> Arc<Letter> {
-    Arc::new(Letter { from: AgentId::user(), reply_to: ReplyTo::User, ..letter("user", to, text) })
+pub(crate) fn personal(to: &str, text: &str) -> Arc<Envelope> {
+    Arc::new(Envelope { from: AgentId::user(), reply_to: ReplyTo::User, ..envelope("user", to, text) })
 }
 
 /// What one agent writes to another for task `t`; nobody waits.
-pub(crate) fn letter(from: &str, to: &str, text: &str) -> Letter {
-    Letter {
+pub(crate) fn envelope(from: &str, to: &str, text: &str) -> Envelope {
+    Envelope {
         id: format!("{from}:{to}:{text}").into(),
         from: from.into(),
         to: to.into(),
         task_id: "t".into(),
-        kind: LetterKind::Message,
+        kind: MessageKind::Message,
         payload: Payload::text(text),
         reply_to: ReplyTo::Nobody,
         hops: u32::from(from != "user"),
@@ -165,8 +165,8 @@ pub(crate) fn asking(id: EffectId, from: &str, to: &str) -> Effect {
 }
 
 pub(crate) fn asking_until(id: EffectId, from: &str, to: &str, deadline: Option<Timestamp>) -> Effect {
-    let letter = Letter { reply_to: ReplyTo::Effect(id), ..letter(from, to, "help") };
-    Effect::Ask { letter: Arc::new(letter), deadline }
+    let envelope = Envelope { reply_to: ReplyTo::Effect(id), ..envelope(from, to, "help") };
+    Effect::Ask { envelope: Arc::new(envelope), deadline }
 }
 
 pub(crate) fn begin(id: EffectId, effects: Vec<Effect>) -> Command {
@@ -177,10 +177,10 @@ pub(crate) fn ask(id: EffectId, from: &str, to: &str) -> Command {
     begin(id, vec![asking(id, from, to)])
 }
 
-/// An ask by a turn that `before` letters from agent to agent led to.
+/// An ask by a turn that `before` messages from agent to agent led to.
 pub(crate) fn ask_after(before: u32, id: EffectId, from: &str, to: &str) -> Command {
-    let letter = Letter { reply_to: ReplyTo::Effect(id), hops: before + 1, ..letter(from, to, "help") };
-    begin(id, vec![Effect::Ask { letter: letter.into(), deadline: None }])
+    let envelope = Envelope { reply_to: ReplyTo::Effect(id), hops: before + 1, ..envelope(from, to, "help") };
+    begin(id, vec![Effect::Ask { envelope: envelope.into(), deadline: None }])
 }
 
 pub(crate) fn unit(thread: &str) -> Effect {
@@ -269,31 +269,31 @@ pub(crate) fn refused(id: EffectId, refusal: Refusal) -> Event {
     Event::EffectRefused { id, failure: refusal.into() }
 }
 
-/// The letter that ends task `t` for the person, as event number `seq`.
-pub(crate) fn told(seq: u64, from: &str, kind: LetterKind, text: &str) -> Said {
+/// The message that ends task `t` for the person, as event number `seq`.
+pub(crate) fn told(seq: u64, from: &str, kind: MessageKind, text: &str) -> Said {
     let id = format!("msg_{}", unique(SEED, NOON, seq - 1)).into();
-    let letter = Letter { id, kind, hops: 0, ..letter(from, "user", text) };
-    under("task:t", Event::LetterSent { letter: Arc::new(letter), by: None })
+    let envelope = Envelope { id, kind, hops: 0, ..envelope(from, "user", text) };
+    under("task:t", Event::MessageSent { envelope: Arc::new(envelope), by: None })
 }
 
-/// An agent's turn begins in its main thread with message number `index`, which says what the letter says.
-pub(crate) fn started(letter: &Letter, index: u32) -> Said {
+/// An agent's turn begins in its main thread with message number `index`, which says what the message says.
+pub(crate) fn started(envelope: &Envelope, index: u32) -> Said {
     let event = Event::TurnStarted {
-        agent: letter.to.clone(),
+        agent: envelope.to.clone(),
         behaviour: "plain".into(),
         phase: Phase::default(),
         task: Task {
-            meta: letter.payload.meta.clone(),
-            hops: letter.hops,
-            ..Task::message("t".into(), letter.payload.text.clone())
+            meta: envelope.payload.meta.clone(),
+            hops: envelope.hops,
+            ..Task::message("t".into(), envelope.payload.text.clone())
         },
         origin: Origin::Inbox,
-        reply_to: letter.reply_to,
-        message: Some(letter.id.clone()),
+        reply_to: envelope.reply_to,
+        message: Some(envelope.id.clone()),
         index,
         shown: Shown::default(),
     };
-    (Some(letter.to.main_thread()), event)
+    (Some(envelope.to.main_thread()), event)
 }
 
 /// An agent's turn begins with one of its own follow-ups, which stays out of the thread.

@@ -144,13 +144,13 @@ impl<'a> Chooser<'a> {
 
     fn submit(&mut self) -> Command {
         let to = if self.one_in(3) { AgentId::root() } else { self.agent() };
-        let letter = Letter {
-            kind: LetterKind::Message,
+        let envelope = Envelope {
+            kind: MessageKind::Message,
             task_id: self.task(),
             reply_to: ReplyTo::User,
-            ..self.letter(AgentId::user(), to)
+            ..self.envelope(AgentId::user(), to)
         };
-        Command::Send { letter: Arc::new(letter) }
+        Command::Send { envelope: Arc::new(envelope) }
     }
 
     fn begin(&mut self) -> Option<Command> {
@@ -218,13 +218,13 @@ impl<'a> Chooser<'a> {
             }
             3 | 4 => {
                 let to = self.agent();
-                let letter = Letter {
+                let envelope = Envelope {
                     task_id: self.own_task(turn),
                     reply_to: ReplyTo::Effect(id),
                     hops: turn.hops + 1,
-                    ..self.letter(turn.agent.clone(), to)
+                    ..self.envelope(turn.agent.clone(), to)
                 };
-                Effect::Ask { letter: Arc::new(letter), deadline }
+                Effect::Ask { envelope: Arc::new(envelope), deadline }
             }
             5 => {
                 let (question, details, wanted) = ("may I?".to_owned(), self.value(), self.wanted());
@@ -450,7 +450,7 @@ impl<'a> Chooser<'a> {
                 let summaries = vec![self.text()];
                 Act::CompressContext { thread, from: index + u32::from(self.one_in(2)), summaries }
             }
-            17 if self.one_in(3) => Act::TakeLetters,
+            17 if self.one_in(3) => Act::TakeMessages,
             17 if self.one_in(2) => Act::RestoreContext { thread },
             17 => Act::KeepContext { thread, failure: Failure::new("not_smaller", "no") },
             18 => {
@@ -485,10 +485,14 @@ impl<'a> Chooser<'a> {
                     1 => turn.agent.clone(),
                     _ => self.agent(),
                 };
-                let kind = if self.one_in(20) { LetterKind::Answer } else { LetterKind::Message };
-                let letter =
-                    Letter { kind, task_id: self.own_task(turn), hops: turn.hops + 1, ..self.letter(turn.agent.clone(), to) };
-                Act::Send { letter: Arc::new(letter) }
+                let kind = if self.one_in(20) { MessageKind::Answer } else { MessageKind::Message };
+                let envelope = Envelope {
+                    kind,
+                    task_id: self.own_task(turn),
+                    hops: turn.hops + 1,
+                    ..self.envelope(turn.agent.clone(), to)
+                };
+                Act::Send { envelope: Arc::new(envelope) }
             }
             14 => Act::CreateRole { role: role(&self.name()) },
             _ => Act::Spawn { agent: self.agent_name(), role: self.role() },
@@ -499,15 +503,15 @@ impl<'a> Chooser<'a> {
     fn nonsense(&mut self) -> Command {
         let turn = TurnId(Seq(self.roll(self.spine.seq.0 as usize + 3) as u64));
         let id = EffectId { turn, n: *self.pick(&[0, 0, 1, 2, u32::MAX]) };
-        let forged = Letter { reply_to: ReplyTo::Effect(id), ..self.letter(AgentId::user(), AgentId::root()) };
+        let forged = Envelope { reply_to: ReplyTo::Effect(id), ..self.envelope(AgentId::user(), AgentId::root()) };
         match self.roll(15) {
             0 => Command::Found { seed: 1, limits: Limits::default(), role: role("worker") },
-            1 => Command::Send { letter: Arc::new(self.letter(AgentId::user(), AgentId::user())) },
-            2 => Command::Send { letter: Arc::new(forged) },
-            3 => Command::Send { letter: Arc::new(self.letter(AgentId::root(), AgentId::root())) },
+            1 => Command::Send { envelope: Arc::new(self.envelope(AgentId::user(), AgentId::user())) },
+            2 => Command::Send { envelope: Arc::new(forged) },
+            3 => Command::Send { envelope: Arc::new(self.envelope(AgentId::root(), AgentId::root())) },
             4 => Command::Begin { turn, n: id.n, effects: vec![call(EffectClass::Read)] },
             5 => Command::End { id, outcome: result("late"), spent: None, at: NOON },
-            6 => Command::Act { id, acts: vec![Act::Send { letter: Arc::new(forged) }], at: None },
+            6 => Command::Act { id, acts: vec![Act::Send { envelope: Arc::new(forged) }], at: None },
             7 => Command::Doubt { id },
             8 => Command::Restart { id },
             9 => Command::Resolve { id, resolution: Resolution::Again },
@@ -628,10 +632,10 @@ impl<'a> Chooser<'a> {
         Task { meta: self.meta().into(), ..task }
     }
 
-    fn letter(&mut self, from: AgentId, to: AgentId) -> Letter {
+    fn envelope(&mut self, from: AgentId, to: AgentId) -> Envelope {
         let payload = Payload { text: self.text().into(), meta: self.meta().into() };
         let id = format!("m{}.{}", self.spine.seq, self.rolls).into();
-        Letter { id, from, to, task_id: self.task(), kind: LetterKind::Message, payload, reply_to: ReplyTo::Nobody, hops: 0 }
+        Envelope { id, from, to, task_id: self.task(), kind: MessageKind::Message, payload, reply_to: ReplyTo::Nobody, hops: 0 }
     }
 
     fn message(&mut self) -> Message {

@@ -245,13 +245,13 @@ impl Actor {
 
     /// Runs until it is stopped (`Ok`) or the log fails (`Err`).
     pub(crate) async fn run(&mut self) -> Result<(), LogError> {
-        let mut letters = Vec::with_capacity(BATCH);
+        let mut envelopes = Vec::with_capacity(BATCH);
         loop {
             self.set_alarm();
             let alarm = self.alarm.as_mut().map(|(_, alarm)| alarm);
             tokio::select! {
                 biased;
-                _ = self.mail.recv_many(&mut letters, BATCH) => {}
+                _ = self.mail.recv_many(&mut envelopes, BATCH) => {}
                 () = std::future::ready(()), if !self.ended.is_empty() => {}
                 () = async { match alarm { Some(alarm) => alarm.await, None => std::future::pending().await } } => {
                     self.alarm = None;
@@ -259,21 +259,21 @@ impl Actor {
             }
             // Whoever is ready to ask does so before the commit begins, so that commits are full.
             loop {
-                let before = letters.len();
+                let before = envelopes.len();
                 tokio::task::yield_now().await;
-                while letters.len() < BATCH
+                while envelopes.len() < BATCH
                     && let Ok(mail) = self.mail.try_recv()
                 {
-                    letters.push(mail);
+                    envelopes.push(mail);
                 }
-                if letters.len() == before || letters.len() >= BATCH {
+                if envelopes.len() == before || envelopes.len() >= BATCH {
                     break;
                 }
             }
             if self.shared.abandoned.load(Ordering::Relaxed) {
-                letters.push(Mail::Stop { grace: Duration::ZERO });
+                envelopes.push(Mail::Stop { grace: Duration::ZERO });
             }
-            self.pass(&mut letters).await?;
+            self.pass(&mut envelopes).await?;
             if self.may_end() {
                 self.bench.clear().await;
                 self.save().await;
@@ -328,13 +328,13 @@ impl Actor {
         Ok(())
     }
 
-    async fn pass(&mut self, letters: &mut Vec<Mail>) -> Result<(), LogError> {
+    async fn pass(&mut self, envelopes: &mut Vec<Mail>) -> Result<(), LogError> {
         let at = self.shared.ports.clock.now();
         let mut pass = Pass { events: std::mem::take(&mut self.room), ..Pass::default() };
         let mut ended = std::mem::take(&mut self.ended);
         ended.drain(..).for_each(|command| self.decide(&mut pass, command, None, at));
         self.ended = ended;
-        for mail in letters.drain(..) {
+        for mail in envelopes.drain(..) {
             match mail {
                 Mail::Command { command, reply } if self.is_closed_to(&command) => {
                     pass.replies.extend(reply.map(|reply| (reply, Err(Rejected::Stopping))));

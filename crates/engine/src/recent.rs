@@ -101,7 +101,7 @@ pub(crate) fn weight(event: &Event) -> usize {
             Event::TurnStarted { task, .. } => task.message.len() + task.meta.weight(),
             Event::EffectEnded { outcome: Outcome::Reply(reply), .. } => reply.text.len() + reply.reasoning.len(),
             Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.content.len(),
-            event => event.letter().map_or(0, |letter| letter.payload.text.len() + letter.payload.meta.weight()),
+            event => event.envelope().map_or(0, |envelope| envelope.payload.text.len() + envelope.payload.meta.weight()),
         }
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Answer, BadOrg, Behaviour, Budgets, Children, Command, EffectId, Event, Failure, InquiryId, Letter, LetterKind,
-    Limits, MessageId, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
+    AgentId, Answer, BadOrg, Behaviour, Budgets, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, Limits,
+    MessageId, MessageKind, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
     SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
 use polis_ports::{Artifacts, Clock, Frame, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
@@ -185,10 +185,10 @@ impl NotOpened {
     }
 }
 
-/// A letter that is in the log.
+/// A message that is in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// The letter.
+    /// The message.
     pub message_id: MessageId,
     /// The request that it belongs to.
     pub task_id: TaskId,
@@ -203,7 +203,7 @@ pub struct Rest {
     pub last: Seq,
     /// Turns that are not settled.
     pub open_turns: usize,
-    /// Letters that nobody has taken up.
+    /// Messages that nobody has taken up.
     pub pending_messages: usize,
 }
 
@@ -343,7 +343,7 @@ impl Society {
         self.send_named(id, task, to, text, meta).await
     }
 
-    /// The same with names that the sender chose; whether a letter of that name was sent before is for the sender to know.
+    /// The same with names that the sender chose; whether a message of that name was sent before is for the sender to know.
     pub async fn send_named(
         &self,
         id: MessageId,
@@ -352,18 +352,18 @@ impl Society {
         text: &str,
         meta: Map<String, Value>,
     ) -> Result<Sent, Rejected> {
-        let letter = Letter {
+        let envelope = Envelope {
             id,
             from: AgentId::user(),
             to,
             task_id,
-            kind: LetterKind::Message,
+            kind: MessageKind::Message,
             payload: Payload { text: text.into(), meta: meta.into() },
             reply_to: ReplyTo::User,
             hops: 0,
         };
-        let (message_id, task_id) = (letter.id.clone(), letter.task_id.clone());
-        let events = self.wish(Command::Send { letter: Arc::new(letter) }).await?;
+        let (message_id, task_id) = (envelope.id.clone(), envelope.task_id.clone());
+        let events = self.wish(Command::Send { envelope: Arc::new(envelope) }).await?;
         Ok(Sent { message_id, task_id, seq: events.first().map_or(Seq(0), |event| event.seq) })
     }
 
@@ -492,13 +492,13 @@ impl Society {
     }
 
     /// What passed between the person and the society about a request, in order; nothing if there is no such request.
-    pub async fn letters(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Letter>)>, Rejected> {
+    pub async fn messages(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, Rejected> {
         let events = self.ports().log.read_thread(self.id(), &task.thread(), ThreadRange::ALL).await?;
-        let letter = |recorded: Recorded| match &recorded.event {
-            Event::LetterSent { letter, .. } => Some((recorded.clone(), letter.clone())),
+        let envelope = |recorded: Recorded| match &recorded.event {
+            Event::MessageSent { envelope, .. } => Some((recorded.clone(), envelope.clone())),
             _ => None,
         };
-        Ok(events.into_iter().filter_map(letter).collect())
+        Ok(events.into_iter().filter_map(envelope).collect())
     }
 
     /// One thread, addressed from a main thread. Its sub-threads appear by name only.
@@ -543,17 +543,17 @@ impl Society {
         self.watcher(Some(thread), after)
     }
 
-    /// Waits for the letter that ends a request; where the society ends without it, that is why.
-    pub async fn answer(&self, sent: &Sent) -> Result<Arc<Letter>, Rejected> {
+    /// Waits for the message that ends a request; where the society ends without it, that is why.
+    pub async fn answer(&self, sent: &Sent) -> Result<Arc<Envelope>, Rejected> {
         let mut watch = self.watch_thread(sent.task_id.thread(), sent.seq);
         loop {
             let Some(recorded) = watch.next_event().await? else { return Err(self.over().await) };
-            if let Event::LetterSent { letter, .. } = &recorded.event
-                && letter.task_id == sent.task_id
-                && letter.to.is_user()
-                && letter.kind != LetterKind::Message
+            if let Event::MessageSent { envelope, .. } = &recorded.event
+                && envelope.task_id == sent.task_id
+                && envelope.to.is_user()
+                && envelope.kind != MessageKind::Message
             {
-                return Ok(letter.clone());
+                return Ok(envelope.clone());
             }
         }
     }

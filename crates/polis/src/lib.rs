@@ -141,9 +141,9 @@
 pub use polis_agents::{Converse, RoleAgent, role, workflow};
 pub use polis_domain as domain;
 pub use polis_domain::{
-    AgentId, Artifact, ArtifactId, CallResult, EffectClass, Event, Failure, Letter, LetterKind, Limits, Message, MessagePatch,
-    MetaPath, Phase, Recorded, Response, Role, RoleId, Sender, Seq, Settings, SocietyId, SubThreadPath, SubThreadRequest,
-    Target, Task, TaskId, Thread, ThreadId, ToolCall,
+    AgentId, Artifact, ArtifactId, CallResult, EffectClass, Envelope, Event, Failure, Limits, Message, MessageKind,
+    MessagePatch, MetaPath, Phase, Recorded, Response, Role, RoleId, Sender, Seq, Settings, SocietyId, SubThreadPath,
+    SubThreadRequest, Target, Task, TaskId, Thread, ThreadId, ToolCall,
 };
 pub use polis_engine::{
     Agent, BadCast, BatchUpdate, Branch, Cast, Context, Divergence, ExecuteSubThread, Forked, Interaction, InteractionUnit,

@@ -142,7 +142,7 @@ struct Measure;
 
 impl polis::role::Action for Measure {
     async fn run(&self, turn: &mut Turn, _: &serde_json::Map<String, serde_json::Value>) -> Result<String, Failure> {
-        Ok(format!("{} letters", turn.task().message.len()))
+        Ok(format!("{} messages", turn.task().message.len()))
     }
 }
 

@@ -307,8 +307,10 @@ impl Vendor {
 }
 
 fn base_url_variable(name: &str) -> String {
-    let name: String =
-        name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }).collect();
+    let name: String = name
+        .chars()
+        .map(|envelope| if envelope.is_ascii_alphanumeric() { envelope.to_ascii_uppercase() } else { '_' })
+        .collect();
     format!("{name}_BASE_URL")
 }
 

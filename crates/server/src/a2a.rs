@@ -131,7 +131,7 @@ impl Call {
 
     async fn cancel(&self) -> Result<Value, Fault> {
         let id = self.task_id()?;
-        task::letters(self, &id).await?;
+        task::envelopes(self, &id).await?;
         let standing = self.peer.standing(&id).await.map_err(|problem| fault(&problem))?;
         if standing.is_over() {
             let message = format!("the task is {} and cannot be cancelled any more", standing.status);

@@ -104,7 +104,7 @@ struct Agent {
     /// The request that it works on.
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<TaskId>,
-    /// Letters that wait in its inbox.
+    /// Messages that wait in its inbox.
     pending: usize,
     context: Context,
 }
@@ -196,7 +196,7 @@ pub(crate) async fn operate(
     Ok(axum::Json(sent.into()))
 }
 
-/// Letters that broke agents down.
+/// Messages that broke agents down.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeadLetters {

@@ -160,8 +160,8 @@ fn described(artifact: &Artifact, etag: &str) -> HeaderMap {
 /// The name as the header takes it: plain for old readers, and whole.
 fn file_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_. ".contains(letter);
-    let plain: String = name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    let is_plain = |envelope: char| envelope.is_ascii_alphanumeric() || "-_. ".contains(envelope);
+    let plain: String = name.chars().map(|envelope| if is_plain(envelope) { envelope } else { '_' }).collect();
     let encoded: String = name
         .bytes()
         .map(|byte| match byte {

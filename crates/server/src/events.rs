@@ -231,15 +231,15 @@ impl Telling {
             None => None,
         };
         let (agent, task) = of.as_ref().map(|(agent, task)| (agent, task)).unzip();
-        let letter = recorded.event.letter();
+        let envelope = recorded.event.envelope();
         let is_of_task = |wanted: &TaskId| {
             task == Some(wanted)
-                || letter.is_some_and(|letter| letter.task_id == *wanted)
+                || envelope.is_some_and(|envelope| envelope.task_id == *wanted)
                 || recorded.thread.as_ref() == Some(&wanted.thread())
         };
         let is_of_agent = |wanted: &AgentId| {
             agent == Some(wanted)
-                || letter.is_some_and(|letter| letter.to == *wanted || letter.from == *wanted)
+                || envelope.is_some_and(|envelope| envelope.to == *wanted || envelope.from == *wanted)
                 || about(&recorded.event) == Some(wanted)
         };
         self.which.task.as_ref().is_none_or(is_of_task) && self.which.agent.as_ref().is_none_or(is_of_agent)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use polis_domain::{AgentId, Failure, Letter, LetterKind, MessageId, Payload, Recorded, Refusal, Seq, TaskId, Timestamp};
+use polis_domain::{AgentId, Envelope, Failure, MessageId, MessageKind, Payload, Recorded, Refusal, Seq, TaskId, Timestamp};
 use polis_engine::{Rejected, Society};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub(crate) struct Messages {
     next: Option<String>,
 }
 
-/// A letter from or to the person.
+/// A message from or to the person.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "UserMessage")]
@@ -54,7 +54,7 @@ struct Message {
     from: AgentId,
     to: AgentId,
     task_id: TaskId,
-    kind: MessageKind,
+    kind: Kind,
     payload: Payload,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
@@ -65,7 +65,7 @@ struct Message {
 /// What a message is.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum MessageKind {
+enum Kind {
     /// A word under way.
     Message,
     /// The end of the request.
@@ -79,39 +79,39 @@ pub(crate) async fn messages(
     Name(task): Name,
     Wanted(which): Wanted<Which>,
 ) -> Result<axum::Json<Messages>, Problem> {
-    let letters = personal(&desk.society, &task.into()).await?;
-    let wanted = letters.iter().filter(|(_, letter)| which.direction == Direction::All || letter.to.is_user());
+    let envelopes = personal(&desk.society, &task.into()).await?;
+    let wanted = envelopes.iter().filter(|(_, envelope)| which.direction == Direction::All || envelope.to.is_user());
     let paging = Paging { after: which.after, limit: which.limit };
     let (wanted, next) = paging.cut(wanted.collect(), |(recorded, _)| paging::numbered(recorded.seq.0));
     Ok(axum::Json(Messages {
-        messages: wanted.into_iter().map(|(recorded, letter)| Message::new(recorded, letter)).collect(),
+        messages: wanted.into_iter().map(|(recorded, envelope)| Message::new(recorded, envelope)).collect(),
         next,
     }))
 }
 
-/// The letters from and to the person about a request, oldest first; an error when there is no such request.
-pub(crate) async fn personal(society: &Society, task: &TaskId) -> Result<Vec<(Recorded, Arc<Letter>)>, Rejected> {
-    let letters = society.letters(task).await?;
-    if letters.is_empty() {
+/// The messages from and to the person about a request, oldest first; an error when there is no such request.
+pub(crate) async fn personal(society: &Society, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, Rejected> {
+    let envelopes = society.messages(task).await?;
+    if envelopes.is_empty() {
         return Err(Refusal::UnknownTask(task.clone()).into());
     }
-    Ok(letters)
+    Ok(envelopes)
 }
 
 impl Message {
-    fn new(recorded: &Recorded, letter: &Letter) -> Self {
-        let (kind, failure) = match &letter.kind {
-            LetterKind::Message => (MessageKind::Message, None),
-            LetterKind::Answer => (MessageKind::Answer, None),
-            LetterKind::Failure(failure) => (MessageKind::Failure, Some(failure.clone())),
+    fn new(recorded: &Recorded, envelope: &Envelope) -> Self {
+        let (kind, failure) = match &envelope.kind {
+            MessageKind::Message => (Kind::Message, None),
+            MessageKind::Answer => (Kind::Answer, None),
+            MessageKind::Failure(failure) => (Kind::Failure, Some(failure.clone())),
         };
         Self {
-            message_id: letter.id.clone(),
-            from: letter.from.clone(),
-            to: letter.to.clone(),
-            task_id: letter.task_id.clone(),
+            message_id: envelope.id.clone(),
+            from: envelope.from.clone(),
+            to: envelope.to.clone(),
+            task_id: envelope.task_id.clone(),
             kind,
-            payload: letter.payload.clone(),
+            payload: envelope.payload.clone(),
             failure,
             seq: recorded.seq,
             at: recorded.at,

@@ -54,7 +54,7 @@ pub(crate) async fn metrics(State(desk): State<Desk>, counts: Option<Extension<A
     told("events_total", "counter", "Events in the log.", &one(figures.events as f64));
     told("agents", "gauge", "Agents that are there.", &one(figures.agents as f64));
     told("tasks_open", "gauge", "Requests under way.", &one(figures.tasks as f64));
-    told("letters_pending", "gauge", "Letters in inboxes.", &one(figures.pending as f64));
+    told("messages_pending", "gauge", "Messages in inboxes.", &one(figures.pending as f64));
     let turns = figures.turns.map(|(state, count)| (format!("{{state=\"{state}\"}}"), count as f64));
     told("turns_open", "gauge", "Turns that are not settled.", &turns);
     told("model_tokens_total", "counter", "Tokens, in and out.", &one(figures.tokens as f64));

@@ -1,6 +1,6 @@
 //! `Idempotency-Key`: a repeat gets the first answer and changes nothing more, also after a restart.
 //!
-//! Two things make it so. Whoever sends a letter with a key gives it a name that follows from the key: the log itself then knows
+//! Two things make it so. Whoever sends a message with a key gives it a name that follows from the key: the log itself then knows
 //! whether it is there, whatever was killed in between. And the answers to requests with keys are kept in a file, so that a repeat
 //! of anything else is told the same as the first one: as long as the society's history is the one that it was done in, for what
 //! was rewound, or is not in a copy that was put back, was not done.
@@ -18,7 +18,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use polis_domain::{AgentId, Letter, MessageId, Recorded, Seq, TaskId, Timestamp};
+use polis_domain::{AgentId, Envelope, MessageId, Recorded, Seq, TaskId, Timestamp};
 use polis_engine::{Sent, Society};
 use polis_ports::LogError;
 use ring::digest::{Context, SHA256};
@@ -66,26 +66,26 @@ impl Once {
     ) -> Result<Sent, Problem> {
         let Some(key) = &self.0 else { return Ok(society.send_with_meta(to, text, task, meta).await?) };
         let task = task.unwrap_or_else(|| named(&key[16..]).into());
-        let letters = society.letters(&task).await?;
-        if let Some(letter) = self.found(&letters) {
-            let (recorded, letter) = letter;
-            if letter.to != to || *letter.payload.text != *text {
+        let envelopes = society.messages(&task).await?;
+        if let Some(envelope) = self.found(&envelopes) {
+            let (recorded, envelope) = envelope;
+            if envelope.to != to || *envelope.payload.text != *text {
                 return Err(reused());
             }
-            return Ok(Sent { message_id: letter.id.clone(), task_id: task, seq: recorded.seq });
+            return Ok(Sent { message_id: envelope.id.clone(), task_id: task, seq: recorded.seq });
         }
         Ok(society.send_named(self.message(key), task, to, text, meta).await?)
     }
 
     /// What was said with this key before.
-    pub(crate) fn before(&self, letters: &[(Recorded, Arc<Letter>)]) -> Option<Sent> {
-        let (recorded, letter) = self.found(letters)?;
-        Some(Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq })
+    pub(crate) fn before(&self, envelopes: &[(Recorded, Arc<Envelope>)]) -> Option<Sent> {
+        let (recorded, envelope) = self.found(envelopes)?;
+        Some(Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq })
     }
 
-    fn found<'a>(&self, letters: &'a [(Recorded, Arc<Letter>)]) -> Option<&'a (Recorded, Arc<Letter>)> {
+    fn found<'a>(&self, envelopes: &'a [(Recorded, Arc<Envelope>)]) -> Option<&'a (Recorded, Arc<Envelope>)> {
         let id = self.message(self.0.as_ref()?);
-        letters.iter().find(|(_, letter)| letter.id == id)
+        envelopes.iter().find(|(_, envelope)| envelope.id == id)
     }
 
     fn message(&self, key: &[u8; 32]) -> MessageId {

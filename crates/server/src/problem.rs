@@ -135,7 +135,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         Refusal::NotFounded => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::AlreadyFounded
         | Refusal::ForeignTask(_)
-        | Refusal::FalseLetter(_)
+        | Refusal::FalseSender(_)
         | Refusal::NotASubThread(_)
         | Refusal::NameTaken(_)
         | Refusal::SameRole(_)

@@ -1,4 +1,4 @@
-//! What a client of another protocol says, as one letter: whom it is for, and what goes along that the agent cannot know.
+//! What a client of another protocol says, as one message: whom it is for, and what goes along that the agent cannot know.
 
 use polis_domain::{AgentId, RoleId, Spine};
 
@@ -75,8 +75,8 @@ pub(crate) struct Before {
     pub(crate) text: String,
 }
 
-/// The text of a letter: instructions and what was said elsewhere come before it, where there is any.
-pub(crate) fn letter_text(instructions: &[String], before: &[Before], now: &str) -> String {
+/// The text of a message: instructions and what was said elsewhere come before it, where there is any.
+pub(crate) fn envelope_text(instructions: &[String], before: &[Before], now: &str) -> String {
     let mut parts = Vec::new();
     if !instructions.is_empty() {
         parts.push(format!("[Instructions that came with the request]\n{}", instructions.join("\n\n")));
@@ -98,11 +98,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_is_the_request_alone_unless_something_goes_along() {
-        assert_eq!(letter_text(&[], &[], "hi"), "hi");
+    fn a_message_is_the_request_alone_unless_something_goes_along() {
+        assert_eq!(envelope_text(&[], &[], "hi"), "hi");
         let before =
             [Before { by_assistant: false, text: "a".to_owned() }, Before { by_assistant: true, text: "b".to_owned() }];
-        let text = letter_text(&["be brief".to_owned()], &before, "hi");
+        let text = envelope_text(&["be brief".to_owned()], &before, "hi");
         assert_eq!(
             text,
             "[Instructions that came with the request]\nbe brief\n\n[Earlier in this conversation, elsewhere]\nuser: a\nassistant: b\n\n\

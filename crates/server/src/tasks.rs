@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
-    AgentId, Due, EffectId, Failure, Letter, LetterKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskId, Turn, TurnId,
+    AgentId, Due, EffectId, Envelope, Failure, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskId, Turn, TurnId,
 };
 use polis_engine::Rejected;
 use schemars::JsonSchema;
@@ -123,13 +123,13 @@ pub(crate) async fn task(State(desk): State<Desk>, Name(id): Name) -> Result<axu
     let id = TaskId::from(id);
     let asked = id.clone();
     let open = desk.society.look(move |spine| of_task(spine, &asked)).await?;
-    let letters = messages::personal(&desk.society, &id).await;
-    let ended = letters.as_deref().unwrap_or_default().iter().rev().find_map(|(_, letter)| ending(letter));
+    let envelopes = messages::personal(&desk.society, &id).await;
+    let ended = envelopes.as_deref().unwrap_or_default().iter().rev().find_map(|(_, envelope)| ending(envelope));
     let task = match (open, ended) {
         (Some(Stands { status, behind }), _) => Task { id, status, answer: None, failure: None, behind, plans: Vec::new() },
         (None, Some(ended)) => Task { id, ..ended },
         // Whoever said something that nobody answers.
-        (None, None) => letters.map(|_| Task {
+        (None, None) => envelopes.map(|_| Task {
             id,
             status: TaskStatus::Done,
             answer: None,
@@ -206,8 +206,8 @@ pub(crate) async fn retry(
     Json(Retry {}): Json<Retry>,
 ) -> Result<axum::Json<Accepted>, Problem> {
     let task = TaskId::from(id);
-    let letters = messages::personal(&desk.society, &task).await?;
-    if let Some(sent) = once.before(&letters) {
+    let envelopes = messages::personal(&desk.society, &task).await?;
+    if let Some(sent) = once.before(&envelopes) {
         return Ok(axum::Json(sent.into()));
     }
     let asked = task.clone();
@@ -215,11 +215,11 @@ pub(crate) async fn retry(
         let detail = "the request is still under way; cancel it first, or wait until it has ended";
         return Err(Problem::new(StatusCode::CONFLICT, "still_open", detail));
     }
-    let last = letters.iter().rev().find(|(_, letter)| letter.from.is_user());
-    let (_, letter) = last.ok_or_else(|| Problem::new(StatusCode::CONFLICT, "nothing_to_retry", "nobody asked for this"))?;
-    let mut meta: Map<_, _> = letter.payload.meta.clone().into();
+    let last = envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user());
+    let (_, envelope) = last.ok_or_else(|| Problem::new(StatusCode::CONFLICT, "nothing_to_retry", "nobody asked for this"))?;
+    let mut meta: Map<_, _> = envelope.payload.meta.clone().into();
     meta.insert("_ui_action".to_owned(), "retry".into());
-    let sent = once.send(&desk.society, letter.to.clone(), &letter.payload.text, Some(task), meta).await?;
+    let sent = once.send(&desk.society, envelope.to.clone(), &envelope.payload.text, Some(task), meta).await?;
     Ok(axum::Json(sent.into()))
 }
 
@@ -303,22 +303,22 @@ fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
     }
 }
 
-fn ending(letter: &Letter) -> Option<Task> {
-    if !letter.to.is_user() {
+fn ending(envelope: &Envelope) -> Option<Task> {
+    if !envelope.to.is_user() {
         return None;
     }
-    let id = letter.task_id.clone();
-    match &letter.kind {
-        LetterKind::Message => None,
-        LetterKind::Answer => Some(Task {
+    let id = envelope.task_id.clone();
+    match &envelope.kind {
+        MessageKind::Message => None,
+        MessageKind::Answer => Some(Task {
             id,
             status: TaskStatus::Done,
-            answer: Some(letter.payload.text.to_string()),
+            answer: Some(envelope.payload.text.to_string()),
             failure: None,
             behind: None,
             plans: Vec::new(),
         }),
-        LetterKind::Failure(failure) => {
+        MessageKind::Failure(failure) => {
             let status = if &*failure.code == "cancelled" { TaskStatus::Cancelled } else { TaskStatus::Failed };
             Some(Task { id, status, answer: None, failure: Some(failure.clone()), behind: None, plans: Vec::new() })
         }

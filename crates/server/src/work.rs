@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use futures_util::TryStreamExt;
-use polis_domain::{AgentId, Effect, EffectId, Event, LetterKind, Origin, Recorded, ReplyTo, Seq, TaskId, TurnId};
+use polis_domain::{AgentId, Effect, EffectId, Event, MessageKind, Origin, Recorded, ReplyTo, Seq, TaskId, TurnId};
 use polis_engine::{Seen, Watch};
 use polis_ports::{Delta, StreamedDelta};
 use serde_json::Value;
@@ -246,10 +246,12 @@ impl Follow {
         }
     }
 
-    /// Whether this is the letter that ends it.
+    /// Whether this is the message that ends it.
     fn is_end(&self, recorded: &Recorded) -> bool {
-        let letter = recorded.event.letter();
-        letter.is_some_and(|letter| letter.task_id == self.task && letter.to.is_user() && letter.kind != LetterKind::Message)
+        let envelope = recorded.event.envelope();
+        envelope.is_some_and(|envelope| {
+            envelope.task_id == self.task && envelope.to.is_user() && envelope.kind != MessageKind::Message
+        })
     }
 
     /// How soon its standing should be looked at, and what is being done for it.
@@ -260,11 +262,11 @@ impl Follow {
             self.turns.insert(TurnId(recorded.seq), Worker::new(agent, *origin, *reply_to));
             return (SOON, None);
         }
-        if let Event::LetterSent { letter, .. } = &recorded.event
-            && letter.task_id == self.task
+        if let Event::MessageSent { envelope, .. } = &recorded.event
+            && envelope.task_id == self.task
         {
-            let said = letter.to.is_user() && letter.kind == LetterKind::Message;
-            return (SOON, said.then(|| format!("{}: {}", letter.from, letter.payload.text)));
+            let said = envelope.to.is_user() && envelope.kind == MessageKind::Message;
+            return (SOON, said.then(|| format!("{}: {}", envelope.from, envelope.payload.text)));
         }
         let turn = match &recorded.event {
             Event::TurnParked { turn, .. }
@@ -308,7 +310,7 @@ fn step(effect: &Effect) -> Option<String> {
         Effect::Model { model, .. } if model.is_empty() => Some("asks its model".to_owned()),
         Effect::Model { model, .. } => Some(format!("asks {model}")),
         Effect::Tool(call) => Some(format!("calls {}", call.tool)),
-        Effect::Ask { letter, .. } => Some(format!("asks {}", letter.to)),
+        Effect::Ask { envelope, .. } => Some(format!("asks {}", envelope.to)),
         Effect::Terminate { agent, .. } => Some(format!("sends {agent} away")),
         Effect::Unit { behaviour, .. } => Some(format!("begins a part of the work ({behaviour})")),
         Effect::Keep(artifact) => Some(format!("keeps {}", artifact.name)),

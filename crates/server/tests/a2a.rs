@@ -97,8 +97,8 @@ async fn the_same_message_twice_is_done_once_also_by_a_new_server() {
     let wish = message("m2", vec![Op::Say("hello".into())]);
     let (one, other) = tokio::join!(result(&rig, "SendMessage", wish.clone()), result(&rig, "SendMessage", wish));
     assert_eq!(one["task"]["id"], other["task"]["id"]);
-    let letters = rig.society.letters(&one["task"]["id"].as_str().unwrap().into()).await.unwrap();
-    assert_eq!(letters.len(), 2);
+    let envelopes = rig.society.messages(&one["task"]["id"].as_str().unwrap().into()).await.unwrap();
+    assert_eq!(envelopes.len(), 2);
 }
 
 #[tokio::test]

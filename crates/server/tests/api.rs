@@ -26,7 +26,7 @@ async fn a_submitted_request_is_answered_and_its_messages_are_told_in_order() {
 
     let all = rig.get(&format!("/api/messages/{task}?direction=all")).await.ok();
     assert_eq!(texts(&all), [told("user", "message", &program), first, second]);
-    // The ids that were given out are those of the letter itself (P4).
+    // The ids that were given out are those of the message itself (P4).
     assert_eq!(all["messages"][0]["messageId"], accepted["messageId"]);
     assert_eq!(all["messages"][0]["taskId"], accepted["taskId"]);
     assert_eq!(all["messages"][0]["seq"], accepted["seq"]);
@@ -39,7 +39,7 @@ async fn a_word_to_an_agent_can_belong_to_a_request_of_before() {
     let text = Program(vec![Op::Think("y".into())]).text();
     let sent = rig.post("/api/send", json!({ "agentId": "bob", "text": text, "taskId": task })).await.ok();
     assert_eq!(sent["taskId"], json!(task));
-    rig.until(|recorded| recorded.event.letter().is_some_and(|letter| letter.from.as_str() == "bob")).await;
+    rig.until(|recorded| recorded.event.envelope().is_some_and(|envelope| envelope.from.as_str() == "bob")).await;
     let messages = rig.get(&format!("/api/messages/{task}")).await.ok();
     let from: Vec<_> = messages["messages"].as_array().unwrap().iter().map(|message| message["from"].clone()).collect();
     assert_eq!(from, [json!("root"), json!("bob")]);

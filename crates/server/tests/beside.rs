@@ -79,8 +79,8 @@ async fn status(rig: &Rig, task: &str) -> Value {
 
 fn tasks(rig: &Rig) -> Vec<TaskId> {
     let events = rig.log.events(&crate::support::society());
-    let letters = events.iter().filter_map(|recorded| recorded.event.letter());
-    letters.filter(|letter| letter.from.is_user()).map(|letter| letter.task_id.clone()).collect()
+    let envelopes = events.iter().filter_map(|recorded| recorded.event.envelope());
+    envelopes.filter(|envelope| envelope.from.is_user()).map(|envelope| envelope.task_id.clone()).collect()
 }
 
 #[tokio::test]
@@ -177,9 +177,9 @@ async fn a_call_that_its_client_never_answers_ends_by_itself_and_the_next_reques
     let rig = Rig::opened(log, model(), note(), Security::default(), options).await;
     let next = rig.post("/api/submit", json!({ "text": program(vec![Op::Say("b".into())]) })).await.ok();
     let done = rig.ending(&next["taskId"].as_str().unwrap().into()).await;
-    assert_eq!(&*done.event.letter().unwrap().payload.text, "said:b");
+    assert_eq!(&*done.event.envelope().unwrap().payload.text, "said:b");
     let own = tasks(&rig)[0].clone();
-    let told = rig.ending(&own).await.event.letter().unwrap().payload.text.clone();
+    let told = rig.ending(&own).await.event.envelope().unwrap().payload.text.clone();
     assert!(told.contains("did not say in time"), "the model is told: {told}");
     let result = json!({ "role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "rain" });
     let body = json!({ "model": "polis", "messages": [ask, message, result], "metadata": { "chat_id": "a" } });

@@ -98,7 +98,7 @@ async fn a_client_that_reconnects_sees_every_event_once_and_in_order() {
         for _ in 0..lasts % 13 + 1 {
             let told = stream.committed().await;
             assert_eq!(told.id, Some(seen.len() as u64 + 1), "nothing twice, nothing missing");
-            let ended = told.data["event"]["letterSent"]["letter"]["payload"]["text"] == json!("the end");
+            let ended = told.data["event"]["messageSent"]["message"]["payload"]["text"] == json!("the end");
             seen.push(told.data);
             if ended {
                 break 'reading;
@@ -250,15 +250,17 @@ async fn a_stream_can_be_of_one_request_or_of_one_agent() {
     let of = |recorded: &polis_domain::Recorded| {
         turns.iter().find(|(seq, ..)| recorded.turn().is_some_and(|turn| turn.0 == *seq)).cloned()
     };
-    let letter = |recorded: &polis_domain::Recorded| recorded.event.letter().cloned();
+    let envelope = |recorded: &polis_domain::Recorded| recorded.event.envelope().cloned();
     let of_task: Vec<u64> = all
         .iter()
-        .filter(|one| of(one).is_some_and(|(_, _, other)| other == task) || letter(one).is_some_and(|one| one.task_id == task))
+        .filter(|one| {
+            of(one).is_some_and(|(_, _, other)| other == task) || envelope(one).is_some_and(|one| one.task_id == task)
+        })
         .map(|one| one.seq.0)
         .collect();
     let is_bobs = |one: &polis_domain::Recorded| {
         of(one).is_some_and(|(_, agent, _)| agent.as_str() == "bob")
-            || letter(one).is_some_and(|one| one.to.as_str() == "bob" || one.from.as_str() == "bob")
+            || envelope(one).is_some_and(|one| one.to.as_str() == "bob" || one.from.as_str() == "bob")
             || matches!(&one.event, polis_domain::Event::AgentSpawned { agent, .. } if agent.as_str() == "bob")
     };
     let bobs: Vec<u64> = all.iter().filter(|one| is_bobs(one)).map(|one| one.seq.0).collect();

@@ -133,12 +133,13 @@ async fn an_agent_says_what_it_offers_and_is_told_what_that_says() {
     for (language, (text, label)) in [("", ("[]", "Do nothing")), ("zh", ("[ ]", "什么都不做")), ("fr", ("[]", "Do nothing"))]
     {
         let sent = rig.post(path, json!({ "operation": "nothing", "language": language })).await.ok();
-        let is_it = |recorded: &Recorded| recorded.event.letter().is_some_and(|letter| json!(letter.id) == sent["messageId"]);
+        let is_it =
+            |recorded: &Recorded| recorded.event.envelope().is_some_and(|envelope| json!(envelope.id) == sent["messageId"]);
         let sent = rig.until(is_it).await;
-        let letter = sent.event.letter().unwrap();
-        assert_eq!(&*letter.payload.text, text);
-        assert_eq!(letter.payload.meta["_ui_action"], json!("nothing"));
-        assert_eq!(letter.payload.meta["_operation"], json!(label));
+        let envelope = sent.event.envelope().unwrap();
+        assert_eq!(&*envelope.payload.text, text);
+        assert_eq!(envelope.payload.meta["_ui_action"], json!("nothing"));
+        assert_eq!(envelope.payload.meta["_operation"], json!(label));
     }
     assert_eq!(rig.post(path, json!({ "operation": "dance" })).await.problem(), (404, "unknown_operation".to_owned()));
     let nobody = rig.post("/api/agents/nobody/operate", json!({ "operation": "nothing" })).await;
@@ -150,11 +151,11 @@ async fn an_action_of_a_component_is_a_word_to_its_agent_or_the_answer_to_what_w
     let rig = Rig::start().await;
     let action = json!({ "component": "todo-list", "action": "select", "data": { "id": 3 } });
     let acted = rig.post("/api/actions", action).await.ok();
-    let sent = rig.until(|recorded| recorded.event.letter().is_some_and(|letter| letter.from.is_user())).await;
-    let letter = sent.event.letter().unwrap();
-    assert_eq!(json!(letter.id), acted["message"]["messageId"]);
-    assert_eq!(&*letter.payload.text, "[todo-list select] {\"id\":3}");
-    assert_eq!(letter.payload.meta["_component_action"]["data"], json!({ "id": 3 }));
+    let sent = rig.until(|recorded| recorded.event.envelope().is_some_and(|envelope| envelope.from.is_user())).await;
+    let envelope = sent.event.envelope().unwrap();
+    assert_eq!(json!(envelope.id), acted["message"]["messageId"]);
+    assert_eq!(&*envelope.payload.text, "[todo-list select] {\"id\":3}");
+    assert_eq!(envelope.payload.meta["_component_action"]["data"], json!({ "id": 3 }));
     for bad in [json!({ "component": "a b", "action": "x" }), json!({ "component": "a", "action": "" })] {
         assert_eq!(rig.post("/api/actions", bad).await.problem(), (400, "bad_action".to_owned()));
     }

@@ -159,8 +159,8 @@ async fn a_client_with_forms_is_asked_and_nothing_is_submitted_twice() {
     }
     assert_eq!(asked["structuredContent"]["answer"], json!("approved denied:no"));
     assert_eq!(asked["structuredContent"]["taskId"], state);
-    let letters = rig.society.letters(&state.as_str().unwrap().into()).await.unwrap();
-    assert_eq!(letters.iter().filter(|(_, letter)| letter.from.is_user()).count(), 1);
+    let envelopes = rig.society.messages(&state.as_str().unwrap().into()).await.unwrap();
+    assert_eq!(envelopes.iter().filter(|(_, envelope)| envelope.from.is_user()).count(), 1);
 
     let mut forged = params;
     forged["requestState"] = json!("of nobody");
@@ -179,12 +179,12 @@ async fn a_cancelled_request_calls_its_task_off_and_a_closed_stream_does_not() {
         let params = json!({ "name": "submit", "arguments": { "text": text, "waitSeconds": 3600 } });
         json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string().into_bytes()
     };
-    // Waits for so many letters of the person.
+    // Waits for so many messages of the person.
     let begun = async |count: usize| {
         let seen = std::cell::Cell::new(0);
-        let is_letter = |event: &Event| event.letter().is_some_and(|letter| letter.from.is_user());
+        let is_message = |event: &Event| event.envelope().is_some_and(|envelope| envelope.from.is_user());
         rig.until(|recorded| {
-            seen.set(seen.get() + usize::from(is_letter(&recorded.event)));
+            seen.set(seen.get() + usize::from(is_message(&recorded.event)));
             seen.get() == count
         })
         .await;
@@ -239,7 +239,7 @@ fn messages_of(reply: &Reply) -> usize {
 #[tokio::test]
 async fn threads_tasks_and_artifacts_are_resources() {
     let rig = Rig::start().await;
-    let (task, letter) =
+    let (task, envelope) =
         rig.run(vec![Op::Say("hello".into()), Op::Units(vec![Program(vec![])]), Op::Keep("kept words".into())]).await;
     let listed = old(&rig, "resources/list", json!({})).await["result"]["resources"].take();
     let listed = listed.as_array().unwrap();
@@ -253,7 +253,7 @@ async fn threads_tasks_and_artifacts_are_resources() {
     let below = read("polis://threads/root?path=messages%5B2%5D.meta._thread").await;
     assert!(below["result"]["contents"][0]["text"].is_string(), "{below}");
     let about = read(&format!("polis://tasks/{task}")).await["result"]["contents"][0].take();
-    assert!(about["text"].as_str().unwrap().contains(&*letter.payload.text), "{about}");
+    assert!(about["text"].as_str().unwrap().contains(&*envelope.payload.text), "{about}");
     let kept = rig.get("/api/artifacts").await.ok()["artifacts"][0]["id"].take();
     let kept = read(&format!("polis://artifacts/{}", kept.as_str().unwrap())).await["result"]["contents"][0].take();
     assert_eq!(kept["text"], json!("kept words"));

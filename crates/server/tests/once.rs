@@ -19,9 +19,9 @@ async fn rig(log: &Arc<MemoryLog>, answers: Option<&std::path::Path>) -> Rig {
     Rig::at(log.clone(), model, ScriptedTools::new(), security).await
 }
 
-fn letters(log: &MemoryLog) -> usize {
+fn envelopes(log: &MemoryLog) -> usize {
     let events = log.events(&society());
-    events.iter().filter(|recorded| recorded.event.letter().is_some_and(|letter| letter.from.is_user())).count()
+    events.iter().filter(|recorded| recorded.event.envelope().is_some_and(|envelope| envelope.from.is_user())).count()
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_repeat_gets_the_first_answer_and_sends_nothing_also_after_a_restart()
 
     let second = rig(&log, Some(&answers)).await;
     assert_eq!(keyed(&second, "/api/submit", "k1", &body).await.ok(), accepted);
-    assert_eq!(letters(&log), 2);
+    assert_eq!(envelopes(&log), 2);
 }
 
 /// After damage, say, when people begin anew or put an older copy back: what was answered then was not done in this history.
@@ -63,14 +63,14 @@ async fn an_answer_holds_only_in_the_history_that_it_was_given_in() {
 
     let second = rig(&fresh, Some(&answers)).await;
     let sent = keyed(&second, "/api/submit", "k1", &body).await;
-    assert_eq!((sent.headers.contains_key("idempotent-replayed"), letters(&fresh)), (false, 1));
+    assert_eq!((sent.headers.contains_key("idempotent-replayed"), envelopes(&fresh)), (false, 1));
     let again = keyed(&second, "/api/submit", "k1", &body).await;
-    assert_eq!((again.ok(), again.headers.contains_key("idempotent-replayed"), letters(&fresh)), (sent.ok(), true, 1));
+    assert_eq!((again.ok(), again.headers.contains_key("idempotent-replayed"), envelopes(&fresh)), (sent.ok(), true, 1));
 }
 
 /// The answer was never kept, as when the process is killed right after the log has it: the log knows.
 #[tokio::test]
-async fn a_letter_with_a_key_is_not_sent_twice_even_if_the_answer_was_lost() {
+async fn a_message_with_a_key_is_not_sent_twice_even_if_the_answer_was_lost() {
     let log = Arc::new(MemoryLog::new());
     let body = json!({ "text": Program(vec![Op::Think("x".into())]).text() });
     let first = rig(&log, None).await;
@@ -88,7 +88,7 @@ async fn a_letter_with_a_key_is_not_sent_twice_even_if_the_answer_was_lost() {
     assert_eq!(keyed(&second, "/api/send", "k2", &within).await.ok(), word);
     assert_eq!(keyed(&second, &retry, "k3", &json!({})).await.ok(), retried);
     assert_eq!(keyed(&second, "/api/submit", "k4", &body).await.status, 200);
-    assert_eq!(letters(&log), 4);
+    assert_eq!(envelopes(&log), 4);
     second.stop().await;
     let third = rig(&log, None).await;
     let other = keyed(&third, "/api/submit", "k1", &json!({ "text": "[]" })).await;

@@ -1,7 +1,7 @@
 //! The doors of OpenAI's API, as their clients use them.
 
 use http_body_util::BodyExt;
-use polis_domain::{CallResult, EffectClass, Event, Letter, Question, Ruling, TaskId};
+use polis_domain::{CallResult, EffectClass, Envelope, Event, Question, Ruling, TaskId};
 use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -44,14 +44,14 @@ fn content(chunks: &[String], field: &str) -> String {
 }
 
 /// What a person has written, and for which request.
-fn letters(rig: &Rig) -> Vec<(TaskId, String)> {
-    let said = |letter: &Arc<Letter>| (letter.task_id.clone(), letter.payload.text.to_string());
+fn envelopes(rig: &Rig) -> Vec<(TaskId, String)> {
+    let said = |envelope: &Arc<Envelope>| (envelope.task_id.clone(), envelope.payload.text.to_string());
     let events = rig.log.events(&society());
-    let letters = events.iter().filter_map(|recorded| match &recorded.event {
-        Event::LetterSent { letter, .. } if letter.from.is_user() => Some(letter.clone()),
+    let envelopes = events.iter().filter_map(|recorded| match &recorded.event {
+        Event::MessageSent { envelope, .. } if envelope.from.is_user() => Some(envelope.clone()),
         _ => None,
     });
-    letters.map(|letter| said(&letter)).collect()
+    envelopes.map(|envelope| said(&envelope)).collect()
 }
 
 #[tokio::test]
@@ -101,17 +101,17 @@ async fn a_conversation_goes_on_in_its_request_and_a_branch_is_another() {
     rig.post(CHAT, chat(&[user(&one), assistant.clone(), user(&two)])).await.ok();
     let shortened = json!({ "role": "assistant", "content": "…" });
     rig.post(CHAT, chat(&[user(&one), shortened, user(&two), assistant.clone(), user(&three)])).await.ok();
-    let said = letters(&rig);
+    let said = envelopes(&rig);
     assert_eq!(said.iter().map(|(_, text)| text).collect::<Vec<_>>(), [&one, &two, &three], "what is known is not said again");
     assert!(said.iter().all(|(task, _)| *task == said[0].0));
     // The same beginning is another conversation, and so is one that was changed in the middle.
     rig.post(CHAT, chat(&[user(&one)])).await.ok();
     rig.post(CHAT, chat(&[user(&one), assistant.clone(), user(&three)])).await;
-    let said = letters(&rig);
+    let said = envelopes(&rig);
     assert_ne!(said[3].0, said[0].0);
     assert_eq!(said[4].0, said[3].0, "the newest of those that begin alike is gone on with");
     rig.post(CHAT, chat(&[user(&one), assistant, user("changed")])).await;
-    let (task, text) = letters(&rig)[5].clone();
+    let (task, text) = envelopes(&rig)[5].clone();
     assert!(task != said[0].0 && task != said[3].0);
     assert!(text.contains("user: ") && text.contains("assistant: told") && text.ends_with("[The request]\nchanged"), "{text}");
 }
@@ -123,7 +123,7 @@ async fn instructions_go_along_once_and_a_named_conversation_is_believed() {
     let named = |messages: &[Value]| json!({ "model": "polis", "messages": messages, "metadata": { "chat_id": "c1" } });
     rig.post(CHAT, named(&[system.clone(), user("hi")])).await;
     rig.post(CHAT, named(&[system, user("quite another")])).await;
-    let said = letters(&rig);
+    let said = envelopes(&rig);
     assert_eq!(said[0].1, "[Instructions that came with the request]\nbe brief\n\n[The request]\nhi");
     assert_eq!((said[1].1.as_str(), &said[1].0), ("quite another", &said[0].0));
 }
@@ -136,7 +136,7 @@ async fn a_repetition_that_says_so_joins_what_was_asked() {
     let headers = [("content-type", "application/json"), ("x-stainless-retry-count", "1")];
     let again = rig.ask("POST", CHAT, &headers, body.to_string().into_bytes()).await.ok();
     assert_eq!(again["choices"][0]["message"]["content"], json!("a thought"));
-    assert_eq!(letters(&rig).len(), 1, "nothing is asked twice");
+    assert_eq!(envelopes(&rig).len(), 1, "nothing is asked twice");
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn the_clients_own_tools_are_called_by_the_client() {
     messages.push(result(&calls[1], "sun"));
     let last = rig.post(CHAT, chat(&messages)).await.ok();
     assert_eq!(last["choices"][0]["message"]["content"], json!("rain,sun"));
-    assert_eq!(letters(&rig).len(), 1);
+    assert_eq!(envelopes(&rig).len(), 1);
     assert_eq!(error(&rig.post(CHAT, chat(&messages)).await), (409, "unknown_tool_call".to_owned(), Value::Null));
 }
 
@@ -250,7 +250,7 @@ async fn what_waits_for_a_person_is_said_and_their_words_are_understood() {
         let assistant = json!({ "role": "assistant", "content": notice });
         let second = rig.post(CHAT, chat(&[ask, assistant, user(word)])).await.ok();
         assert_eq!(second["choices"][0]["message"]["content"], json!(want));
-        assert_eq!(letters(&rig).len(), 1, "a word on what waits is no new letter");
+        assert_eq!(envelopes(&rig).len(), 1, "a word on what waits is no new message");
     }
 }
 
@@ -273,9 +273,9 @@ async fn who_leaves_cancels_nothing() {
     let mut response = send(rig.address, "POST", CHAT, &headers, body.to_string().into_bytes()).await;
     response.body_mut().frame().await.unwrap().unwrap();
     drop(response);
-    let task = letters(&rig)[0].0.clone();
+    let task = envelopes(&rig)[0].0.clone();
     let ended = rig.ending(&task).await;
-    assert_eq!(&*ended.event.letter().unwrap().payload.text, "noted x");
+    assert_eq!(&*ended.event.envelope().unwrap().payload.text, "noted x");
 }
 
 #[tokio::test]
@@ -293,11 +293,11 @@ async fn a_response_can_be_gone_on_with_fetched_and_called_off() {
     let input = json!([{ "role": "user", "content": [{ "type": "input_text", "text": program(vec![Op::Say("hi".into())]) }] }]);
     let second = rig.post("/v1/responses", ask(input, first["id"].clone())).await.ok();
     assert_eq!((text(&second).as_str(), &second["previous_response_id"]), ("said:hi", &first["id"]));
-    let said = letters(&rig);
+    let said = envelopes(&rig);
     assert_eq!(said[0].0, said[1].0);
     // A response that something followed is gone on with in a branch.
     rig.post("/v1/responses", ask(json!("else"), first["id"].clone())).await;
-    let (task, branched) = letters(&rig)[2].clone();
+    let (task, branched) = envelopes(&rig)[2].clone();
     assert!(
         task != said[0].0 && branched.contains("assistant: a thought") && branched.ends_with("[The request]\nelse"),
         "{branched}"

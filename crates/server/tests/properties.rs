@@ -1,6 +1,6 @@
 //! What the documents promise of the routes, over random requests (P4, P5).
 
-use polis_domain::{AgentId, Letter, LetterKind, ReplyTo, Seq, TaskId};
+use polis_domain::{AgentId, Envelope, MessageKind, ReplyTo, Seq, TaskId};
 use polis_testkit::{Op, Program, expected};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -35,10 +35,10 @@ fn rig() -> (tokio::runtime::Runtime, Rig) {
     (runtime, rig)
 }
 
-/// The letter at a place of the log.
-fn letter_at(rig: &Rig, seq: u64) -> Letter {
+/// The message at a place of the log.
+fn envelope_at(rig: &Rig, seq: u64) -> Envelope {
     let events = rig.log.events(&society());
-    Letter::clone(events[seq as usize - 1].event.letter().unwrap())
+    Envelope::clone(events[seq as usize - 1].event.envelope().unwrap())
 }
 
 /// Waits for the answer to what was said at a place.
@@ -46,14 +46,15 @@ async fn answered(rig: &Rig, task: &TaskId, seq: u64) {
     let mut watch = rig.society.watch(Seq(seq));
     loop {
         let recorded = watch.next_event().await.unwrap().unwrap();
-        let ends = |letter: &Letter| letter.to.is_user() && letter.task_id == *task && letter.kind != LetterKind::Message;
-        if recorded.event.letter().is_some_and(|letter| ends(letter)) {
+        let ends =
+            |envelope: &Envelope| envelope.to.is_user() && envelope.task_id == *task && envelope.kind != MessageKind::Message;
+        if recorded.event.envelope().is_some_and(|envelope| ends(envelope)) {
             return;
         }
     }
 }
 
-/// P4: what comes over HTTP is sent on as what a person types, and the ids that are given back are those of the letter.
+/// P4: what comes over HTTP is sent on as what a person types, and the ids that are given back are those of the message.
 #[test]
 fn what_comes_over_http_is_sent_on_like_what_is_typed() {
     let (runtime, rig) = rig();
@@ -65,16 +66,16 @@ fn what_comes_over_http_is_sent_on_like_what_is_typed() {
                     0 => rig.post("/api/submit", json!({ "text": text })).await.ok(),
                     _ => rig.post("/api/send", json!({ "agentId": name, "text": text })).await.ok(),
                 };
-                let came = letter_at(&rig, accepted["seq"].as_u64().unwrap());
+                let came = envelope_at(&rig, accepted["seq"].as_u64().unwrap());
                 assert_eq!((json!(came.id), json!(came.task_id)), (accepted["messageId"].clone(), accepted["taskId"].clone()));
                 answered(&rig, &came.task_id, accepted["seq"].as_u64().unwrap()).await;
 
                 let sent = rig.society.send(name.into(), &text, None).await.unwrap();
-                let typed = letter_at(&rig, sent.seq.0);
+                let typed = envelope_at(&rig, sent.seq.0);
                 answered(&rig, &sent.task_id, sent.seq.0).await;
                 assert_ne!((&came.id, &came.task_id), (&typed.id, &typed.task_id));
                 assert_eq!(came.reply_to, ReplyTo::User);
-                assert_eq!(Letter { id: typed.id.clone(), task_id: typed.task_id.clone(), ..came }, typed);
+                assert_eq!(Envelope { id: typed.id.clone(), task_id: typed.task_id.clone(), ..came }, typed);
             }
         });
         Ok(())

@@ -9,7 +9,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use polis_domain::{CallResult, EffectClass, LetterKind, Recorded, Seq, SocietyId, TaskId};
+use polis_domain::{CallResult, EffectClass, MessageKind, Recorded, Seq, SocietyId, TaskId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, Toolbox};
 use polis_server::{About, Access, Desk, Listener, Security, Token};
@@ -136,11 +136,11 @@ impl Rig {
         reply
     }
 
-    /// Submits a program and waits for the letter that ends it.
-    pub(crate) async fn run(&self, ops: Vec<Op>) -> (TaskId, Arc<polis_domain::Letter>) {
+    /// Submits a program and waits for the message that ends it.
+    pub(crate) async fn run(&self, ops: Vec<Op>) -> (TaskId, Arc<polis_domain::Envelope>) {
         let sent = self.society.submit(&Program(ops).text()).await.unwrap();
-        let letter = self.society.answer(&sent).await.unwrap();
-        (sent.task_id, letter)
+        let envelope = self.society.answer(&sent).await.unwrap();
+        (sent.task_id, envelope)
     }
 
     /// Waits until the log holds what is looked for.
@@ -154,11 +154,13 @@ impl Rig {
         }
     }
 
-    /// Waits for the letter that ends a task.
+    /// Waits for the message that ends a task.
     pub(crate) async fn ending(&self, task: &TaskId) -> Arc<Recorded> {
         let ends = |recorded: &Recorded| {
-            let letter = recorded.event.letter();
-            letter.is_some_and(|letter| letter.task_id == *task && letter.to.is_user() && letter.kind != LetterKind::Message)
+            let envelope = recorded.event.envelope();
+            envelope.is_some_and(|envelope| {
+                envelope.task_id == *task && envelope.to.is_user() && envelope.kind != MessageKind::Message
+            })
         };
         self.until(ends).await
     }

@@ -291,8 +291,8 @@ fn save(place: &Place, folder: &Path, id: &SocietyId) {
 async fn beginning(log: &dyn Log, society: &SocietyId, tasks: &[ThreadId], turn: Option<Seq>, sent: Seq) -> Seq {
     let mut first = turn.unwrap_or(sent.next()).min(sent.next());
     for thread in tasks {
-        let letters = log.read_thread(society, thread, ThreadRange::ALL).await.unwrap_or_default();
-        first = letters.first().map_or(first, |letter| letter.seq.min(first));
+        let envelopes = log.read_thread(society, thread, ThreadRange::ALL).await.unwrap_or_default();
+        first = envelopes.first().map_or(first, |envelope| envelope.seq.min(first));
     }
     Seq(first.0.saturating_sub(1).max(sent.0.saturating_sub(MOST_BEHIND)))
 }
@@ -308,7 +308,7 @@ async fn trace(tracer: &mut Tracer, log: &dyn Log, society: &SocietyId, recorded
         None => true,
         Some(task) => {
             let newest = ThreadRange { newest: 1, ..before };
-            log.read_thread(society, &task.thread(), newest).await.is_ok_and(|letters| letters.is_empty())
+            log.read_thread(society, &task.thread(), newest).await.is_ok_and(|envelopes| envelopes.is_empty())
         }
     };
     tracer.take(recorded, is_first)

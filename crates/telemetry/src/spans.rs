@@ -57,13 +57,13 @@ impl Beginning {
         match effect {
             Effect::Model { model, .. } => Self::chat(model),
             Effect::Tool(call) => plain(format!("execute_tool {}", call.tool), tool(call, content)),
-            Effect::Ask { letter, .. } => {
-                let name = letter.to.as_str();
+            Effect::Ask { envelope, .. } => {
+                let name = envelope.to.as_str();
                 let attributes = attributes
                     .with("gen_ai.operation.name", "invoke_agent")
                     .with("gen_ai.agent.name", name)
                     .with("gen_ai.agent.id", name)
-                    .with_some("gen_ai.input.messages", content.then(|| message("user", &letter.payload.text)));
+                    .with_some("gen_ai.input.messages", content.then(|| message("user", &envelope.payload.text)));
                 plain(format!("invoke_agent {name}"), attributes)
             }
             Effect::Unit { behaviour, thread, .. } => {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Effect, EffectId, Event, Failure, InquiryId, Letter, LetterKind, MetaPath, Origin, Recorded, ReplyTo, Seq, Spent,
-    SubThreadPath, TaskId, ThreadId, Timestamp, TurnId, Usage,
+    AgentId, Effect, EffectId, Envelope, Event, Failure, InquiryId, MessageKind, MetaPath, Origin, Recorded, ReplyTo, Seq,
+    Spent, SubThreadPath, TaskId, ThreadId, Timestamp, TurnId, Usage,
 };
 
 use crate::ids::Ids;
@@ -143,8 +143,10 @@ impl Tracer {
     /// The request that this event may begin, or come back to: whoever folds it must know whether it is the first time.
     pub(crate) fn wonders<'a>(&self, recorded: &'a Recorded) -> Option<&'a TaskId> {
         match &recorded.event {
-            Event::LetterSent { letter, .. } if letter.from.is_user() && !self.requests.contains_key(&letter.task_id) => {
-                Some(&letter.task_id)
+            Event::MessageSent { envelope, .. }
+                if envelope.from.is_user() && !self.requests.contains_key(&envelope.task_id) =>
+            {
+                Some(&envelope.task_id)
             }
             _ => None,
         }
@@ -154,9 +156,9 @@ impl Tracer {
     pub(crate) fn take(&mut self, recorded: &Recorded, is_first: bool) -> Vec<Finished> {
         let (seq, at) = (recorded.seq, recorded.at);
         match &recorded.event {
-            Event::LetterSent { letter, .. } if letter.from.is_user() => self.asked(seq, at, letter, is_first),
-            Event::LetterSent { letter, .. } if letter.to.is_user() && letter.kind != LetterKind::Message => {
-                self.answered(at, letter);
+            Event::MessageSent { envelope, .. } if envelope.from.is_user() => self.asked(seq, at, envelope, is_first),
+            Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.kind != MessageKind::Message => {
+                self.answered(at, envelope);
             }
             Event::ThreadLinked { index, slot, child, .. } => {
                 if let Some(parent) = recorded.thread.clone() {
@@ -221,12 +223,12 @@ impl Tracer {
         std::mem::take(&mut self.done)
     }
 
-    fn asked(&mut self, seq: Seq, at: Timestamp, letter: &Letter, is_first: bool) {
-        let task = &letter.task_id;
+    fn asked(&mut self, seq: Seq, at: Timestamp, envelope: &Envelope, is_first: bool) {
+        let task = &envelope.task_id;
         if let Some(request) = self.requests.get_mut(task) {
             return request.span.note(at, "message", Attributes::default());
         }
-        let agent = letter.to.as_str();
+        let agent = envelope.to.as_str();
         let attributes = Attributes::default()
             .with("polis.society", &*self.society)
             .with("polis.task", task.as_str())
@@ -235,7 +237,7 @@ impl Tracer {
             .with("polis.path", "")
             .with("gen_ai.agent.name", agent)
             .with("gen_ai.conversation.id", agent)
-            .with_some("gen_ai.input.messages", self.content.then(|| spans::message("user", &letter.payload.text)));
+            .with_some("gen_ai.input.messages", self.content.then(|| spans::message("user", &envelope.payload.text)));
         let span = Open {
             since: at,
             trace: self.ids.trace(task),
@@ -247,14 +249,14 @@ impl Tracer {
         self.requests.insert(task.clone(), Request { seq, span, totals: Totals::default() });
     }
 
-    fn answered(&mut self, at: Timestamp, letter: &Letter) {
-        let Some(Request { span, totals, .. }) = self.requests.remove(&letter.task_id) else { return };
-        let mut ending = match &letter.kind {
-            LetterKind::Failure(failure) => Ending::failed(failure),
-            LetterKind::Answer | LetterKind::Message => Ending::default(),
+    fn answered(&mut self, at: Timestamp, envelope: &Envelope) {
+        let Some(Request { span, totals, .. }) = self.requests.remove(&envelope.task_id) else { return };
+        let mut ending = match &envelope.kind {
+            MessageKind::Failure(failure) => Ending::failed(failure),
+            MessageKind::Answer | MessageKind::Message => Ending::default(),
         };
         if self.content {
-            ending.attributes.set("gen_ai.output.messages", spans::message("assistant", &letter.payload.text));
+            ending.attributes.set("gen_ai.output.messages", spans::message("assistant", &envelope.payload.text));
         }
         ending.attributes = ending.attributes.and(&totals.attributes());
         self.done.push(Finished { json: span.end(at, &Attributes::default(), ending), chat: None });

@@ -98,14 +98,14 @@ fn after_changes(log: &[Recorded]) -> Vec<Seq> {
 async fn live(society: &Society, log: &MemoryLog, requests: &[&str]) -> Result<(), String> {
     for (place, request) in requests.iter().enumerate() {
         // By its place, for a request may be made twice in the same words.
-        let mut letters = events(log).into_iter().filter_map(|recorded| match &recorded.event {
-            Event::LetterSent { letter, .. } if letter.from.is_user() => {
-                Some(Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq })
+        let mut envelopes = events(log).into_iter().filter_map(|recorded| match &recorded.event {
+            Event::MessageSent { envelope, .. } if envelope.from.is_user() => {
+                Some(Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq })
             }
             _ => None,
         });
         let told = |error: Rejected| error.to_string();
-        let sent = match letters.nth(place) {
+        let sent = match envelopes.nth(place) {
             Some(sent) => sent,
             None => society.submit(request).await.map_err(told)?,
         };

@@ -1,6 +1,6 @@
 //! A whole society for a test, in one line: scripted model, log in memory, no I/O.
 
-use polis_domain::{Failure, LetterKind, Role, Timestamp};
+use polis_domain::{Failure, MessageKind, Role, Timestamp};
 use polis_engine::{Agent, Cast, Options, Ports, Society};
 
 use crate::{ManualClock, MemoryLog, ScriptedModel};
@@ -30,9 +30,9 @@ pub async fn open(cast: Cast, ports: Ports) -> Society {
 pub async fn ask(society: &Society, text: &str) -> Result<String, Failure> {
     let refused = |error: polis_engine::Rejected| Failure::new(error.code(), error.to_string());
     let sent = society.submit(text).await.map_err(refused)?;
-    let letter = society.answer(&sent).await.map_err(refused)?;
-    match &letter.kind {
-        LetterKind::Failure(failure) => Err(failure.clone()),
-        LetterKind::Answer | LetterKind::Message => Ok(letter.payload.text.to_string()),
+    let envelope = society.answer(&sent).await.map_err(refused)?;
+    match &envelope.kind {
+        MessageKind::Failure(failure) => Err(failure.clone()),
+        MessageKind::Answer | MessageKind::Message => Ok(envelope.payload.text.to_string()),
     }
 }

@@ -43,8 +43,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::new(u64::from(std::process::id()), Role::new("root", "article_creation"));
     let society = Society::open("main".into(), ports, cast, options).await?;
     let before = log.read(society.id(), Seq(0), usize::MAX).await?.into_iter().find_map(|recorded| match &recorded.event {
-        Event::LetterSent { letter, .. } if letter.from.is_user() => {
-            Some(Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq })
+        Event::MessageSent { envelope, .. } if envelope.from.is_user() => {
+            Some(Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq })
         }
         _ => None,
     });

@@ -95,9 +95,9 @@ fn place_of(line: &str) -> Option<(&str, usize, &str)> {
     let (path, rest) = line.split_once(':')?;
     let (number, text) = rest.split_once(": ")?;
     let text = text.trim();
-    // A Chinese character says about as much as three letters.
-    let letters = text.chars().filter(|c| c.is_alphabetic()).map(|c| if is_chinese(c) { 3 } else { 1 });
-    let says_something = letters.sum::<usize>() > 8;
+    // A Chinese character says about as much as three messages.
+    let envelopes = text.chars().filter(|c| c.is_alphabetic()).map(|c| if is_chinese(c) { 3 } else { 1 });
+    let says_something = envelopes.sum::<usize>() > 8;
     Some((path, number.parse().ok()?, text)).filter(|_| says_something)
 }
 

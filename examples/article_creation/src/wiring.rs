@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use article_creation::{ArticleCreationAgent, OfflineAuthor, sources};
-use polis::domain::LetterKind;
+use polis::domain::MessageKind;
 use polis::{Cast, Event, Model, Options, Ports, Role, Sent, Seq, Society};
 use polis_providers::vendors;
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
@@ -33,14 +33,14 @@ pub(crate) async fn article(topic: &str) -> Result<String, Box<dyn Error>> {
         Some(sent) => sent,
         None => society.submit(topic).await?,
     };
-    let letter = tokio::select! {
-        letter = society.answer(&sent) => letter?,
+    let envelope = tokio::select! {
+        envelope = society.answer(&sent) => envelope?,
         error = progress::tell_of(&mut watch) => return Err(error.into()),
     };
     society.stop(Duration::from_secs(1)).await;
-    match &letter.kind {
-        LetterKind::Failure(failure) => Err(failure.to_string().into()),
-        LetterKind::Answer | LetterKind::Message => Ok(letter.payload.text.to_string()),
+    match &envelope.kind {
+        MessageKind::Failure(failure) => Err(failure.to_string().into()),
+        MessageKind::Answer | MessageKind::Message => Ok(envelope.payload.text.to_string()),
     }
 }
 
@@ -59,8 +59,8 @@ async fn model() -> Result<Arc<dyn Model>, Box<dyn Error>> {
 async fn asked_before(society: &Society, topic: &str) -> Result<Option<Sent>, Box<dyn Error>> {
     let log = society.log().read(society.id(), Seq(0), usize::MAX).await?;
     Ok(log.into_iter().rev().find_map(|recorded| match recorded.event {
-        Event::LetterSent { letter, .. } if letter.from.is_user() && &*letter.payload.text == topic => {
-            Some(Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq })
+        Event::MessageSent { envelope, .. } if envelope.from.is_user() && &*envelope.payload.text == topic => {
+            Some(Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq })
         }
         _ => None,
     }))

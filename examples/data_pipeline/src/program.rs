@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use data_pipeline::{DataPipelineAgent, Interpreter, TableReportAgent, tools};
-use polis::domain::LetterKind;
+use polis::domain::MessageKind;
 use polis::ports::Hasher;
-use polis::{Artifact, Cast, Event, Letter, Options, Ports, Recorded, Role, Sent, Seq, Society, SubThreadPath};
+use polis::{Artifact, Cast, Envelope, Event, Options, Ports, Recorded, Role, Sent, Seq, Society, SubThreadPath};
 use polis_providers::vendors;
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis_tools::sandbox::Sandbox;
@@ -63,8 +63,8 @@ async fn work(typed: Typed) -> Result<ExitCode, Box<dyn Error>> {
             None => return Err(USAGE.into()),
         },
     };
-    let letter = society.answer(&sent).await?;
-    let report = show(&society, &letter, &typed.data).await?;
+    let envelope = society.answer(&sent).await?;
+    let report = show(&society, &envelope, &typed.data).await?;
     society.stop(Duration::from_secs(1)).await;
     Ok(if report { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -108,12 +108,12 @@ async fn unfinished(society: &Society) -> Result<Vec<(Sent, String)>, Box<dyn Er
         let Some(last) = page.last() else { return Ok(open) };
         after = last.seq;
         for recorded in &page {
-            let Event::LetterSent { letter, .. } = &recorded.event else { continue };
-            if letter.from.is_user() {
-                let sent = Sent { message_id: letter.id.clone(), task_id: letter.task_id.clone(), seq: recorded.seq };
-                open.push((sent, letter.payload.text.to_string()));
-            } else if letter.to.is_user() && letter.kind != LetterKind::Message {
-                open.retain(|(sent, _)| sent.task_id != letter.task_id);
+            let Event::MessageSent { envelope, .. } = &recorded.event else { continue };
+            if envelope.from.is_user() {
+                let sent = Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq };
+                open.push((sent, envelope.payload.text.to_string()));
+            } else if envelope.to.is_user() && envelope.kind != MessageKind::Message {
+                open.retain(|(sent, _)| sent.task_id != envelope.task_id);
             }
         }
     }
@@ -125,14 +125,14 @@ fn go_on(sent: Sent, request: &str) -> Result<Sent, Box<dyn Error>> {
 }
 
 /// Prints the answer, and where the report is. Gives whether there is one.
-async fn show(society: &Society, letter: &Arc<Letter>, data: &Path) -> Result<bool, Box<dyn Error>> {
+async fn show(society: &Society, envelope: &Arc<Envelope>, data: &Path) -> Result<bool, Box<dyn Error>> {
     let mut out = std::io::stdout();
-    if let LetterKind::Failure(failure) = &letter.kind {
+    if let MessageKind::Failure(failure) = &envelope.kind {
         return Err(failure.to_string().into());
     }
-    writeln!(out, "{}", letter.payload.text)?;
-    let main = society.thread(&letter.from.main_thread(), &SubThreadPath::main()).await?;
-    let said = main.messages.iter().rev().find(|message| message.text == *letter.payload.text);
+    writeln!(out, "{}", envelope.payload.text)?;
+    let main = society.thread(&envelope.from.main_thread(), &SubThreadPath::main()).await?;
+    let said = main.messages.iter().rev().find(|message| message.text == *envelope.payload.text);
     let Some(Artifact { id, .. }) = said.and_then(|message| Artifact::attached(&message.meta).pop()) else { return Ok(false) };
     let window = society.artifacts().read(&id, 0, MAX_REPORT_BYTES).await?;
     std::fs::create_dir_all(data.join("reports"))?;

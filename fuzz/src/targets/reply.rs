@@ -46,7 +46,7 @@ const DIALECTS: [(u8, Dialect); 5] = [
 
 fn run(input: &[u8]) {
     let Some((first, body)) = input.split_first() else { return };
-    let Some((_, dialect)) = DIALECTS.iter().find(|(letter, _)| letter == first) else { return };
+    let Some((_, dialect)) = DIALECTS.iter().find(|(envelope, _)| envelope == first) else { return };
     let whole = reply(*dialect, &[body]);
     for size in CUTS {
         let chunks: Vec<&[u8]> = body.chunks(size).collect();

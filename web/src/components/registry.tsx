@@ -13,7 +13,7 @@ export class ComponentRegistry {
 
   /** Adds a component, or puts it in the place of the one that has the name. A text names a custom element. */
   register(name: string, component: ToolComponent | string, options: Options = {}): void {
-    if (!NAME.test(name)) throw new TypeError(`"${name}" is no name for a component: use small letters, digits and hyphens`)
+    if (!NAME.test(name)) throw new TypeError(`"${name}" is no name for a component: use small envelopes, digits and hyphens`)
     if (typeof component === 'string' && !component.includes('-')) throw new TypeError(`"${component}" is no name for a custom element`)
     const what = typeof component === 'string' ? { element: component } : { component }
     this.components.set(name, { ...options, ...what, name })

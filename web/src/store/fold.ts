@@ -69,21 +69,21 @@ const steps: Steps = {
     found.terminatedAt = at
     touch(state, found)
   },
-  letterSent(state, { letter }, { at, seq }) {
-    receive(state, letter, at, seq)
+  messageSent(state, { envelope }, { at, seq }) {
+    receive(state, envelope, at, seq)
   },
-  lettersTaken(state, { agent, letters, by }, { at, seq }) {
+  messagesTaken(state, { agent, envelopes, by }, { at, seq }) {
     const found = state.agents.get(agent)
     if (!found) return
-    const ids = new Set(letters.map((letter) => letter.id))
-    const written = new Map(found.inbox.map((entry) => [entry.letter?.id, entry.at]))
-    found.inbox = found.inbox.filter((entry) => !entry.letter || !ids.has(entry.letter.id))
+    const ids = new Set(envelopes.map((envelope) => envelope.id))
+    const written = new Map(found.inbox.map((entry) => [entry.envelope?.id, entry.at]))
+    found.inbox = found.inbox.filter((entry) => !entry.envelope || !ids.has(entry.envelope.id))
     touch(state, found)
     const turn = state.turns.get(turnOf(by))
     const thread = turn && state.threads.get(turn.thread)
     if (!turn || !thread) return
-    for (const letter of letters) {
-      const message: Message = { id: letter.id, sender: 'user', text: letter.payload.text, timestamp: written.get(letter.id) ?? at }
+    for (const envelope of envelopes) {
+      const message: Message = { id: envelope.id, sender: 'user', text: envelope.payload.text, timestamp: written.get(envelope.id) ?? at }
       // It is no message of the thread: it is shown where it was heard.
       thread.items.push({ kind: 'heard', message, seq, at })
     }
@@ -96,8 +96,8 @@ const steps: Steps = {
     else if ('task' in of) found.inbox = found.inbox.filter((entry) => entry.task !== of.task)
     else {
       const turns = new Set(of.askedBy)
-      found.inbox = found.inbox.filter(({ letter }) => {
-        const waiter = letter?.replyTo
+      found.inbox = found.inbox.filter(({ envelope }) => {
+        const waiter = envelope?.replyTo
         return !(waiter && typeof waiter === 'object' && turns.has(turnOf(waiter.effect)))
       })
     }
@@ -133,7 +133,7 @@ const steps: Steps = {
       const owner = state.agents.get(agent)
       const taken = owner?.inbox.shift()
       // A message has the time at which it was written, not at which it was read.
-      if (taken?.letter && taken.letter.id === message) written = taken.at
+      if (taken?.envelope && taken.envelope.id === message) written = taken.at
       if (owner) owner.turn = seq
       touch(state, owner)
     }
@@ -171,7 +171,7 @@ const steps: Steps = {
     }
     state.effects.set(id, started)
     turn.effects.push(id)
-    if ('ask' in effect) receive(state, effect.ask.letter, at, seq)
+    if ('ask' in effect) receive(state, effect.ask.envelope, at, seq)
     wait(state, started)
     touchEffect(state, started)
   },
@@ -397,21 +397,21 @@ function threadOf(state: State, id: string, agent: string): Thread {
   return thread
 }
 
-function receive(state: State, letter: Events['letterSent']['letter'], at: number, seq: number): void {
-  const { from, to, taskId, kind, payload } = letter
+function receive(state: State, envelope: Events['messageSent']['envelope'], at: number, seq: number): void {
+  const { from, to, taskId, kind, payload } = envelope
   const agent = state.agents.get(to)
   if (agent) {
-    agent.inbox.push({ task: taskId, letter, at })
+    agent.inbox.push({ task: taskId, envelope, at })
     touch(state, agent)
   }
   list(state, (payload.meta?.artifacts ?? []) as unknown as Artifact[], at)
   if (from !== 'user' && to !== 'user') return
   let request = state.requests.get(taskId)
   if (!request) {
-    request = { rev: 0, id: taskId, to, text: worded(payload.text, payload.meta), at, seq, letters: [], open: new Set(), spent: nothing() } satisfies Request
+    request = { rev: 0, id: taskId, to, text: worded(payload.text, payload.meta), at, seq, envelopes: [], open: new Set(), spent: nothing() } satisfies Request
     state.requests.set(taskId, request)
   }
-  request.letters.push({ letter, at, seq })
+  request.envelopes.push({ envelope, at, seq })
   if (from === 'user') {
     delete request.answer
     delete request.failure

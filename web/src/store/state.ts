@@ -10,7 +10,7 @@ import type {
   Failure,
   Inquiry,
   Answer,
-  Letter,
+  Envelope,
   Level,
   Message,
   Origin,
@@ -34,7 +34,7 @@ export interface Agent {
   parent?: string
   createdAt: number
   /** What waits in its inbox, oldest first. */
-  inbox: { task: string; letter?: Letter; at: number }[]
+  inbox: { task: string; envelope?: Envelope; at: number }[]
   /** The turn of its main thread that is under way. */
   turn?: number
   dismissed?: { caller: string; reason?: string }
@@ -143,7 +143,7 @@ export interface Request {
   text: string
   at: number
   seq: number
-  letters: { letter: Letter; at: number; seq: number }[]
+  envelopes: { envelope: Envelope; at: number; seq: number }[]
   /** Turns for it that are not settled. */
   open: Set<number>
   spent: Spent

@@ -22,7 +22,7 @@ export function Crier() {
     told.current = seq
     for (const event of store.state.events.slice(from)) {
       const [name, body] = named(event)
-      if (name === 'letterSent') hearLetter((body as Events['letterSent']).letter)
+      if (name === 'messageSent') hearEnvelope((body as Events['messageSent']).envelope)
       else if (name === 'turnSettled') hearTurn((body as Events['turnSettled']).turn)
     }
   }, [seq, line])
@@ -32,7 +32,7 @@ export function Crier() {
   return null
 }
 
-function hearLetter({ to, kind }: Events['letterSent']['letter']): void {
+function hearEnvelope({ to, kind }: Events['messageSent']['envelope']): void {
   if (to !== 'user') return
   if (kind === 'answer') announce(t('cry.answer'))
   else if (typeof kind === 'object') (kind.failure.code === 'cancelled' ? announce : alarm)(kind.failure.code === 'cancelled' ? t('chat.stopped') : t('cry.failed', { why: kind.failure.message }))

@@ -7,10 +7,10 @@ export function parts(text: string): { text: string; isHidden: boolean }[] {
   const found: { text: string; isHidden: boolean }[] = []
   let rest = text
   for (let at = rest.search(HIDDEN); at >= 0; at = rest.search(HIDDEN)) {
-    const letter = String.fromCodePoint(rest.codePointAt(at) as number)
+    const envelope = String.fromCodePoint(rest.codePointAt(at) as number)
     if (at > 0) found.push({ text: rest.slice(0, at), isHidden: false })
-    found.push({ text: `U+${(letter.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')}`, isHidden: true })
-    rest = rest.slice(at + letter.length)
+    found.push({ text: `U+${(envelope.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')}`, isHidden: true })
+    rest = rest.slice(at + envelope.length)
   }
   if (rest) found.push({ text: rest, isHidden: false })
   return found

@@ -3,8 +3,8 @@
 
 mod append;
 mod figures;
-mod letters;
 mod memory;
+mod messages;
 mod mock;
 mod opening;
 mod pace;
@@ -53,7 +53,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("runs", runs::measure),
         ("memory", memory::measure),
         ("opening", opening::measure),
-        ("letters", letters::measure),
+        ("messages", messages::measure),
         ("streams", streams::measure),
         ("tools", tools::measure),
         ("workflow", workflow::measure),

@@ -17,7 +17,7 @@ use serde_json::Map;
 use crate::figures::{Figures, Goal};
 use crate::world;
 
-/// Letters of one run, whatever the number of agents.
+/// Messages of one run, whatever the number of agents.
 const MESSAGES: u64 = 10_000;
 
 /// What a run of so many agents came to.
@@ -31,19 +31,19 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let [few, thousand, many] = [10, 1_000, 10_000].map(run);
     let (few, thousand, many) = (few?, thousand?, many?);
     figures.add(
-        "1,000 agents, 10,000 letters, durable: ms CPU a letter",
+        "1,000 agents, 10,000 messages, durable: ms CPU a message",
         thousand.cpu_ms,
         Goal::AtMost(0.3),
-        format!("asked, thought about and answered; {:.0} letters/s", MESSAGES as f64 / thousand.seconds),
+        format!("asked, thought about and answered; {:.0} messages/s", MESSAGES as f64 / thousand.seconds),
     );
     figures.add(
-        "1,000 agents, 10,000 letters: MiB resident at most",
+        "1,000 agents, 10,000 messages: MiB resident at most",
         thousand.bytes / (1 << 20) as f64,
         Goal::AtMost(256.0),
         format!("{:.0} MiB with 10,000 agents", many.bytes / (1 << 20) as f64),
     );
     figures.add(
-        "a letter among 10,000 agents, against one among 10",
+        "a message among 10,000 agents, against one among 10",
         many.cpu_ms / few.cpu_ms,
         Goal::AtMost(1.2),
         format!("{:.3} ms CPU against {:.3}", many.cpu_ms, few.cpu_ms),
@@ -63,7 +63,7 @@ fn run(agents: u64) -> Result<Run> {
     Ok(Run { cpu_ms, seconds, bytes })
 }
 
-/// Lives one society and prints what it took: CPU milliseconds a letter, seconds, and bytes at most.
+/// Lives one society and prints what it took: CPU milliseconds a message, seconds, and bytes at most.
 pub(crate) fn live(agents: &str, dir: &Path) -> Result<()> {
     let agents: u64 = agents.parse()?;
     let runtime = world::runtime()?;
@@ -90,8 +90,8 @@ async fn work(agents: u64, dir: &Path) -> Result<(Duration, Duration)> {
     }
     let (used, elapsed) = (world::cpu() - cpu, start.elapsed());
     society.stop(Duration::ZERO).await;
-    let letters = letters(&*log).await?;
-    ensure!(letters == MESSAGES, "{letters} letters to agents instead of {MESSAGES}");
+    let envelopes = envelopes(&*log).await?;
+    ensure!(envelopes == MESSAGES, "{envelopes} messages to agents instead of {MESSAGES}");
     Ok((used, elapsed))
 }
 
@@ -114,14 +114,14 @@ fn worker(n: u64) -> AgentId {
     format!("worker{n}").into()
 }
 
-/// How many letters agents were sent.
-async fn letters(log: &dyn Log) -> Result<u64> {
+/// How many messages agents were sent.
+async fn envelopes(log: &dyn Log) -> Result<u64> {
     let (mut count, mut seen) = (0, polis_domain::Seq(0));
     loop {
         let page = log.read(&"main".into(), seen, 10_000).await?;
         let Some(last) = page.last() else { return Ok(count) };
         seen = last.seq;
-        let to_agent = |event: &Event| event.letter().is_some_and(|letter| !letter.to.is_user());
+        let to_agent = |event: &Event| event.envelope().is_some_and(|envelope| !envelope.to.is_user());
         count += page.iter().filter(|recorded| to_agent(&recorded.event)).count() as u64;
     }
 }

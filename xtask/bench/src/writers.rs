@@ -88,7 +88,7 @@ async fn log_rate() -> Result<(f64, Vec<Row>)> {
     Ok((rate, rows.collect::<Result<_>>()?))
 }
 
-/// Letters per second that one society accepts from 64 senders, and what it wrote. Its agents are busy, so each letter is one
+/// Messages per second that one society accepts from 64 senders, and what it wrote. Its agents are busy, so each message is one
 /// event.
 async fn society_rate() -> Result<(f64, Vec<Row>)> {
     let (log, _guard) = world::log(Kind::Durable)?;
@@ -104,7 +104,7 @@ async fn society_rate() -> Result<(f64, Vec<Row>)> {
         let society = society.clone();
         senders.spawn(async move {
             for _ in 0..EACH {
-                society.send(format!("a{n}").into(), "a letter of a usual length, to somebody", None).await?;
+                society.send(format!("a{n}").into(), "a message of a usual length, to somebody", None).await?;
             }
             anyhow::Ok(())
         });

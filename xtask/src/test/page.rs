@@ -19,7 +19,7 @@ const OLDEST_NODE: (u32, u32) = (20, 19);
 const SOURCES: &[&str] =
     &["package.json", "package-lock.json", ".npmrc", "index.html", "vite.config.ts", "tsconfig.json", "src", "test"];
 
-/// A browser, and letters for everything that the page says.
+/// A browser, and messages for everything that the page says.
 const PACKAGES: &[&str] = &["chromium", "fonts-noto-cjk", "fonts-dejavu-core"];
 
 /// Names the folder with the checks and their packages to the test.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{arguments, spec, told, with_names};
 
-/// Writes letters that nobody answers.
+/// Writes messages that nobody answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SendMessage;
 

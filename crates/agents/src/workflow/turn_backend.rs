@@ -217,15 +217,15 @@ impl AgentBackend for TurnBackend<'_> {
         if self.heard.is_some_and(|heard| self.turn.has_heard_all(heard.min(1))) {
             return Ok(Vec::new());
         }
-        let mut letters = self.turn.take_letters().await?;
+        let mut envelopes = self.turn.take_messages().await?;
         let (said, before) = self.turn.said_in_task().await;
         let known = self.heard.replace(said.len()).unwrap_or(before);
-        for letter in said.into_iter().skip(known) {
-            if letters.iter().all(|taken| taken.id != letter.id) {
-                letters.push(letter);
+        for envelope in said.into_iter().skip(known) {
+            if envelopes.iter().all(|taken| taken.id != envelope.id) {
+                envelopes.push(envelope);
             }
         }
-        Ok(letters.iter().map(|letter| letter.payload.text.to_string()).collect())
+        Ok(envelopes.iter().map(|envelope| envelope.payload.text.to_string()).collect())
     }
 
     async fn begin_orders(&mut self, orders: Vec<Order>) -> Result<Vec<Order>, Failure> {

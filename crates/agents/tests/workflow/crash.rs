@@ -100,13 +100,13 @@ async fn what_the_person_said_is_heard_at_the_same_place_by_a_second_run() {
     first.stop(Duration::ZERO).await;
     let whole = log.events(&"main".into());
     let said = whole.iter().position(
-        |recorded| matches!(&recorded.event, Event::LetterSent { letter, .. } if &*letter.payload.text == "in French please"),
+        |recorded| matches!(&recorded.event, Event::MessageSent { envelope, .. } if &*envelope.payload.text == "in French please"),
     );
     let said = said.unwrap() as u64;
     for end in ends.all().into_iter().filter(|end| end.0 > said) {
         let (log, _) = resumed(&whole, end, &slow, engine()).await;
         let after = log.events(&"main".into());
-        let taken = after.iter().filter(|recorded| matches!(recorded.event, Event::LettersTaken { .. })).count();
+        let taken = after.iter().filter(|recorded| matches!(recorded.event, Event::MessagesTaken { .. })).count();
         assert_eq!(taken, 1, "stopped after event {end}");
         assert_eq!(texts(&after), texts(&whole), "stopped after event {end}");
     }
@@ -137,7 +137,7 @@ async fn what_the_person_said_is_heard_by_all_who_work_in_a_second_run_too() {
         "three todos, the verifier twice"
     );
     let said = whole.iter().find_map(|recorded| match &recorded.event {
-        Event::LetterSent { letter, .. } if &*letter.payload.text == "in French please" => Some(recorded.seq),
+        Event::MessageSent { envelope, .. } if &*envelope.payload.text == "in French please" => Some(recorded.seq),
         _ => None,
     });
     for end in ends.all().into_iter().filter(|end| *end >= said.unwrap()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_agents::workflow::PlanApproval;
-use polis_domain::{Effect, Event, LetterKind, Outcome, Resolution, Ruling, Verdict};
+use polis_domain::{Effect, Event, MessageKind, Outcome, Resolution, Ruling, Verdict};
 use polis_testkit::Line;
 use serde_json::json;
 
@@ -157,12 +157,16 @@ async fn what_the_person_says_meanwhile_reaches_the_next_round_once_and_the_answ
     tokio::time::sleep(Duration::from_secs(7)).await;
     let more = bed.society.send("root".into(), "in French please", Some(sent.task_id.clone())).await.unwrap();
     let answer = bed.society.answer(&more).await.unwrap();
-    assert_eq!((&answer.kind, &*answer.payload.text), (&LetterKind::Answer, "a is 1 and b is 2."));
+    assert_eq!((&answer.kind, &*answer.payload.text), (&MessageKind::Answer, "a is 1 and b is 2."));
     let told: Vec<_> = bed.heard("executor").iter().map(|heard| heard.last.starts_with("The user says meanwhile")).collect();
     assert_eq!(told, [false, true, true, false], "the next round, and whoever begins later");
     assert!(bed.heard("executor")[1].last.ends_with("in French please"));
-    assert_eq!(bed.count(|event| matches!(event, Event::LettersTaken { .. })), 1);
-    assert_eq!(bed.count(|event| matches!(event, Event::LetterSent { letter, .. } if letter.to.is_user())), 1, "one answer");
+    assert_eq!(bed.count(|event| matches!(event, Event::MessagesTaken { .. })), 1);
+    assert_eq!(
+        bed.count(|event| matches!(event, Event::MessageSent { envelope, .. } if envelope.to.is_user())),
+        1,
+        "one answer"
+    );
     let thread = bed.thread("messages[1].meta._thread.messages[2].meta._thread").await;
     assert!(
         thread.messages.iter().any(|message| message.text.contains("in French please")),
@@ -187,7 +191,11 @@ async fn a_word_in_the_last_round_of_the_last_executor_is_heard_by_the_verifier(
     assert_eq!(&*bed.society.answer(&more).await.unwrap().payload.text, "a is 1 and b is 2.");
     let verifier = &bed.heard("verifier")[0];
     assert!(verifier.last.starts_with("The user says meanwhile") && verifier.last.ends_with("in French please"));
-    assert_eq!(bed.count(|event| matches!(event, Event::LetterSent { letter, .. } if letter.to.is_user())), 1, "one answer");
+    assert_eq!(
+        bed.count(|event| matches!(event, Event::MessageSent { envelope, .. } if envelope.to.is_user())),
+        1,
+        "one answer"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,7 +207,7 @@ async fn a_word_about_another_request_or_after_the_last_round_is_a_turn_of_its_o
     let second = bed.society.submit("again").await.unwrap();
     bed.society.answer(&first).await.unwrap();
     bed.society.answer(&second).await.unwrap();
-    assert_eq!(bed.count(|event| matches!(event, Event::LettersTaken { .. })), 0);
+    assert_eq!(bed.count(|event| matches!(event, Event::MessagesTaken { .. })), 0);
     let late = bed.society.send("root".into(), "thanks", Some(first.task_id.clone())).await.unwrap();
     assert_eq!(&*bed.society.answer(&late).await.unwrap().payload.text, "a is 1 and b is 2.");
 }

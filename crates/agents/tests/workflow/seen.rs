@@ -16,7 +16,7 @@ async fn pieces_come_with_their_address_before_the_reply_is_in_the_log() {
         match watch.next().await.unwrap().unwrap() {
             Seen::Piece(piece) => seen.push(piece),
             Seen::Event(recorded) => match &recorded.event {
-                Event::LetterSent { letter, .. } if letter.to.is_user() && letter.task_id == sent.task_id => break,
+                Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.task_id == sent.task_id => break,
                 _ => {}
             },
             Seen::Delta(_) => {}

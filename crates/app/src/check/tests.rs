@@ -142,7 +142,7 @@ fn a_sound_agent_passes_at_any_depth_and_unrelated_files_are_left_alone() {
     check(
         |files| {
             let mut folder = "proof_reading/fact_checking".to_owned();
-            for word in ["source", "library", "archive", "letter", "diary"] {
+            for word in ["source", "library", "archive", "message", "diary"] {
                 folder = format!("{folder}/{word}_search");
                 for (ending, text) in
                     [("agent", "SubThreadAgent"), ("interaction_units", "InteractionUnit"), ("state_handlers", "StateHandler")]

@@ -390,15 +390,15 @@ fn shortened(word: &str, defined: &Defined) -> Option<Fault> {
     if defined.contains_key(word) || KNOWN.contains(&word) {
         return None;
     }
-    let letters = word.trim_end_matches(char::is_numeric);
-    if let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == letters) {
+    let envelopes = word.trim_end_matches(char::is_numeric);
+    if let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == envelopes) {
         return Some(Fault::Short {
             wrong: format!("`{word}` is an abbreviation"),
             remedy: format!("write `{long}`, or the word you mean"),
         });
     }
-    let unspoken = !letters.is_empty() && letters.chars().all(|c| c.is_ascii_lowercase() && !"aeiouy".contains(c));
-    (unspoken && !KNOWN.contains(&letters)).then(|| Fault::Short {
+    let unspoken = !envelopes.is_empty() && envelopes.chars().all(|c| c.is_ascii_lowercase() && !"aeiouy".contains(c));
+    (unspoken && !KNOWN.contains(&envelopes)).then(|| Fault::Short {
         wrong: format!("`{word}` is an abbreviation that is defined nowhere"),
         remedy: "write it out, or define it in README.md below a heading `Abbreviations`: `- CRM: customer relations`"
             .to_owned(),

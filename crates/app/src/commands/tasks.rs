@@ -64,7 +64,7 @@ pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble
     }
     for DeadLetter { agent, task, turn, failure, at } in dead_letters {
         let when = describe::time(at);
-        out::line(&format!("{task}  {agent}  set aside at {when}: {failure}; event {turn} has the letter"))?;
+        out::line(&format!("{task}  {agent}  set aside at {when}: {failure}; event {turn} has the message"))?;
     }
     if plans.is_empty() {
         out::note("polis: no agent keeps a plan; what is short is done without one");

@@ -119,7 +119,7 @@ impl<'a> CommandLine<'a> {
         for text in std::iter::once(command).chain(args.iter().copied()).chain(env.iter().map(|(_, value)| *value)) {
             // As it is written, and as it will be.
             for text in std::iter::once(text.to_owned()).chain(variables(text)) {
-                let is_gap = |letter: char| letter.is_whitespace() || "\"'`;|&()<>=:,${}".contains(letter);
+                let is_gap = |envelope: char| envelope.is_whitespace() || "\"'`;|&()<>=:,${}".contains(envelope);
                 // `${NAME:-./server.js}`: what stands behind the dash is used where the variable is not set.
                 let parts = text.split(is_gap).flat_map(|word| [word, word.trim_start_matches('-')]);
                 words.extend(std::iter::once(text.as_str()).chain(parts).filter(|word| !word.is_empty()).map(str::to_owned));
@@ -294,7 +294,7 @@ fn is_program(path: &Path) -> bool {
 
 /// Whether this follows the name of a program: nothing, or a version such as `3.12`.
 fn is_version(rest: &str) -> bool {
-    rest.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
+    rest.chars().all(|envelope| envelope.is_ascii_digit() || envelope == '.')
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {

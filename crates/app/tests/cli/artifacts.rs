@@ -152,7 +152,7 @@ fn a_gigabyte_of_output_goes_to_an_artifact_and_neither_to_memory_nor_to_the_log
     let before = served.resident_kb("VmRSS");
     served.post("/api/submit", &json!({ "text": "go" }));
     let ending = served.until(is_ending);
-    let said = ending.event.letter().unwrap().payload.text.to_string();
+    let said = ending.event.envelope().unwrap().payload.text.to_string();
     assert!(said.contains("first\n0123456789\n") && said.contains("last\nstderr: nothing"), "{}", said.len());
     assert!(said.contains("all of it is artifact ") && said.len() < 30 << 10, "{}", said.len());
     let grown = served.resident_kb("VmHWM") - before;

@@ -31,6 +31,6 @@ fn what_is_wrong_with_one_line_does_not_end_the_conversation() {
         assert!(done.stderr.contains(&format!("({code})")), "{code}: {}", done.stderr);
     }
     assert_eq!((done.code, done.stdout.lines().count()), (1, 1), "{}", done.stdout);
-    let letters = home.log().iter().filter(|recorded| matches!(recorded.event, Event::LetterSent { .. })).count();
-    assert_eq!(letters, 2, "one line was good, and it was answered");
+    let envelopes = home.log().iter().filter(|recorded| matches!(recorded.event, Event::MessageSent { .. })).count();
+    assert_eq!(envelopes, 2, "one line was good, and it was answered");
 }

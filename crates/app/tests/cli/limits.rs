@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use polis_domain::{Effect, Event, LetterKind, Recorded};
+use polis_domain::{Effect, Event, MessageKind, Recorded};
 use serde_json::{Value, json};
 
 use super::model::{ModelServer, Reply};
@@ -52,9 +52,9 @@ fn agents_that_write_to_each_other_end_within_tens_of_calls_with_a_report() {
     assert_eq!(status, 200, "{said}");
     let (open, is_reported, asked) = (Cell::new(0), Cell::new(false), Cell::new(0));
     let report = |recorded: &Recorded| {
-        let letter = recorded.event.letter()?;
-        let is_report = letter.to.is_user() && letter.kind == LetterKind::Message;
-        is_report.then(|| letter.payload.text.to_string())
+        let envelope = recorded.event.envelope()?;
+        let is_report = envelope.to.is_user() && envelope.kind == MessageKind::Message;
+        is_report.then(|| envelope.payload.text.to_string())
     };
     served.until(|recorded| {
         match &recorded.event {

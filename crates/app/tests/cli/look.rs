@@ -77,7 +77,7 @@ fn the_log_is_shown_for_people_and_for_programs() {
     assert_eq!(read, log);
     let lines = home.polis(&["log", "--from", "4"]).ok();
     assert_eq!(lines.lines().count(), log.len() - 3);
-    assert!(lines.starts_with("     4  2") && lines.contains("letterSent  user to root: hello"), "{lines}");
+    assert!(lines.starts_with("     4  2") && lines.contains("messageSent  user to root: hello"), "{lines}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn what_was_spent_is_told_by_account() {
         assert!(told.contains(scope) && told.contains(" tokens  $0.0000"), "{told}");
     }
     let log = home.log();
-    let answer = log.iter().filter_map(|recorded| recorded.event.letter()).find(|letter| letter.to.is_user()).unwrap();
+    let answer = log.iter().filter_map(|recorded| recorded.event.envelope()).find(|envelope| envelope.to.is_user()).unwrap();
     assert!(answer.payload.meta["usage"]["tokens"].as_u64().unwrap() > 0);
 }
 

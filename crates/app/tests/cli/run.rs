@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use polis_domain::{Event, LetterKind, Recorded};
+use polis_domain::{Event, MessageKind, Recorded};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -90,10 +90,10 @@ fn json_prints_every_event_of_the_request_as_a_line() {
     let printed = home.polis(&["run", "--json", "hello"]).ok();
     let events: Vec<Recorded> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let log = home.log();
-    let first = log.iter().position(|recorded| recorded.event.letter().is_some()).unwrap();
+    let first = log.iter().position(|recorded| recorded.event.envelope().is_some()).unwrap();
     assert_eq!(events, log[first..]);
-    let last = events.last().and_then(|recorded| recorded.event.letter()).unwrap();
-    assert_eq!((last.to.as_str(), &last.kind), ("user", &LetterKind::Answer));
+    let last = events.last().and_then(|recorded| recorded.event.envelope()).unwrap();
+    assert_eq!((last.to.as_str(), &last.kind), ("user", &MessageKind::Answer));
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn a_run_beside_a_server_goes_through_it() {
     let (_, agents) = served.get("/api/agents");
     assert_eq!(agents["agents"][0]["id"], json!("root"));
     served.stop();
-    let letters = home.log().iter().filter(|recorded| matches!(recorded.event, Event::LetterSent { .. })).count();
-    assert_eq!(letters, 2);
+    let envelopes = home.log().iter().filter(|recorded| matches!(recorded.event, Event::MessageSent { .. })).count();
+    assert_eq!(envelopes, 2);
 }
 
 #[test]
@@ -149,6 +149,6 @@ fn a_run_that_is_stopped_says_so_and_the_request_is_not_lost() {
 
     let served = home.serve_with(&[], |command| model.set(command));
     let answer = served.until(is_ending);
-    assert_eq!(&*answer.event.letter().unwrap().payload.text, "late, but here");
+    assert_eq!(&*answer.event.envelope().unwrap().payload.text, "late, but here");
     served.stop();
 }

@@ -147,7 +147,8 @@ fn a_rewind_through_a_server_ends_its_event_streams_with_the_reason_and_works_on
     let place = served.get("/api/log").1["last"].as_u64().unwrap();
     served.post("/api/submit", &json!({ "text": "second" }));
     let is_second = |recorded: &polis_domain::Recorded| {
-        super::support::is_ending(recorded) && recorded.event.letter().is_some_and(|letter| &*letter.payload.text == "two")
+        super::support::is_ending(recorded)
+            && recorded.event.envelope().is_some_and(|envelope| &*envelope.payload.text == "two")
     };
     served.until(is_second);
     let stream = served.stream("/api/events");
@@ -158,7 +159,8 @@ fn a_rewind_through_a_server_ends_its_event_streams_with_the_reason_and_works_on
     assert_eq!(last[word + 1], r#"data: {"reason":"rewound"}"#);
     served.post("/api/submit", &json!({ "text": "third" }));
     let is_third = |recorded: &polis_domain::Recorded| {
-        super::support::is_ending(recorded) && recorded.event.letter().is_some_and(|letter| &*letter.payload.text == "three")
+        super::support::is_ending(recorded)
+            && recorded.event.envelope().is_some_and(|envelope| &*envelope.payload.text == "three")
     };
     served.until(is_third);
     let (code, said) = served.stop();

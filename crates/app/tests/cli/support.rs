@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use polis_domain::{LetterKind, Recorded, Seq};
+use polis_domain::{MessageKind, Recorded, Seq};
 use polis_ports::Log;
 use polis_store_local::LocalLog;
 use rustix::process::{Pid, Signal, kill_process};
@@ -148,9 +148,9 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| panic!("it was killed: {status}"))
 }
 
-/// Whether this ends a request: the letter to the person with its answer or failure.
+/// Whether this ends a request: the message to the person with its answer or failure.
 pub(crate) fn is_ending(recorded: &Recorded) -> bool {
-    recorded.event.letter().is_some_and(|letter| letter.to.is_user() && letter.kind != LetterKind::Message)
+    recorded.event.envelope().is_some_and(|envelope| envelope.to.is_user() && envelope.kind != MessageKind::Message)
 }
 
 pub(crate) fn signal(child: &Child, signal: Signal) {

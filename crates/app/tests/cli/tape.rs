@@ -75,7 +75,7 @@ fn a_server_records_and_replays_too() {
     let model = ModelServer::start(vec![Reply::Say(&["from ", "the model"])]);
     let answer = |served: &super::support::Served| {
         served.post("/api/submit", &json!({ "text": "hello" }));
-        served.until(is_ending).event.letter().unwrap().payload.text.to_string()
+        served.until(is_ending).event.envelope().unwrap().payload.text.to_string()
     };
     let served = home.serve_with(&["--record", TAPE], |command| model.set(command));
     assert_eq!(answer(&served), "from the model");

@@ -1,4 +1,4 @@
-//! The tutorial, followed to the letter: every file is written, every command is run, and what is promised comes of it.
+//! The tutorial, followed to the message: every file is written, every command is run, and what is promised comes of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
-//! What a turn changes at once: messages, settings, phases, sub-threads, letters, roles, agents.
+//! What a turn changes at once: messages, settings, phases, sub-threads, messages, roles, agents.
 
 use std::sync::Arc;
 
 use super::{Draft, message, org};
 use crate::spine::{Context, Turn};
-use crate::{Act, EffectId, Event, Letter, Refusal, Settings, ThreadId};
+use crate::{Act, EffectId, Envelope, Event, Refusal, Settings, ThreadId};
 
 /// All of `acts` happen, or none and the refusal is logged, so that a second run of the turn sees the same.
 pub(super) fn act(draft: &mut Draft<'_>, id: EffectId, acts: Vec<Act>) -> Result<(), Refusal> {
@@ -85,11 +85,11 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             draft.push(Some(&child), opened);
             draft.push(Some(&parent), Event::ThreadLinked { by, index, slot, child, held });
         }
-        Act::TakeLetters => {
-            let letters = message::said_meanwhile(draft, turn);
-            draft.push(Some(&turn.thread), Event::LettersTaken { by, agent: turn.agent.clone(), letters });
+        Act::TakeMessages => {
+            let envelopes = message::said_meanwhile(draft, turn);
+            draft.push(Some(&turn.thread), Event::MessagesTaken { by, agent: turn.agent.clone(), envelopes });
         }
-        Act::Send { letter } => send(draft, turn, by, letter)?,
+        Act::Send { envelope } => send(draft, turn, by, envelope)?,
         Act::CreateRole { role } => org::create_role(draft, role, Some(by))?,
         Act::Spawn { agent, role } => org::spawn(draft, agent, role, turn.agent.clone(), Some(by))?,
     }
@@ -122,12 +122,12 @@ fn first(settings: Settings) -> Settings {
     Settings { phase_update_suggestion: None, ..settings }
 }
 
-fn send(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, letter: Arc<Letter>) -> Result<(), Refusal> {
-    message::check_envelope(&letter, &turn.agent, turn.hops + 1, None)?;
-    message::check_task(turn, &letter.task_id)?;
-    message::check(draft, &letter)?;
-    message::check_chain(draft, turn, &letter)?;
-    message::deliver(draft, letter, Some(by), Some(&turn.thread));
+fn send(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, envelope: Arc<Envelope>) -> Result<(), Refusal> {
+    message::check_envelope(&envelope, &turn.agent, turn.hops + 1, None)?;
+    message::check_task(turn, &envelope.task_id)?;
+    message::check(draft, &envelope)?;
+    message::check_chain(draft, turn, &envelope)?;
+    message::deliver(draft, envelope, Some(by), Some(&turn.thread));
     Ok(())
 }
 

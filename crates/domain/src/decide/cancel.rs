@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Draft, effect, leave, message, turn};
 use crate::spine::{Agent, Due, Inbox, Spine, Turn};
 use crate::{
-    AgentId, Cleared, Event, Failure, LetterKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId, TurnId,
+    AgentId, Cleared, Event, Failure, MessageKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId, TurnId,
 };
 
 pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> Result<(), Refusal> {
@@ -107,7 +107,7 @@ fn tell_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTree
             match due.reply_to() {
                 ReplyTo::User if told.insert(due.task().clone()) => {
                     let text = failure.message.as_str().into();
-                    message::tell_user(draft, agent, due.task(), LetterKind::Failure(failure.clone()), text);
+                    message::tell_user(draft, agent, due.task(), MessageKind::Failure(failure.clone()), text);
                 }
                 ReplyTo::Effect(asked) if !turns.contains(&asked.turn) => {
                     effect::answer(draft, asked, Outcome::Failed(failure.clone()));

@@ -3,7 +3,7 @@
 
 use super::{Draft, message, turn};
 use crate::{
-    Agent, AgentId, Event, Failure, Letter, LetterKind, Origin, Payload, Refusal, ReplyTo, Settlement, Timestamp, TurnId,
+    Agent, AgentId, Envelope, Event, Failure, MessageKind, Origin, Payload, Refusal, ReplyTo, Settlement, Timestamp, TurnId,
     TurnResult, unique_id,
 };
 
@@ -64,34 +64,34 @@ pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
 fn set_aside(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) -> Result<(), Refusal> {
     let broken = draft.turn(id)?;
     let (agent, task, thread) = (broken.agent.clone(), broken.task.clone(), broken.thread.clone());
-    let (is_letter, waits, hops) = (broken.origin == Origin::Inbox, broken.reply_to, broken.hops.saturating_add(1));
-    if is_letter {
+    let (is_message, waits, hops) = (broken.origin == Origin::Inbox, broken.reply_to, broken.hops.saturating_add(1));
+    if is_message {
         let (agent, failure) = (agent.clone(), failure.clone());
-        draft.push(Some(&thread), Event::LetterSetAside { agent, task: task.clone(), turn: id, failure });
+        draft.push(Some(&thread), Event::MessageDeadLettered { agent, task: task.clone(), turn: id, failure });
     }
     let told = format!("{failure}");
     turn::settle(draft, id, TurnResult::Failed(failure))?;
     let known = draft.spine.agents.get(&agent);
     // Whoever waits is told anyway.
-    if let (true, ReplyTo::Nobody, Some(known)) = (is_letter, waits, known)
+    if let (true, ReplyTo::Nobody, Some(known)) = (is_message, waits, known)
         && let Some(parent) = known.parent.clone()
     {
         let still = if is_crashing(draft, &agent, known) { "; it stands still now until a person acts" } else { "" };
         let text =
-            format!("`{agent}` could not do what it was asked, {attempts} times: {told}. The letter is set aside{still}.");
+            format!("`{agent}` could not do what it was asked, {attempts} times: {told}. The message is set aside{still}.");
         let draw = draft.spine.seq.0 + draft.events.len() as u64;
-        let letter = Letter {
+        let envelope = Envelope {
             id: unique_id("msg", draft.spine.seed, draft.at, draw),
             from: agent,
             to: parent,
             task_id: task,
-            kind: LetterKind::Message,
+            kind: MessageKind::Message,
             payload: Payload::text(text),
             reply_to: ReplyTo::Nobody,
             hops,
         };
-        // One who takes no more letters is not told; the log has it.
-        message::tell(draft, letter, Some(&thread));
+        // One who takes no more messages is not told; the log has it.
+        message::tell(draft, envelope, Some(&thread));
     }
     Ok(())
 }
@@ -110,7 +110,7 @@ pub(super) fn hold_back(draft: &mut Draft<'_>, agent: &AgentId, known: &Agent) {
 fn is_crashing(draft: &Draft<'_>, agent: &AgentId, known: &Agent) -> bool {
     let is_own = |turn: &TurnId| draft.spine.turns.get(turn).is_some_and(|turn| turn.agent == *agent);
     let done = |event: &Event| matches!(event, Event::TurnSettled { turn, settlement: Settlement::Done, .. } if is_own(turn));
-    let set_aside = |event: &Event| matches!(event, Event::LetterSetAside { agent: other, .. } if other == agent);
+    let set_aside = |event: &Event| matches!(event, Event::MessageDeadLettered { agent: other, .. } if other == agent);
     let drafted = draft.events.iter().filter(|recorded| set_aside(&recorded.event)).count() as u8;
     known.set_aside.saturating_add(drafted) >= SET_ASIDE && !draft.events.iter().any(|recorded| done(&recorded.event))
 }

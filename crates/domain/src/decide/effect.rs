@@ -45,15 +45,15 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
         Effect::Model { reserve, .. } => budget::check_call(draft, *reserve),
         Effect::Grant { .. } => Err(Refusal::NotYours),
         Effect::Terminate { agent, children, .. } => leave::check(draft, &turn.agent, agent, *children),
-        Effect::Ask { letter, .. } => {
-            if letter.to.is_user() {
+        Effect::Ask { envelope, .. } => {
+            if envelope.to.is_user() {
                 return Err(Refusal::ToUser);
             }
-            message::check_envelope(letter, &turn.agent, turn.hops + 1, Some(id))?;
-            message::check_task(turn, &letter.task_id)?;
-            message::check(draft, letter)?;
-            message::check_chain(draft, turn, letter)?;
-            check_for_cycle(draft, &turn.agent, &letter.to)
+            message::check_envelope(envelope, &turn.agent, turn.hops + 1, Some(id))?;
+            message::check_task(turn, &envelope.task_id)?;
+            message::check(draft, envelope)?;
+            message::check_chain(draft, turn, envelope)?;
+            check_for_cycle(draft, &turn.agent, &envelope.to)
         }
         Effect::Unit { thread, task, .. } => {
             message::check_task(turn, &task.id)?;
@@ -144,7 +144,7 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
     };
     draft.push(Some(&turn.thread), Event::EffectStarted { id, effect: effect.clone(), leave });
     match effect {
-        Effect::Ask { letter, .. } => message::wake_receiver(draft, &letter),
+        Effect::Ask { envelope, .. } => message::wake_receiver(draft, &envelope),
         Effect::Terminate { agent, children, reason, .. } => {
             leave::dismiss(draft, &turn.agent, &agent, children, &reason, Some(id));
         }

@@ -200,12 +200,12 @@ fn return_unread(draft: &mut Draft<'_>, family: &[AgentId], failure: &Failure) {
     for agent in family.iter().filter_map(|member| spine.agents.get(member)) {
         let caller = agent.leaving.as_ref().map(|leaving| &leaving.caller);
         for due in agent.inbox.iter().flat_map(|inbox| &inbox.entries) {
-            if let Due::Letter(letter) = due
-                && letter.reply_to == ReplyTo::Nobody
-                && Some(&letter.from) != caller
-                && !family.contains(&letter.from)
+            if let Due::Envelope(envelope) = due
+                && envelope.reply_to == ReplyTo::Nobody
+                && Some(&envelope.from) != caller
+                && !family.contains(&envelope.from)
             {
-                message::return_to_sender(draft, letter, failure);
+                message::return_to_sender(draft, envelope, failure);
             }
         }
     }

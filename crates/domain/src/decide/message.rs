@@ -1,31 +1,31 @@
-//! Letters: from outside, and from turns.
+//! Messages: from outside, and from turns.
 
 use std::sync::Arc;
 
 use super::{Draft, check_name, leave};
 use crate::spine::{Due, Turn};
-use crate::{AgentId, EffectId, Event, Failure, Letter, LetterKind, Refusal, ReplyTo, TaskId, ThreadId};
+use crate::{AgentId, EffectId, Envelope, Event, Failure, MessageKind, Refusal, ReplyTo, TaskId, ThreadId};
 
-/// A letter from outside. It goes straight into the receiver's inbox, never through the person's own (R158).
-pub(super) fn send(draft: &mut Draft<'_>, letter: Arc<Letter>) -> Result<(), Refusal> {
-    if letter.to.is_user() {
+/// A message from outside. It goes straight into the receiver's inbox, never through the person's own (R158).
+pub(super) fn send(draft: &mut Draft<'_>, envelope: Arc<Envelope>) -> Result<(), Refusal> {
+    if envelope.to.is_user() {
         return Err(Refusal::ToUser);
     }
-    check_envelope(&letter, &AgentId::user(), 0, None)?;
-    check_name(letter.task_id.as_str())?;
-    check(draft, &letter)?;
-    deliver(draft, letter, None, None);
+    check_envelope(&envelope, &AgentId::user(), 0, None)?;
+    check_name(envelope.task_id.as_str())?;
+    check(draft, &envelope)?;
+    deliver(draft, envelope, None, None);
     Ok(())
 }
 
-/// Whether a letter says truly who sends it and which turn waits for what comes of it. Only `decide` itself answers.
-pub(super) fn check_envelope(letter: &Letter, from: &AgentId, hops: u32, asks: Option<EffectId>) -> Result<(), Refusal> {
-    let waits = match letter.reply_to {
+/// Whether a message says truly who sends it and which turn waits for what comes of it. Only `decide` itself answers.
+pub(super) fn check_envelope(envelope: &Envelope, from: &AgentId, hops: u32, asks: Option<EffectId>) -> Result<(), Refusal> {
+    let waits = match envelope.reply_to {
         ReplyTo::Effect(id) => Some(id),
         ReplyTo::User | ReplyTo::Nobody => None,
     };
-    if letter.from != *from || letter.hops != hops || letter.kind != LetterKind::Message || waits != asks {
-        return Err(Refusal::FalseLetter(letter.id.clone()));
+    if envelope.from != *from || envelope.hops != hops || envelope.kind != MessageKind::Message || waits != asks {
+        return Err(Refusal::FalseSender(envelope.id.clone()));
     }
     Ok(())
 }
@@ -35,17 +35,17 @@ pub(super) fn check_task(turn: &Turn, task: &TaskId) -> Result<(), Refusal> {
     if turn.task == *task { Ok(()) } else { Err(Refusal::ForeignTask(task.clone())) }
 }
 
-/// Whether a turn may write one more letter to an agent: neither chains of letters, nor the messages between two agents, nor
+/// Whether a turn may write one more message to an agent: neither chains of messages, nor the messages between two agents, nor
 /// the turns for a request are endless.
-pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, letter: &Letter) -> Result<(), Refusal> {
-    if letter.to.is_user() {
+pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, envelope: &Envelope) -> Result<(), Refusal> {
+    if envelope.to.is_user() {
         return Ok(());
     }
-    if letter.reply_to == ReplyTo::Nobody {
-        check_pair(draft, letter)?;
+    if envelope.reply_to == ReplyTo::Nobody {
+        check_pair(draft, envelope)?;
     }
     let limit = draft.spine.limits.hops;
-    if letter.hops > limit {
+    if envelope.hops > limit {
         return Err(Refusal::TooManyHops { limit });
     }
     check_effort(draft, &turn.task, drafted(draft, &turn.task))
@@ -53,22 +53,22 @@ pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, letter: &Letter) -> Re
 
 /// Whether one more message may pass between two agents. Every cycle of agents has a message in it that nobody waits for: one of
 /// waits alone is refused as a deadlock.
-fn check_pair(draft: &Draft<'_>, letter: &Letter) -> Result<(), Refusal> {
+fn check_pair(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     let limit = draft.spine.limits.messages_per_pair;
-    let effort = draft.spine.efforts.get(&letter.task_id);
+    let effort = draft.spine.efforts.get(&envelope.task_id);
     let passed = |from: &AgentId, to: &AgentId| {
-        let is_alike = |other: &Letter| {
-            other.from == *from && other.to == *to && other.task_id == letter.task_id && other.reply_to == ReplyTo::Nobody
+        let is_alike = |other: &Envelope| {
+            other.from == *from && other.to == *to && other.task_id == envelope.task_id && other.reply_to == ReplyTo::Nobody
         };
-        let drafted = draft.events.iter().filter_map(|recorded| recorded.event.letter()).filter(|other| is_alike(other));
+        let drafted = draft.events.iter().filter_map(|recorded| recorded.event.envelope()).filter(|other| is_alike(other));
         effort.map_or(0, |effort| effort.sent(from, to)).saturating_add(drafted.count() as u32)
     };
-    let (sent, mut received) = (passed(&letter.from, &letter.to), passed(&letter.to, &letter.from));
-    if letter.from == letter.to {
+    let (sent, mut received) = (passed(&envelope.from, &envelope.to), passed(&envelope.to, &envelope.from));
+    if envelope.from == envelope.to {
         received = 0;
     }
     if sent.saturating_add(received) >= limit {
-        return Err(Refusal::MessageLoop { to: letter.to.clone(), sent, received, limit });
+        return Err(Refusal::MessageLoop { to: envelope.to.clone(), sent, received, limit });
     }
     Ok(())
 }
@@ -86,8 +86,8 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
     };
     let Some(effort) = draft.spine.efforts.get(&turn.task).filter(|effort| !effort.is_reported) else { return };
     let is_report = |event: &Event| {
-        matches!(event, Event::LetterSent { letter, by: None } if letter.to.is_user() && letter.task_id == turn.task
-            && letter.kind == LetterKind::Message)
+        matches!(event, Event::MessageSent { envelope, by: None } if envelope.to.is_user() && envelope.task_id == turn.task
+            && envelope.kind == MessageKind::Message)
     };
     if draft.events.iter().any(|recorded| is_report(&recorded.event)) {
         return;
@@ -105,14 +105,14 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
         listed("Messages sent", &messages),
         listed("Model calls", &calls),
     );
-    tell_user(draft, &turn.agent, &turn.task, LetterKind::Message, text.into());
+    tell_user(draft, &turn.agent, &turn.task, MessageKind::Message, text.into());
 }
 
-/// The turns that this draft brings for a request: letters to agents, and units.
+/// The turns that this draft brings for a request: messages to agents, and units.
 fn drafted(draft: &Draft<'_>, task: &TaskId) -> usize {
     let brings = |event: &Event| match event {
         Event::TurnStarted { task: started, origin: crate::Origin::Unit(_), .. } => started.id == *task,
-        event => event.letter().is_some_and(|letter| letter.task_id == *task && !letter.to.is_user()),
+        event => event.envelope().is_some_and(|envelope| envelope.task_id == *task && !envelope.to.is_user()),
     };
     draft.events.iter().filter(|recorded| brings(&recorded.event)).count()
 }
@@ -124,25 +124,25 @@ pub(super) fn check_effort(draft: &Draft<'_>, task: &TaskId, more: usize) -> Res
     if turns + more >= limit as usize { Err(Refusal::TooManyTurns { limit }) } else { Ok(()) }
 }
 
-/// Whether a letter can be taken.
-pub(super) fn check(draft: &Draft<'_>, letter: &Letter) -> Result<(), Refusal> {
+/// Whether a message can be taken.
+pub(super) fn check(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     let limits = &draft.spine.limits;
-    check_text(draft, &letter.payload.text)?;
-    if letter.payload.text.trim().is_empty() {
+    check_text(draft, &envelope.payload.text)?;
+    if envelope.payload.text.trim().is_empty() {
         return Err(Refusal::EmptyText);
     }
-    if letter.to.is_user() {
+    if envelope.to.is_user() {
         return Ok(());
     }
-    let agent = leave::known(draft, &letter.to)?;
-    let drafted = draft.events.iter().filter_map(|recorded| recorded.event.letter()).filter(|other| other.to == letter.to);
+    let agent = leave::known(draft, &envelope.to)?;
+    let drafted = draft.events.iter().filter_map(|recorded| recorded.event.envelope()).filter(|other| other.to == envelope.to);
     let (mut entries, mut bytes) = drafted.fold((0, 0), |(n, bytes), other| (n + 1, bytes + other.payload.text.len()));
     if let Some(inbox) = &agent.inbox {
         entries += inbox.entries.len();
         bytes += inbox.bytes;
     }
-    if entries >= limits.inbox_entries || bytes + letter.payload.text.len() > limits.inbox_bytes {
-        return Err(Refusal::Busy(letter.to.clone()));
+    if entries >= limits.inbox_entries || bytes + envelope.payload.text.len() > limits.inbox_bytes {
+        return Err(Refusal::Busy(envelope.to.clone()));
     }
     Ok(())
 }
@@ -155,50 +155,50 @@ pub(super) fn check_text(draft: &Draft<'_>, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Puts a letter into an inbox. What passes between a person and the society is recorded under the task (R171); what a turn
+/// Puts a message into an inbox. What passes between a person and the society is recorded under the task (R171); what a turn
 /// sends to another agent, under the turn's own thread.
-pub(super) fn deliver(draft: &mut Draft<'_>, letter: Arc<Letter>, by: Option<EffectId>, sender: Option<&ThreadId>) {
-    let personal = letter.to.is_user() || letter.from.is_user();
-    let thread = if personal { Some(letter.task_id.thread()) } else { sender.cloned() };
-    draft.push(thread.as_ref(), Event::LetterSent { letter: letter.clone(), by });
-    wake_receiver(draft, &letter);
+pub(super) fn deliver(draft: &mut Draft<'_>, envelope: Arc<Envelope>, by: Option<EffectId>, sender: Option<&ThreadId>) {
+    let personal = envelope.to.is_user() || envelope.from.is_user();
+    let thread = if personal { Some(envelope.task_id.thread()) } else { sender.cloned() };
+    draft.push(thread.as_ref(), Event::MessageSent { envelope: envelope.clone(), by });
+    wake_receiver(draft, &envelope);
 }
 
-pub(super) fn wake_receiver(draft: &mut Draft<'_>, letter: &Arc<Letter>) {
-    draft.wake(&letter.to, &Due::Letter(letter.clone()));
+pub(super) fn wake_receiver(draft: &mut Draft<'_>, envelope: &Arc<Envelope>) {
+    draft.wake(&envelope.to, &Due::Envelope(envelope.clone()));
 }
 
 /// What the person has said to a turn's agent about its request and nobody has taken in yet. Whoever waits for an answer
 /// must still get one: it is taken in only while somebody works on the request who will answer the person.
-pub(super) fn said_meanwhile(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Letter>> {
+pub(super) fn said_meanwhile(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelope>> {
     let answers = |other: &Turn| other.task == turn.task && other.reply_to == ReplyTo::User;
     if !draft.spine.turns.values().any(|other| answers(other)) {
         return Vec::new();
     }
-    let is_taken = |letter: &Letter| {
+    let is_taken = |envelope: &Envelope| {
         draft.events.iter().any(|recorded| match &recorded.event {
-            Event::LettersTaken { letters, .. } => letters.iter().any(|taken| taken.id == letter.id),
+            Event::MessagesTaken { envelopes, .. } => envelopes.iter().any(|taken| taken.id == envelope.id),
             _ => false,
         })
     };
     let inbox = draft.spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
-    let letters = inbox.into_iter().flat_map(|inbox| &inbox.entries).filter_map(|due| match due {
-        Due::Letter(letter) => Some(letter),
+    let envelopes = inbox.into_iter().flat_map(|inbox| &inbox.entries).filter_map(|due| match due {
+        Due::Envelope(envelope) => Some(envelope),
         Due::FollowUp { .. } => None,
     });
-    let is_meant = |letter: &Letter| letter.from.is_user() && letter.task_id == turn.task && !is_taken(letter);
-    letters.filter(|letter| is_meant(letter)).cloned().collect()
+    let is_meant = |envelope: &Envelope| envelope.from.is_user() && envelope.task_id == turn.task && !is_taken(envelope);
+    envelopes.filter(|envelope| is_meant(envelope)).cloned().collect()
 }
 
 /// Tells the person what came of a task.
-pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: LetterKind, text: Arc<str>) {
+pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: MessageKind, text: Arc<str>) {
     let draw = draft.spine.seq.0 + draft.events.len() as u64;
     let mut payload = crate::Payload::text(text);
     let spent = draft.spine.ledger.get(&crate::Scope::Task(task.clone())).map(|account| account.spent);
     if let Some(usage) = spent.and_then(|spent| serde_json::to_value(spent).ok()) {
         payload.meta.insert("usage".to_owned(), usage);
     }
-    let letter = Letter {
+    let envelope = Envelope {
         id: crate::unique_id("msg", draft.spine.seed, draft.at, draw),
         from: from.clone(),
         to: AgentId::user(),
@@ -208,32 +208,32 @@ pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, ki
         reply_to: ReplyTo::Nobody,
         hops: 0,
     };
-    deliver(draft, Arc::new(letter), None, None);
+    deliver(draft, Arc::new(envelope), None, None);
 }
 
-/// Tells an agent that a letter for which nobody waits was not read. Where that cannot be told, the log alone has it.
-pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Letter, failure: &Failure) {
+/// Tells an agent that a message for which nobody waits was not read. Where that cannot be told, the log alone has it.
+pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure: &Failure) {
     let draw = draft.spine.seq.0 + draft.events.len() as u64;
     let start: String = unread.payload.text.chars().take(80).collect();
     let text = format!("Your message to `{}` was not read: {}. It began: {start}", unread.to, failure.message);
-    let letter = Letter {
+    let envelope = Envelope {
         id: crate::unique_id("msg", draft.spine.seed, draft.at, draw),
         from: unread.to.clone(),
         to: unread.from.clone(),
         task_id: unread.task_id.clone(),
-        kind: LetterKind::Failure(failure.clone()),
+        kind: MessageKind::Failure(failure.clone()),
         payload: crate::Payload::text(text),
         reply_to: ReplyTo::Nobody,
         hops: unread.hops.saturating_add(1),
     };
-    tell(draft, letter, None);
+    tell(draft, envelope, None);
 }
 
-/// Puts a letter that `decide` itself writes into an inbox, unless a limit is reached.
-pub(super) fn tell(draft: &mut Draft<'_>, letter: Letter, sender: Option<&ThreadId>) {
-    let more = drafted(draft, &letter.task_id);
-    let fits = check(draft, &letter).and_then(|()| check_effort(draft, &letter.task_id, more)).is_ok();
-    if fits && letter.hops <= draft.spine.limits.hops {
-        deliver(draft, Arc::new(letter), None, sender);
+/// Puts a message that `decide` itself writes into an inbox, unless a limit is reached.
+pub(super) fn tell(draft: &mut Draft<'_>, envelope: Envelope, sender: Option<&ThreadId>) {
+    let more = drafted(draft, &envelope.task_id);
+    let fits = check(draft, &envelope).and_then(|()| check_effort(draft, &envelope.task_id, more)).is_ok();
+    if fits && envelope.hops <= draft.spine.limits.hops {
+        deliver(draft, Arc::new(envelope), None, sender);
     }
 }

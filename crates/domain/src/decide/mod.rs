@@ -41,7 +41,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
             act::restore(&mut draft, &thread, None)?;
         }
         (true, Command::Import { org, root }) => org::import(&mut draft, &org, root)?,
-        (true, Command::Send { letter }) => message::send(&mut draft, letter)?,
+        (true, Command::Send { envelope }) => message::send(&mut draft, envelope)?,
         (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),
         (true, Command::Retry { id, attempt, spent }) => effect::retry(&mut draft, id, attempt, spent)?,
@@ -154,9 +154,9 @@ impl<'a> Draft<'a> {
     fn start_next(&mut self, agent: &crate::AgentId, known: &crate::Agent, due: &Due) {
         let Some(role) = self.spine.roles.get(&known.role) else { return };
         let (task, message) = match due {
-            Due::Letter(letter) => {
-                let task = Task::message(letter.task_id.clone(), letter.payload.text.clone());
-                (Task { meta: letter.payload.meta.clone(), hops: letter.hops, ..task }, Some(letter.id.clone()))
+            Due::Envelope(envelope) => {
+                let task = Task::message(envelope.task_id.clone(), envelope.payload.text.clone());
+                (Task { meta: envelope.payload.meta.clone(), hops: envelope.hops, ..task }, Some(envelope.id.clone()))
             }
             Due::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
             Due::FollowUp { task, .. } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Draft, cancel, effect, leave, message};
 use crate::spine::{Due, OpenEffect, OpenKind, Turn};
 use crate::{
-    EffectId, Event, Failure, LetterKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TurnId,
+    EffectId, Event, Failure, MessageKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TurnId,
     TurnResult,
 };
 
@@ -87,10 +87,10 @@ fn fitting(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
 pub(super) fn tell(draft: &mut Draft<'_>, turn: &Turn, told: Result<std::sync::Arc<str>, Failure>) {
     match (turn.reply_to, told) {
         (ReplyTo::Nobody, _) => {}
-        (ReplyTo::User, Ok(text)) => message::tell_user(draft, &turn.agent, &turn.task, LetterKind::Answer, text),
+        (ReplyTo::User, Ok(text)) => message::tell_user(draft, &turn.agent, &turn.task, MessageKind::Answer, text),
         (ReplyTo::User, Err(failure)) => {
             let text = failure.message.as_str().into();
-            message::tell_user(draft, &turn.agent, &turn.task, LetterKind::Failure(failure), text);
+            message::tell_user(draft, &turn.agent, &turn.task, MessageKind::Failure(failure), text);
         }
         (ReplyTo::Effect(id), Ok(text)) => effect::answer(draft, id, Outcome::Answer(text)),
         (ReplyTo::Effect(id), Err(failure)) => effect::answer(draft, id, Outcome::Failed(failure)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{
-    Act, AgentId, Behaviour, Children, Effect, EffectId, Failure, Letter, LetterKind, MessageId, Meta, Outcome, Payload,
+    Act, AgentId, Behaviour, Children, Effect, EffectId, Envelope, Failure, MessageId, MessageKind, Meta, Outcome, Payload,
     Recorded, ReplyTo, Role, RoleId, SubThreadPath, Task, Timestamp, Verdict, Wanted,
 };
 use serde_json::Value;
@@ -17,9 +17,9 @@ impl Turn {
     /// Asks another agent and waits for its answer, at most `patience`.
     pub async fn ask(&mut self, to: &AgentId, text: &str, patience: Duration) -> Result<Arc<str>, Failure> {
         let reply_to = ReplyTo::Effect(EffectId { turn: self.seat.id, n: self.n });
-        let letter = Arc::new(self.letter(to, text, reply_to));
+        let envelope = Arc::new(self.envelope(to, text, reply_to));
         let deadline = Some(self.after(patience));
-        match self.wait(Effect::Ask { letter, deadline }).await? {
+        match self.wait(Effect::Ask { envelope, deadline }).await? {
             Outcome::Answer(text) => Ok(text),
             _ => self.park_diverged(self.n - 1, "ask").await,
         }
@@ -100,11 +100,11 @@ impl Turn {
         Ok(Effect::Unit { thread, behaviour, task })
     }
 
-    /// Sends a letter to an agent or to the person; nobody waits for an answer.
+    /// Sends a message to an agent or to the person; nobody waits for an answer.
     pub async fn send(&mut self, to: &AgentId, text: &str) -> Result<MessageId, Failure> {
-        let letter = self.letter(to, text, ReplyTo::Nobody);
-        let id = letter.id.clone();
-        match self.act(vec![Act::Send { letter: Arc::new(letter) }]).await {
+        let envelope = self.envelope(to, text, ReplyTo::Nobody);
+        let id = envelope.id.clone();
+        match self.act(vec![Act::Send { envelope: Arc::new(envelope) }]).await {
             Ok(_) => Ok(id),
             Err(failure) => {
                 self.note_refusal(&failure);
@@ -152,13 +152,13 @@ impl Turn {
         self.wait(Effect::Terminate { agent, children, reason, deadline }).await.map(drop)
     }
 
-    pub(super) fn letter(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Letter {
-        Letter {
+    pub(super) fn envelope(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Envelope {
+        Envelope {
             id: self.draw_id("msg"),
             from: self.seat.agent.clone(),
             to: to.clone(),
             task_id: self.task.id.clone(),
-            kind: LetterKind::Message,
+            kind: MessageKind::Message,
             payload: Payload { text: text.into(), meta: self.errand().clone() },
             reply_to,
             hops: self.task.hops + 1,

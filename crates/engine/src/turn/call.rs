@@ -142,8 +142,8 @@ impl Turn {
     async fn words_of_person(&self) -> Vec<String> {
         let range = ThreadRange { newest: WORDS, ..ThreadRange::ALL };
         let events = self.seat.shared.read_thread(&self.task.id.thread(), range).await.unwrap_or_default();
-        let letters = events.iter().filter_map(|recorded| recorded.event.letter());
-        letters.filter(|letter| letter.from.is_user()).map(|letter| letter.payload.own_words().to_owned()).collect()
+        let envelopes = events.iter().filter_map(|recorded| recorded.event.envelope());
+        envelopes.filter(|envelope| envelope.from.is_user()).map(|envelope| envelope.payload.own_words().to_owned()).collect()
     }
 
     async fn call_together(&mut self, mut calls: Vec<Call>) -> Vec<CallResult> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Attempt, Call, Effect, EffectId, Event, Failure, InquiryId, Leave, Letter, Recorded, Seq, Timestamp, Wanted,
+    AgentId, Attempt, Call, Effect, EffectId, Envelope, Event, Failure, InquiryId, Leave, Recorded, Seq, Timestamp, Wanted,
 };
 use polis_ports::{LogError, ThreadRange};
 
@@ -58,9 +58,9 @@ impl Journal {
         self.entries.remove(&id.n)
     }
 
-    /// The letter that an effect sent, if it did.
-    pub(super) fn letter(&self, n: u32) -> Option<&Arc<Letter>> {
-        self.entries.get(&n)?.events.iter().find_map(|recorded| recorded.event.letter())
+    /// The message that an effect sent, if it did.
+    pub(super) fn envelope(&self, n: u32) -> Option<&Arc<Envelope>> {
+        self.entries.get(&n)?.events.iter().find_map(|recorded| recorded.event.envelope())
     }
 
     /// The agent that an effect sends away, if it does.
@@ -76,10 +76,10 @@ impl Journal {
         self.entries.keys().next().copied()
     }
 
-    /// Whether an effect took letters out of the inbox.
-    pub(super) fn takes_letters(&self, n: u32) -> bool {
+    /// Whether an effect took messages out of the inbox.
+    pub(super) fn takes_messages(&self, n: u32) -> bool {
         let events = self.entries.get(&n).into_iter().flat_map(|entry| &entry.events);
-        events.into_iter().any(|recorded| matches!(recorded.event, Event::LettersTaken { .. }))
+        events.into_iter().any(|recorded| matches!(recorded.event, Event::MessagesTaken { .. }))
     }
 
     /// What an effect was, for people.
@@ -191,11 +191,12 @@ impl Entry {
                 (Effect::Tool(logged) | Effect::Approval { call: Some(logged), .. }, Effect::Tool(asked)) => {
                     logged.is_same(asked)
                 }
-                // How far a letter is from the person was not always counted.
-                (Effect::Ask { letter, deadline }, Effect::Ask { letter: asked, deadline: until }) => {
-                    let told =
-                        |letter: &polis_domain::Letter| (letter.to.clone(), letter.payload.text.clone(), letter.id.clone());
-                    (told(letter), letter.reply_to, deadline) == (told(asked), asked.reply_to, until)
+                // How far a message is from the person was not always counted.
+                (Effect::Ask { envelope, deadline }, Effect::Ask { envelope: asked, deadline: until }) => {
+                    let told = |envelope: &polis_domain::Envelope| {
+                        (envelope.to.clone(), envelope.payload.text.clone(), envelope.id.clone())
+                    };
+                    (told(envelope), envelope.reply_to, deadline) == (told(asked), asked.reply_to, until)
                 }
                 (logged, effect) => logged == effect,
             },

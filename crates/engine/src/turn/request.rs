@@ -43,11 +43,11 @@ impl Turn {
         self.has_units = true;
         let mut effects = Vec::with_capacity(asked.len());
         for (n, Request { to, text, patience, meta }) in (self.n..).zip(asked) {
-            let mut letter = self.letter(&to, &text, ReplyTo::Effect(EffectId { turn: self.seat.id, n }));
+            let mut envelope = self.envelope(&to, &text, ReplyTo::Effect(EffectId { turn: self.seat.id, n }));
             if !meta.is_empty() {
-                letter.payload.meta.extend(meta);
+                envelope.payload.meta.extend(meta);
             }
-            effects.push(Effect::Ask { letter: Arc::new(letter), deadline: Some(self.after(patience)) });
+            effects.push(Effect::Ask { envelope: Arc::new(envelope), deadline: Some(self.after(patience)) });
         }
         let mut told = Vec::with_capacity(effects.len());
         for entry in self.state(effects).await {

@@ -16,7 +16,7 @@ impl Turn {
     }
 
     /// Whom a name means: an agent of that name, or the one agent of the role of that name (D30). Anything else is left as it
-    /// is, for whoever is asked to refuse. A letter that is in the log went to whom the name meant then.
+    /// is, for whoever is asked to refuse. A message that is in the log went to whom the name meant then.
     pub async fn addressee(&self, name: &str) -> AgentId {
         self.addressee_of(name, self.n).await
     }
@@ -34,8 +34,8 @@ impl Turn {
         let mut asked = Vec::with_capacity(requests.len());
         for (n, (name, text)) in (first..).zip(requests) {
             let to = self.addressee_of(name, n).await;
-            let letter = Arc::new(self.letter(&to, text, ReplyTo::Effect(EffectId { turn, n })));
-            effects.push(Effect::Ask { letter, deadline });
+            let envelope = Arc::new(self.envelope(&to, text, ReplyTo::Effect(EffectId { turn, n })));
+            effects.push(Effect::Ask { envelope, deadline });
             asked.push(to);
         }
         let outcomes = self.wait_for_all(effects).await;
@@ -47,8 +47,8 @@ impl Turn {
         if plain.is_user() {
             return plain;
         }
-        if let Some(letter) = self.journal.letter(n) {
-            return letter.to.clone();
+        if let Some(envelope) = self.journal.envelope(n) {
+            return envelope.to.clone();
         }
         if let Some(agent) = self.journal.sent_away(n) {
             return agent;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Due, Event, Failure, Letter, Meta, Recorded, Spine};
+use polis_domain::{Act, Due, Envelope, Event, Failure, Meta, Recorded, Spine};
 use polis_ports::ThreadRange;
 use tokio::sync::oneshot;
 
@@ -14,52 +14,52 @@ impl Turn {
     /// the inbox: the answer to the request answers it as well. What nobody takes becomes a turn of its own, as ever.
     ///
     /// When nothing was said, nothing is logged. A second run gets what the first got, at the same place.
-    pub async fn take_letters(&mut self) -> Result<Vec<Arc<Letter>>, Failure> {
+    pub async fn take_messages(&mut self) -> Result<Vec<Arc<Envelope>>, Failure> {
         let is_logged = self.journal.has(self.n);
-        if is_logged && !self.journal.takes_letters(self.n) || !is_logged && !self.has_letters().await {
+        if is_logged && !self.journal.takes_messages(self.n) || !is_logged && !self.has_messages().await {
             return Ok(Vec::new());
         }
-        let events = self.act(vec![Act::TakeLetters]).await?;
+        let events = self.act(vec![Act::TakeMessages]).await?;
         Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
     }
 
-    /// Whether nothing more was said in the turn's task than so many letters of the person. Where that is not in memory the answer is
+    /// Whether nothing more was said in the turn's task than so many messages of the person. Where that is not in memory the answer is
     /// no, and it may be another in a second run: only whether to ask at all may depend on it.
     pub fn has_heard_all(&self, heard: usize) -> bool {
-        self.letters_of_task().is_some_and(|said| said <= heard)
+        self.messages_of_task().is_some_and(|said| said <= heard)
     }
 
-    /// How many letters the person has written in the turn's task, if that is known without asking the log.
-    fn letters_of_task(&self) -> Option<usize> {
-        let is_said = |recorded: &Recorded| recorded.event.letter().is_some_and(|letter| letter.from.is_user());
+    /// How many messages the person has written in the turn's task, if that is known without asking the log.
+    fn messages_of_task(&self) -> Option<usize> {
+        let is_said = |recorded: &Recorded| recorded.event.envelope().is_some_and(|envelope| envelope.from.is_user());
         self.seat.shared.recent.count(&self.task.id.thread(), is_said)
     }
 
     /// What the person has said to this agent in the task that the turn belongs to, oldest first, whoever has taken it in: what
     /// began it, and everything after that up to the turn's place in the log. And how much of it was said before the turn began.
-    pub async fn said_in_task(&mut self) -> (Vec<Arc<Letter>>, usize) {
+    pub async fn said_in_task(&mut self) -> (Vec<Arc<Envelope>>, usize) {
         let range = ThreadRange::through(self.place().await);
         let events = self.read(&self.task.id.thread(), range).await;
         let said = events.iter().filter_map(|recorded| match &recorded.event {
-            Event::LetterSent { letter, .. } if letter.from.is_user() && letter.to == self.seat.agent => {
-                Some((recorded.seq, letter.clone()))
+            Event::MessageSent { envelope, .. } if envelope.from.is_user() && envelope.to == self.seat.agent => {
+                Some((recorded.seq, envelope.clone()))
             }
             _ => None,
         });
         let said: Vec<_> = said.collect();
         let before = said.partition_point(|(seq, _)| *seq <= self.seat.id.0);
-        (said.into_iter().map(|(_, letter)| letter).collect(), before)
+        (said.into_iter().map(|(_, envelope)| envelope).collect(), before)
     }
 
     /// What goes with the words that began the request that the turn belongs to, whoever they were said to.
     pub async fn request_meta(&mut self) -> Meta {
         let first = self.read(&self.task.id.thread(), ThreadRange { oldest: 1, ..ThreadRange::ALL }).await;
-        let letter = first.first().and_then(|recorded| recorded.event.letter()).filter(|letter| letter.from.is_user());
-        letter.map(|letter| letter.payload.meta.clone()).unwrap_or_default()
+        let envelope = first.first().and_then(|recorded| recorded.event.envelope()).filter(|envelope| envelope.from.is_user());
+        envelope.map(|envelope| envelope.payload.meta.clone()).unwrap_or_default()
     }
 
     /// Whether something waits just now. Only asked where the log does not say what came of it.
-    async fn has_letters(&self) -> bool {
+    async fn has_messages(&self) -> bool {
         let turn = self.seat.id;
         // Where nothing was said in the task but what began it, nothing can wait.
         if self.has_heard_all(1) {
@@ -70,7 +70,7 @@ impl Turn {
             let found = spine.turns.get(&turn).and_then(|turn| {
                 let inbox = spine.agents.get(&turn.agent)?.inbox.as_ref()?;
                 let is_meant =
-                    |due: &Due| matches!(due, Due::Letter(letter) if letter.from.is_user() && letter.task_id == turn.task);
+                    |due: &Due| matches!(due, Due::Envelope(envelope) if envelope.from.is_user() && envelope.task_id == turn.task);
                 inbox.entries.iter().any(is_meant).then_some(())
             });
             let _ = reply.send(found.is_some());
@@ -82,9 +82,9 @@ impl Turn {
     }
 }
 
-fn taken(event: &Event) -> &[Arc<Letter>] {
+fn taken(event: &Event) -> &[Arc<Envelope>] {
     match event {
-        Event::LettersTaken { letters, .. } => letters,
+        Event::MessagesTaken { envelopes, .. } => envelopes,
         _ => &[],
     }
 }

@@ -454,8 +454,8 @@ impl Turn {
             | Act::RestoreContext { thread }
             | Act::KeepContext { thread, .. } => thread.clone(),
             Act::OpenSubThread { parent, .. } => parent.clone(),
-            Act::Send { letter } if letter.to.is_user() => letter.task_id.thread(),
-            Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } | Act::TakeLetters => return None,
+            Act::Send { envelope } if envelope.to.is_user() => envelope.task_id.thread(),
+            Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } | Act::TakeMessages => return None,
         };
         Some(thread).filter(|thread| *thread != self.seat.thread)
     }
@@ -493,8 +493,8 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
         (Act::OpenSubThread { index, slot, child, .. }, Event::ThreadLinked { index: at, slot: place, child: logged, .. }) => {
             index.is_none_or(|index| index == *at) && (slot, child) == (place, logged)
         }
-        (Act::TakeLetters, Event::LettersTaken { .. }) => true,
-        (Act::Send { letter }, Event::LetterSent { letter: logged, .. }) => letter == logged,
+        (Act::TakeMessages, Event::MessagesTaken { .. }) => true,
+        (Act::Send { envelope }, Event::MessageSent { envelope: logged, .. }) => envelope == logged,
         (Act::CreateRole { role }, Event::RoleCreated { role: logged, .. }) => role == logged,
         (Act::Spawn { agent, role }, Event::AgentSpawned { agent: logged, role: its, .. }) => (agent, role) == (logged, its),
         _ => false,

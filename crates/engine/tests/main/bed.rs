@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, EffectClass, EffectId, Failure, LetterKind, OpenKind, Recorded, Seq, Spine, Stage, Timestamp, TurnId,
+    AgentId, EffectClass, EffectId, Failure, MessageKind, OpenKind, Recorded, Seq, Spine, Stage, Timestamp, TurnId,
 };
 use polis_engine::{Cast, LocalLive, Options, Ports, Sent, Society};
 use polis_ports::Log;
@@ -76,10 +76,10 @@ pub(crate) async fn submit(society: &Society, ops: Vec<Op>) -> Sent {
 
 /// What the person is told in the end: the text, or the failure's code.
 pub(crate) async fn answer(society: &Society, sent: &Sent) -> Result<String, String> {
-    let letter = society.answer(sent).await.unwrap();
-    match &letter.kind {
-        LetterKind::Failure(failure) => Err(failure.code.to_string()),
-        LetterKind::Answer | LetterKind::Message => Ok(letter.payload.text.to_string()),
+    let envelope = society.answer(sent).await.unwrap();
+    match &envelope.kind {
+        MessageKind::Failure(failure) => Err(failure.code.to_string()),
+        MessageKind::Answer | MessageKind::Message => Ok(envelope.payload.text.to_string()),
     }
 }
 

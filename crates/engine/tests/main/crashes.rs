@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use polis_domain::{Event, Failure, LetterKind, Recorded, Response, Role};
+use polis_domain::{Event, Failure, MessageKind, Recorded, Response, Role};
 use polis_engine::{Agent, Cast, Ports, Society, Turn, replay};
 use polis_testkit::{MemoryLog, ScriptedModel, ask, open};
 
@@ -67,10 +67,10 @@ impl Bed {
     /// Says something to the child; what the person is told of it.
     async fn say(&self, text: &str) -> Result<String, String> {
         let sent = self.society.send("child".into(), text, None).await.unwrap();
-        let letter = self.society.answer(&sent).await.unwrap();
-        match &letter.kind {
-            LetterKind::Failure(failure) => Err(failure.code.to_string()),
-            _ => Ok(letter.payload.text.to_string()),
+        let envelope = self.society.answer(&sent).await.unwrap();
+        match &envelope.kind {
+            MessageKind::Failure(failure) => Err(failure.code.to_string()),
+            _ => Ok(envelope.payload.text.to_string()),
         }
     }
 }
@@ -80,7 +80,7 @@ fn crashed(event: &Event) -> bool {
 }
 
 fn set_aside(event: &Event) -> bool {
-    matches!(event, Event::LetterSetAside { .. })
+    matches!(event, Event::MessageDeadLettered { .. })
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,14 +94,14 @@ async fn a_turn_that_breaks_down_goes_on_where_it_was_a_little_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_that_breaks_its_agent_down_is_set_aside_and_the_queue_moves_on() {
+async fn a_message_that_breaks_its_agent_down_is_set_aside_and_the_queue_moves_on() {
     let bed = bed(0).await;
     let poison = bed.society.send("child".into(), "poison", None).await.unwrap();
     let before = tokio::time::Instant::now();
     assert_eq!(bed.say("behind it").await.unwrap(), "ok: behind it");
     assert!(before.elapsed().as_secs() < 10);
     let told = bed.society.answer(&poison).await.unwrap();
-    assert!(matches!(&told.kind, LetterKind::Failure(failure) if &*failure.code == "panicked"), "{told:?}");
+    assert!(matches!(&told.kind, MessageKind::Failure(failure) if &*failure.code == "panicked"), "{told:?}");
     assert_eq!((bed.count(crashed), bed.count(set_aside)), (2, 1));
     let dead = bed.society.look(|spine| spine.dead_letters.iter().cloned().collect::<Vec<_>>()).await.unwrap();
     assert_eq!((dead.len(), dead[0].agent.as_str(), &dead[0].task), (1, "child", &poison.task_id));
@@ -129,12 +129,14 @@ async fn an_agent_that_keeps_breaking_down_stands_still_and_its_parent_is_told()
     assert_eq!((&*reason.code, bed.count(set_aside)), ("agent_crashing", 3));
     let events = bed.events();
     let told = events.iter().filter(|recorded| {
-        let letter = recorded.event.letter();
-        letter.is_some_and(|letter| letter.to.as_str() == "root" && letter.payload.text.contains("is set aside"))
+        let envelope = recorded.event.envelope();
+        envelope.is_some_and(|envelope| envelope.to.as_str() == "root" && envelope.payload.text.contains("is set aside"))
     });
     assert_eq!(told.count(), 3);
-    let last =
-        events.iter().filter_map(|recorded| recorded.event.letter().cloned()).rfind(|letter| letter.from.as_str() == "child");
+    let last = events
+        .iter()
+        .filter_map(|recorded| recorded.event.envelope().cloned())
+        .rfind(|envelope| envelope.from.as_str() == "child");
     assert!(last.unwrap().payload.text.contains("stands still"));
 
     bed.society.resume(turn).await.unwrap();
@@ -159,7 +161,7 @@ impl Agent for Deadly {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_that_ends_its_process_again_and_again_is_set_aside_and_others_are_not() {
+async fn a_message_that_ends_its_process_again_and_again_is_set_aside_and_others_are_not() {
     let log = Arc::new(MemoryLog::new());
     let runs = Arc::new(AtomicUsize::new(0));
     let again = async || {
@@ -199,7 +201,7 @@ async fn a_letter_that_ends_its_process_again_and_again_is_set_aside_and_others_
     assert_eq!(log.events(&"main".into()).iter().filter(|recorded| set_aside(&recorded.event)).count(), 1);
     assert!((6..=9).contains(&runs.load(Ordering::Relaxed)), "{}", runs.load(Ordering::Relaxed));
     let told = society.answer(&deadly).await.unwrap();
-    assert!(matches!(&told.kind, LetterKind::Failure(failure) if &*failure.code == "ends_process"), "{told:?}");
+    assert!(matches!(&told.kind, MessageKind::Failure(failure) if &*failure.code == "ends_process"), "{told:?}");
     assert_eq!(&*society.answer(&behind).await.unwrap().payload.text, "ok: behind it");
     assert_eq!(&*society.answer(&slow).await.unwrap().payload.text, "ok: slow", "it came no further, and is not to blame");
 

@@ -69,7 +69,7 @@ async fn a_fork_goes_on_where_the_society_was_and_does_nothing_again() {
             Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => {
                 Some(message.id.to_string())
             }
-            event => event.letter().map(|letter| letter.id.to_string()),
+            event => event.envelope().map(|envelope| envelope.id.to_string()),
         };
         events.iter().filter_map(id).collect()
     };

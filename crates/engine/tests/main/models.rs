@@ -383,8 +383,8 @@ async fn an_answer_and_its_message_say_what_they_cost() {
     let bed = Bed::new();
     let society = open_with(&bed, costly().0).await;
     let sent = submit(&society, thoughts(2)).await;
-    let letter = society.answer(&sent).await.unwrap();
-    let usage = &letter.payload.meta["usage"];
+    let envelope = society.answer(&sent).await.unwrap();
+    let usage = &envelope.payload.meta["usage"];
     assert_eq!(
         (usage["tokens"].as_u64(), usage["costNanos"].as_u64(), usage["requests"].as_u64()),
         (Some(200), Some(14), Some(2))

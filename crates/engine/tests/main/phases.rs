@@ -80,8 +80,8 @@ async fn a_phase_without_a_handler_is_an_error_that_names_it() {
     let society = bed(agent).open().await;
     say(&society, Map::new()).await.unwrap();
     let sent = society.submit("next").await.unwrap();
-    let letter = society.answer(&sent).await.unwrap();
-    assert!(letter.payload.text.starts_with("找不到 nowhere 阶段处理器"), "{}", letter.payload.text);
+    let envelope = society.answer(&sent).await.unwrap();
+    assert!(envelope.payload.text.starts_with("找不到 nowhere 阶段处理器"), "{}", envelope.payload.text);
     assert_eq!(answer(&society, &sent).await.unwrap_err(), "no_handler");
 }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use polis_domain::{Event, Letter, OpenKind, Recorded, Seq, Stage};
+use polis_domain::{Envelope, Event, OpenKind, Recorded, Seq, Stage};
 use polis_engine::{Rejected, Sent, Society, Watch};
 use polis_testkit::{Op, Program, expected};
 use proptest::prelude::*;
@@ -24,24 +24,24 @@ async fn send(society: &Society, to: usize, ops: &[Op]) -> Sent {
     society.send(NAMES[to].into(), &Program(ops.to_vec()).text(), None).await.unwrap()
 }
 
-fn letter(recorded: &Recorded) -> Option<&Letter> {
-    recorded.event.letter().map(|letter| &**letter).filter(|letter| letter.to.is_user())
+fn envelope(recorded: &Recorded) -> Option<&Envelope> {
+    recorded.event.envelope().map(|envelope| &**envelope).filter(|envelope| envelope.to.is_user())
 }
 
-/// The letters to the person that a watcher is shown, up to an event.
-async fn shown(mut watch: Watch, last: Seq) -> Vec<Letter> {
-    let mut letters = Vec::new();
+/// The messages to the person that a watcher is shown, up to an event.
+async fn shown(mut watch: Watch, last: Seq) -> Vec<Envelope> {
+    let mut envelopes = Vec::new();
     loop {
         let recorded = watch.next_event().await.unwrap().unwrap();
-        letters.extend(letter(&recorded).cloned());
+        envelopes.extend(envelope(&recorded).cloned());
         if recorded.seq == last {
-            return letters;
+            return envelopes;
         }
     }
 }
 
-/// Who is told to do what, one letter after another.
-fn letters(op: impl Strategy<Value = Op> + 'static, most: usize) -> impl Strategy<Value = Vec<(usize, Vec<Op>)>> {
+/// Who is told to do what, one message after another.
+fn envelopes(op: impl Strategy<Value = Op> + 'static, most: usize) -> impl Strategy<Value = Vec<(usize, Vec<Op>)>> {
     prop::collection::vec((0..NAMES.len(), prop::collection::vec(op, 1..4)), 1..most)
 }
 
@@ -82,7 +82,7 @@ proptest! {
     /// P3: whatever agents write to the person is kept under its request, and everybody who listens is told of it, once and in
     /// the same order.
     #[test]
-    fn whatever_is_written_to_the_person_is_kept_and_told_to_all_who_listen(work in letters(telling(), 6), listeners in 1_usize..4) {
+    fn whatever_is_written_to_the_person_is_kept_and_told_to_all_who_listen(work in envelopes(telling(), 6), listeners in 1_usize..4) {
         live(async move {
             let bed = Bed::new();
             let society = bed.open().await;
@@ -94,18 +94,18 @@ proptest! {
             }
             for (sent, (to, ops)) in sent.iter().zip(&work) {
                 answer(&society, sent).await.unwrap();
-                let kept = society.letters(&sent.task_id).await.unwrap();
-                let kept: Vec<_> = kept.iter().filter_map(|(recorded, _)| letter(recorded)).collect();
+                let kept = society.messages(&sent.task_id).await.unwrap();
+                let kept: Vec<_> = kept.iter().filter_map(|(recorded, _)| envelope(recorded)).collect();
                 let told = ops.iter().filter_map(|op| match op {
                     Op::Tell(text) => Some(text.clone()),
                     _ => None,
                 });
                 let all: Vec<_> = told.chain(outcome(ops)).collect();
-                assert_eq!(kept.iter().map(|letter| letter.payload.text.to_string()).collect::<Vec<_>>(), all);
-                assert!(kept.iter().all(|letter| letter.from.as_str() == NAMES[*to]));
+                assert_eq!(kept.iter().map(|envelope| envelope.payload.text.to_string()).collect::<Vec<_>>(), all);
+                assert!(kept.iter().all(|envelope| envelope.from.as_str() == NAMES[*to]));
             }
             let events = bed.events();
-            let logged: Vec<_> = events.iter().filter_map(letter).cloned().collect();
+            let logged: Vec<_> = events.iter().filter_map(envelope).cloned().collect();
             for watch in watches {
                 assert_eq!(shown(watch, events.last().unwrap().seq).await, logged);
             }
@@ -115,7 +115,7 @@ proptest! {
     /// Whoever watches one thread is told what the log has of it, all of it, once and in order, whenever it comes and wherever it
     /// begins.
     #[test]
-    fn who_watches_a_thread_is_told_all_of_it_and_nothing_else(work in letters(telling(), 6), late in 0_usize..6, after in 0_u64..40) {
+    fn who_watches_a_thread_is_told_all_of_it_and_nothing_else(work in envelopes(telling(), 6), late in 0_usize..6, after in 0_u64..40) {
         live(async move {
             let bed = Bed::new();
             let society = bed.open().await;
@@ -144,9 +144,9 @@ proptest! {
         });
     }
 
-    /// P12: a breakdown fails its own letter alone; whatever else anybody is asked is done, by the same agent as well.
+    /// P12: a breakdown fails its own message alone; whatever else anybody is asked is done, by the same agent as well.
     #[test]
-    fn a_breakdown_fails_its_own_letter_and_nothing_else(work in letters(breaking(), 8)) {
+    fn a_breakdown_fails_its_own_message_and_nothing_else(work in envelopes(breaking(), 8)) {
         // Three in a row would make an agent stand still, which is another matter.
         let work = &work;
         let panics = |who: usize| work.iter().filter(|(to, ops)| *to == who && outcome(ops) == Err("panicked".into())).count();
@@ -170,7 +170,7 @@ proptest! {
     /// P14: a stop takes nothing more in and waits for what is being done; nothing is in doubt, everything that was accepted is
     /// in the log, and the next opening finishes it without doing anything twice.
     #[test]
-    fn a_stop_takes_nothing_in_and_leaves_nothing_in_doubt(work in letters(working(), 6), after in 0_u64..60_000) {
+    fn a_stop_takes_nothing_in_and_leaves_nothing_in_doubt(work in envelopes(working(), 6), after in 0_u64..60_000) {
         live(async move {
             let bed = Bed::new();
             let society = bed.open().await;
@@ -186,7 +186,7 @@ proptest! {
             assert!(matches!(more, Err(Rejected::Stopping)), "{more:?}");
             assert!(matches!(society.submit("more").await, Err(Rejected::Stopping)));
             let rest = society.at_rest().await.unwrap();
-            let answered = bed.events().iter().filter(|recorded| letter(recorded).is_some()).count();
+            let answered = bed.events().iter().filter(|recorded| envelope(recorded).is_some()).count();
             assert_eq!(rest.open_turns + rest.pending_messages + answered, work.len(), "nothing accepted is lost");
             let spine = polis_domain::Spine::from_iter(&bed.events());
             let cut = spine.turns.values().flat_map(|turn| &turn.open);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, Event, Letter, LetterKind, Recorded, Seq, SocietyId, Spine};
+use polis_domain::{AgentId, Envelope, Event, MessageKind, Recorded, Seq, SocietyId, Spine};
 use polis_engine::{Rejected, Seen};
 use polis_ports::{Log, LogError};
 use polis_testkit::{FullDisk, Gate, GatedLog, Op, Program};
@@ -46,7 +46,7 @@ async fn a_full_inbox_pushes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn letters_are_taken_in_the_order_in_which_they_were_sent() {
+async fn messages_are_taken_in_the_order_in_which_they_were_sent() {
     let bed = Bed::new();
     let society = bed.open().await;
     let mut sent = Vec::new();
@@ -75,10 +75,11 @@ async fn what_passed_between_person_and_society_is_listed_by_task() {
     answer(&society, &sent).await.unwrap();
     let other = submit(&society, vec![]).await;
     answer(&society, &other).await.unwrap();
-    let letters = society.letters(&sent.task_id).await.unwrap();
-    let told: Vec<_> = letters.iter().map(|(_, letter)| (letter.from.as_str(), letter.kind == LetterKind::Answer)).collect();
+    let envelopes = society.messages(&sent.task_id).await.unwrap();
+    let told: Vec<_> =
+        envelopes.iter().map(|(_, envelope)| (envelope.from.as_str(), envelope.kind == MessageKind::Answer)).collect();
     assert_eq!(told, [("user", false), ("root", false), ("root", true)]);
-    assert!(society.letters(&"no such task".into()).await.unwrap().is_empty());
+    assert!(society.messages(&"no such task".into()).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,8 +112,8 @@ async fn a_watcher_sees_every_event_once_from_wherever_it_starts() {
             match watch.next().await.unwrap().unwrap() {
                 Seen::Event(recorded) => {
                     seen.push(recorded.seq.0);
-                    let answers = |letter: &Arc<Letter>| letter.to.is_user() && letter.payload.text.contains("live");
-                    if recorded.event.letter().is_some_and(answers) {
+                    let answers = |envelope: &Arc<Envelope>| envelope.to.is_user() && envelope.payload.text.contains("live");
+                    if recorded.event.envelope().is_some_and(answers) {
                         return (seen, deltas);
                     }
                 }
@@ -238,7 +239,7 @@ async fn while_the_disk_is_full_everything_can_be_read_and_only_writes_are_refus
         tokio::time::sleep(Duration::from_millis(700)).await;
         assert_eq!(society.look(Clone::clone).await.unwrap(), before, "nothing is seen that is not in the log");
         assert_eq!(society.thread(&"root".into(), &Default::default()).await.unwrap().messages.len(), 4);
-        assert_eq!(society.letters(&said.task_id).await.unwrap().len(), 2);
+        assert_eq!(society.messages(&said.task_id).await.unwrap().len(), 2);
         assert_eq!(society.submit("still no room").await.unwrap_err().code(), "disk_full");
         assert_eq!(society.standby().map(|failure| failure.code.to_string()).as_deref(), Some("disk_full"));
     }

@@ -169,7 +169,7 @@ fn call(call: &ToolCall) -> Value {
 
 /// Other vendors' ids hold characters that are refused here.
 fn id(id: &str) -> String {
-    id.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' }).collect()
+    id.chars().map(|envelope| if envelope.is_ascii_alphanumeric() || envelope == '-' { envelope } else { '_' }).collect()
 }
 
 #[cfg(test)]

@@ -263,7 +263,7 @@ fn missing(language: Language, wanted: &str, files: &[&Entry]) -> String {
         (wanted, name) if stem(&wanted) == stem(&name) => 1,
         (wanted, name) => distance(&wanted, &name),
     };
-    // One slip in three letters.
+    // One slip in three messages.
     let allowed = stem(&name(wanted)).chars().count().div_ceil(3).min(3);
     let is_near = |entry: &&&Entry| {
         let slips = far(entry);
@@ -290,7 +290,7 @@ fn missing(language: Language, wanted: &str, files: &[&Entry]) -> String {
     }
 }
 
-/// How many letters must change to make one of the other.
+/// How many messages must change to make one of the other.
 pub(super) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -271,7 +271,7 @@ fn joined(part: &str) -> Vec<String> {
     let mut begin = 0;
     for (at, and) in lower.match_indices(" and ") {
         let next = at + and.len();
-        // Lengths may differ where a letter has no lower case of its own length; then it stays whole.
+        // Lengths may differ where a message has no lower case of its own length; then it stays whole.
         if BEGINS.iter().any(|words| lower[next..].starts_with(words)) && part.len() == lower.len() {
             joined.push(bare(&part[begin..at]));
             begin = next;

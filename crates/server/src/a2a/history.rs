@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polis_domain::{Event, LetterKind, Seq, TaskId, Timestamp, iso};
+use polis_domain::{Event, MessageKind, Seq, TaskId, Timestamp, iso};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -54,20 +54,20 @@ impl History {
             let is_last = page.len() < READ;
             for recorded in page {
                 known.upto = recorded.seq;
-                if let Event::LetterSent { letter, .. } = &recorded.event
-                    && (letter.from.is_user() || letter.to.is_user())
+                if let Event::MessageSent { envelope, .. } = &recorded.event
+                    && (envelope.from.is_user() || envelope.to.is_user())
                 {
-                    let entry = known.tasks.entry(letter.task_id.clone());
+                    let entry = known.tasks.entry(envelope.task_id.clone());
                     let entry = entry.or_insert(Entry { context: None, updated: recorded.at, ended: None });
                     entry.updated = recorded.at;
-                    entry.context = entry.context.take().or_else(|| context_id(letter).map(str::to_owned));
-                    entry.ended = match &letter.kind {
-                        LetterKind::Answer => Some("TASK_STATE_COMPLETED"),
-                        LetterKind::Failure(failure) if &*failure.code == "cancelled" => Some("TASK_STATE_CANCELED"),
-                        LetterKind::Failure(_) => Some("TASK_STATE_FAILED"),
+                    entry.context = entry.context.take().or_else(|| context_id(envelope).map(str::to_owned));
+                    entry.ended = match &envelope.kind {
+                        MessageKind::Answer => Some("TASK_STATE_COMPLETED"),
+                        MessageKind::Failure(failure) if &*failure.code == "cancelled" => Some("TASK_STATE_CANCELED"),
+                        MessageKind::Failure(_) => Some("TASK_STATE_FAILED"),
                         // What an agent says on the way changes nothing.
-                        LetterKind::Message if letter.to.is_user() => entry.ended,
-                        LetterKind::Message => None,
+                        MessageKind::Message if envelope.to.is_user() => entry.ended,
+                        MessageKind::Message => None,
                     };
                 }
             }
@@ -166,6 +166,6 @@ impl Call {
             return Ok(ended == wanted);
         }
         let standing = self.peer.standing(id).await.map_err(|problem| fault(&problem))?;
-        Ok(task::state(&standing, &task::letters(self, id).await?) == wanted)
+        Ok(task::state(&standing, &task::envelopes(self, id).await?) == wanted)
     }
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use polis_domain::{Artifact, Digest, Letter, TaskId};
+use polis_domain::{Artifact, Digest, Envelope, TaskId};
 use serde_json::{Map, Value, json};
 
 use super::Call;
@@ -10,7 +10,7 @@ use super::error::{Reason, told};
 use crate::problem::Problem;
 use crate::rpc::Fault;
 
-/// Where a letter says which message it was.
+/// Where a message says which message it was.
 const META: &str = "a2a";
 
 /// What a client says.
@@ -92,7 +92,7 @@ impl Message {
         TaskId::from(format!("a2a-{}{}", half("task"), half("of a message")))
     }
 
-    /// What goes along with its letter: which message it was, and its files.
+    /// What goes along with its message: which message it was, and its files.
     pub(super) async fn meta(&mut self, call: &Call, context: &str) -> Result<Map<String, Value>, Problem> {
         let mut meta = Map::from_iter([(META.to_owned(), json!({ "messageId": self.id, "contextId": context }))]);
         let mut kept = Vec::new();
@@ -111,25 +111,25 @@ impl Message {
     }
 }
 
-/// The message that a letter was, if it came as one.
-pub(super) fn message_id(letter: &Letter) -> Option<&str> {
-    letter.payload.meta.get(META)?.get("messageId")?.as_str()
+/// The message that a message was, if it came as one.
+pub(super) fn message_id(envelope: &Envelope) -> Option<&str> {
+    envelope.payload.meta.get(META)?.get("messageId")?.as_str()
 }
 
-/// The conversation that a letter belongs to, if it came as a message.
-pub(super) fn context_id(letter: &Letter) -> Option<&str> {
-    letter.payload.meta.get(META)?.get("contextId")?.as_str()
+/// The conversation that a message belongs to, if it came as a message.
+pub(super) fn context_id(envelope: &Envelope) -> Option<&str> {
+    envelope.payload.meta.get(META)?.get("contextId")?.as_str()
 }
 
-/// A letter as a message.
-pub(super) fn write(letter: &Letter, context: &str) -> Value {
-    let role = if letter.from.is_user() { "ROLE_USER" } else { "ROLE_AGENT" };
+/// A message as a message.
+pub(super) fn write(envelope: &Envelope, context: &str) -> Value {
+    let role = if envelope.from.is_user() { "ROLE_USER" } else { "ROLE_AGENT" };
     json!({
-        "messageId": message_id(letter).unwrap_or(letter.id.as_str()),
+        "messageId": message_id(envelope).unwrap_or(envelope.id.as_str()),
         "contextId": context,
-        "taskId": letter.task_id.as_str(),
+        "taskId": envelope.task_id.as_str(),
         "role": role,
-        "parts": [{ "text": &*letter.payload.text }],
+        "parts": [{ "text": &*envelope.payload.text }],
     })
 }
 

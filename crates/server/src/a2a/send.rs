@@ -1,5 +1,5 @@
 //! Sending: a message begins a task, or goes to one that is under way: as an answer where it waits for a person, else as one
-//! more letter. The same message twice is done once.
+//! more message. The same message twice is done once.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::{Reason, fault, told};
 use super::message::{Message, message_id};
-use super::task::{self, Letters, context_of};
+use super::task::{self, Envelopes, context_of};
 use super::{Call, no_push};
 use crate::approvals::{self, Word};
 use crate::caller::Scope;
@@ -72,7 +72,7 @@ impl Call {
         let _one_at_a_time = self.peer.desk.history.accepting().await;
         let Some(task) = message.task.clone() else {
             let task = message.new_task();
-            let known = society.letters(&task).await.map_err(|rejected| refused(rejected.into()))?;
+            let known = society.messages(&task).await.map_err(|rejected| refused(rejected.into()))?;
             if known.is_empty() {
                 let context = message.context.clone().unwrap_or_else(|| task.to_string());
                 let to = self.receiver(&message).unwrap_or_else(AgentId::root);
@@ -81,20 +81,20 @@ impl Call {
             return Ok((task, head));
         };
         self.peer.caller.needs(Scope::Read).map_err(refused)?;
-        let letters = task::letters(self, &task).await?;
-        let context = context_of(&letters, &task);
+        let envelopes = task::envelopes(self, &task).await?;
+        let context = context_of(&envelopes, &task);
         if message.context.as_ref().is_some_and(|said| *said != context) {
             return Err(Fault::invalid("`contextId` is not the one of the task"));
         }
-        if letters.iter().any(|(_, letter)| message_id(letter) == Some(&message.id)) {
+        if envelopes.iter().any(|(_, envelope)| message_id(envelope) == Some(&message.id)) {
             return Ok((task, head));
         }
-        self.go_on(message, &task, &context, &letters).await?;
+        self.go_on(message, &task, &context, &envelopes).await?;
         Ok((task, head))
     }
 
     /// Takes a message in about a task that is there.
-    async fn go_on(&self, mut message: Message, task: &TaskId, context: &str, letters: &Letters) -> Result<(), Fault> {
+    async fn go_on(&self, mut message: Message, task: &TaskId, context: &str, envelopes: &Envelopes) -> Result<(), Fault> {
         let refused = |problem: Problem| fault(&problem);
         let standing = self.peer.standing(task).await.map_err(refused)?;
         let named = message.metadata.get("approvalId").and_then(Value::as_str).map(str::to_owned);
@@ -127,7 +127,7 @@ impl Call {
                 format!("the task is {}; begin another, with the same contextId if it belongs to this one", standing.status);
             return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
-        let first = letters.first().map(|(_, letter)| letter.to.clone());
+        let first = envelopes.first().map(|(_, envelope)| envelope.to.clone());
         let to = self.receiver(&message).or(first).unwrap_or_else(AgentId::root);
         self.post(&mut message, to, task, context).await.map_err(refused)
     }

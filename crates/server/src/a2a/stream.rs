@@ -31,7 +31,7 @@ impl Call {
     pub(super) async fn subscribe(&self, id: &Value) -> Result<Response, Fault> {
         let permit = self.permit()?;
         let task = self.task_id()?;
-        task::letters(self, &task).await?;
+        task::envelopes(self, &task).await?;
         let society = &self.peer.desk.society;
         let head = society.log().readable_head(society.id()).await.map_err(|error| fault(&error.into()))?;
         if self.peer.standing(&task).await.map_err(|problem| fault(&problem))?.is_over() {
@@ -231,20 +231,20 @@ impl Telling {
 
     /// It may stand elsewhere now.
     async fn change(&mut self, standing: Standing) -> Result<(), Problem> {
-        let letters = self.call.peer.desk.society.letters(&self.task).await?;
-        let now = state(&standing, &letters);
+        let envelopes = self.call.peer.desk.society.messages(&self.task).await?;
+        let now = state(&standing, &envelopes);
         let asked = |status: &Value| {
             let metadata = &status["message"]["metadata"];
             (metadata["approvalId"].clone(), metadata["code"].clone())
         };
-        let status = status(&standing, &letters, &self.task);
+        let status = status(&standing, &envelopes, &self.task);
         let is_same = self.last["state"] == now && asked(&self.last) == asked(&status);
         if !is_same {
             if standing.is_over() {
                 for heard in self.follow.rest().await? {
                     self.hear(heard);
                 }
-                let mut made = artifacts(&self.call, &standing, &letters);
+                let mut made = artifacts(&self.call, &standing, &envelopes);
                 if let Some(last) = standing.answer.as_ref().and_then(|answer| self.answer.end(answer)) {
                     self.tell_piece(&last, true);
                     made.retain(|artifact| artifact["artifactId"] != ANSWER);

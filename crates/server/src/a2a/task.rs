@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Artifact, Letter, Recorded, TaskId, iso};
+use polis_domain::{Artifact, Envelope, Recorded, TaskId, iso};
 use serde_json::{Value, json};
 
 use super::Call;
@@ -16,32 +16,32 @@ use crate::work::{Standing, asking};
 /// The artifact that the answer is.
 pub(super) const ANSWER: &str = "answer";
 
-pub(super) type Letters = Vec<(Recorded, Arc<Letter>)>;
+pub(super) type Envelopes = Vec<(Recorded, Arc<Envelope>)>;
 
 /// What passed about a task; an error where there is none.
-pub(super) async fn letters(call: &Call, task: &TaskId) -> Result<Letters, Fault> {
-    let letters = call.peer.desk.society.letters(task).await.map_err(|rejected| fault(&Problem::from(rejected)))?;
-    if letters.is_empty() { Err(not_found(task.as_str())) } else { Ok(letters) }
+pub(super) async fn envelopes(call: &Call, task: &TaskId) -> Result<Envelopes, Fault> {
+    let envelopes = call.peer.desk.society.messages(task).await.map_err(|rejected| fault(&Problem::from(rejected)))?;
+    if envelopes.is_empty() { Err(not_found(task.as_str())) } else { Ok(envelopes) }
 }
 
 /// The conversation that a task belongs to; one of its own where nobody named one.
-pub(super) fn context_of(letters: &Letters, task: &TaskId) -> String {
-    letters.iter().find_map(|(_, letter)| context_id(letter)).unwrap_or(task.as_str()).to_owned()
+pub(super) fn context_of(envelopes: &Envelopes, task: &TaskId) -> String {
+    envelopes.iter().find_map(|(_, envelope)| context_id(envelope)).unwrap_or(task.as_str()).to_owned()
 }
 
 /// A task as it is now, with at most so much of what passed.
 pub(super) async fn told(call: &Call, task: &TaskId, length: Option<usize>) -> Result<Value, Fault> {
     // What passed is read after: of a task that is over all of it is there.
     let standing = call.peer.standing(task).await.map_err(|problem| fault(&problem))?;
-    let letters = letters(call, task).await?;
-    let context = context_of(&letters, task);
-    let mut told = json!({ "id": task.as_str(), "contextId": context, "status": status(&standing, &letters, task) });
-    let artifacts = artifacts(call, &standing, &letters);
+    let envelopes = envelopes(call, task).await?;
+    let context = context_of(&envelopes, task);
+    let mut told = json!({ "id": task.as_str(), "contextId": context, "status": status(&standing, &envelopes, task) });
+    let artifacts = artifacts(call, &standing, &envelopes);
     if !artifacts.is_empty() {
         told["artifacts"] = json!(artifacts);
     }
-    let skipped = letters.len().saturating_sub(length.unwrap_or(usize::MAX));
-    let history: Vec<Value> = letters.iter().skip(skipped).map(|(_, letter)| write(letter, &context)).collect();
+    let skipped = envelopes.len().saturating_sub(length.unwrap_or(usize::MAX));
+    let history: Vec<Value> = envelopes.iter().skip(skipped).map(|(_, envelope)| write(envelope, &context)).collect();
     if !history.is_empty() {
         told["history"] = json!(history);
     }
@@ -49,22 +49,22 @@ pub(super) async fn told(call: &Call, task: &TaskId, length: Option<usize>) -> R
 }
 
 /// The state that a standing is.
-pub(super) fn state(standing: &Standing, letters: &Letters) -> &'static str {
+pub(super) fn state(standing: &Standing, envelopes: &Envelopes) -> &'static str {
     match &*standing.status {
         "needs_person" => "TASK_STATE_INPUT_REQUIRED",
         "done" => "TASK_STATE_COMPLETED",
         "failed" => "TASK_STATE_FAILED",
         "cancelled" => "TASK_STATE_CANCELED",
         // It lies in an inbox.
-        "waiting" if letters.len() == 1 && !standing.has_begun => "TASK_STATE_SUBMITTED",
+        "waiting" if envelopes.len() == 1 && !standing.has_begun => "TASK_STATE_SUBMITTED",
         _ => "TASK_STATE_WORKING",
     }
 }
 
-pub(super) fn status(standing: &Standing, letters: &Letters, task: &TaskId) -> Value {
-    let at = letters.last().map(|(recorded, _)| iso::write(recorded.at)).unwrap_or_default();
-    let mut status = json!({ "state": state(standing, letters), "timestamp": at });
-    let context = context_of(letters, task);
+pub(super) fn status(standing: &Standing, envelopes: &Envelopes, task: &TaskId) -> Value {
+    let at = envelopes.last().map(|(recorded, _)| iso::write(recorded.at)).unwrap_or_default();
+    let mut status = json!({ "state": state(standing, envelopes), "timestamp": at });
+    let context = context_of(envelopes, task);
     let said = |id: String, parts: Value, metadata: Value| {
         json!({
             "messageId": id, "contextId": context, "taskId": task.as_str(), "role": "ROLE_AGENT",
@@ -98,11 +98,11 @@ fn how(approval: &Value) -> &'static str {
 }
 
 /// What came of it: the answer, and what was made on the way to it.
-pub(super) fn artifacts(call: &Call, standing: &Standing, letters: &Letters) -> Vec<Value> {
+pub(super) fn artifacts(call: &Call, standing: &Standing, envelopes: &Envelopes) -> Vec<Value> {
     let answer =
         standing.answer.iter().map(|answer| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [{ "text": answer }] }));
-    let made = letters.iter().filter(|(_, letter)| letter.to.is_user());
-    let made = made.flat_map(|(_, letter)| Artifact::attached(&letter.payload.meta));
+    let made = envelopes.iter().filter(|(_, envelope)| envelope.to.is_user());
+    let made = made.flat_map(|(_, envelope)| Artifact::attached(&envelope.payload.meta));
     let file = |artifact: Artifact| {
         let url = format!("{}/api/artifacts/{}", call.base.0, artifact.id);
         json!({

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Names;
 use super::interrupt::Resume;
-use crate::spoken::{Before, letter_text};
+use crate::spoken::{Before, envelope_text};
 
 /// `RunAgentInput`.
 #[derive(Debug, Deserialize)]
@@ -54,7 +54,7 @@ struct Context {
 /// What is new on a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Saying {
-    /// The text of the letter, and the words in it that the person has just written.
+    /// The text of the message, and the words in it that the person has just written.
     Words { text: String, own: String },
     /// What came of calls of the client's own tools.
     Results(Vec<(String, String)>),
@@ -76,7 +76,7 @@ impl Input {
         Names { thread: self.thread_id.as_str().into(), run: self.run_id.as_str().into() }
     }
 
-    /// What goes with the letter for the agent's code.
+    /// What goes with the message for the agent's code.
     pub(crate) fn meta(&self) -> Map<String, Value> {
         let mut meta = Map::new();
         if !self.tools.is_empty() {
@@ -129,7 +129,7 @@ impl Input {
                 }
             }
         }
-        Ok(Saying::Words { text: letter_text(&instructions, &before, &words), own: words })
+        Ok(Saying::Words { text: envelope_text(&instructions, &before, &words), own: words })
     }
 }
 

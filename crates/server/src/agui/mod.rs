@@ -23,7 +23,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{LetterKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
+use polis_domain::{MessageKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
 use polis_engine::Society;
 
 use crate::approvals;
@@ -42,7 +42,7 @@ pub(crate) use run::{Names, Run, waiting};
 /// Sent when nothing happens, so that whoever listens knows that the line is not dead.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Where a letter says which run it came with.
+/// Where a message says which run it came with.
 const RUN: &str = "aguiRun";
 
 /// A run: says what is new on the thread, or answers what waits, and tells what comes of it.
@@ -54,17 +54,17 @@ pub(crate) async fn run(
 ) -> Result<Response, Problem> {
     let addressee = known(&desk, &agent).await?;
     let task = input.task();
-    let letters = desk.society.letters(&task).await?;
-    if let Some((recorded, letter)) = letters.iter().find(|(_, letter)| came_with(letter, &input.run_id)) {
+    let envelopes = desk.society.messages(&task).await?;
+    if let Some((recorded, envelope)) = envelopes.iter().find(|(_, envelope)| came_with(envelope, &input.run_id)) {
         // The same run once more: its client did not hear how it went.
-        let (from, id) = (recorded.seq, letter.id.clone());
+        let (from, id) = (recorded.seq, envelope.id.clone());
         let run = Run::replay(&desk, &task, &input.names(), from, Vec::new()).await?;
         return Ok(streamed(run.answering(id)));
     }
     let mut run = Run::listen(&desk, &task, &input.names()).await?;
     run.catch_up().await?;
     let outcome = if input.resume.is_empty() {
-        match input.saying(!letters.is_empty()) {
+        match input.saying(!envelopes.is_empty()) {
             Ok(saying) => act(&desk, &addressee, &task, run, saying, &input).await,
             Err((code, message)) => refused(run, code, &message),
         }
@@ -83,9 +83,9 @@ pub(crate) async fn connect(
 ) -> Result<Response, Problem> {
     known(&desk, &agent).await?;
     let task = input.task();
-    let letters = desk.society.letters(&task).await?;
-    let last = letters.iter().rev().find(|(_, letter)| letter.from.is_user()).map(|(recorded, _)| recorded.seq);
-    let messages = Body::MessagesSnapshot { messages: said_until(&letters, last.unwrap_or(Seq(0))) };
+    let envelopes = desk.society.messages(&task).await?;
+    let last = envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user()).map(|(recorded, _)| recorded.seq);
+    let messages = Body::MessagesSnapshot { messages: said_until(&envelopes, last.unwrap_or(Seq(0))) };
     let head = desk.society.log().readable_head(desk.society.id()).await?;
     let from = last.unwrap_or(head.next());
     Ok(streamed(Run::replay(&desk, &task, &input.names(), from, vec![messages]).await?))
@@ -98,22 +98,22 @@ async fn known(desk: &Desk, name: &str) -> Result<Addressee, Problem> {
     })
 }
 
-fn came_with(letter: &polis_domain::Letter, run: &str) -> bool {
-    letter.from.is_user() && letter.payload.meta.get(RUN).is_some_and(|known| known == run)
+fn came_with(envelope: &polis_domain::Envelope, run: &str) -> bool {
+    envelope.from.is_user() && envelope.payload.meta.get(RUN).is_some_and(|known| known == run)
 }
 
 /// What the person and the society have said to each other, up to an event.
-fn said_until(letters: &[(Recorded, std::sync::Arc<polis_domain::Letter>)], last: Seq) -> Vec<event::Message> {
-    let said = letters.iter().filter(|(recorded, _)| recorded.seq <= last);
-    let message = |letter: &polis_domain::Letter| event::Message {
-        id: letter.id.as_str().into(),
-        role: if letter.from.is_user() { Role::User } else { Role::Assistant },
-        content: match &letter.kind {
-            LetterKind::Failure(failure) => failure.to_string().into(),
-            LetterKind::Message | LetterKind::Answer => letter.payload.text.clone(),
+fn said_until(envelopes: &[(Recorded, std::sync::Arc<polis_domain::Envelope>)], last: Seq) -> Vec<event::Message> {
+    let said = envelopes.iter().filter(|(recorded, _)| recorded.seq <= last);
+    let message = |envelope: &polis_domain::Envelope| event::Message {
+        id: envelope.id.as_str().into(),
+        role: if envelope.from.is_user() { Role::User } else { Role::Assistant },
+        content: match &envelope.kind {
+            MessageKind::Failure(failure) => failure.to_string().into(),
+            MessageKind::Message | MessageKind::Answer => envelope.payload.text.clone(),
         },
     };
-    said.map(|(_, letter)| message(letter)).collect()
+    said.map(|(_, envelope)| message(envelope)).collect()
 }
 
 fn refused(mut run: Run, code: &str, message: &str) -> Result<Run, Problem> {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Behaviour, Call, Effect, EffectId, Event as Happened, Letter, LetterKind, MessageId, Origin, Outcome as Came,
+    AgentId, Behaviour, Call, Effect, EffectId, Envelope, Event as Happened, MessageId, MessageKind, Origin, Outcome as Came,
     Recorded, Reply, ReplyTo, Seq, Settlement, Task, TaskId, ThreadId, Timestamp, ToolCall, TurnId, Usage, Wanted,
 };
 use polis_engine::Seen;
@@ -29,9 +29,9 @@ pub(crate) struct Narrator {
     task: TaskId,
     thread_id: Arc<str>,
     run_id: Arc<str>,
-    /// The letter whose answer ends the run; none when the next answer does.
-    letter: Option<MessageId>,
-    /// Whether that letter is being worked on.
+    /// The message whose answer ends the run; none when the next answer does.
+    envelope: Option<MessageId>,
+    /// Whether that message is being worked on.
     is_due: bool,
     /// What is heard is remembered, and not told.
     quiet: bool,
@@ -88,14 +88,14 @@ struct Named {
 }
 
 impl Narrator {
-    /// Follows a request; an answer to `letter` ends the run, or any answer where there is none.
+    /// Follows a request; an answer to `message` ends the run, or any answer where there is none.
     pub(crate) fn new(task: TaskId, thread_id: &str, run_id: &str) -> Self {
         Self {
             state: Map::from_iter([("taskId".to_owned(), task.as_str().into()), ("todos".to_owned(), json!([]))]),
             task,
             thread_id: thread_id.into(),
             run_id: run_id.into(),
-            letter: None,
+            envelope: None,
             is_due: true,
             quiet: false,
             over: false,
@@ -116,9 +116,9 @@ impl Narrator {
         }
     }
 
-    /// The same, ended by the answer to this letter only.
-    pub(crate) fn answering(self, letter: MessageId) -> Self {
-        Self { letter: Some(letter), is_due: false, ..self }
+    /// The same, ended by the answer to this message only.
+    pub(crate) fn answering(self, envelope: MessageId) -> Self {
+        Self { envelope: Some(envelope), is_due: false, ..self }
     }
 
     /// The same, joined when the log ended there.
@@ -266,7 +266,7 @@ impl Narrator {
         self.at = recorded.at;
         match &recorded.event {
             Happened::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, .. } if task.id == self.task => {
-                if message.is_some() && *message == self.letter {
+                if message.is_some() && *message == self.envelope {
                     self.is_due = true;
                 }
                 let Some(thread) = &recorded.thread else { return };
@@ -282,10 +282,10 @@ impl Narrator {
                 }
                 self.settle(*turn, settlement);
             }
-            Happened::LettersTaken { letters, .. } => {
-                self.is_due |= letters.iter().any(|letter| Some(&letter.id) == self.letter.as_ref());
+            Happened::MessagesTaken { envelopes, .. } => {
+                self.is_due |= envelopes.iter().any(|envelope| Some(&envelope.id) == self.envelope.as_ref());
             }
-            Happened::LetterSent { letter, .. } if letter.task_id == self.task => self.hear_letter(letter),
+            Happened::MessageSent { envelope, .. } if envelope.task_id == self.task => self.hear_envelope(envelope),
             Happened::EffectStarted { id, effect, .. } if self.turns.contains_key(&id.turn) => {
                 self.begin_effect(*id, effect, recorded.seq);
             }
@@ -372,34 +372,34 @@ impl Narrator {
         turn.step.into_iter().for_each(|step_name| self.tell(None, Body::StepFinished { step_name }));
     }
 
-    fn hear_letter(&mut self, letter: &Letter) {
-        if !letter.to.is_user() {
-            let between = !letter.from.is_user();
-            let value = json!({ "from": letter.from, "to": letter.to, "text": &*letter.payload.text });
+    fn hear_envelope(&mut self, envelope: &Envelope) {
+        if !envelope.to.is_user() {
+            let between = !envelope.from.is_user();
+            let value = json!({ "from": envelope.from, "to": envelope.to, "text": &*envelope.payload.text });
             between.then(|| self.tell(None, Body::Custom { name: "org.message".to_owned(), value }));
             return;
         }
-        match &letter.kind {
-            LetterKind::Message => self.tell_text(letter.id.as_str().into(), Some(&letter.from), &letter.payload.text),
-            LetterKind::Answer => {
-                if self.last_text.trim() != letter.payload.text.trim() {
-                    self.tell_text(letter.id.as_str().into(), None, &letter.payload.text);
+        match &envelope.kind {
+            MessageKind::Message => self.tell_text(envelope.id.as_str().into(), Some(&envelope.from), &envelope.payload.text),
+            MessageKind::Answer => {
+                if self.last_text.trim() != envelope.payload.text.trim() {
+                    self.tell_text(envelope.id.as_str().into(), None, &envelope.payload.text);
                 }
                 if self.ends() {
-                    self.answer = Some(letter.payload.text.clone());
+                    self.answer = Some(envelope.payload.text.clone());
                     self.succeed();
                 }
             }
-            LetterKind::Failure(failure) if &*failure.code == "cancelled" => {
+            MessageKind::Failure(failure) if &*failure.code == "cancelled" => {
                 self.close(&[]);
                 self.finish(Outcome::Cancelled);
             }
-            LetterKind::Failure(failure) if self.ends() => self.fail(&failure.code, failure.message.clone()),
-            LetterKind::Failure(failure) => self.tell_text(letter.id.as_str().into(), None, &failure.to_string()),
+            MessageKind::Failure(failure) if self.ends() => self.fail(&failure.code, failure.message.clone()),
+            MessageKind::Failure(failure) => self.tell_text(envelope.id.as_str().into(), None, &failure.to_string()),
         }
     }
 
-    /// Whether an answer is the one that the run is for. Nobody answers a letter that nobody works on, but the answer to it may
+    /// Whether an answer is the one that the run is for. Nobody answers a message that nobody works on, but the answer to it may
     /// have begun before anybody could see that.
     fn ends(&self) -> bool {
         self.is_due || self.turns.values().all(|turn| turn.owner.is_some())
@@ -417,7 +417,7 @@ impl Narrator {
             }
             Effect::Tool(call) => self.name_call(id, call, None),
             Effect::Approval { call: Some(call), wanted, .. } => self.name_call(id, call, Some(wanted.clone())),
-            Effect::Ask { letter, .. } => self.delegate(id, letter.to.as_str(), &letter.payload.text),
+            Effect::Ask { envelope, .. } => self.delegate(id, envelope.to.as_str(), &envelope.payload.text),
             Effect::Unit { task, behaviour, thread } => {
                 let agent = AgentId::from("");
                 let name = unit_name(&Who { agent: &agent, behaviour, phase: "", thread });

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use polis_domain::{Effect, EffectId, Event as Happened, Letter, LetterKind, MessageId, Seq, Spine, TaskId, TurnId};
+use polis_domain::{Effect, EffectId, Envelope, Event as Happened, MessageId, MessageKind, Seq, Spine, TaskId, TurnId};
 use polis_engine::{Rejected, Seen, Society, Watch};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -79,10 +79,10 @@ impl Run {
 
     /// Tells again what came of a word on this request: of the event of this place, in a turn of it.
     pub(crate) async fn again(desk: &Desk, task: &TaskId, names: &Names, turn: TurnId, at: Seq) -> Result<Self, Problem> {
-        let letters = desk.society.letters(task).await?;
-        let is_end = |letter: &Letter| letter.to.is_user() && letter.kind != LetterKind::Message;
-        let before = letters.iter().rev().filter(|(recorded, _)| recorded.seq < at);
-        let asked = before.take_while(|(_, letter)| !is_end(letter)).last().map(|(recorded, _)| recorded.seq);
+        let envelopes = desk.society.messages(task).await?;
+        let is_end = |envelope: &Envelope| envelope.to.is_user() && envelope.kind != MessageKind::Message;
+        let before = envelopes.iter().rev().filter(|(recorded, _)| recorded.seq < at);
+        let asked = before.take_while(|(_, envelope)| !is_end(envelope)).last().map(|(recorded, _)| recorded.seq);
         let start = asked.map_or(turn.0, |asked| asked.min(turn.0));
         let head = desk.society.log().readable_head(desk.society.id()).await?;
         let narrator = Narrator::new(task.clone(), &names.thread, &names.run).joined(head).quiet();
@@ -115,9 +115,9 @@ impl Run {
         })
     }
 
-    /// The same run, ended by the answer to this letter.
-    pub(crate) fn answering(self, letter: MessageId) -> Self {
-        Self { narrator: self.narrator.answering(letter), ..self }
+    /// The same run, ended by the answer to this message.
+    pub(crate) fn answering(self, envelope: MessageId) -> Self {
+        Self { narrator: self.narrator.answering(envelope), ..self }
     }
 
     /// The same run, which also ends when nothing is under way: what it was to hear may have been heard before.

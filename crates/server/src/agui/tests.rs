@@ -207,8 +207,8 @@ async fn the_runs_of_random_societies_keep_the_rules_and_are_told_alike_again() 
         let again = heard(Run::replay(&desk, &task, &names("again"), from, Vec::new()).await.unwrap(), &about).await;
         assert_eq!(texts(&told), texts(&again), "{about}");
         assert_eq!(calls(&told), calls(&again), "{about}");
-        let letters = desk.society.letters(&task).await.unwrap();
-        let answer = &letters.last().unwrap().1;
+        let envelopes = desk.society.messages(&task).await.unwrap();
+        let answer = &envelopes.last().unwrap().1;
         match &told.last().unwrap().body {
             Body::RunFinished { outcome: Outcome::Success { .. }, .. } => {
                 assert_eq!(texts(&told).last().map(|text| text.trim()), Some(answer.payload.text.trim()), "{about}");

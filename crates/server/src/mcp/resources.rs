@@ -35,7 +35,7 @@ pub(super) fn templates() -> Value {
             "uriTemplate": "polis://tasks/{taskId}",
             "name": "task",
             "title": "What passed about a request",
-            "description": "The letters between the person and the society about one request.",
+            "description": "The messages between the person and the society about one request.",
             "mimeType": "application/json",
         },
         {

@@ -1,4 +1,4 @@
-//! What a client asks for, whichever of OpenAI's doors it came through: a letter to an agent, what came of its own tools, or a
+//! What a client asks for, whichever of OpenAI's doors it came through: a message to an agent, what came of its own tools, or a
 //! word on what waits.
 
 use axum::http::{HeaderMap, StatusCode};
@@ -13,9 +13,9 @@ use crate::agui::{Names, Run, hand_in, waiting};
 use crate::approvals;
 use crate::caller::{Caller, Scope};
 use crate::desk::Desk;
-use crate::spoken::{Addressee, Before, letter_text};
+use crate::spoken::{Addressee, Before, envelope_text};
 
-/// Where a letter says which response it goes on with.
+/// Where a message says which response it goes on with.
 pub(super) const PREVIOUS: &str = "previousResponse";
 
 /// One thing that was said in the conversation.
@@ -62,7 +62,7 @@ pub(super) struct Known {
 /// What is under way now.
 pub(super) struct Begun {
     pub(super) task: TaskId,
-    /// The place of the letter; the end of the log where nothing was sent.
+    /// The place of the message; the end of the log where nothing was sent.
     pub(super) seq: Seq,
     pub(super) run: Run,
 }
@@ -107,10 +107,10 @@ pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> R
         }
         None => find(desk, &asking).await?,
     };
-    if let Some((recorded, letter)) = place.repeated.filter(|_| asking.is_retry) {
-        let names = names(&letter.task_id);
-        let run = Run::replay(desk, &letter.task_id, &names, recorded.seq, Vec::new()).await?;
-        return Ok(Begun { task: letter.task_id.clone(), seq: recorded.seq, run: run.answering(letter.id.clone()) });
+    if let Some((recorded, envelope)) = place.repeated.filter(|_| asking.is_retry) {
+        let names = names(&envelope.task_id);
+        let run = Run::replay(desk, &envelope.task_id, &names, recorded.seq, Vec::new()).await?;
+        return Ok(Begun { task: envelope.task_id.clone(), seq: recorded.seq, run: run.answering(envelope.id.clone()) });
     }
     let task = place.task;
     let (run, seq) = listening(desk, &task).await?;
@@ -173,7 +173,7 @@ async fn find(desk: &Desk, asking: &Asking) -> Result<Place, ApiError> {
     place(&desk.society, &marks).await
 }
 
-/// The text of the letter: what the request does not know yet goes along.
+/// The text of the message: what the request does not know yet goes along.
 fn text(asking: &Asking, is_known: bool, words: &str) -> String {
     let mut instructions = Vec::new();
     let mut before = Vec::new();
@@ -192,7 +192,7 @@ fn text(asking: &Asking, is_known: bool, words: &str) -> String {
         }
     }
     instructions.extend(asking.instructions.iter().cloned());
-    letter_text(&instructions, &before, words)
+    envelope_text(&instructions, &before, words)
 }
 
 /// Hands in what came of the client's own tools; the request that waits for it is found by the names of the calls.

@@ -1,19 +1,19 @@
 //! Which request of ours a conversation of a client is. Clients send everything that was said each time, and no name for it.
 //!
-//! A conversation is known by what its user has said so far. Each letter carries the print of that in its meta; a client that
-//! sends more continues the request whose newest letter has the print of what came before. A conversation that begins like
+//! A conversation is known by what its user has said so far. Each message carries the print of that in its meta; a client that
+//! sends more continues the request whose newest message has the print of what came before. A conversation that begins like
 //! another one is another; one that was edited or asked again in the middle is a branch, and so another as well. What the
 //! assistant said does not count: clients shorten and decorate it. A client that names its conversation is believed.
 
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use polis_domain::{AgentId, Digest, Letter, Recorded, TaskId};
+use polis_domain::{AgentId, Digest, Envelope, Recorded, TaskId};
 use polis_engine::Society;
 
 use super::error::ApiError;
 
-/// Where a letter says what the user had said.
+/// Where a message says what the user had said.
 pub(super) const PRINT: &str = "chatPrint";
 
 /// How many conversations that begin alike are looked through, the newest first.
@@ -40,8 +40,8 @@ pub(super) struct Place {
     pub(super) print: String,
     /// Whether the request knows what was said before.
     pub(super) is_known: bool,
-    /// The letter that says exactly this already.
-    pub(super) repeated: Option<(Recorded, Arc<Letter>)>,
+    /// The message that says exactly this already.
+    pub(super) repeated: Option<(Recorded, Arc<Envelope>)>,
 }
 
 /// The name that a client gives its conversation, in a header or in the metadata of the request.
@@ -56,9 +56,9 @@ pub(super) async fn place(society: &Society, marks: &Marks<'_>) -> Result<Place,
     let all = print(marks.said.iter().flatten());
     if let Some(name) = &marks.name {
         let task = TaskId::from(format!("chat-{}", hex([marks.agent.as_str(), marks.user, name])));
-        let letters = society.letters(&task).await?;
-        let repeated = last(&letters).filter(|(_, letter)| has(letter, &all)).cloned();
-        return Ok(Place { task, print: all, is_known: !letters.is_empty(), repeated });
+        let envelopes = society.messages(&task).await?;
+        let repeated = last(&envelopes).filter(|(_, envelope)| has(envelope, &all)).cloned();
+        return Ok(Place { task, print: all, is_known: !envelopes.is_empty(), repeated });
     }
     let first = marks.said.first().map(Vec::as_slice).unwrap_or_default();
     let root = hex([marks.agent.as_str(), marks.user].into_iter().chain(first.iter().map(String::as_str)));
@@ -67,8 +67,8 @@ pub(super) async fn place(society: &Society, marks: &Marks<'_>) -> Result<Place,
     let before: Vec<String> = (1..marks.said.len()).map(|end| print(marks.said[..end].iter().flatten())).collect();
     let mut repeated = None;
     for n in (free.saturating_sub(ALIKE)..free).rev() {
-        let letters = society.letters(&task(n)).await?;
-        let Some(newest) = last(&letters) else { continue };
+        let envelopes = society.messages(&task(n)).await?;
+        let Some(newest) = last(&envelopes) else { continue };
         if has(&newest.1, &all) {
             repeated = repeated.or_else(|| Some(newest.clone()));
         } else if before.iter().any(|print| has(&newest.1, print)) {
@@ -81,16 +81,16 @@ pub(super) async fn place(society: &Society, marks: &Marks<'_>) -> Result<Place,
 /// The first number that no request has. They are given without gaps.
 async fn first_free(society: &Society, task: &impl Fn(u64) -> TaskId) -> Result<u64, ApiError> {
     let (mut taken, mut free) = (0, 1);
-    if society.letters(&task(0)).await?.is_empty() {
+    if society.messages(&task(0)).await?.is_empty() {
         return Ok(0);
     }
-    while !society.letters(&task(free)).await?.is_empty() {
+    while !society.messages(&task(free)).await?.is_empty() {
         taken = free;
         free *= 2;
     }
     while free - taken > 1 {
         let middle = taken + (free - taken) / 2;
-        match society.letters(&task(middle)).await?.is_empty() {
+        match society.messages(&task(middle)).await?.is_empty() {
             true => free = middle,
             false => taken = middle,
         }
@@ -98,12 +98,12 @@ async fn first_free(society: &Society, task: &impl Fn(u64) -> TaskId) -> Result<
     Ok(free)
 }
 
-fn last(letters: &[(Recorded, Arc<Letter>)]) -> Option<&(Recorded, Arc<Letter>)> {
-    letters.iter().rev().find(|(_, letter)| letter.from.is_user())
+fn last(envelopes: &[(Recorded, Arc<Envelope>)]) -> Option<&(Recorded, Arc<Envelope>)> {
+    envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user())
 }
 
-fn has(letter: &Letter, print: &str) -> bool {
-    letter.payload.meta.get(PRINT).is_some_and(|known| known == print)
+fn has(envelope: &Envelope, print: &str) -> bool {
+    envelope.payload.meta.get(PRINT).is_some_and(|known| known == print)
 }
 
 fn print<'a>(said: impl Iterator<Item = &'a String>) -> String {

@@ -1,6 +1,6 @@
 //! Responses: a request by its id, streamed or whole; `previous_response_id` goes on with it.
 //!
-//! A response's id names its letter in the log, so that it can be gone on with and fetched after a restart. Everything is kept,
+//! A response's id names its message in the log, so that it can be gone on with and fetched after a restart. Everything is kept,
 //! because the log keeps everything; `store: false` only says that the client will not ask for it.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{Letter, LetterKind, Recorded, Refusal, Seq, Target, TaskId};
+use polis_domain::{Envelope, MessageKind, Recorded, Refusal, Seq, Target, TaskId};
 use polis_engine::Rejected;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -113,14 +113,14 @@ pub(crate) async fn create(
 /// A response as it stands.
 pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
     let (seq, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
-    let letters = desk.society.letters(&task).await?;
-    let (recorded, letter) = letters.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
-    let ended = letters.iter().filter(|(recorded, _)| recorded.seq > seq).find(|(_, letter)| ends(letter));
+    let envelopes = desk.society.messages(&task).await?;
+    let (recorded, envelope) = envelopes.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
+    let ended = envelopes.iter().filter(|(recorded, _)| recorded.seq > seq).find(|(_, envelope)| ends(envelope));
     let said = Said {
         id: id.clone(),
         model: "polis".to_owned(),
         created: recorded.at.0 / 1_000,
-        previous: previous(letter),
+        previous: previous(envelope),
         instructions: None,
         store: true,
         metadata: json!({}),
@@ -130,9 +130,9 @@ pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result
         None => None,
     };
     let mut output = Output::new(&seq.to_string());
-    let (status, failure) = match ended.map(|(_, letter)| (&letter.kind, &letter.payload.text)) {
-        Some((LetterKind::Failure(failure), _)) if &*failure.code == "cancelled" => ("cancelled", None),
-        Some((LetterKind::Failure(failure), _)) => {
+    let (status, failure) = match ended.map(|(_, envelope)| (&envelope.kind, &envelope.payload.text)) {
+        Some((MessageKind::Failure(failure), _)) if &*failure.code == "cancelled" => ("cancelled", None),
+        Some((MessageKind::Failure(failure), _)) => {
             ("failed", Some(json!({ "code": failure.code, "message": failure.message })))
         }
         Some((_, text)) => {
@@ -153,9 +153,9 @@ pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result
     Ok(axum::Json(said.object(status, output.items(), usage.as_deref(), failure)))
 }
 
-/// The response that was gone on with, as its letter says.
-fn previous(letter: &Letter) -> Option<String> {
-    letter.payload.meta.get(PREVIOUS).and_then(Value::as_str).map(str::to_owned)
+/// The response that was gone on with, as its message says.
+fn previous(envelope: &Envelope) -> Option<String> {
+    envelope.payload.meta.get(PREVIOUS).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// What was used for a request between two places of the log.
@@ -176,8 +176,8 @@ pub(crate) async fn cancel(State(desk): State<Desk>, Name(id): Name) -> Result<a
     retrieve(State(desk), Name(id)).await
 }
 
-fn ends(letter: &Letter) -> bool {
-    letter.to.is_user() && letter.kind != LetterKind::Message
+fn ends(envelope: &Envelope) -> bool {
+    envelope.to.is_user() && envelope.kind != MessageKind::Message
 }
 
 fn not_found(id: &str) -> ApiError {
@@ -200,17 +200,17 @@ async fn known(desk: &Desk, id: &str) -> Result<Known, ApiError> {
         ApiError::invalid("previous_response_not_found", "previous_response_id", message)
     };
     let (seq, task) = read_id(id).ok_or_else(missing)?;
-    let letters = desk.society.letters(&task).await?;
-    if letters.is_empty() {
+    let envelopes = desk.society.messages(&task).await?;
+    if envelopes.is_empty() {
         return Err(missing());
     }
-    let is_said = |(recorded, letter): &&(Recorded, Arc<Letter>)| recorded.seq > seq && letter.from.is_user();
-    let is_past = letters.iter().any(|said| is_said(&said));
-    let answer = letters.iter().position(|(recorded, letter)| recorded.seq > seq && ends(letter));
-    let until = answer.map_or(letters.len(), |place| place + 1);
-    let before = letters[..until].iter().map(|(_, letter)| match letter.from.is_user() {
-        true => Item::User(letter.payload.text.to_string()),
-        false => Item::Assistant(letter.payload.text.to_string()),
+    let is_said = |(recorded, envelope): &&(Recorded, Arc<Envelope>)| recorded.seq > seq && envelope.from.is_user();
+    let is_past = envelopes.iter().any(|said| is_said(&said));
+    let answer = envelopes.iter().position(|(recorded, envelope)| recorded.seq > seq && ends(envelope));
+    let until = answer.map_or(envelopes.len(), |place| place + 1);
+    let before = envelopes[..until].iter().map(|(_, envelope)| match envelope.from.is_user() {
+        true => Item::User(envelope.payload.text.to_string()),
+        false => Item::Assistant(envelope.payload.text.to_string()),
     });
     Ok(Known { task, is_past, before: before.collect() })
 }

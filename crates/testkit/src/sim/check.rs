@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use polis_domain::{Account, EffectClass, Event, LetterKind, MessageId, Origin, Recorded, Spine, TaskId};
+use polis_domain::{Account, EffectClass, Event, MessageId, MessageKind, Origin, Recorded, Spine, TaskId};
 
 use super::Plan;
 use crate::{Programmed, expected};
@@ -34,13 +34,13 @@ fn nothing_left(log: &[Recorded]) -> Result<(), String> {
     if spine.turns.is_empty() && spine.pending() == 0 {
         return Ok(());
     }
-    Err(format!("{} turns are open and {} letters wait at the end", spine.turns.len(), spine.pending()))
+    Err(format!("{} turns are open and {} messages wait at the end", spine.turns.len(), spine.pending()))
 }
 
 /// P15.
 fn nothing_accepted_is_missing(log: &[Recorded], accepted: &BTreeMap<usize, (MessageId, TaskId)>) -> Result<(), String> {
     for (i, (id, _)) in accepted {
-        let times = log.iter().filter(|recorded| recorded.event.letter().is_some_and(|letter| letter.id == *id)).count();
+        let times = log.iter().filter(|recorded| recorded.event.envelope().is_some_and(|envelope| envelope.id == *id)).count();
         if times != 1 {
             return Err(format!("an accepted message is missing or doubled: request {i} is in the log {times} times"));
         }
@@ -58,10 +58,10 @@ fn no_write_twice(ledger: &[(EffectClass, String)]) -> Result<(), String> {
 fn one_answer_each(plan: &Plan, log: &[Recorded], accepted: &BTreeMap<usize, (MessageId, TaskId)>) -> Result<(), String> {
     for (i, (_, task)) in accepted {
         let ends = |recorded: &&Recorded| {
-            matches!(&recorded.event, Event::LetterSent { letter, .. }
-            if letter.task_id == *task && letter.to.is_user() && letter.kind != LetterKind::Message)
+            matches!(&recorded.event, Event::MessageSent { envelope, .. }
+            if envelope.task_id == *task && envelope.to.is_user() && envelope.kind != MessageKind::Message)
         };
-        let answers: Vec<_> = log.iter().filter(ends).filter_map(|recorded| recorded.event.letter()).collect();
+        let answers: Vec<_> = log.iter().filter(ends).filter_map(|recorded| recorded.event.envelope()).collect();
         let [answer] = answers.as_slice() else {
             return Err(format!("request {i} has {} answers", answers.len()));
         };
@@ -69,8 +69,8 @@ fn one_answer_each(plan: &Plan, log: &[Recorded], accepted: &BTreeMap<usize, (Me
             continue;
         }
         let said = match &answer.kind {
-            LetterKind::Failure(failure) => Err(failure.code.to_string()),
-            LetterKind::Answer | LetterKind::Message => Ok(answer.payload.text.to_string()),
+            MessageKind::Failure(failure) => Err(failure.code.to_string()),
+            MessageKind::Answer | MessageKind::Message => Ok(answer.payload.text.to_string()),
         };
         let wanted = expected(&plan.submissions[*i].program);
         if said != wanted {
@@ -80,12 +80,12 @@ fn one_answer_each(plan: &Plan, log: &[Recorded], accepted: &BTreeMap<usize, (Me
     Ok(())
 }
 
-/// P17: an agent takes letters in the order in which they were sent.
+/// P17: an agent takes messages in the order in which they were sent.
 fn first_come_first_served(log: &[Recorded]) -> Result<(), String> {
     let mut sent = BTreeMap::<&str, Vec<&MessageId>>::new();
     for recorded in log {
-        if let Some(letter) = recorded.event.letter() {
-            sent.entry(letter.to.as_str()).or_default().push(&letter.id);
+        if let Some(envelope) = recorded.event.envelope() {
+            sent.entry(envelope.to.as_str()).or_default().push(&envelope.id);
         }
         if let Event::TurnStarted { agent, origin: Origin::Inbox, message: Some(id), .. } = &recorded.event
             && let Some(waiting) = sent.get_mut(agent.as_str())
@@ -93,7 +93,7 @@ fn first_come_first_served(log: &[Recorded]) -> Result<(), String> {
             match waiting.iter().position(|waits| *waits == id) {
                 // Those before it were taken out by a cancel.
                 Some(place) => waiting.drain(..=place).for_each(drop),
-                None => return Err(format!("`{agent}` took letter {id} out of turn")),
+                None => return Err(format!("`{agent}` took message {id} out of turn")),
             }
         }
     }

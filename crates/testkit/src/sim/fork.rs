@@ -91,7 +91,7 @@ fn ids(log: &[Recorded]) -> BTreeSet<String> {
         Event::MessageAdded { message, .. } => Some(message.id.to_string()),
         Event::TurnSettled { message: Some(message), .. } => Some(message.id.to_string()),
         Event::ThreadLinked { child, .. } => Some(child.to_string()),
-        event => event.letter().map(|letter| letter.id.to_string()),
+        event => event.envelope().map(|envelope| envelope.id.to_string()),
     };
     log.iter().filter_map(drawn).collect()
 }

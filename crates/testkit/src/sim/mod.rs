@@ -51,7 +51,7 @@ struct World {
     artifacts: Arc<MemoryArtifacts>,
     /// What tools have done: the key of each call, once for every time that it was really done.
     ledger: Mutex<Vec<(EffectClass, String)>>,
-    /// What was acknowledged: the place in the plan, and the letter.
+    /// What was acknowledged: the place in the plan, and the message.
     accepted: Mutex<BTreeMap<usize, (MessageId, TaskId)>>,
     dice: Mutex<Dice>,
     time: AtomicU64,
@@ -180,7 +180,8 @@ impl World {
     /// What was acknowledged in an earlier life is in the log of this one.
     fn nothing_is_lost(&self) -> Result<(), String> {
         let events = self.log.events(&self.society);
-        let has = |id: &MessageId| events.iter().any(|recorded| recorded.event.letter().is_some_and(|letter| letter.id == *id));
+        let has =
+            |id: &MessageId| events.iter().any(|recorded| recorded.event.envelope().is_some_and(|envelope| envelope.id == *id));
         match lock(&self.accepted).iter().find(|(_, (id, _))| !has(id)) {
             Some((i, _)) => Err(format!("an accepted message is missing: request {i}")),
             None => Ok(()),
@@ -195,8 +196,8 @@ impl World {
             }
             let text = submission.program.text();
             let found = self.log.events(&self.society).iter().find_map(|recorded| match &recorded.event {
-                Event::LetterSent { letter, .. } if letter.from.is_user() && *letter.payload.text == *text => {
-                    Some((letter.id.clone(), letter.task_id.clone()))
+                Event::MessageSent { envelope, .. } if envelope.from.is_user() && *envelope.payload.text == *text => {
+                    Some((envelope.id.clone(), envelope.task_id.clone()))
                 }
                 _ => None,
             });
@@ -227,8 +228,8 @@ impl World {
         let accepted = lock(&self.accepted);
         let answered = |task: &TaskId| {
             events.iter().any(|recorded| {
-                matches!(&recorded.event, Event::LetterSent { letter, .. }
-                if letter.to.is_user() && letter.task_id == *task && letter.kind != polis_domain::LetterKind::Message)
+                matches!(&recorded.event, Event::MessageSent { envelope, .. }
+                if envelope.to.is_user() && envelope.task_id == *task && envelope.kind != polis_domain::MessageKind::Message)
             })
         };
         accepted.len() == self.plan.submissions.len()

@@ -27,7 +27,7 @@ async fn a_request_in_the_same_words_is_made_again() {
     let cast = Cast::new().with("root", Asks(None));
     let survived = crash::at_every_commit(&cast, model, &["go on", "go on"]).await.unwrap();
     let asked = survived.log.iter().filter(|recorded| match &recorded.event {
-        Event::LetterSent { letter, .. } => letter.from.is_user(),
+        Event::MessageSent { envelope, .. } => envelope.from.is_user(),
         _ => false,
     });
     assert_eq!(asked.count(), 2);

@@ -51,7 +51,7 @@ fn the_seeds_meet_every_kind_of_event_that_an_engine_can_cause() {
         "effectRestarted",
         "effectRetried",
         "effectStarted",
-        "letterSent",
+        "messageSent",
         "messageAdded",
         "messageUpdated",
         "threadLinked",

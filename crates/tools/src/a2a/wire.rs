@@ -224,7 +224,7 @@ async fn read(mut response: Response) -> Result<Value, Trouble> {
 }
 
 fn shortened(text: &str) -> String {
-    text.chars().take(MAX_COMPLAINT).filter(|letter| !letter.is_control()).collect()
+    text.chars().take(MAX_COMPLAINT).filter(|envelope| !envelope.is_control()).collect()
 }
 
 #[cfg(test)]

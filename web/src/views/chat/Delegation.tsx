@@ -28,7 +28,7 @@ function doing(turn: Turn): string {
 function whoAndWhat(effect: EffectState): { who: string; what: string; thread: string } {
   const kind = effect.effect
   if ('unit' in kind) return { who: unitName(kind.unit.behaviour), what: kind.unit.task.message, thread: kind.unit.thread }
-  if ('ask' in kind) return { who: kind.ask.letter.to, what: kind.ask.letter.payload.text, thread: kind.ask.letter.to }
+  if ('ask' in kind) return { who: kind.ask.envelope.to, what: kind.ask.envelope.payload.text, thread: kind.ask.envelope.to }
   return { who: '', what: '', thread: '' }
 }
 

@@ -20,28 +20,28 @@ export function hearsAlong(state: State, task: string | undefined): boolean {
   })
 }
 
-/** What becomes of a letter that waits. */
+/** What becomes of a message that waits. */
 function fate(state: State, task: string, id: string): 'round' | 'turn' | 'queue' {
   const request = state.requests.get(task)
-  const isFirst = request?.letters[0]?.letter.id === id
+  const isFirst = request?.envelopes[0]?.envelope.id === id
   if (isFirst || !request || request.open.size === 0) return 'queue'
   return hearsAlong(state, task) ? 'round' : 'turn'
 }
 
 export function Unread({ state, agent }: { state: State; agent: Agent }) {
-  const letters = agent.inbox.filter((entry) => entry.letter?.from === 'user')
-  if (letters.length === 0) return null
+  const envelopes = agent.inbox.filter((entry) => entry.envelope?.from === 'user')
+  if (envelopes.length === 0) return null
   return (
-    <ol className="unread" aria-label={count('chat.unread', letters.length)}>
-      {letters.slice(0, MOST).map(({ letter, task, at }) => {
-        if (!letter) return null
-        const what = fate(state, task, letter.id)
-        const isOwn = state.requests.get(task)?.letters[0]?.letter.id === letter.id
+    <ol className="unread" aria-label={count('chat.unread', envelopes.length)}>
+      {envelopes.slice(0, MOST).map(({ envelope, task, at }) => {
+        if (!envelope) return null
+        const what = fate(state, task, envelope.id)
+        const isOwn = state.requests.get(task)?.envelopes[0]?.envelope.id === envelope.id
         return (
-          <li key={letter.id} className="message user waiting" id={isOwn ? `request-${task}` : undefined}>
+          <li key={envelope.id} className="message user waiting" id={isOwn ? `request-${task}` : undefined}>
             <div className="bubble">
-              <div className="plain">{letter.payload.text}</div>
-              <Files artifacts={(letter.payload.meta?.artifacts ?? []) as unknown as Artifact[]} />
+              <div className="plain">{envelope.payload.text}</div>
+              <Files artifacts={(envelope.payload.meta?.artifacts ?? []) as unknown as Artifact[]} />
             </div>
             <p className="message-foot">
               <Icon name="clock" size={13} />

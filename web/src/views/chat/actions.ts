@@ -64,7 +64,7 @@ export function branchPoint(request: Request): number {
 /** Goes on from before a request with other words, in a fork; what was stays as it is. What went with it goes along. */
 export async function branch(request: Request, text: string): Promise<void> {
   const made = await post<{ society: string }>('/api/fork', { at: branchPoint(request) })
-  const { strategy, artifacts = [] } = (request.letters[0]?.letter.payload.meta ?? {}) as { strategy?: string; artifacts?: Artifact[] }
+  const { strategy, artifacts = [] } = (request.envelopes[0]?.envelope.payload.meta ?? {}) as { strategy?: string; artifacts?: Artifact[] }
   const files = { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) }
   const wish = request.to === 'root' ? { text, ...(strategy && { strategy }), ...files } : { agentId: request.to, text, ...files }
   const sent = await post<Accepted>(`/api/${request.to === 'root' ? 'submit' : 'send'}`, wish, prefixOf(made.society))

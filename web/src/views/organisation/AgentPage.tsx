@@ -64,10 +64,10 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
         {agent.inbox.length === 0 ? (
           <p className="faint">{t('org.inbox.empty')}</p>
         ) : (
-          <ol className="letters">
-            {agent.inbox.slice(0, 50).map(({ task, letter }, place) => (
-              <li key={letter?.id ?? `${task}-${place}`}>
-                <strong>{letter?.from ?? id}</strong> <span>{letter?.payload.text ?? state.requests.get(task)?.text ?? task}</span>
+          <ol className="messages">
+            {agent.inbox.slice(0, 50).map(({ task, envelope }, place) => (
+              <li key={envelope?.id ?? `${task}-${place}`}>
+                <strong>{envelope?.from ?? id}</strong> <span>{envelope?.payload.text ?? state.requests.get(task)?.text ?? task}</span>
               </li>
             ))}
           </ol>

@@ -1,4 +1,4 @@
-// The agents as a graph. A letter lights the way that it went; only what is in sight is drawn.
+// The agents as a graph. A message lights the way that it went; only what is in sight is drawn.
 
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { count, t } from '../../i18n'
@@ -12,7 +12,7 @@ import { BOX, type Layout, type Placed, layout } from './layout'
 import { Now } from './Now'
 import type { Node } from './tree'
 
-/** Letters among the last events light their way. */
+/** Messages among the last events light their way. */
 const RECENT = 24
 const MARGIN = 40
 /** The smallest scale at which it can still be read. */
@@ -29,7 +29,7 @@ export function Graph(props: { state: State; roots: Node[]; chosen: string | und
   const isSeen = ({ x, y }: Placed) =>
     (x + MARGIN + BOX.width) * scale > sight.left && (x + MARGIN) * scale < sight.right && (y + MARGIN + BOX.height) * scale > sight.top && (y + MARGIN) * scale < sight.bottom
   const seen = plan.placed.filter(isSeen)
-  const lit = letters(state, plan)
+  const lit = envelopes(state, plan)
   const edges = plan.placed.filter((one) => one.parent && (isSeen(one) || isSeen(one.parent)))
   return (
     <div ref={box} className="graph" role="group" aria-label={t('org.graph.label')}>
@@ -40,7 +40,7 @@ export function Graph(props: { state: State; roots: Node[]; chosen: string | und
               <path key={one.node.agent.id} className="edge" d={edge(one.parent as Placed, one)} />
             ))}
             {lit.map(({ key, from, to }) => (
-              <path key={key} className="letter" d={edge(from, to)} />
+              <path key={key} className="message" d={edge(from, to)} />
             ))}
           </g>
         </svg>
@@ -86,18 +86,18 @@ function edge(above: Placed, below: Placed): string {
   return `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`
 }
 
-function letters(state: State, { byId }: Layout): { key: string; from: Placed; to: Placed }[] {
+function envelopes(state: State, { byId }: Layout): { key: string; from: Placed; to: Placed }[] {
   const found: { key: string; from: Placed; to: Placed }[] = []
   for (const recorded of state.events.slice(-RECENT)) {
     const [name, body] = named(recorded)
-    const letter =
-      name === 'letterSent'
-        ? (body as Events['letterSent']).letter
+    const envelope =
+      name === 'messageSent'
+        ? (body as Events['messageSent']).envelope
         : name === 'effectStarted' && 'ask' in (body as Events['effectStarted']).effect
-          ? ((body as Events['effectStarted']).effect as { ask: { letter: Events['letterSent']['letter'] } }).ask.letter
+          ? ((body as Events['effectStarted']).effect as { ask: { envelope: Events['messageSent']['envelope'] } }).ask.envelope
           : undefined
-    const from = letter && byId.get(letter.from)
-    const to = letter && byId.get(letter.to)
+    const from = envelope && byId.get(envelope.from)
+    const to = envelope && byId.get(envelope.to)
     if (from && to && from !== to) found.push({ key: String(recorded.seq), from, to })
   }
   return found

@@ -63,7 +63,7 @@ function doingIn(state: State, turn: Turn): Doing {
   const asked = effect.effect
   if ('model' in asked) return { kind: 'model', what: asked.model.model }
   if ('tool' in asked) return { kind: 'tool', what: asked.tool.tool }
-  if ('ask' in asked) return { kind: 'ask', what: asked.ask.letter.to }
+  if ('ask' in asked) return { kind: 'ask', what: asked.ask.envelope.to }
   if ('sleep' in asked) return { kind: 'sleep', what: '' }
   if ('unit' in asked) {
     const child = effect.children.map((id) => state.turns.get(id)).find((found) => found && !found.settlement)

@@ -131,7 +131,7 @@ function EffectFacts({ state, effect, turn }: { state: State; effect: EffectStat
       {prompt && <Asked prompt={prompt} />}
       {'model' in asked && asked.model.tools?.names && <Text title={t('trace.offered')} text={asked.model.tools.names.join('\n')} />}
       {'tool' in asked && <Text title={t('trace.arguments')} text={pretty(asked.tool.arguments)} />}
-      {'ask' in asked && <Text title={t('trace.asked')} text={asked.ask.letter.payload.text} />}
+      {'ask' in asked && <Text title={t('trace.asked')} text={asked.ask.envelope.payload.text} />}
       {'unit' in asked && <Text title={t('trace.asked')} text={asked.unit.task.message} />}
       {'approval' in asked && <Text title={t('trace.asked')} text={asked.approval.question} />}
       <Text title={t('trace.reasoning')} text={reply?.reasoning} />

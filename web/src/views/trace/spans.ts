@@ -110,7 +110,7 @@ export function told({ effect, outcome, retries }: EffectState): [SpanKind, stri
   const reply = typeof outcome === 'object' && 'reply' in outcome ? outcome.reply.model : undefined
   if ('model' in effect) return ['model', reply || effect.model.model || retries.at(-1)?.model || '']
   if ('tool' in effect) return ['tool', effect.tool.tool]
-  if ('ask' in effect) return ['ask', effect.ask.letter.to]
+  if ('ask' in effect) return ['ask', effect.ask.envelope.to]
   if ('unit' in effect) return ['unit', effect.unit.behaviour.split('/').at(-1) ?? '']
   if ('approval' in effect) return ['approval', effect.approval.call?.tool ?? effect.approval.question]
   if ('grant' in effect) return ['approval', 'budget']

@@ -32,9 +32,9 @@ fn calls(recorded: &Recorded, tool: &str) -> bool {
     matches!(&recorded.event, Event::EffectStarted { effect: Effect::Tool(call), .. } if &*call.tool == tool)
 }
 
-/// How many letters of a person the log of a society holds.
-fn letters(home: &Home) -> usize {
-    home.log().iter().filter(|recorded| recorded.event.letter().is_some_and(|letter| letter.from.is_user())).count()
+/// How many messages of a person the log of a society holds.
+fn envelopes(home: &Home) -> usize {
+    home.log().iter().filter(|recorded| recorded.event.envelope().is_some_and(|envelope| envelope.from.is_user())).count()
 }
 
 fn answer_of(served: &Served, task: &Value) -> Value {
@@ -71,7 +71,7 @@ fn a_request_to_a_member_elsewhere_outlives_a_kill_of_either_side() {
     assert!(shown.contains("request_collaboration") && !shown.contains("_a2a"), "no model is shown them: {shown}");
     here.stop();
     other.stop();
-    assert_eq!(letters(&there), 1);
+    assert_eq!(envelopes(&there), 1);
     let log = there.polis(&["log", "--json"]).ok();
     assert!(log.contains("count the stars"), "{log}");
 }
@@ -90,13 +90,13 @@ fn a_message_whose_answer_was_lost_is_sent_again_and_not_done_twice() {
     let here = home.serve_with(&[], with_token(&other));
     here.until(is_ending);
     assert_eq!(answer_of(&here, &task)["answer"], json!("once"));
-    // The next letter belongs to the same conversation.
+    // The next message belongs to the same conversation.
     let (_, listed) =
         other.post("/a2a?A2A-Version=1.0", &json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} }));
     assert_eq!(listed["result"]["totalSize"], json!(1), "{listed}");
     here.stop();
     other.stop();
-    assert_eq!(letters(&there), 1);
+    assert_eq!(envelopes(&there), 1);
     let sends = home.log().iter().filter(|recorded| calls(recorded, "_a2a_send__helper")).count();
     assert_eq!(sends, 1, "one intent, however often it was tried");
 }

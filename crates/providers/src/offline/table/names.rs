@@ -40,7 +40,7 @@ pub(super) fn find(lower: &str, table: &Table) -> (Vec<Named>, Vec<(String, usiz
     (kept, taken)
 }
 
-/// A single letter is a column only where it cannot be an article.
+/// A single message is a column only where it cannot be an article.
 fn is_meant(lower: &str, at: &Range<usize>) -> bool {
     !["a", "i"].contains(&&lower[at.clone()]) || lower[..at.start].trim_end().ends_with("column")
 }

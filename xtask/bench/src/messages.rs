@@ -1,4 +1,4 @@
-//! Letters from agent to agent: 64 senders, each letter taken by a turn of its receiver. A society works on a thread of its own,
+//! Messages from agent to agent: 64 senders, each message taken by a turn of its receiver. A society works on a thread of its own,
 //! so what the machine can do is measured with one society for each of its two cores; what one can is told beside it, and what
 //! bare channels between as many tasks do on two threads in the same rounds.
 
@@ -17,10 +17,10 @@ use crate::world::{self, Kind};
 
 const SENDERS: u64 = 64;
 
-/// Letters of a sender: a request may take no more than a thousand turns.
+/// Messages of a sender: a request may take no more than a thousand turns.
 const EACH: u64 = 900;
 
-/// Sends as many letters as its task says to its partner.
+/// Sends as many messages as its task says to its partner.
 struct Sends;
 
 impl Agent for Sends {
@@ -28,13 +28,13 @@ impl Agent for Sends {
         let count: u64 = turn.task().message.parse().unwrap_or_default();
         let to = AgentId::from(turn.agent().as_str().replace("sender", "receiver"));
         for _ in 0..count {
-            turn.send(&to, "a letter").await?;
+            turn.send(&to, "a message").await?;
         }
         Ok(Response::new("sent"))
     }
 }
 
-/// Takes letters and counts them.
+/// Takes messages and counts them.
 struct Takes {
     taken: Arc<AtomicU64>,
     wanted: u64,
@@ -51,9 +51,9 @@ impl Agent for Takes {
 }
 
 pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
-    let told = |cpu: f64| format!("{cpu:.2} µs CPU a letter, sent and taken by a turn");
+    let told = |cpu: f64| format!("{cpu:.2} µs CPU a message, sent and taken by a turn");
     let (durable, cpu) = world::runtime()?.block_on(rate(Kind::Durable, 200))?;
-    figures.add("agent to agent, durable: letters/s", durable, Goal::AtLeast(10_000.0), told(cpu));
+    figures.add("agent to agent, durable: messages/s", durable, Goal::AtLeast(10_000.0), told(cpu));
     let (mut ones, mut costs, mut pairs, mut floors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..5 {
         floors.push(floor()?);
@@ -68,7 +68,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let share = 100.0 * both / floor;
     let detail =
         format!("{share:.0} % of bare channels, {floor:.0}; one society alone {one:.0}; {}; median of 5 rounds", told(cpu));
-    figures.add("agent to agent, memory log, two societies: letters/s", both, Goal::AtLeast(300_000.0), detail);
+    figures.add("agent to agent, memory log, two societies: messages/s", both, Goal::AtLeast(300_000.0), detail);
     Ok(())
 }
 
@@ -92,11 +92,11 @@ async fn rate(kind: Kind, each: u64) -> Result<(f64, f64)> {
     all.notified().await;
     let (elapsed, used) = (start.elapsed(), world::cpu() - cpu);
     society.stop(Duration::ZERO).await;
-    let letters = (SENDERS * each) as f64;
-    Ok((letters / elapsed.as_secs_f64(), used.as_secs_f64() * 1e6 / letters))
+    let envelopes = (SENDERS * each) as f64;
+    Ok((envelopes / elapsed.as_secs_f64(), used.as_secs_f64() * 1e6 / envelopes))
 }
 
-/// Letters a second through channels alone: as many pairs of tasks on each of two threads, nothing kept.
+/// Messages a second through channels alone: as many pairs of tasks on each of two threads, nothing kept.
 fn floor() -> Result<f64> {
     let start = Instant::now();
     let sides =
@@ -110,16 +110,16 @@ fn floor() -> Result<f64> {
 async fn bare() -> Result<()> {
     let mut tasks = JoinSet::new();
     for _ in 0..SENDERS {
-        // A letter is taken before the next one is sent, as a turn goes on once its letter stands in the log.
-        let (send, mut letters) = mpsc::channel::<Arc<str>>(1);
+        // A message is taken before the next one is sent, as a turn goes on once its message stands in the log.
+        let (send, mut envelopes) = mpsc::channel::<Arc<str>>(1);
         tasks.spawn(async move {
             for _ in 0..EACH {
-                send.send("a letter".into()).await?;
+                send.send("a message".into()).await?;
             }
             anyhow::Ok(())
         });
         tasks.spawn(async move {
-            while letters.recv().await.is_some() {}
+            while envelopes.recv().await.is_some() {}
             Ok(())
         });
     }

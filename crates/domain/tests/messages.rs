@@ -1,4 +1,4 @@
-//! Letters: who may write to whom, and how much may wait.
+//! Messages: who may write to whom, and how much may wait.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ fn nothing_can_be_asked_of_a_society_before_it_is_founded_and_it_is_founded_once
 }
 
 #[test]
-fn a_letter_to_an_idle_agent_starts_its_turn_and_a_busy_one_gets_to_it_later() {
+fn a_message_to_an_idle_agent_starts_its_turn_and_a_busy_one_gets_to_it_later() {
     let (first, second) = (personal("a", "one"), personal("a", "two"));
-    let sent = |letter: &Arc<Letter>| under("task:t", Event::LetterSent { letter: letter.clone(), by: None });
+    let sent = |envelope: &Arc<Envelope>| under("task:t", Event::MessageSent { envelope: envelope.clone(), by: None });
     check(vec![], submit("a", "one"), Ok(vec![sent(&first), started(&first, 0)]));
     check(vec![submit("a", "one")], submit("a", "two"), Ok(vec![sent(&second)]));
-    let told = told(11, "a", LetterKind::Answer, "done");
+    let told = told(11, "a", MessageKind::Answer, "done");
     let settled = under("a", settled(turn(8), Settlement::Done, 1));
     check(vec![submit("a", "one"), submit("a", "two")], settle(turn(8), "done"), Ok(vec![settled, told, started(&second, 1)]));
 }
@@ -33,38 +33,39 @@ fn nobody_orders_the_person_about() {
 }
 
 #[test]
-fn an_agent_that_does_not_exist_gets_no_letter() {
+fn an_agent_that_does_not_exist_gets_no_message() {
     check(vec![], submit("nobody", "hi"), Err(Refusal::UnknownAgent("nobody".into())));
     let id = effect(8, 0);
     let unknown = vec![under("a", refused(id, Refusal::UnknownAgent("nobody".into())))];
     check(vec![submit("a", "go")], ask(id, "a", "nobody"), Ok(unknown.clone()));
-    let send = Act::Send { letter: Arc::new(letter("a", "nobody", "hi")) };
+    let send = Act::Send { envelope: Arc::new(envelope("a", "nobody", "hi")) };
     check(vec![submit("a", "go")], act(id, vec![send]), Ok(unknown));
 }
 
 #[test]
-fn a_letter_in_a_false_name_is_refused() {
-    let outside = |letter: Letter| check(vec![submit("a", "go")], Command::Send { letter: Arc::new(letter) }, false_letter());
-    fn false_letter() -> Result<Vec<Said>, Refusal> {
-        Err(Refusal::FalseLetter("x".into()))
+fn a_message_in_a_false_name_is_refused() {
+    let outside =
+        |envelope: Envelope| check(vec![submit("a", "go")], Command::Send { envelope: Arc::new(envelope) }, false_sender());
+    fn false_sender() -> Result<Vec<Said>, Refusal> {
+        Err(Refusal::FalseSender("x".into()))
     }
     let id = effect(8, 0);
-    let x = |letter: Letter| Letter { id: "x".into(), ..letter };
-    outside(x(letter("a", "b", "not from outside")));
-    outside(x(Letter { reply_to: ReplyTo::Effect(id), ..letter("user", "b", "nobody asked") }));
-    outside(x(Letter { kind: LetterKind::Answer, ..letter("user", "b", "nobody asked") }));
+    let x = |envelope: Envelope| Envelope { id: "x".into(), ..envelope };
+    outside(x(envelope("a", "b", "not from outside")));
+    outside(x(Envelope { reply_to: ReplyTo::Effect(id), ..envelope("user", "b", "nobody asked") }));
+    outside(x(Envelope { kind: MessageKind::Answer, ..envelope("user", "b", "nobody asked") }));
 
-    let inside = |letter: Letter| {
-        let expected = under("a", refused(id, Refusal::FalseLetter("x".into())));
-        check(vec![submit("a", "go")], act(id, vec![Act::Send { letter: Arc::new(letter) }]), Ok(vec![expected]));
+    let inside = |envelope: Envelope| {
+        let expected = under("a", refused(id, Refusal::FalseSender("x".into())));
+        check(vec![submit("a", "go")], act(id, vec![Act::Send { envelope: Arc::new(envelope) }]), Ok(vec![expected]));
     };
-    inside(x(letter("b", "c", "not from b")));
-    inside(x(letter("user", "user", "talking to oneself")));
-    inside(x(Letter { reply_to: ReplyTo::Effect(effect(8, 0)), ..letter("a", "b", "an ask in disguise") }));
-    inside(x(Letter { kind: LetterKind::Answer, ..letter("a", "user", "a second answer") }));
+    inside(x(envelope("b", "c", "not from b")));
+    inside(x(envelope("user", "user", "talking to oneself")));
+    inside(x(Envelope { reply_to: ReplyTo::Effect(effect(8, 0)), ..envelope("a", "b", "an ask in disguise") }));
+    inside(x(Envelope { kind: MessageKind::Answer, ..envelope("a", "user", "a second answer") }));
 
-    let asking = Effect::Ask { letter: Arc::new(x(letter("a", "b", "nobody would hear the answer"))), deadline: None };
-    let expected = under("a", refused(id, Refusal::FalseLetter("x".into())));
+    let asking = Effect::Ask { envelope: Arc::new(x(envelope("a", "b", "nobody would hear the answer"))), deadline: None };
+    let expected = under("a", refused(id, Refusal::FalseSender("x".into())));
     check(vec![submit("a", "go")], begin(id, vec![asking]), Ok(vec![expected]));
 }
 
@@ -72,10 +73,10 @@ fn a_letter_in_a_false_name_is_refused() {
 fn what_a_turn_starts_belongs_to_its_own_request() {
     let id = effect(8, 0);
     let foreign = || vec![under("a", refused(id, Refusal::ForeignTask("u".into())))];
-    let other = |reply_to| Arc::new(Letter { task_id: "u".into(), reply_to, ..letter("a", "b", "x") });
+    let other = |reply_to| Arc::new(Envelope { task_id: "u".into(), reply_to, ..envelope("a", "b", "x") });
     let given = || vec![submit("a", "go")];
-    check(given(), act(id, vec![Act::Send { letter: other(ReplyTo::Nobody) }]), Ok(foreign()));
-    let asking = Effect::Ask { letter: other(ReplyTo::Effect(id)), deadline: None };
+    check(given(), act(id, vec![Act::Send { envelope: other(ReplyTo::Nobody) }]), Ok(foreign()));
+    let asking = Effect::Ask { envelope: other(ReplyTo::Effect(id)), deadline: None };
     check(given(), begin(id, vec![asking]), Ok(foreign()));
 
     let Effect::Unit { thread, behaviour, task } = unit("s") else { unreachable!("it is a unit") };
@@ -87,7 +88,7 @@ fn what_a_turn_starts_belongs_to_its_own_request() {
     let failure = Failure::from(Refusal::ForeignTask("u".into()));
     let ends = vec![
         under("a", settled(turn(8), Settlement::Failed(failure.clone()), 1)),
-        told(10, "a", LetterKind::Failure(failure.clone()), &failure.message),
+        told(10, "a", MessageKind::Failure(failure.clone()), &failure.message),
     ];
     check(given(), settle_with(turn(8), "on it", vec![Task { id: "u".into(), ..next("more") }]), Ok(ends));
 }
@@ -109,8 +110,8 @@ fn a_full_inbox_and_a_long_or_empty_text_are_refused_with_a_code() {
 #[test]
 fn a_request_has_a_plain_name() {
     for name in ["", "../../etc", "a\0b\n", "a b"] {
-        let letter = Letter { task_id: name.into(), ..letter("user", "a", "hi") };
-        check(vec![], Command::Send { letter: Arc::new(letter) }, Err(Refusal::BadName(name.to_owned())));
+        let envelope = Envelope { task_id: name.into(), ..envelope("user", "a", "hi") };
+        check(vec![], Command::Send { envelope: Arc::new(envelope) }, Err(Refusal::BadName(name.to_owned())));
     }
 }
 
@@ -120,8 +121,8 @@ fn a_number_comes_back_from_the_log_as_it_went_in() {
     let payload = Payload { text: "hi".into(), meta: json!({ "n": 125.67056174389201 }).as_object().unwrap().clone().into() };
     for _ in 0..2 {
         let id = format!("m{}", society.log.len()).into();
-        let letter = Letter { id, payload: payload.clone(), ..letter("user", "a", "") };
-        society.wish(Command::Send { letter: Arc::new(letter) }, NOON).unwrap();
+        let envelope = Envelope { id, payload: payload.clone(), ..envelope("user", "a", "") };
+        society.wish(Command::Send { envelope: Arc::new(envelope) }, NOON).unwrap();
     }
     society.assert_replays();
 }
