@@ -36,7 +36,7 @@ export type {
   Settlement,
   Societies,
   Spent,
-  StreamedPiece,
+  StreamedStep,
   Task,
   Tool,
   ToolServer,

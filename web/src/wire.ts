@@ -322,7 +322,7 @@ export type Cleared = {
 } | "everything";
 
 /** What a component grows by. */
-export type ComponentPiece = "again" | {
+export type ComponentChunk = "again" | {
   text: {
     /** The field's name. */
     field: string;
@@ -375,7 +375,7 @@ export type DeadLetters = {
   deadLetters: Array<DeadLetter>;
 };
 
-/** One piece of a reply. */
+/** One chunk of a reply. */
 export type Delta = {
   content: string;
 } | {
@@ -384,11 +384,11 @@ export type Delta = {
   tool_call: {
     /** More of the arguments' JSON text. */
     arguments: string;
-    /** The model's name for the call, when this piece carries it. */
+    /** The model's name for the call, when this chunk carries it. */
     id: string | null;
     /** Which of the reply's calls. */
     index: number;
-    /** The tool's name, when this piece carries it. */
+    /** The tool's name, when this chunk carries it. */
     name: string | null;
   };
 } | {
@@ -485,6 +485,26 @@ export type EffectClass = "read" | "idempotent" | "write";
 
 /** The n-th effect of a turn, written `turn.n`. */
 export type EffectId = string;
+
+/** A message between agents, or between an agent and the person: the one envelope (D30). */
+export type Envelope = {
+  /** Who sends. */
+  from: AgentId;
+  /** How many messages from agent to agent its chain has, this one included; none when it is the person's. */
+  hops?: number;
+  /** Its name. */
+  id: MessageId;
+  /** What it is. */
+  kind: MessageKind;
+  /** What it says. */
+  payload: Payload;
+  /** Who waits for what comes of it. */
+  replyTo?: ReplyTo;
+  /** The person's request that this belongs to. */
+  taskId: TaskId;
+  /** Who receives. */
+  to: AgentId;
+};
 
 /** What can happen. */
 export type Event = {
@@ -619,7 +639,7 @@ export type Event = {
     /** Which effect. */
     id: EffectId;
     /** What a model call is told of the budgets that it falls under; none where there are none. */
-    leave?: Leave | null;
+    permit?: Permit | null;
   };
 } | {
   effectRetried: {
@@ -663,7 +683,7 @@ export type Event = {
     /** What is asked. */
     inquiry: Inquiry;
     /** What a model call is told of the budgets that it falls under; none where there are none. */
-    leave?: Leave | null;
+    permit?: Permit | null;
   };
 } | {
   callAnswered: {
@@ -942,40 +962,8 @@ export type Inquiry = {
 /** A question of a running call, written `turn.n.seq`. */
 export type InquiryId = string;
 
-/** The terms on which a call may be made. */
-export type Leave = {
-  /** Whether so much is left that the reply needs no limit of its own. */
-  ample?: boolean;
-  /** The accounts that are nearly used up: the agent is told. */
-  near?: Array<Level>;
-  /** The longest that the call may take. */
-  timeMs?: number | null;
-};
-
-/** A message between agents, or between an agent and the person: the one envelope (D30). */
-export type Envelope = {
-  /** Who sends. */
-  from: AgentId;
-  /** How many messages from agent to agent its chain has, this one included; none when it is the person's. */
-  hops?: number;
-  /** Its name. */
-  id: MessageId;
-  /** What it is. */
-  kind: MessageKind;
-  /** What it says. */
-  payload: Payload;
-  /** Who waits for what comes of it. */
-  replyTo?: ReplyTo;
-  /** The person's request that this belongs to. */
-  taskId: TaskId;
-  /** Who receives. */
-  to: AgentId;
-};
-
-/** What a message is to its receiver. */
-export type MessageKind = "message" | "answer" | {
-  failure: Failure;
-};
+/** What a message is. */
+export type Kind = "message" | "answer" | "failure";
 
 /** How full one account is in one respect. */
 export type Level = {
@@ -1033,7 +1021,7 @@ export type ListedThread = {
   phase: Phase;
 };
 
-/** A piece of a reply that is being written: the event `delta`. */
+/** A chunk of a reply that is being written: the event `delta`. */
 export type LiveDelta = {
   delta: Delta;
   effect: EffectId;
@@ -1081,8 +1069,10 @@ export type Message = {
 /** Names a message of a thread or a message between agents. */
 export type MessageId = string;
 
-/** What a message is. */
-export type MessageKind = "message" | "answer" | "failure";
+/** What a message is to its receiver. */
+export type MessageKind = "message" | "answer" | {
+  failure: Failure;
+};
 
 /** The fields of a message to change; the others stay (R022). */
 export type MessagePatch = {
@@ -1266,6 +1256,16 @@ export type Payload = {
   meta?: Record<string, unknown>;
   /** The text. */
   text: string;
+};
+
+/** The terms on which a call may be made. */
+export type Permit = {
+  /** Whether so much is left that the reply needs no limit of its own. */
+  ample?: boolean;
+  /** The accounts that are nearly used up: the agent is told. */
+  near?: Array<Level>;
+  /** The longest that the call may take. */
+  timeMs?: number | null;
 };
 
 /** Where a thread stands. */
@@ -1536,7 +1536,7 @@ export type Society = {
   /** The society whose events it has from before it was forked. */
   forkedFrom?: SocietyId | null;
   name: SocietyId;
-  /** Whether it is at work here; else it begins to with the next wish. */
+  /** Whether it is at work here; else it begins to with the next request. */
   works: boolean;
 };
 
@@ -1593,7 +1593,7 @@ export type Step = {
 export type StepStatus = "pending" | "in_progress" | "completed" | "failed" | "skipped";
 
 /** What somebody in a workflow does just now, with its address. */
-export type StreamedPiece = {
+export type StreamedStep = {
   /** What it is seen doing, such as `planning` or `calling_tool`. */
   action: string;
   /** Who, such as `planner`. */
@@ -1605,7 +1605,7 @@ export type StreamedPiece = {
   /** Its address. */
   path: SubThreadPath;
   /** What the component grows by. */
-  piece?: ComponentPiece | null;
+  piece?: ComponentChunk | null;
   /** The request that it is done for. */
   task: TaskId;
   /** The thread that it happens in. */
@@ -1777,7 +1777,7 @@ export type UserMessage = {
   at: Timestamp;
   failure?: Failure | null;
   from: AgentId;
-  kind: MessageKind;
+  kind: Kind;
   messageId: MessageId;
   payload: Payload;
   seq: Seq;

@@ -356,7 +356,7 @@ pub(crate) enum Login {
 #[derive(Debug, Args)]
 pub(crate) struct Artifacts {
     #[command(subcommand)]
-    pub(crate) wish: Option<ArtifactWish>,
+    pub(crate) command: Option<ArtifactCommand>,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -366,7 +366,7 @@ pub(crate) struct Artifacts {
 #[derive(Debug, Args)]
 pub(crate) struct Tokens {
     #[command(subcommand)]
-    pub(crate) wish: TokenWish,
+    pub(crate) command: TokenCommand,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -374,7 +374,7 @@ pub(crate) struct Tokens {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum TokenWish {
+pub(crate) enum TokenCommand {
     /// Make one and print it, this once
     New {
         /// What to call it
@@ -395,7 +395,7 @@ pub(crate) enum TokenWish {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ArtifactWish {
+pub(crate) enum ArtifactCommand {
     /// Write one to stdout or into a file
     Get {
         /// As `polis artifacts` lists it, or its first digits

@@ -59,7 +59,7 @@ pub(crate) enum Door {
 pub(crate) enum Told {
     /// An event of the log, as it was written and as it is understood.
     Event { data: String, recorded: Box<Recorded> },
-    /// A piece of text that a model is writing.
+    /// A chunk of text that a model is writing.
     Piece { effect: EffectId, thread: ThreadId, text: String },
     /// What somebody in a workflow is seen doing.
     Seen(Box<SeenPiece>),
@@ -123,10 +123,10 @@ impl Door {
     /// Lets go: a society in this process comes to a safe point first, within a moment when a person has stopped it.
     pub(crate) async fn close(self, stopped: bool) {
         if let Self::Here(opened) = self {
-            opened.desk.society().stop(if stopped { MOMENT } else { GRACE }).await;
+            opened.state.society().stop(if stopped { MOMENT } else { GRACE }).await;
             opened.tell_rest().await;
             opened.close_servers().await;
-            opened.desk.close();
+            opened.state.close();
             opened.tell_unused();
         }
     }
@@ -175,7 +175,7 @@ impl Door {
                 Ok(Answer { status, body })
             }
             Self::Here(opened) => {
-                opened.desk.ask(target, body).await.map_err(|error| Trouble::usage("bad_url", error.to_string()))
+                opened.state.ask(target, body).await.map_err(|error| Trouble::usage("bad_url", error.to_string()))
             }
         }
     }
@@ -211,10 +211,10 @@ impl Events {
                         return Ok(Told::Piece { effect, thread, text: text.to_owned() });
                     }
                 }
-                // Pieces of replies that were lost are told again.
+                // Chunks of replies that were lost are told again.
                 "resync" => {}
                 // A newer polis may show more than we know; what counts stands in the log soon after.
-                "piece" => {
+                "chunk" => {
                     if let Ok(seen) = serde_json::from_str(&event.data) {
                         return Ok(Told::Seen(seen));
                     }

@@ -9,7 +9,7 @@ use crate::describe::{inquired, vain};
 use crate::out::short;
 use crate::team::{SeenPiece, Team, seconds, used};
 
-/// Longest piece of a text that is shown on a line.
+/// Longest chunk of a text that is shown on a line.
 const CHARS: usize = 100;
 
 /// Who works on a request, and with what.

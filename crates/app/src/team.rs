@@ -1,5 +1,5 @@
 //! Planner, executors and verifier of a request as lines for whoever waits: who works on what and where, todos while they are
-//! still written, and what each step took. What the log says counts; live pieces only say it earlier.
+//! still written, and what each step took. What the log says counts; live chunks only say it earlier.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::out::short;
 
-/// Longest piece of a text that is shown on a line.
+/// Longest chunk of a text that is shown on a line.
 const CHARS: usize = 100;
 
 /// Those who work on a request in a workflow.
@@ -220,7 +220,7 @@ mod tests {
 
     fn seen(team: &mut Team, action: &str, piece: Value) -> Option<String> {
         let piece = json!({ "thread": "sub_1", "path": "messages[1].meta._thread", "agentType": "planner", "action": action,
-                            "component": "planner-response", "piece": piece });
+                            "component": "planner-response", "chunk": piece });
         team.line(&serde_json::from_value(piece).unwrap())
     }
 

@@ -12,7 +12,7 @@ use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
-use polis_server::{About, Desk, PageOptions, PolicyRule, PolicyThen, Vendor};
+use polis_server::{About, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
 use polis_telemetry::{Followed, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
@@ -58,7 +58,7 @@ pub(crate) const COMPONENTS: &str = "components";
 
 /// A society that is open in this process.
 pub(crate) struct Opened {
-    pub(crate) desk: Desk,
+    pub(crate) state: SocietyState,
     pub(crate) artifacts: LocalArtifacts,
     replayer: Option<Arc<Replayer>>,
     servers: Option<Arc<McpServers>>,
@@ -220,9 +220,9 @@ pub(crate) async fn open_for(
     let policy = config.rules.iter().map(rule).collect();
     let page =
         PageOptions { components: Some(COMPONENTS.into()), guard: config.trust.guard(), live_html: config.live_html, policy };
-    let desk = Desk::new(society, thinking.about).with_page(page);
+    let state = SocietyState::new(society, thinking.about).with_page(page);
     let works = purpose == Purpose::Work;
-    Ok(Opened { desk, artifacts, replayer: thinking.replayer, servers, followed, live, works, role_files })
+    Ok(Opened { state, artifacts, replayer: thinking.replayer, servers, followed, live, works, role_files })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.

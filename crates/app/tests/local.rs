@@ -76,7 +76,7 @@ async fn it_streams_up_to_the_token_limit(models: &Models) {
             _ => {}
         }
     }
-    assert!(pieces > 10, "{pieces} pieces are no stream");
+    assert!(pieces > 10, "{pieces} chunks are no stream");
     assert_eq!((output_tokens, finish), (24, Some(Finish::Length)));
 }
 

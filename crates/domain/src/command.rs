@@ -8,7 +8,7 @@ use crate::{
     Timestamp, TurnId,
 };
 
-/// A wish; `decide` says what happens.
+/// A command; `decide` says what happens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Begin the society.

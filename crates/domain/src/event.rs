@@ -180,7 +180,7 @@ pub enum Event {
         effect: Effect,
         /// What a model call is told of the budgets that it falls under; none where there are none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        leave: Option<Leave>,
+        permit: Option<Permit>,
     },
     /// An attempt at a model call came to nothing, and another one follows (D09).
     EffectRetried {
@@ -227,7 +227,7 @@ pub enum Event {
         inquiry: Inquiry,
         /// What a model call is told of the budgets that it falls under; none where there are none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        leave: Option<Leave>,
+        permit: Option<Permit>,
     },
     /// What a running call asked is answered, or nobody waits for it any more.
     CallAnswered {
@@ -438,7 +438,7 @@ pub const INTERRUPTED: &str = "model_interrupted";
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
-pub struct Leave {
+pub struct Permit {
     /// The accounts that are nearly used up: the agent is told.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<Level>,

@@ -45,7 +45,7 @@ pub use effect::{
     Allowed, Always, Call, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review,
     Ruling, ToolCall, Usage, Verdict,
 };
-pub use event::{Attempt, Cleared, Event, INTERRUPTED, Leave, Limits, Origin, Recorded, Settlement, Shown};
+pub use event::{Attempt, Cleared, Event, INTERRUPTED, Limits, Origin, Permit, Recorded, Settlement, Shown};
 pub use flow::{Flow, Trail, Trails, names};
 pub use grant::{Matching, Pattern, amounts, targets};
 pub use hidden::is_hidden;

@@ -166,15 +166,15 @@ impl Org {
         })
     }
 
-    /// What to wish for so that a society gets these roles and agents: parents before their children. Agents that are gone,
+    /// What to command for so that a society gets these roles and agents: parents before their children. Agents that are gone,
     /// and what is there already just like this, are left out. The root of the society counts, whether the document has one or
     /// not; its role becomes what the document says only with `root`.
-    pub fn wishes(&self, spine: &Spine, root: bool) -> Result<Vec<Command>, BadOrg> {
+    pub fn commands(&self, spine: &Spine, root: bool) -> Result<Vec<Command>, BadOrg> {
         let roles = unique(self.roles.iter().map(|role| (&role.role.id, role)), "role")?;
         let agents = unique(self.agents.iter().map(|agent| (&agent.id, agent)), "agent")?;
         self.check_gone(&agents)?;
         let of_root = root_role(spine);
-        let mut wishes = Vec::new();
+        let mut commands = Vec::new();
         for (id, role) in &roles {
             if role.role.name.trim().is_empty() {
                 return Err(BadOrg(format!("role `{id}` has no name")));
@@ -182,9 +182,9 @@ impl Org {
             let role = told(role, spine);
             match spine.roles.get(*id) {
                 None if role.prompt.trim().is_empty() => return Err(BadOrg(format!("role `{id}` has no rolePrompt"))),
-                None => wishes.push(Command::CreateRole { role: Arc::new(role) }),
+                None => commands.push(Command::CreateRole { role: Arc::new(role) }),
                 Some(known) if **known == role => {}
-                Some(_) if Some(*id) == of_root => wishes.extend(root.then(|| Command::ChangeRole { role: Arc::new(role) })),
+                Some(_) if Some(*id) == of_root => commands.extend(root.then(|| Command::ChangeRole { role: Arc::new(role) })),
                 Some(_) => return Err(BadOrg(format!("role `{id}` exists here and is another one"))),
             }
         }
@@ -207,11 +207,11 @@ impl Org {
             }
             while let Some(agent) = chain.pop() {
                 if placed.insert(agent.id.clone()) {
-                    wishes.extend(place(agent, &roles, spine)?);
+                    commands.extend(place(agent, &roles, spine)?);
                 }
             }
         }
-        Ok(wishes)
+        Ok(commands)
     }
 
     /// What of the document does not come into a society, in words.

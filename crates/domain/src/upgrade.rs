@@ -8,7 +8,7 @@ use crate::Event;
 pub const EVENT_VERSION: u32 = 2;
 
 /// One step per version: the first turns a body of version 1 into one of version 2, and so on.
-const STEPS: &[fn(Value) -> Value] = &[letters_are_messages];
+const STEPS: &[fn(Value) -> Value] = &[to_version_2];
 
 /// Why a stored event cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -44,8 +44,8 @@ fn decode_with(steps: &[fn(Value) -> Value], version: u32, body: &[u8]) -> Resul
     Ok(serde_json::from_value(new)?)
 }
 
-/// Version 1 called messages between agents letters. Only names of our own are changed, never data of a person or a model.
-fn letters_are_messages(mut body: Value) -> Value {
+/// Version 1 called a message between agents a letter, and the permit of a model call its leave. Only names of our own are changed, never data of a person or a model.
+fn to_version_2(mut body: Value) -> Value {
     const EVENTS: &[(&str, &str)] =
         &[("letterSent", "messageSent"), ("lettersTaken", "messagesTaken"), ("letterSetAside", "messageDeadLettered")];
     for (before, now) in EVENTS {
@@ -55,6 +55,8 @@ fn letters_are_messages(mut body: Value) -> Value {
         ("/messageSent", "letter", "envelope"),
         ("/messagesTaken", "letters", "envelopes"),
         ("/effectStarted/effect/ask", "letter", "envelope"),
+        ("/effectStarted", "leave", "permit"),
+        ("/callInquired", "leave", "permit"),
     ] {
         if let Some(fields) = body.pointer_mut(path) {
             rename(fields, before, now);
@@ -103,8 +105,9 @@ mod tests {
                 json!({ "messagesTaken": { "agent": "root", "envelopes": [envelope], "by": "1.0" } }),
             ),
             (
-                json!({ "effectStarted": { "id": "1.0", "effect": ask } }),
-                json!({ "effectStarted": { "id": "1.0", "effect": { "ask": { "envelope": envelope, "timeoutMs": null } } } }),
+                json!({ "effectStarted": { "id": "1.0", "effect": ask, "leave": { "timeMs": 5 } } }),
+                json!({ "effectStarted": { "id": "1.0", "permit": { "timeMs": 5 },
+                    "effect": { "ask": { "envelope": envelope, "timeoutMs": null } } } }),
             ),
         ] {
             let expected: Event = serde_json::from_value(new).unwrap();

@@ -43,14 +43,14 @@ fn whatever_names_an_artifact_lists_it_with_whose_it_is() {
         hops: 0,
     };
     let made = CallResult::good("made").with_artifacts(vec![artifact(1, "a"), artifact(2, "b"), artifact(1, "a")]);
-    let wishes = [
+    let commands = [
         Command::Send { envelope: envelope.into() },
         begin(effect(8, 0), vec![call(EffectClass::Read), Effect::Keep(artifact(1, "again"))]),
         end_with(effect(8, 0), Outcome::Result(made)),
         end_with(effect(8, 1), Outcome::Kept(artifact(1, "again"))),
     ];
-    for wish in wishes {
-        society.wish(wish, NOON).unwrap();
+    for command in commands {
+        society.command(command, NOON).unwrap();
     }
     let listed = society.spine.artifacts.entries().iter().map(|it| {
         let agent = it.agent.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -11,7 +11,7 @@ fn an_answer_ends_the_ask_of_whoever_waits() {
     let stated = vec![
         under(
             "a",
-            Event::EffectStarted { id, effect: Effect::Ask { envelope: asking.clone().into(), deadline: None }, leave: None },
+            Event::EffectStarted { id, effect: Effect::Ask { envelope: asking.clone().into(), deadline: None }, permit: None },
         ),
         started(&asking, 0),
     ];
@@ -27,12 +27,12 @@ fn an_answer_after_the_time_out_changes_nothing() {
     let mut society = four_agents();
     let waits = asking_until(id, "a", "b", Some(Timestamp(2_000)));
     for command in [submit("a", "go"), begin(id, vec![waits])] {
-        society.wish(command, NOON).unwrap();
+        society.command(command, NOON).unwrap();
     }
-    society.wish(Command::Expire { id }, Timestamp(2_000)).unwrap();
+    society.command(Command::Expire { id }, Timestamp(2_000)).unwrap();
     let before = society.spine.turns[&turn(8)].clone();
     let late = vec![under("b", settled(turn(10), Settlement::Done, 1))];
-    assert_eq!(society.wish(settle(turn(10), "too late"), Timestamp(2_001)), Ok(late));
+    assert_eq!(society.command(settle(turn(10), "too late"), Timestamp(2_001)), Ok(late));
     assert_eq!(society.spine.turns[&turn(8)], before);
 }
 

@@ -46,13 +46,13 @@ impl Books {
             Event::TurnStarted { agent, task, .. } => {
                 self.turns.insert(TurnId(recorded.seq), (agent.clone(), task.id.clone()));
             }
-            Event::EffectStarted { id, effect: Effect::Model { reserve, .. }, leave } => {
+            Event::EffectStarted { id, effect: Effect::Model { reserve, .. }, permit } => {
                 let scopes = self.scopes(id.turn);
                 for scope in &scopes {
                     self.may_begin(scope, *reserve)?;
                 }
                 let is_near = scopes.iter().any(|scope| self.is_near(scope));
-                let told = leave.as_ref().is_some_and(|leave| !leave.near.is_empty());
+                let told = permit.as_ref().is_some_and(|permit| !permit.near.is_empty());
                 law!(is_near == told, "near the end: {is_near}, and told so: {told}");
                 self.calls.insert(*id, (*reserve, scopes));
             }
@@ -197,8 +197,8 @@ fn tokens(tokens: u64) -> Budget {
 
 fn within(budgets: Budgets) -> Society {
     let mut society = four_agents();
-    society.wish(Command::SetBudgets { budgets: budgets.into() }, NOON).unwrap();
-    society.wish(submit("a", "one"), NOON).unwrap();
+    society.command(Command::SetBudgets { budgets: budgets.into() }, NOON).unwrap();
+    society.command(submit("a", "one"), NOON).unwrap();
     society
 }
 
@@ -225,20 +225,20 @@ fn is_grant(said: &[Said]) -> bool {
 fn a_budget_that_is_used_up_asks_the_person_and_a_grant_is_one_more_measure() {
     let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
     for used in [70, 60] {
-        let began = society.wish(asks(&society, "a", 80), NOON).unwrap();
+        let began = society.command(asks(&society, "a", 80), NOON).unwrap();
         assert!(!is_grant(&began));
-        society.wish(replies(&society, "a", used), NOON).unwrap();
+        society.command(replies(&society, "a", used), NOON).unwrap();
     }
-    assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
+    assert!(is_grant(&society.command(asks(&society, "a", 1), NOON).unwrap()));
     let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
     let verdict = |approved| Resolution::Outcome(Outcome::Verdict(Verdict { approved, ..Verdict::yes() }));
     let refused = Command::Resolve { id: EffectId { turn, n: 2 }, resolution: verdict(false) };
-    assert_eq!(society.wish(refused, NOON).unwrap().len(), 1, "no grant follows a no");
-    assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
-    let granted = society.wish(Command::Resolve { id: EffectId { turn, n: 3 }, resolution: verdict(true) }, NOON).unwrap();
+    assert_eq!(society.command(refused, NOON).unwrap().len(), 1, "no grant follows a no");
+    assert!(is_grant(&society.command(asks(&society, "a", 1), NOON).unwrap()));
+    let granted = society.command(Command::Resolve { id: EffectId { turn, n: 3 }, resolution: verdict(true) }, NOON).unwrap();
     let more = Spent { tokens: 130, ..Spent::default() };
     assert_eq!(granted[0].1, Event::BudgetGranted { scope: Scope::Society, more });
-    assert!(!is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
+    assert!(!is_grant(&society.command(asks(&society, "a", 1), NOON).unwrap()));
     society.assert_replays();
 }
 
@@ -246,19 +246,19 @@ fn a_budget_that_is_used_up_asks_the_person_and_a_grant_is_one_more_measure() {
 fn one_word_for_a_budget_answers_all_who_wait_for_it() {
     for approved in [true, false] {
         let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
-        society.wish(submit("b", "two"), NOON).unwrap();
-        society.wish(asks(&society, "a", 80), NOON).unwrap();
-        society.wish(replies(&society, "a", 130), NOON).unwrap();
-        assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
-        assert!(is_grant(&society.wish(asks(&society, "b", 1), NOON).unwrap()));
+        society.command(submit("b", "two"), NOON).unwrap();
+        society.command(asks(&society, "a", 80), NOON).unwrap();
+        society.command(replies(&society, "a", 130), NOON).unwrap();
+        assert!(is_grant(&society.command(asks(&society, "a", 1), NOON).unwrap()));
+        assert!(is_grant(&society.command(asks(&society, "b", 1), NOON).unwrap()));
         let turn = |society: &Society, agent: &str| society.spine.agents[&AgentId::from(agent)].turn.unwrap();
         let waits = |society: &Society, agent: &str| !society.spine.turns[&turn(society, agent)].open.is_empty();
         let verdict = Verdict { approved, ..Verdict::yes() };
         let id = EffectId { turn: turn(&society, "a"), n: 1 };
         let resolve = |verdict| Command::Resolve { id, resolution: Resolution::Outcome(Outcome::Verdict(verdict)) };
         let wordy = resolve(Verdict { always: Some(Always::Tool), ..verdict.clone() });
-        assert!(matches!(society.wish(wordy, NOON), Err(Refusal::BadAnswer(_))));
-        let said = society.wish(resolve(verdict), NOON).unwrap();
+        assert!(matches!(society.command(wordy, NOON), Err(Refusal::BadAnswer(_))));
+        let said = society.command(resolve(verdict), NOON).unwrap();
         assert_eq!((waits(&society, "a"), waits(&society, "b")), (false, !approved), "{said:?}");
         let grants = said.iter().filter(|said| matches!(said.1, Event::BudgetGranted { .. })).count();
         assert_eq!(grants, usize::from(approved), "granted once");
@@ -269,39 +269,39 @@ fn one_word_for_a_budget_answers_all_who_wait_for_it() {
 #[test]
 fn calls_beside_each_other_stay_within_a_budget_and_wait_for_room() {
     let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
-    society.wish(submit("b", "two"), NOON).unwrap();
-    society.wish(asks(&society, "a", 60), NOON).unwrap();
-    assert_eq!(society.wish(asks(&society, "b", 41), NOON), Err(Refusal::BudgetBusy));
-    society.wish(replies(&society, "a", 59), NOON).unwrap();
-    society.wish(asks(&society, "b", 41), NOON).unwrap();
+    society.command(submit("b", "two"), NOON).unwrap();
+    society.command(asks(&society, "a", 60), NOON).unwrap();
+    assert_eq!(society.command(asks(&society, "b", 41), NOON), Err(Refusal::BudgetBusy));
+    society.command(replies(&society, "a", 59), NOON).unwrap();
+    society.command(asks(&society, "b", 41), NOON).unwrap();
 }
 
 #[test]
 fn an_agent_spends_from_the_accounts_above_it_and_a_request_from_its_own() {
     let budgets = Budgets { agent: tokens(100), task: tokens(50), ..Budgets::default() };
     let mut society = within(budgets);
-    society.wish(asks(&society, "a", 10), NOON).unwrap();
-    society.wish(replies(&society, "a", 30), NOON).unwrap();
+    society.command(asks(&society, "a", 10), NOON).unwrap();
+    society.command(replies(&society, "a", 30), NOON).unwrap();
     let spent = |scope: &str| society.spine.ledger[&scope.parse().unwrap()].spent.tokens;
     assert_eq!(["society", "agent:root", "agent:a", "role:worker", "task:t"].map(spent), [30; 5]);
     assert!(!society.spine.ledger.contains_key(&Scope::Agent("b".into())));
     // Near its end, the agent is told.
-    let began = society.wish(asks(&society, "a", 10), NOON).unwrap();
-    assert!(matches!(&began[0].1, Event::EffectStarted { leave: Some(leave), .. } if leave.near.is_empty()));
-    society.wish(replies(&society, "a", 15), NOON).unwrap();
-    let began = society.wish(asks(&society, "a", 10), NOON).unwrap();
-    let Event::EffectStarted { leave: Some(leave), .. } = &began[0].1 else { panic!("{began:?}") };
-    assert_eq!(leave.near.iter().map(ToString::to_string).collect::<Vec<_>>(), ["45 of 50 tokens of task `t` are used"]);
+    let began = society.command(asks(&society, "a", 10), NOON).unwrap();
+    assert!(matches!(&began[0].1, Event::EffectStarted { permit: Some(permit), .. } if permit.near.is_empty()));
+    society.command(replies(&society, "a", 15), NOON).unwrap();
+    let began = society.command(asks(&society, "a", 10), NOON).unwrap();
+    let Event::EffectStarted { permit: Some(permit), .. } = &began[0].1 else { panic!("{began:?}") };
+    assert_eq!(permit.near.iter().map(ToString::to_string).collect::<Vec<_>>(), ["45 of 50 tokens of task `t` are used"]);
 }
 
 #[test]
 fn an_answer_says_what_the_request_cost_and_closes_its_account() {
     let mut society = within(Budgets::default());
-    society.wish(asks(&society, "a", 10), NOON).unwrap();
-    society.wish(replies(&society, "a", 30), NOON).unwrap();
+    society.command(asks(&society, "a", 10), NOON).unwrap();
+    society.command(replies(&society, "a", 30), NOON).unwrap();
     let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
     let result = TurnResult::Done { message: None, answer: "so".into(), next: Vec::new() };
-    let settled = society.wish(Command::Settle { turn, result }, NOON).unwrap();
+    let settled = society.command(Command::Settle { turn, result }, NOON).unwrap();
     let envelope = settled.iter().find_map(|(_, event)| event.envelope()).unwrap();
     assert_eq!(envelope.payload.meta["usage"], serde_json::json!({ "tokens": 30, "costNanos": 0, "requests": 1, "timeMs": 5 }));
     assert!(!society.spine.ledger.contains_key(&Scope::Task("t".into())));
@@ -311,9 +311,9 @@ fn an_answer_says_what_the_request_cost_and_closes_its_account() {
 #[test]
 fn one_call_alone_may_be_too_large() {
     let mut society = within(Budgets { call: tokens(50), ..Budgets::default() });
-    let refused = society.wish(asks(&society, "a", 51), NOON).unwrap();
+    let refused = society.command(asks(&society, "a", 51), NOON).unwrap();
     assert!(matches!(&refused[0].1, Event::EffectRefused { failure, .. } if &*failure.code == "call_too_large"));
-    society.wish(asks(&society, "a", 50), NOON).unwrap();
+    society.command(asks(&society, "a", 50), NOON).unwrap();
 }
 
 fn retry(turn: TurnId, code: &'static str) -> Command {
@@ -332,10 +332,10 @@ fn retry(turn: TurnId, code: &'static str) -> Command {
 fn an_attempt_that_a_restart_notes_is_no_step_further_and_one_that_failed_is() {
     for (code, revived) in [(INTERRUPTED, 1), ("model_failed", 0)] {
         let mut society = within(Budgets::default());
-        society.wish(asks(&society, "a", 60), NOON).unwrap();
+        society.command(asks(&society, "a", 60), NOON).unwrap();
         let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
-        society.wish(Command::Revive, NOON).unwrap();
-        society.wish(retry(turn, code), NOON).unwrap();
+        society.command(Command::Revive, NOON).unwrap();
+        society.command(retry(turn, code), NOON).unwrap();
         assert_eq!(society.spine.turns[&turn].revived, revived, "{code}");
     }
 }
@@ -343,16 +343,16 @@ fn an_attempt_that_a_restart_notes_is_no_step_further_and_one_that_failed_is() {
 #[test]
 fn an_attempt_in_vain_counts_as_a_request_and_what_stands_still_reserves_nothing() {
     let mut society = within(Budgets { society: tokens(100), ..Budgets::default() });
-    society.wish(asks(&society, "a", 60), NOON).unwrap();
+    society.command(asks(&society, "a", 60), NOON).unwrap();
     let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
-    society.wish(retry(turn, "model_failed"), NOON).unwrap();
+    society.command(retry(turn, "model_failed"), NOON).unwrap();
     let account = |society: &Society| society.spine.ledger[&Scope::Society];
     assert_eq!((account(&society).spent.requests, account(&society).reserved.tokens), (1, 60));
-    society.wish(Command::Park { turn, reason: Failure::new("x", "x") }, NOON).unwrap();
+    society.command(Command::Park { turn, reason: Failure::new("x", "x") }, NOON).unwrap();
     assert_eq!(account(&society).reserved, Spent::default());
-    society.wish(Command::Resume { turn }, NOON).unwrap();
+    society.command(Command::Resume { turn }, NOON).unwrap();
     assert_eq!(account(&society).reserved.tokens, 60);
-    society.wish(replies(&society, "a", 10), NOON).unwrap();
+    society.command(replies(&society, "a", 10), NOON).unwrap();
     let spent = Spent { tokens: 10, requests: 2, time_ms: 5, cost_nanos: 0 };
     assert_eq!((account(&society).spent, account(&society).reserved), (spent, Spent::default()));
 }
@@ -360,11 +360,11 @@ fn an_attempt_in_vain_counts_as_a_request_and_what_stands_still_reserves_nothing
 #[test]
 fn a_budget_that_is_raised_frees_whoever_waits_for_more() {
     let mut society = within(Budgets { society: tokens(10), ..Budgets::default() });
-    society.wish(asks(&society, "a", 10), NOON).unwrap();
-    society.wish(replies(&society, "a", 30), NOON).unwrap();
-    assert!(is_grant(&society.wish(asks(&society, "a", 1), NOON).unwrap()));
+    society.command(asks(&society, "a", 10), NOON).unwrap();
+    society.command(replies(&society, "a", 30), NOON).unwrap();
+    assert!(is_grant(&society.command(asks(&society, "a", 1), NOON).unwrap()));
     let set = |limit| Command::SetBudgets { budgets: Budgets { society: tokens(limit), ..Budgets::default() }.into() };
-    assert_eq!(society.wish(set(30), NOON).unwrap().len(), 1, "30 of 30 are used");
-    let freed = society.wish(set(31), NOON).unwrap();
+    assert_eq!(society.command(set(30), NOON).unwrap().len(), 1, "30 of 30 are used");
+    let freed = society.command(set(31), NOON).unwrap();
     assert!(matches!(&freed[0].1, Event::EffectEnded { outcome: Outcome::Verdict(verdict), .. } if verdict.approved));
 }

@@ -150,13 +150,13 @@ fn write(id: EffectId, from: &str, to: &str, hops: u32) -> Command {
 #[test]
 fn two_agents_cannot_write_to_each_other_for_ever() {
     let mut society = four_agents_within(Limits { hops: 3, ..Limits::default() });
-    society.wish(submit("a", "talk to b"), NOON).unwrap();
+    society.command(submit("a", "talk to b"), NOON).unwrap();
     let (mut from, mut to) = ("a", "b");
     let mut refused = None;
     for hops in 1..9 {
         let (id, _) = society.spine.turns.iter().find(|(_, turn)| turn.agent.as_str() == from).expect("it has a turn");
         let id = *id;
-        let events = society.wish(write(EffectId { turn: id, n: 0 }, from, to, hops), NOON).unwrap();
+        let events = society.command(write(EffectId { turn: id, n: 0 }, from, to, hops), NOON).unwrap();
         refused = events.iter().find_map(|(_, event)| match event {
             Event::EffectRefused { failure, .. } => Some((hops, failure.code.to_string())),
             _ => None,
@@ -164,7 +164,7 @@ fn two_agents_cannot_write_to_each_other_for_ever() {
         if refused.is_some() {
             break;
         }
-        society.wish(settle(id, "sent"), NOON).unwrap();
+        society.command(settle(id, "sent"), NOON).unwrap();
         (from, to) = (to, from);
     }
     assert_eq!(refused, Some((4, "too_many_hops".to_owned())));
@@ -175,21 +175,21 @@ fn two_agents_cannot_write_to_each_other_for_ever() {
 fn a_request_takes_so_many_turns_and_no_more_until_the_person_writes_again() {
     let limits = Limits { turns_per_task: 3, ..Limits::default() };
     let mut society = four_agents_within(limits);
-    society.wish(submit("a", "go"), NOON).unwrap();
+    society.command(submit("a", "go"), NOON).unwrap();
     let id = |n| effect(8, n);
     let code = |said: Vec<Said>| match &said[0].1 {
         Event::EffectRefused { failure, .. } => failure.code.to_string(),
         _ => "sent".to_owned(),
     };
-    let send = |society: &mut Society, n, to| code(society.wish(write(id(n), "a", to, 1), NOON).unwrap());
+    let send = |society: &mut Society, n, to| code(society.command(write(id(n), "a", to, 1), NOON).unwrap());
     assert_eq!([send(&mut society, 0, "b"), send(&mut society, 1, "c")], ["sent", "sent"]);
     assert_eq!(send(&mut society, 2, "b"), "too_many_turns");
-    let settled = society.wish(settle_with(id(0).turn, "on it", vec![next("more")]), NOON).unwrap();
+    let settled = society.command(settle_with(id(0).turn, "on it", vec![next("more")]), NOON).unwrap();
     assert!(
         matches!(&settled[0].1, Event::TurnSettled { settlement: Settlement::Failed(failure), .. } if &*failure.code == "too_many_turns"),
         "{settled:?}"
     );
-    society.wish(submit("a", "go on"), NOON).unwrap();
+    society.command(submit("a", "go on"), NOON).unwrap();
     let effort = &society.spine.efforts[&TaskId::from("t")];
     assert_eq!((effort.turns, effort.open, effort.messages.len(), effort.is_reported), (1, 3, 0, false));
 }
@@ -212,27 +212,27 @@ fn refusals(said: &[Said]) -> (Vec<String>, Vec<String>) {
 #[test]
 fn messages_between_two_agents_are_stopped_in_both_directions_and_reported_once() {
     let mut society = four_agents_within(Limits { messages_per_pair: 3, ..Limits::default() });
-    society.wish(submit("a", "talk to b"), NOON).unwrap();
+    society.command(submit("a", "talk to b"), NOON).unwrap();
     let turn_of = |society: &Society, agent: &str| {
         *society.spine.turns.iter().find(|(_, turn)| turn.agent.as_str() == agent).expect("it has a turn").0
     };
     let a = turn_of(&society, "a");
     for n in 0..2 {
-        assert_eq!(refusals(&society.wish(write(EffectId { turn: a, n }, "a", "b", 1), NOON).unwrap()), (vec![], vec![]));
+        assert_eq!(refusals(&society.command(write(EffectId { turn: a, n }, "a", "b", 1), NOON).unwrap()), (vec![], vec![]));
     }
     let b = turn_of(&society, "b");
-    assert_eq!(refusals(&society.wish(write(EffectId { turn: b, n: 0 }, "b", "a", 2), NOON).unwrap()), (vec![], vec![]));
-    let (codes, reports) = refusals(&society.wish(write(EffectId { turn: a, n: 2 }, "a", "b", 1), NOON).unwrap());
+    assert_eq!(refusals(&society.command(write(EffectId { turn: b, n: 0 }, "b", "a", 2), NOON).unwrap()), (vec![], vec![]));
+    let (codes, reports) = refusals(&society.command(write(EffectId { turn: a, n: 2 }, "a", "b", 1), NOON).unwrap());
     assert_eq!(codes, ["message_loop"]);
     let [report] = &reports[..] else { panic!("{reports:?}") };
     assert!(report.contains("`a` and `b` have exchanged 3 messages"), "{report}");
     assert!(report.contains("a to b 2, b to a 1"), "{report}");
-    let (codes, reports) = refusals(&society.wish(write(EffectId { turn: b, n: 1 }, "b", "a", 2), NOON).unwrap());
+    let (codes, reports) = refusals(&society.command(write(EffectId { turn: b, n: 1 }, "b", "a", 2), NOON).unwrap());
     assert_eq!((codes, reports), (vec!["message_loop".to_owned()], vec![]), "the other one is told too, the person once");
-    let c = refusals(&society.wish(write(EffectId { turn: a, n: 3 }, "a", "c", 1), NOON).unwrap());
+    let c = refusals(&society.command(write(EffectId { turn: a, n: 3 }, "a", "c", 1), NOON).unwrap());
     assert_eq!(c, (vec![], vec![]), "others are not concerned");
-    society.wish(submit("a", "go on"), NOON).unwrap();
-    let again = refusals(&society.wish(write(EffectId { turn: a, n: 4 }, "a", "b", 1), NOON).unwrap());
+    society.command(submit("a", "go on"), NOON).unwrap();
+    let again = refusals(&society.command(write(EffectId { turn: a, n: 4 }, "a", "b", 1), NOON).unwrap());
     assert_eq!(again, (vec![], vec![]), "until the person writes again");
     society.assert_replays();
 }
@@ -240,17 +240,17 @@ fn messages_between_two_agents_are_stopped_in_both_directions_and_reported_once(
 #[test]
 fn questions_whose_answers_are_waited_for_do_not_count_as_messages() {
     let mut society = four_agents_within(Limits { messages_per_pair: 1, ..Limits::default() });
-    society.wish(submit("a", "ask b often"), NOON).unwrap();
+    society.command(submit("a", "ask b often"), NOON).unwrap();
     let a = *society.spine.turns.keys().next().unwrap();
     for n in 0..20 {
         let id = EffectId { turn: a, n };
         let name = MessageId::from(format!("m{n}"));
         let envelope = Envelope { id: name, reply_to: ReplyTo::Effect(id), ..envelope("a", "b", "help") };
         let asked = begin(id, vec![Effect::Ask { envelope: envelope.into(), deadline: None }]);
-        let said = society.wish(asked, NOON).unwrap();
+        let said = society.command(asked, NOON).unwrap();
         assert_eq!(refusals(&said), (vec![], vec![]), "{n}");
         let b = *society.spine.turns.iter().find(|(_, turn)| turn.agent.as_str() == "b").unwrap().0;
-        society.wish(settle(b, "here"), NOON).unwrap();
+        society.command(settle(b, "here"), NOON).unwrap();
     }
     society.assert_replays();
 }
@@ -258,11 +258,11 @@ fn questions_whose_answers_are_waited_for_do_not_count_as_messages() {
 #[test]
 fn a_chain_of_messages_that_is_too_long_is_reported_to_the_person() {
     let mut society = four_agents_within(Limits { hops: 1, ..Limits::default() });
-    society.wish(submit("a", "tell b"), NOON).unwrap();
+    society.command(submit("a", "tell b"), NOON).unwrap();
     let a = *society.spine.turns.keys().next().unwrap();
-    society.wish(write(EffectId { turn: a, n: 0 }, "a", "b", 1), NOON).unwrap();
+    society.command(write(EffectId { turn: a, n: 0 }, "a", "b", 1), NOON).unwrap();
     let b = *society.spine.turns.keys().last().unwrap();
-    let (codes, reports) = refusals(&society.wish(write(EffectId { turn: b, n: 0 }, "b", "c", 2), NOON).unwrap());
+    let (codes, reports) = refusals(&society.command(write(EffectId { turn: b, n: 0 }, "b", "c", 2), NOON).unwrap());
     assert_eq!((codes, reports.len()), (vec!["too_many_hops".to_owned()], 1));
     assert!(reports[0].contains("a chain of messages from agent to agent has reached 1"), "{reports:?}");
 }
@@ -270,12 +270,12 @@ fn a_chain_of_messages_that_is_too_long_is_reported_to_the_person() {
 #[test]
 fn what_an_agent_that_is_sent_away_has_not_read_comes_back_to_its_sender() {
     let mut society = four_agents();
-    society.wish(submit("b", "be busy"), NOON).unwrap();
-    society.wish(submit("a", "tell b"), NOON).unwrap();
+    society.command(submit("b", "be busy"), NOON).unwrap();
+    society.command(submit("a", "tell b"), NOON).unwrap();
     let a = *society.spine.turns.keys().last().unwrap();
-    society.wish(write(EffectId { turn: a, n: 0 }, "a", "b", 1), NOON).unwrap();
+    society.command(write(EffectId { turn: a, n: 0 }, "a", "b", 1), NOON).unwrap();
     let gone = Command::Terminate { agent: "b".into(), children: Children::Cascade, reason: String::new(), now: true };
-    let events = society.wish(gone, NOON).unwrap();
+    let events = society.command(gone, NOON).unwrap();
     let back: Vec<_> =
         events.iter().filter_map(|(_, event)| event.envelope()).filter(|envelope| !envelope.to.is_user()).collect();
     let [back] = &back[..] else { panic!("{events:?}") };
@@ -288,15 +288,15 @@ fn what_an_agent_that_is_sent_away_has_not_read_comes_back_to_its_sender() {
 #[test]
 fn a_changed_role_holds_from_the_next_turn_on() {
     let mut society = four_agents();
-    society.wish(submit("a", "go"), NOON).unwrap();
+    society.command(submit("a", "go"), NOON).unwrap();
     let changed = Arc::new(Role::new("worker", "plain").with_prompt("work better").with_tools(["read_*"]));
-    society.wish(Command::ChangeRole { role: changed.clone() }, NOON).unwrap();
+    society.command(Command::ChangeRole { role: changed.clone() }, NOON).unwrap();
     let turn_of = |society: &Society| society.spine.turns.values().next().unwrap().clone();
     assert_eq!(society.spine.role_of(&turn_of(&society)), Some(&role("worker")));
-    society.wish(settle(turn(8), "done"), NOON).unwrap();
-    society.wish(submit("a", "again"), NOON).unwrap();
+    society.command(settle(turn(8), "done"), NOON).unwrap();
+    society.command(submit("a", "again"), NOON).unwrap();
     assert_eq!(society.spine.role_of(&turn_of(&society)), Some(&changed));
-    assert_eq!(society.wish(Command::ChangeRole { role: changed.clone() }, NOON), Err(Refusal::SameRole("worker".into())));
+    assert_eq!(society.command(Command::ChangeRole { role: changed.clone() }, NOON), Err(Refusal::SameRole("worker".into())));
     assert_eq!(society.spine.fences(&"a".into()), vec![changed]);
     society.assert_replays();
 }
@@ -305,14 +305,14 @@ fn a_changed_role_holds_from_the_next_turn_on() {
 fn children_of_an_agent_that_is_gone_still_lack_what_it_lacked() {
     let mut society = four_agents();
     let narrow = Role::new("narrow", "plain").with_tools(["read_*"]);
-    society.wish(Command::CreateRole { role: Arc::new(narrow.clone()) }, NOON).unwrap();
+    society.command(Command::CreateRole { role: Arc::new(narrow.clone()) }, NOON).unwrap();
     for (agent, role, parent) in [("n", "narrow", "root"), ("w", "worker", "n")] {
-        society.wish(Command::Spawn { agent: agent.into(), role: role.into(), parent: parent.into() }, NOON).unwrap();
+        society.command(Command::Spawn { agent: agent.into(), role: role.into(), parent: parent.into() }, NOON).unwrap();
     }
     let held = |society: &Society| society.spine.fences(&"w".into());
     assert_eq!(held(&society), vec![Arc::new(narrow.clone())]);
     let gone = Command::Terminate { agent: "n".into(), children: Children::Detach, reason: String::new(), now: false };
-    society.wish(gone, NOON).unwrap();
+    society.command(gone, NOON).unwrap();
     assert_eq!(society.spine.agents[&AgentId::from("w")].parent, Some(AgentId::root()));
     assert_eq!(held(&society), vec![Arc::new(narrow)]);
     society.assert_replays();

@@ -55,8 +55,8 @@ fn an_effect_takes_only_the_outcome_that_fits_it() {
         let expected = Ok(vec![under("a", ended(id, outcome.clone()))]);
         check(at_work(vec![effect]), Command::Resolve { id, resolution: Resolution::Outcome(outcome) }, expected);
     };
-    let stays = |effect: Effect, wish: Command| {
-        check(at_work(vec![effect]), wish, Err(Refusal::NotWaiting(id)));
+    let stays = |effect: Effect, command: Command| {
+        check(at_work(vec![effect]), command, Err(Refusal::NotWaiting(id)));
     };
     ends(model(), reply());
     ends(model(), failed());
@@ -112,9 +112,9 @@ fn time_ends_a_wait_at_its_deadline_and_not_before() {
     ];
     for (wait, outcome) in waits {
         let mut society = check(at_work(vec![wait]), Command::Expire { id }, Err(Refusal::NotWaiting(id)));
-        assert_eq!(society.wish(Command::Expire { id }, Timestamp(1_999)), Err(Refusal::NotWaiting(id)));
-        assert_eq!(society.wish(Command::Expire { id }, deadline), Ok(vec![under("a", ended(id, outcome))]));
-        assert_eq!(society.wish(Command::Expire { id }, deadline), Err(Refusal::NotOpen(id)));
+        assert_eq!(society.command(Command::Expire { id }, Timestamp(1_999)), Err(Refusal::NotWaiting(id)));
+        assert_eq!(society.command(Command::Expire { id }, deadline), Ok(vec![under("a", ended(id, outcome))]));
+        assert_eq!(society.command(Command::Expire { id }, deadline), Err(Refusal::NotOpen(id)));
     }
     check(at_work(vec![asking(id, "a", "b")]), Command::Expire { id }, Err(Refusal::NotWaiting(id)));
 }
@@ -140,7 +140,7 @@ fn a_turn_states_its_effects_in_order_and_only_while_it_is_open() {
 #[test]
 fn one_effect_too_many_is_refused_and_refused_ones_take_no_room() {
     let limits = Limits { open_effects: 2, ..Limits::default() };
-    let started = |n, effect_| under("a", Event::EffectStarted { id: effect(8, n), effect: effect_, leave: None });
+    let started = |n, effect_| under("a", Event::EffectStarted { id: effect(8, n), effect: effect_, permit: None });
     let stated = vec![
         under("a", refused(effect(8, 0), Refusal::UnknownThread("nowhere".into()))),
         started(1, TOOL()),
@@ -162,7 +162,7 @@ fn a_turn_is_owed_while_it_can_go_on_and_its_waits_are_owed_their_times() {
     let check = |given: Vec<Command>, owed: Owed| {
         let mut society = four_agents();
         for command in &given {
-            society.wish(command.clone(), NOON).unwrap();
+            society.command(command.clone(), NOON).unwrap();
         }
         assert_eq!(outstanding(&society.spine).next(), Some((turn(8), owed)), "{given:?}");
     };
@@ -187,17 +187,17 @@ fn a_turn_is_owed_while_it_can_go_on_and_its_waits_are_owed_their_times() {
 fn a_turn_is_owed_a_run_as_soon_as_one_of_its_units_has_ended() {
     let mut society = four_agents();
     let opened = act(effect(8, 0), vec![open("a", "meta.one", "s1"), open("a", "meta.two", "s2")]);
-    for wish in [submit("a", "go"), opened, begin(effect(8, 1), vec![unit("s1"), unit("s2")])] {
-        society.wish(wish, NOON).unwrap();
+    for command in [submit("a", "go"), opened, begin(effect(8, 1), vec![unit("s1"), unit("s2")])] {
+        society.command(command, NOON).unwrap();
     }
     let is_owed = |society: &Society| society.spine.turns[&turn(8)].is_owed();
     assert!(!is_owed(&society), "it only waits");
     for (thread, expected) in [("s1", true), ("s2", true)] {
         let unit = society.spine.threads[&ThreadId::from(thread)].turn.unwrap();
-        society.wish(settle(unit, "done"), NOON).unwrap();
+        society.command(settle(unit, "done"), NOON).unwrap();
         assert_eq!(is_owed(&society), expected, "after {thread}");
     }
-    society.wish(begin(effect(8, 3), vec![unit("s1")]), NOON).unwrap();
+    society.command(begin(effect(8, 3), vec![unit("s1")]), NOON).unwrap();
     assert!(!is_owed(&society), "it waits for all that is open again");
     society.assert_replays();
 }
@@ -206,21 +206,25 @@ fn a_turn_is_owed_a_run_as_soon_as_one_of_its_units_has_ended() {
 fn a_turn_that_says_it_only_waits_is_owed_nothing_however_often_the_process_ends() {
     let mut society = four_agents();
     let opened = act(effect(8, 0), vec![open("a", "meta.one", "s1"), open("a", "meta.two", "s2")]);
-    for wish in [submit("a", "go"), opened, begin(effect(8, 1), vec![unit("s1"), unit("s2")])] {
-        society.wish(wish, NOON).unwrap();
+    for command in [submit("a", "go"), opened, begin(effect(8, 1), vec![unit("s1"), unit("s2")])] {
+        society.command(command, NOON).unwrap();
     }
     let unit_of = |society: &Society, thread: &str| society.spine.threads[&ThreadId::from(thread)].turn.unwrap();
     let one = unit_of(&society, "s1");
-    society.wish(settle(one, "done"), NOON).unwrap();
+    society.command(settle(one, "done"), NOON).unwrap();
     let two = unit_of(&society, "s2");
-    society.wish(begin(EffectId { turn: two, n: 0 }, vec![asks(Wanted::Agreement, None)]), NOON).unwrap();
+    society.command(begin(EffectId { turn: two, n: 0 }, vec![asks(Wanted::Agreement, None)]), NOON).unwrap();
     for _ in 0..9 {
         if society.spine.turns.values().any(|turn| turn.is_owed()) {
-            society.wish(Command::Revive, NOON).unwrap();
-            society.wish(Command::Rest { turn: turn(8) }, NOON).unwrap();
+            society.command(Command::Revive, NOON).unwrap();
+            society.command(Command::Rest { turn: turn(8) }, NOON).unwrap();
         }
     }
     assert!(!society.spine.turns[&turn(8)].is_owed(), "it only waits");
-    assert_eq!(society.wish(Command::Rest { turn: turn(8) }, NOON), Err(Refusal::TurnNotOpen(turn(8))), "which is noted once");
+    assert_eq!(
+        society.command(Command::Rest { turn: turn(8) }, NOON),
+        Err(Refusal::TurnNotOpen(turn(8))),
+        "which is noted once"
+    );
     society.assert_replays();
 }

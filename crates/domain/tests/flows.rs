@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use polis_domain::*;
 
+use crate::commands::Chooser;
 use crate::invariants::Law;
 use crate::laws::law;
 use crate::support::*;
-use crate::wishes::Chooser;
 
 /// What an auditor knows of the content that requests have read. It follows no agent from request to request and no file, so
 /// that a request may be more suspect than it knows, and never less.
@@ -95,9 +95,9 @@ fn a_definition_pinned_in_a_batch_counts_for_the_rest_of_that_batch() {
         Effect::Tool(made)
     };
     let mut society = four_agents();
-    society.wish(submit("a", "go"), NOON).unwrap();
+    society.command(submit("a", "go"), NOON).unwrap();
     let batch = vec![uses("second", Ruling::Approved), uses("first", Ruling::Allow), uses("second", Ruling::Allow)];
-    let events = society.wish(begin(effect(8, 0), batch), NOON).unwrap();
+    let events = society.command(begin(effect(8, 0), batch), NOON).unwrap();
     let started: Vec<_> = events
         .iter()
         .filter_map(|(_, event)| match event {

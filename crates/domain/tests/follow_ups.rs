@@ -73,7 +73,7 @@ fn a_response_that_is_too_long_fails_its_turn() {
             under("a", settled(turn(8), Settlement::Failed(failure.clone()), 1)),
             told(10, "a", MessageKind::Failure(failure.clone()), &failure.message),
         ];
-        let wish = Command::Settle { turn: turn(8), result };
-        check_in(four_agents_within(limits), vec![submit("a", "go")], wish, Ok(expected));
+        let command = Command::Settle { turn: turn(8), result };
+        check_in(four_agents_within(limits), vec![submit("a", "go")], command, Ok(expected));
     }
 }

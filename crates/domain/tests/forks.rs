@@ -6,16 +6,16 @@ use polis_domain::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use crate::commands::Chooser;
 use crate::random::{Steps, societies};
 use crate::support::{NOON, Society};
-use crate::wishes::Chooser;
 
 /// Goes on with a society; gives the time when it is done.
 fn live(society: &mut Society, steps: &Steps, mut now: Timestamp) -> Timestamp {
-    for (wish, seed) in steps {
-        let (command, at) = Chooser::new(&society.spine, now, *seed).choose(*wish);
+    for (command, seed) in steps {
+        let (command, at) = Chooser::new(&society.spine, now, *seed).choose(*command);
         now = at;
-        let _ = society.wish(command, now);
+        let _ = society.command(command, now);
     }
     now
 }
@@ -43,7 +43,7 @@ proptest! {
         live(&mut theirs, &before.to_vec(), NOON);
         let shared = ours.log.len();
         let open = ours.spine.turns.clone();
-        theirs.wish(Command::Fork { from: "main".into(), seed: 99 }, now).unwrap();
+        theirs.command(Command::Fork { from: "main".into(), seed: 99 }, now).unwrap();
         prop_assert_eq!(&theirs.spine.turns, &open, "what was open is owed in both");
         live(&mut ours, &after.to_vec(), now);
         live(&mut theirs, &after.to_vec(), now);

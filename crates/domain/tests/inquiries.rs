@@ -7,8 +7,8 @@ use crate::support::*;
 
 fn at_work(effects: Vec<Effect>) -> Society {
     let mut society = four_agents();
-    society.wish(submit("a", "go"), NOON).unwrap();
-    society.wish(begin(effect(8, 0), effects), NOON).unwrap();
+    society.command(submit("a", "go"), NOON).unwrap();
+    society.command(begin(effect(8, 0), effects), NOON).unwrap();
     society
 }
 
@@ -51,12 +51,12 @@ fn a_tool_that_is_a_question_waits_for_words_and_takes_only_those_that_answer_it
     let mut society = at_work(vec![Effect::Tool(Box::new(Call { ruling, ..*tool }))]);
     assert!(matches!(society.spine.open_effect(effect(8, 0)).unwrap().kind, OpenKind::Question(_)));
     for wrong in [Verdict::yes(), Verdict::words("green"), Verdict { answer: Some(json!(7)), ..Verdict::yes() }] {
-        let refused = society.wish(resolve(0, wrong), NOON).unwrap_err();
+        let refused = society.command(resolve(0, wrong), NOON).unwrap_err();
         assert_eq!(refused.code(), "bad_answer");
     }
-    let said = society.wish(resolve(0, Verdict::words("blue")), NOON).unwrap();
+    let said = society.command(resolve(0, Verdict::words("blue")), NOON).unwrap();
     assert_eq!(said, [under("a", ended(effect(8, 0), Outcome::Verdict(Verdict::words("blue"))))]);
-    assert_eq!(society.wish(resolve(0, Verdict::words("red")), NOON), Err(Refusal::NotOpen(effect(8, 0))));
+    assert_eq!(society.command(resolve(0, Verdict::words("red")), NOON), Err(Refusal::NotOpen(effect(8, 0))));
 }
 
 #[test]
@@ -64,14 +64,14 @@ fn a_call_asks_while_it_runs_and_its_question_goes_with_it() {
     let wanted = || Wanted::Form { schema: json!({ "properties": { "name": { "type": "string" } } }) };
     let filled = || Verdict { answer: Some(json!({ "name": "Ada" })), ..Verdict::yes() };
     let mut society = at_work(vec![call(EffectClass::Write)]);
-    society.wish(inquire(person(wanted())), NOON).unwrap();
+    society.command(inquire(person(wanted())), NOON).unwrap();
     let id = last(&society);
     assert!(society.spine.is_asking(effect(8, 0)) && !society.spine.is_asking(effect(8, 1)));
-    let bad = society.wish(answer(id, Answer::Verdict(Verdict::words("Ada"))), NOON).unwrap_err();
+    let bad = society.command(answer(id, Answer::Verdict(Verdict::words("Ada"))), NOON).unwrap_err();
     assert_eq!(bad.code(), "bad_answer");
-    let said = society.wish(answer(id, Answer::Verdict(filled())), NOON).unwrap();
+    let said = society.command(answer(id, Answer::Verdict(filled())), NOON).unwrap();
     assert_eq!(said, [under("a", Event::CallAnswered { id, answer: Answer::Verdict(filled()), spent: None })]);
-    assert_eq!(society.wish(answer(id, Answer::Cancelled), NOON), Err(Refusal::NotAsked(id)));
+    assert_eq!(society.command(answer(id, Answer::Cancelled), NOON), Err(Refusal::NotAsked(id)));
 
     for (end, is_open) in [
         (Command::End { id: effect(8, 0), outcome: result("done"), spent: None, at: NOON }, false),
@@ -80,13 +80,13 @@ fn a_call_asks_while_it_runs_and_its_question_goes_with_it() {
         (Command::Cancel { target: Target::Turn(turn(8)), reason: String::new() }, false),
     ] {
         let mut society = at_work(vec![call(EffectClass::Write)]);
-        society.wish(inquire(person(Wanted::Agreement)), NOON).unwrap();
+        society.command(inquire(person(Wanted::Agreement)), NOON).unwrap();
         let id = last(&society);
-        society.wish(end, NOON).unwrap();
+        society.command(end, NOON).unwrap();
         assert!(society.spine.inquiries.is_empty());
-        assert_eq!(society.wish(answer(id, Answer::Cancelled), NOON), Err(Refusal::NotAsked(id)));
+        assert_eq!(society.command(answer(id, Answer::Cancelled), NOON), Err(Refusal::NotAsked(id)));
         assert_eq!(society.spine.open_effect(effect(8, 0)).is_some(), is_open);
-        society.wish(inquire(person(Wanted::Agreement)), NOON).unwrap_err();
+        society.command(inquire(person(Wanted::Agreement)), NOON).unwrap_err();
         society.assert_replays();
     }
 }
@@ -96,27 +96,27 @@ fn what_a_call_asks_of_a_model_is_reserved_booked_and_given_back_in_the_callers_
     let mut society = at_work(vec![call(EffectClass::Write)]);
     let society_budget = Budget { tokens: Some(10), ..Budget::default() };
     let budgets = Budgets { society: society_budget, ..Budgets::default() };
-    society.wish(Command::SetBudgets { budgets: budgets.into() }, NOON).unwrap();
+    society.command(Command::SetBudgets { budgets: budgets.into() }, NOON).unwrap();
     let account = |society: &Society, scope: &str| society.spine.ledger[&scope.parse().unwrap()];
-    society.wish(inquire(model(6, Ruling::Allow)), NOON).unwrap();
+    society.command(inquire(model(6, Ruling::Allow)), NOON).unwrap();
     let first = last(&society);
     assert_eq!([account(&society, "agent:a"), account(&society, "task:t")].map(|it| it.reserved.tokens), [6, 6]);
-    assert_eq!(society.wish(inquire(model(6, Ruling::Allow)), NOON), Err(Refusal::BudgetBusy));
-    society.wish(answer(first, Answer::Reply(Reply::default())), NOON).unwrap();
+    assert_eq!(society.command(inquire(model(6, Ruling::Allow)), NOON), Err(Refusal::BudgetBusy));
+    society.command(answer(first, Answer::Reply(Reply::default())), NOON).unwrap();
     assert_eq!((account(&society, "agent:root").spent.tokens, account(&society, "agent:root").reserved.tokens), (7, 0));
-    society.wish(inquire(model(6, Ruling::Allow)), NOON).unwrap();
+    society.command(inquire(model(6, Ruling::Allow)), NOON).unwrap();
     // The call is cut: what was reserved comes back, and the request that went out is counted.
-    society.wish(Command::Doubt { id: effect(8, 0) }, NOON).unwrap();
+    society.command(Command::Doubt { id: effect(8, 0) }, NOON).unwrap();
     assert_eq!(account(&society, "society").reserved, Spent::default());
     assert_eq!(account(&society, "society").spent.requests, 2);
 
     let mut society = at_work(vec![call(EffectClass::Write)]);
     let budgets = Budgets { society: Budget { tokens: Some(7), ..Budget::default() }, ..Budgets::default() };
-    society.wish(Command::SetBudgets { budgets: budgets.into() }, NOON).unwrap();
-    society.wish(inquire(model(6, Ruling::Allow)), NOON).unwrap();
+    society.command(Command::SetBudgets { budgets: budgets.into() }, NOON).unwrap();
+    society.command(inquire(model(6, Ruling::Allow)), NOON).unwrap();
     let id = last(&society);
-    society.wish(answer(id, Answer::Failed(Failure::new("model_cut", "cut"))), NOON).unwrap();
-    let refused = society.wish(inquire(model(1, Ruling::Allow)), NOON).unwrap_err();
+    society.command(answer(id, Answer::Failed(Failure::new("model_cut", "cut"))), NOON).unwrap();
+    let refused = society.command(inquire(model(1, Ruling::Allow)), NOON).unwrap_err();
     assert_eq!(refused.code(), "budget_exhausted");
 }
 
@@ -124,16 +124,16 @@ fn what_a_call_asks_of_a_model_is_reserved_booked_and_given_back_in_the_callers_
 fn a_server_asks_a_model_only_as_the_policy_says_and_a_word_for_always_is_kept() {
     let ask = || Ruling::Ask("It is not trusted.".to_owned());
     let mut society = at_work(vec![call(EffectClass::Write)]);
-    let denied = society.wish(inquire(model(1, Ruling::Deny("no models".to_owned()))), NOON).unwrap_err();
+    let denied = society.command(inquire(model(1, Ruling::Deny("no models".to_owned()))), NOON).unwrap_err();
     assert_eq!(denied.to_string(), "s__sampling may not be used here: no models");
-    let said = society.wish(inquire(model(1, ask())), NOON).unwrap();
+    let said = society.command(inquire(model(1, ask())), NOON).unwrap();
     let Event::CallInquired { inquiry: Inquiry::Person { question, details, .. }, by, .. } = &said[0].1 else { panic!() };
     assert!(question.text.contains("the server `s`") && details["prompt"] == "say" && &**by == "s", "{question:?}");
     let id = last(&society);
-    society.wish(answer(id, Answer::Reply(Reply::default())), NOON).unwrap_err();
+    society.command(answer(id, Answer::Reply(Reply::default())), NOON).unwrap_err();
     let always = Verdict { always: Some(Always::Tool), ..Verdict::yes() };
-    let said = society.wish(answer(id, Answer::Verdict(always)), NOON).unwrap();
+    let said = society.command(answer(id, Answer::Verdict(always)), NOON).unwrap();
     assert!(matches!(&said[0].1, Event::ToolAllowed { allowed } if &*allowed.tool == "s__sampling"));
-    let said = society.wish(inquire(model(1, ask())), NOON).unwrap();
+    let said = society.command(inquire(model(1, ask())), NOON).unwrap();
     assert!(matches!(&said[0].1, Event::CallInquired { inquiry: Inquiry::Model { .. }, .. }));
 }

@@ -1,4 +1,4 @@
-//! What must hold after every event and after every wish, judged by a memory of its own that learns from the log only.
+//! What must hold after every event and after every command, judged by a memory of its own that learns from the log only.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::mem::take;
@@ -58,7 +58,7 @@ enum Progress {
     Over,
 }
 
-/// What must be remembered of the state before a wish.
+/// What must be remembered of the state before a command.
 pub(crate) struct Before {
     pub(crate) turns: BTreeMap<TurnId, (ThreadId, TaskId)>,
     pub(crate) owed_to_user: BTreeMap<TaskId, usize>,
@@ -107,21 +107,21 @@ impl Past {
         first_broken(laws)
     }
 
-    /// Every law that holds once all events of a wish are folded in.
-    pub(crate) fn after_command(&mut self, before: &Before, wish: &Command, events: &[Recorded], spine: &Spine) -> Law {
+    /// Every law that holds once all events of a command are folded in.
+    pub(crate) fn after_command(&mut self, before: &Before, command: &Command, events: &[Recorded], spine: &Spine) -> Law {
         self.effects.values_mut().filter(|progress| **progress == Progress::Acting).for_each(|it| *it = Progress::Over);
         let laws = [
-            ("a wish that is granted leaves events", granted(events)),
+            ("a command that is granted leaves events", granted(events)),
             ("an idle agent has an empty inbox", idle(spine)),
             ("each thread stands where it should", self.standing(spine)),
-            ("a wait ends in its time, and a doubtful write is not repeated unasked", rightly_moved(before, wish, events)),
+            ("a wait ends in its time, and a doubtful write is not repeated unasked", rightly_moved(before, command, events)),
             ("the last event of an effect is under its turn's own thread", journal(before, events)),
-            ("the person is told once what came of each request", told_once(before, wish, events, spine)),
+            ("the person is told once what came of each request", told_once(before, command, events, spine)),
             ("what an open ask or unit waits for is under way exactly once", waits_are_held(spine)),
             ("a turn has no more effects open than allowed", few_effects(spine)),
             ("who is sent away and has nothing to do is gone", nobody_lingers(spine)),
             ("agents make no more agents than they may", room(events, spine)),
-            ("a cancel settles everything below, children first", self.cancelled(before, wish, events, spine)),
+            ("a cancel settles everything below, children first", self.cancelled(before, command, events, spine)),
         ];
         first_broken(laws)
     }
@@ -322,8 +322,8 @@ impl Past {
         Ok(())
     }
 
-    fn cancelled(&self, before: &Before, wish: &Command, events: &[Recorded], spine: &Spine) -> Law {
-        let Command::Cancel { target, .. } = wish else { return Ok(()) };
+    fn cancelled(&self, before: &Before, command: &Command, events: &[Recorded], spine: &Spine) -> Law {
+        let Command::Cancel { target, .. } = command else { return Ok(()) };
         let mut gone = BTreeSet::new();
         // A turn is younger than the one it works for, so one pass from old to young finds all.
         for (id, (_, task)) in &before.turns {

@@ -166,18 +166,18 @@ pub(crate) fn journal(before: &Before, events: &[Recorded]) -> Law {
     Ok(())
 }
 
-pub(crate) fn rightly_moved(before: &Before, wish: &Command, events: &[Recorded]) -> Law {
+pub(crate) fn rightly_moved(before: &Before, command: &Command, events: &[Recorded]) -> Law {
     let (Command::End { id, .. }
     | Command::Doubt { id }
     | Command::Restart { id }
     | Command::Resolve { id, .. }
-    | Command::Expire { id }) = wish
+    | Command::Expire { id }) = command
     else {
         return Ok(());
     };
     let Some(open) = before.open.get(id) else { return Err(format!("{id} was not open")) };
     let write = open.kind == OpenKind::Tool(EffectClass::Write);
-    let right = match wish {
+    let right = match command {
         Command::End { .. } => open.stage == Stage::Working,
         Command::Doubt { .. } => matches!(open.stage, Stage::Working | Stage::Cleared) && write,
         Command::Restart { .. } => open.stage == Stage::Cleared && write,
@@ -202,7 +202,7 @@ pub(crate) fn owed_to_user(spine: &Spine) -> BTreeMap<TaskId, usize> {
     owed
 }
 
-pub(crate) fn told_once(before: &Before, wish: &Command, events: &[Recorded], spine: &Spine) -> Law {
+pub(crate) fn told_once(before: &Before, command: &Command, events: &[Recorded], spine: &Spine) -> Law {
     let after = owed_to_user(spine);
     let envelopes = || events.iter().filter_map(|recorded| recorded.event.envelope());
     let tasks: BTreeSet<_> =
@@ -221,7 +221,7 @@ pub(crate) fn told_once(before: &Before, wish: &Command, events: &[Recorded], sp
         law!(joined == 0 || still > 0, "what was said about {task} was taken in, and nobody will answer it");
         let ended = owed - joined - still;
         // Who calls off several requests of one task hears of it once.
-        let once = matches!(wish, Command::Cancel { .. } | Command::Terminate { .. } | Command::Expire { .. });
+        let once = matches!(command, Command::Cancel { .. } | Command::Terminate { .. } | Command::Expire { .. });
         let expected = if once { ended.min(1) } else { ended };
         law!(told == expected, "{ended} requests of {task} ended and the person was told {told} times");
     }

@@ -44,13 +44,13 @@ fn what_waits_is_done_before_it_goes_and_nothing_more_is_taken_on() {
     check(given.clone(), submit("a", "three"), Err(Refusal::Leaving("a".into())));
     let mut society = four_agents();
     for command in given {
-        society.wish(command, NOON).unwrap();
+        society.command(command, NOON).unwrap();
     }
     assert!(society.spine.agents[&AgentId::from("a")].leaving.is_some());
-    let first = society.wish(settle(turn(8), "done"), NOON).unwrap();
+    let first = society.command(settle(turn(8), "done"), NOON).unwrap();
     assert!(matches!(first.last(), Some((_, Event::TurnStarted { .. }))), "the second message has its turn: {first:?}");
     let second = *society.spine.turns.keys().next().unwrap();
-    let last = society.wish(settle(second, "done too"), NOON).unwrap();
+    let last = society.command(settle(second, "done too"), NOON).unwrap();
     assert_eq!(last.last(), Some(&gone("a")));
     assert_eq!(last.iter().filter(|(_, event)| event.envelope().is_some_and(|envelope| envelope.to.is_user())).count(), 1);
 }
@@ -60,7 +60,7 @@ fn only_its_parent_may_send_a_child_away_and_hears_when_it_is_gone() {
     let go = vec![submit("root", "go")];
     let effect_of = |agent: &str| begin(effect(8, 0), vec![terminating(agent)]);
     let ended = under("root", ended(effect(8, 0), Outcome::Answer("a".into())));
-    let started = under("root", Event::EffectStarted { id: effect(8, 0), effect: terminating("a"), leave: None });
+    let started = under("root", Event::EffectStarted { id: effect(8, 0), effect: terminating("a"), permit: None });
     let expected = vec![started, dismissed("a", "root", Some(effect(8, 0))), gone("a"), ended];
     check(go, effect_of("a"), Ok(expected));
     let other = vec![submit("b", "go")];
@@ -77,8 +77,8 @@ fn children_go_first_or_to_the_grandparent_or_hold_their_parent_back() {
     check(family.clone(), terminate("a", Children::Cascade, false), Ok(expected));
     check(family.clone(), terminate("a", Children::Refuse, false), Err(Refusal::HasChildren("a".into())));
     let mut society = four_agents();
-    family.into_iter().for_each(|command| drop(society.wish(command, NOON).unwrap()));
-    society.wish(terminate("d", Children::Detach, false), NOON).unwrap();
+    family.into_iter().for_each(|command| drop(society.command(command, NOON).unwrap()));
+    society.command(terminate("d", Children::Detach, false), NOON).unwrap();
     assert_eq!(society.spine.agents[&AgentId::from("e")].parent, Some("a".into()));
     society.assert_replays();
 }
@@ -87,13 +87,13 @@ fn children_go_first_or_to_the_grandparent_or_hold_their_parent_back() {
 fn a_parent_waits_for_a_child_that_is_busy_and_at_the_deadline_it_goes_undone() {
     let mut society = four_agents();
     for command in [submit("root", "go"), submit("a", "work"), submit("a", "more")] {
-        society.wish(command, NOON).unwrap();
+        society.command(command, NOON).unwrap();
     }
-    society.wish(begin(effect(8, 0), vec![terminating("a")]), NOON).unwrap();
+    society.command(begin(effect(8, 0), vec![terminating("a")]), NOON).unwrap();
     assert!(!society.spine.turns[&turn(8)].is_owed(), "root only waits");
-    let early = society.wish(Command::Expire { id: effect(8, 0) }, NOON);
+    let early = society.command(Command::Expire { id: effect(8, 0) }, NOON);
     assert_eq!(early, Err(Refusal::NotWaiting(effect(8, 0))));
-    let late = society.wish(Command::Expire { id: effect(8, 0) }, Timestamp(NOON.0 + 50)).unwrap();
+    let late = society.command(Command::Expire { id: effect(8, 0) }, Timestamp(NOON.0 + 50)).unwrap();
     let names: Vec<_> = late.iter().map(|(_, event)| event).collect();
     assert!(matches!(names[0], Event::TurnSettled { settlement: Settlement::Cancelled(_), .. }), "{names:?}");
     assert!(matches!(names[1], Event::InboxCleared { of: Cleared::Everything, .. }), "{names:?}");
@@ -121,10 +121,10 @@ fn agents_make_agents_within_the_limits_and_a_person_beyond() {
     let hasty = vec![submit("a", "go"), make(8, 0, "d"), make(8, 1, "e")];
     check_in(society(), hasty.clone(), make(8, 2, "f"), refused_at(8, "a", 2, "the number made within a minute", 2));
     let mut later = society();
-    hasty.into_iter().for_each(|command| drop(later.wish(command, NOON).unwrap()));
-    let made = later.wish(make(8, 2, "f"), Timestamp(NOON.0 + 60_000)).unwrap();
+    hasty.into_iter().for_each(|command| drop(later.command(command, NOON).unwrap()));
+    let made = later.command(make(8, 2, "f"), Timestamp(NOON.0 + 60_000)).unwrap();
     assert!(matches!(made[0].1, Event::AgentSpawned { .. }), "a minute later there is room again: {made:?}");
-    later.wish(spawn("g", "root"), NOON).expect("a person may always");
+    later.command(spawn("g", "root"), NOON).expect("a person may always");
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn children_come_to_a_grandparent_only_where_there_is_room() {
     // Root has a, b and c; two below a fit, three do not.
     let two = vec![spawn("d", "a"), spawn("e", "a"), submit("root", "go")];
     let mut society = four_agents_within(limits);
-    two.iter().for_each(|command| drop(society.wish(command.clone(), NOON).unwrap()));
-    society.wish(begin(effect(10, 0), vec![detach("a")]), NOON).unwrap();
+    two.iter().for_each(|command| drop(society.command(command.clone(), NOON).unwrap()));
+    society.command(begin(effect(10, 0), vec![detach("a")]), NOON).unwrap();
     assert_eq!(society.spine.children(&AgentId::root()).len(), 4);
     let three = [vec![spawn("x", "a")], two].concat();
     let refused_at = |n| under("root", refused(effect(11, n), no_room("a")));
@@ -151,24 +151,24 @@ fn children_come_to_a_grandparent_only_where_there_is_room() {
     // One that has yet to go counts with those that it leaves behind: there is no room for one more.
     let busy = vec![spawn("d", "a"), spawn("e", "a"), submit("a", "work"), submit("root", "go")];
     let mut society = four_agents_within(limits);
-    busy.into_iter().for_each(|command| drop(society.wish(command, NOON).unwrap()));
-    society.wish(begin(effect(12, 0), vec![detach("a")]), NOON).unwrap();
+    busy.into_iter().for_each(|command| drop(society.command(command, NOON).unwrap()));
+    society.command(begin(effect(12, 0), vec![detach("a")]), NOON).unwrap();
     let one_more = act(effect(12, 1), vec![Act::Spawn { agent: "f".into(), role: "worker".into() }]);
     let crowded = Refusal::TooManyAgents { what: "the number of an agent's children", limit: 4 };
-    assert_eq!(society.wish(one_more, NOON), Ok(vec![under("root", refused(effect(12, 1), crowded))]));
+    assert_eq!(society.command(one_more, NOON), Ok(vec![under("root", refused(effect(12, 1), crowded))]));
     // And one that leaves nobody behind takes its own place until it has gone.
     let mut society = four_agents_within(Limits { children: 3, ..limits });
     let busy = [submit("a", "work"), submit("root", "go"), begin(effect(10, 0), vec![detach("a")])];
-    busy.into_iter().for_each(|command| drop(society.wish(command, NOON).unwrap()));
+    busy.into_iter().for_each(|command| drop(society.command(command, NOON).unwrap()));
     let spawn = |n| act(effect(10, n), vec![Act::Spawn { agent: "f".into(), role: "worker".into() }]);
     let crowded = Refusal::TooManyAgents { what: "the number of an agent's children", limit: 3 };
-    assert_eq!(society.wish(spawn(1), NOON), Ok(vec![under("root", refused(effect(10, 1), crowded))]));
-    society.wish(settle(turn(8), "done"), NOON).unwrap();
-    assert!(matches!(society.wish(spawn(2), NOON).unwrap()[0].1, Event::AgentSpawned { .. }), "then there is room");
+    assert_eq!(society.command(spawn(1), NOON), Ok(vec![under("root", refused(effect(10, 1), crowded))]));
+    society.command(settle(turn(8), "done"), NOON).unwrap();
+    assert!(matches!(society.command(spawn(2), NOON).unwrap()[0].1, Event::AgentSpawned { .. }), "then there is room");
 }
 
-fn check_in_ok(mut society: Society, given: Vec<Command>, wish: Command) -> Society {
-    given.into_iter().chain([wish]).for_each(|command| drop(society.wish(command, NOON).unwrap()));
+fn check_in_ok(mut society: Society, given: Vec<Command>, command: Command) -> Society {
+    given.into_iter().chain([command]).for_each(|command| drop(society.command(command, NOON).unwrap()));
     society.assert_replays();
     society
 }
@@ -178,10 +178,10 @@ fn a_role_has_a_name_that_can_be_shown_and_is_not_the_persons() {
     let named =
         |name: &str| Command::CreateRole { role: std::sync::Arc::new(Role { name: name.into(), ..Role::clone(&role("r")) }) };
     for bad in ["", " ", "a\nb", "ev\u{1b}]0;x\u{7}il", "\u{202e}live", &"n".repeat(129)] {
-        let refusal = four_agents().wish(named(bad), NOON).unwrap_err();
+        let refusal = four_agents().command(named(bad), NOON).unwrap_err();
         assert!(refusal.code() == "bad_name" && !refusal.to_string().contains(|c: char| c.is_control()), "{refusal}");
     }
-    four_agents().wish(named("Prüfer 审稿人"), NOON).unwrap();
+    four_agents().command(named("Prüfer 审稿人"), NOON).unwrap();
     let user = Command::CreateRole { role: role("user") };
-    assert_eq!(four_agents().wish(user, NOON), Err(Refusal::NameTaken("user".to_owned())));
+    assert_eq!(four_agents().command(user, NOON), Err(Refusal::NameTaken("user".to_owned())));
 }

@@ -122,7 +122,7 @@ fn a_number_comes_back_from_the_log_as_it_went_in() {
     for _ in 0..2 {
         let id = format!("m{}", society.log.len()).into();
         let envelope = Envelope { id, payload: payload.clone(), ..envelope("user", "a", "") };
-        society.wish(Command::Send { envelope: Arc::new(envelope) }, NOON).unwrap();
+        society.command(Command::Send { envelope: Arc::new(envelope) }, NOON).unwrap();
     }
     society.assert_replays();
 }

@@ -12,7 +12,7 @@ fn bureau() -> Society {
         Command::Spawn { agent: "d".into(), role: "writer".into(), parent: "a".into() },
         Command::Terminate { agent: "b".into(), children: Children::Cascade, reason: "done".to_owned(), now: false },
     ];
-    make.into_iter().for_each(|command| drop(society.wish(command, NOON).unwrap()));
+    make.into_iter().for_each(|command| drop(society.command(command, NOON).unwrap()));
     society
 }
 
@@ -40,7 +40,7 @@ fn what_is_exported_is_imported_and_a_second_time_changes_nothing() {
     let org: Org = serde_json::from_str(&written).unwrap();
     let mut new = Society::found(Limits::default());
     let import = Command::Import { org: Box::new(org.clone()), root: false };
-    new.wish(import.clone(), NOON).unwrap();
+    new.command(import.clone(), NOON).unwrap();
     let living = |society: &Society| {
         let mut agents: Vec<_> =
             society.spine.agents.iter().map(|(id, it)| (id.clone(), it.role.clone(), it.parent.clone())).collect();
@@ -48,7 +48,7 @@ fn what_is_exported_is_imported_and_a_second_time_changes_nothing() {
         (agents, society.spine.roles.clone())
     };
     assert_eq!(living(&new), living(&old));
-    let again = new.wish(import, NOON);
+    let again = new.command(import, NOON);
     assert_eq!(again, Err(BadOrg("everything in it is here already".to_owned()).into()));
 }
 
@@ -59,7 +59,7 @@ fn a_document_that_is_not_sound_is_refused_with_the_place() {
     let root = || agent("root", "worker", None);
     let refused = |roles: Vec<Value>, agents: Vec<Value>| {
         let org: Org = serde_json::from_value(json!({ "roles": roles, "agents": agents })).unwrap();
-        org.wishes(&four_agents().spine, false).unwrap_err().0
+        org.commands(&four_agents().spine, false).unwrap_err().0
     };
     let one = || vec![role.clone()];
     assert_eq!(refused(vec![role.clone(), role.clone()], vec![]), "role `worker` stands there twice");
@@ -75,12 +75,12 @@ fn a_document_that_is_not_sound_is_refused_with_the_place() {
     );
     let other = |id: &str| json!({ "id": id, "name": "other", "rolePrompt": "work", "behaviour": "plain" });
     let org: Org = serde_json::from_value(json!({ "roles": [other("writer")], "agents": [] })).unwrap();
-    assert_eq!(org.wishes(&bureau().spine, true).unwrap_err().0, "role `writer` exists here and is another one");
+    assert_eq!(org.commands(&bureau().spine, true).unwrap_err().0, "role `writer` exists here and is another one");
     // Root's role is the society's own, unless a person says otherwise.
     let org: Org = serde_json::from_value(json!({ "roles": [other("worker")], "agents": [] })).unwrap();
     let spine = four_agents().spine;
-    assert_eq!((org.wishes(&spine, false), org.left_out(&spine, false).len()), (Ok(vec![]), 1));
-    let changed = org.wishes(&spine, true).unwrap();
+    assert_eq!((org.commands(&spine, false), org.left_out(&spine, false).len()), (Ok(vec![]), 1));
+    let changed = org.commands(&spine, true).unwrap();
     assert!(matches!(&changed[..], [Command::ChangeRole { .. }]) && org.left_out(&spine, true).is_empty(), "{changed:?}");
     assert!(serde_json::from_value::<Org>(json!({ "roles": [], "agents": [{ "id": "x" }] })).is_err());
 }

@@ -93,7 +93,7 @@ fn a_sub_thread_starts_with_its_own_settings_and_its_unit_moves_no_other_thread(
         shown: Shown::default(),
     };
     let expected = vec![
-        under("a", Event::EffectStarted { id, effect: unit("s"), leave: None }),
+        under("a", Event::EffectStarted { id, effect: unit("s"), permit: None }),
         under("s", Event::PhaseApplied { phase: phase("completed") }),
         under("s", started),
     ];

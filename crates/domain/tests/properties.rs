@@ -13,7 +13,7 @@ fn tree(parents: &[usize]) -> Society {
     let mut society = Society::found(Limits::default());
     for (i, parent) in parents.iter().enumerate() {
         let parent = if i == 0 { AgentId::root() } else { above(i, *parent) };
-        society.wish(Command::Spawn { agent: name(i), role: "worker".into(), parent }, NOON).unwrap();
+        society.command(Command::Spawn { agent: name(i), role: "worker".into(), parent }, NOON).unwrap();
     }
     society
 }
@@ -53,7 +53,7 @@ proptest! {
             1 => AgentId::from("nobody"),
             _ => all[who % all.len()].clone(),
         };
-        let sent = society.wish(submit(to.as_str(), "hello"), NOON);
+        let sent = society.command(submit(to.as_str(), "hello"), NOON);
         match kind {
             0 => prop_assert_eq!(sent, Err(Refusal::ToUser)),
             1 => prop_assert_eq!(sent, Err(Refusal::UnknownAgent(to))),
@@ -75,14 +75,14 @@ proptest! {
         let target = name(who % parents.len());
         let family: BTreeSet<_> = everybody(&society).into_iter().filter(|agent| is_below(&society, agent, &target)).collect();
         let (agent, reason) = (target.clone(), "enough".to_owned());
-        society.wish(Command::Terminate { agent, children: Children::Cascade, reason, now: false }, NOON).unwrap();
+        society.command(Command::Terminate { agent, children: Children::Cascade, reason, now: false }, NOON).unwrap();
         let gone: BTreeSet<_> = society.spine.terminated.keys().cloned().collect();
         prop_assert_eq!(&gone, &family);
         prop_assert!(family.iter().all(|agent| !society.spine.agents.contains_key(agent)));
         let org = Org::of(&Spine::from_iter(&society.log));
         let recorded: BTreeSet<_> = org.terminations.iter().map(|gone| gone.agent_id.clone()).collect();
         prop_assert_eq!(recorded, family);
-        prop_assert_eq!(society.wish(submit(target.as_str(), "hello"), NOON), Err(Refusal::Leaving(target)));
+        prop_assert_eq!(society.command(submit(target.as_str(), "hello"), NOON), Err(Refusal::Leaving(target)));
     }
 
     /// P7: of all agents only its parent can send an agent away.
@@ -92,12 +92,12 @@ proptest! {
         let all = everybody(&society);
         let (caller, target) = (all[caller % all.len()].clone(), name(target % parents.len()));
         let is_parent = society.spine.agents[&target].parent.as_ref() == Some(&caller);
-        society.wish(submit(caller.as_str(), "go"), NOON).unwrap();
+        society.command(submit(caller.as_str(), "go"), NOON).unwrap();
         let (turn, _) = society.spine.turns.iter().next().unwrap();
         let id = EffectId { turn: *turn, n: 0 };
         let (agent, deadline) = (target.clone(), Timestamp(9_000));
-        let wish = Effect::Terminate { agent, children: Children::Cascade, reason: String::new(), deadline };
-        let events = society.wish(begin(id, vec![wish]), NOON).unwrap();
+        let command = Effect::Terminate { agent, children: Children::Cascade, reason: String::new(), deadline };
+        let events = society.command(begin(id, vec![command]), NOON).unwrap();
         let refused = events.iter().any(|(_, event)| matches!(event, Event::EffectRefused { failure, .. } if &*failure.code == "not_your_child"));
         prop_assert_eq!(refused, !is_parent);
         prop_assert_eq!(society.spine.terminated.contains_key(&target), is_parent);
@@ -109,13 +109,13 @@ proptest! {
         let mut society = four_agents();
         for n in 0..envelopes {
             let envelope = Envelope { id: format!("m{n}").into(), ..(*personal("a", &format!("number {n}"))).clone() };
-            society.wish(Command::Send { envelope: Arc::new(envelope) }, NOON).unwrap();
+            society.command(Command::Send { envelope: Arc::new(envelope) }, NOON).unwrap();
         }
         let goes = Command::Terminate { agent: "a".into(), children: Children::Cascade, reason: String::new(), now: false };
-        society.wish(goes, NOON).unwrap();
+        society.command(goes, NOON).unwrap();
         for n in 0..more {
             let envelope = Envelope { id: format!("late{n}").into(), ..(*personal("a", "late")).clone() };
-            prop_assert_eq!(society.wish(Command::Send { envelope: Arc::new(envelope) }, NOON), Err(Refusal::Leaving("a".into())));
+            prop_assert_eq!(society.command(Command::Send { envelope: Arc::new(envelope) }, NOON), Err(Refusal::Leaving("a".into())));
         }
         let mut done = Vec::new();
         while let Some((id, _)) = society.spine.turns.iter().next() {
@@ -125,7 +125,7 @@ proptest! {
                 Event::TurnStarted { task, .. } if TurnId(recorded.seq) == id => Some(task.message.to_string()),
                 _ => None,
             }));
-            society.wish(settle(id, "done"), NOON).unwrap();
+            society.command(settle(id, "done"), NOON).unwrap();
         }
         let sent: Vec<_> = (0..envelopes).map(|n| format!("number {n}")).collect();
         prop_assert_eq!(done, sent);
@@ -149,7 +149,7 @@ proptest! {
             _ => read.agents.push(read.agents[place].clone()),
         }
         let mut other = Society::found(Limits::default());
-        let imported = other.wish(Command::Import { org: Box::new(read), root: false }, NOON);
+        let imported = other.command(Command::Import { org: Box::new(read), root: false }, NOON);
         prop_assert_eq!(imported.is_ok(), sound, "{:?}", imported);
         let names = if sound { everybody(&society) } else { vec![AgentId::root()] };
         prop_assert_eq!(everybody(&other), names, "all of it or nothing");

@@ -7,13 +7,13 @@ use polis_domain::*;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
+use crate::commands::{Chooser, CommandKind, commands, limits};
 use crate::support::{NOON, Society};
-use crate::wishes::{Chooser, Wish, limits, wishes};
 
-pub(crate) type Steps = Vec<(Wish, u64)>;
+pub(crate) type Steps = Vec<(CommandKind, u64)>;
 
 pub(crate) fn societies() -> impl Strategy<Value = (Limits, Steps)> {
-    (limits(), prop::collection::vec((wishes(), any::<u64>()), 0..=240))
+    (limits(), prop::collection::vec((commands(), any::<u64>()), 0..=240))
 }
 
 /// Lives one society; gives the names of the events and refusals that occurred.
@@ -21,10 +21,10 @@ fn live(limits: Limits, steps: Steps) -> BTreeSet<String> {
     let mut society = Society::found(limits);
     let mut now = NOON;
     let mut seen = BTreeSet::new();
-    for (wish, seed) in steps {
-        let (command, at) = Chooser::new(&society.spine, now, seed).choose(wish);
+    for (command, seed) in steps {
+        let (command, at) = Chooser::new(&society.spine, now, seed).choose(command);
         now = at;
-        match society.wish(command, now) {
+        match society.command(command, now) {
             Ok(events) => seen.extend(events.iter().flat_map(|(_, event)| names(event))),
             Err(refusal) => drop(seen.insert(refusal.code().to_owned())),
         }

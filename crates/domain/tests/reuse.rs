@@ -94,12 +94,12 @@ fn with(change: impl FnOnce(&mut Call)) -> Effect {
 #[track_caller]
 fn answered(outcome: Outcome, between: impl FnOnce(&mut Society), next: Effect) -> bool {
     let mut society = four_agents();
-    society.wish(submit("a", "go"), NOON).unwrap();
-    society.wish(begin(effect(8, 0), vec![looks()]), NOON).unwrap();
-    society.wish(Command::End { id: effect(8, 0), outcome, spent: None, at: NOON }, NOON).unwrap();
+    society.command(submit("a", "go"), NOON).unwrap();
+    society.command(begin(effect(8, 0), vec![looks()]), NOON).unwrap();
+    society.command(Command::End { id: effect(8, 0), outcome, spent: None, at: NOON }, NOON).unwrap();
     between(&mut society);
     let n = society.spine.turns[&turn(8)].next;
-    let said = society.wish(begin(effect(8, n), vec![next]), NOON).unwrap();
+    let said = society.command(begin(effect(8, n), vec![next]), NOON).unwrap();
     society.assert_replays();
     matches!(&said[0].1, Event::EffectStarted { effect: Effect::Tool(call), .. } if call.from.as_ref().is_some_and(|from| from.seq == Seq(10)))
 }
@@ -131,7 +131,7 @@ fn a_call_is_made_where_the_model_says_why_or_a_person_has_agreed_to_it() {
 fn whatever_is_written_anywhere_is_read_again() {
     let writes = |class| {
         move |society: &mut Society| {
-            society.wish(begin(effect(8, 1), vec![call(class)]), NOON).unwrap();
+            society.command(begin(effect(8, 1), vec![call(class)]), NOON).unwrap();
         }
     };
     assert!(answered(result("done"), writes(EffectClass::Read), looks()));
@@ -139,20 +139,20 @@ fn whatever_is_written_anywhere_is_read_again() {
     assert!(!answered(result("done"), writes(EffectClass::Idempotent), looks()));
     let own = |society: &mut Society| {
         let own = with(|call| (call.class, call.own) = (EffectClass::Write, true));
-        society.wish(begin(effect(8, 1), vec![own]), NOON).unwrap();
+        society.command(begin(effect(8, 1), vec![own]), NOON).unwrap();
     };
     assert!(answered(result("done"), own, looks()), "what a turn does itself changes no file");
     let another = |society: &mut Society| {
-        society.wish(submit("b", "something else"), NOON).unwrap();
-        society.wish(begin(effect(12, 0), vec![call(EffectClass::Write)]), NOON).unwrap();
+        society.command(submit("b", "something else"), NOON).unwrap();
+        society.command(begin(effect(12, 0), vec![call(EffectClass::Write)]), NOON).unwrap();
     };
     assert!(!answered(result("done"), another, looks()), "another request may have changed the same file");
 }
 
 #[test]
 fn a_result_is_the_requests_own_and_goes_with_its_answer_and_with_the_persons_next_word() {
-    let speaks = |society: &mut Society| drop(society.wish(submit("a", "look again"), NOON).unwrap());
-    let task = four_agents().wish(submit("a", "go"), NOON).unwrap();
+    let speaks = |society: &mut Society| drop(society.command(submit("a", "look again"), NOON).unwrap());
+    let task = four_agents().command(submit("a", "go"), NOON).unwrap();
     let Event::MessageSent { envelope, .. } = &task[0].1 else { panic!() };
     assert_eq!(envelope.task_id, TaskId::from("t"), "all of them are one request here");
     assert!(!answered(result("done"), speaks, looks()));
@@ -162,11 +162,11 @@ fn a_result_is_the_requests_own_and_goes_with_its_answer_and_with_the_persons_ne
 fn a_result_that_is_too_old_is_no_answer_and_a_society_may_forbid_all() {
     for (reuse_ms, later, expected) in [(1_000, 1_000, true), (1_000, 1_001, false), (0, 0, false)] {
         let mut society = four_agents_within(Limits { reuse_ms, ..Limits::default() });
-        society.wish(submit("a", "go"), NOON).unwrap();
-        society.wish(begin(effect(8, 0), vec![looks()]), NOON).unwrap();
+        society.command(submit("a", "go"), NOON).unwrap();
+        society.command(begin(effect(8, 0), vec![looks()]), NOON).unwrap();
         let id = effect(8, 0);
-        society.wish(Command::End { id, outcome: result("done"), spent: None, at: NOON }, NOON).unwrap();
-        let said = society.wish(begin(effect(8, 1), vec![looks()]), Timestamp(NOON.0 + later)).unwrap();
+        society.command(Command::End { id, outcome: result("done"), spent: None, at: NOON }, NOON).unwrap();
+        let said = society.command(begin(effect(8, 1), vec![looks()]), Timestamp(NOON.0 + later)).unwrap();
         let Event::EffectStarted { effect: Effect::Tool(call), .. } = &said[0].1 else { panic!() };
         assert_eq!(call.from.is_some(), expected, "{reuse_ms} {later}");
     }
@@ -183,9 +183,9 @@ fn a_list_of_tools_is_named_once() {
         aside: false,
     };
     let mut society = four_agents();
-    society.wish(submit("a", "go"), NOON).unwrap();
+    society.command(submit("a", "go"), NOON).unwrap();
     for (n, (digest, named)) in (0..).zip([("one", true), ("one", false), ("two", true), ("one", false), ("two", false)]) {
-        let said = society.wish(begin(effect(8, n), vec![model(list(digest))]), NOON).unwrap();
+        let said = society.command(begin(effect(8, n), vec![model(list(digest))]), NOON).unwrap();
         let Event::EffectStarted { effect: Effect::Model { tools: Some(logged), .. }, .. } = &said[0].1 else { panic!() };
         assert_eq!((logged.digest, logged.names.len()), (Digest::of([digest]), usize::from(named)));
     }
@@ -196,13 +196,13 @@ fn a_list_of_tools_is_named_once() {
 fn a_turn_that_does_a_call_itself_is_as_far_as_the_effects_of_that_call() {
     let own = || with(|call| (call.class, call.own) = (EffectClass::Write, true));
     let mut society = four_agents();
-    society.wish(submit("a", "go"), NOON).unwrap();
-    society.wish(begin(effect(8, 0), vec![own()]), NOON).unwrap();
+    society.command(submit("a", "go"), NOON).unwrap();
+    society.command(begin(effect(8, 0), vec![own()]), NOON).unwrap();
     assert!(society.spine.turns[&turn(8)].is_owed());
-    assert_eq!(society.wish(Command::Doubt { id: effect(8, 0) }, NOON), Err(Refusal::NotWaiting(effect(8, 0))));
-    society.wish(ask(effect(8, 1), "a", "b"), NOON).unwrap();
+    assert_eq!(society.command(Command::Doubt { id: effect(8, 0) }, NOON), Err(Refusal::NotWaiting(effect(8, 0))));
+    society.command(ask(effect(8, 1), "a", "b"), NOON).unwrap();
     assert!(!society.spine.turns[&turn(8)].is_owed(), "it only waits");
-    society.wish(settle(turn(11), "yes"), NOON).unwrap();
+    society.command(settle(turn(11), "yes"), NOON).unwrap();
     assert!(society.spine.turns[&turn(8)].is_owed(), "it goes on");
 }
 
@@ -211,11 +211,11 @@ fn a_plan_stands_in_the_settings_of_its_thread() {
     let steps = vec![Step { text: "look".to_owned(), status: StepStatus::InProgress, ..Step::default() }];
     let set = act(effect(8, 0), vec![Act::SetPlan { thread: "a".into(), plan: Plan { steps, ..Plan::default() } }]);
     let mut society = four_agents();
-    society.wish(submit("a", "go"), NOON).unwrap();
-    society.wish(set, NOON).unwrap();
+    society.command(submit("a", "go"), NOON).unwrap();
+    society.command(set, NOON).unwrap();
     let shown = serde_json::to_value(society.thread("a").settings).unwrap();
     assert_eq!(shown["plan"], serde_json::json!({ "steps": [{ "text": "look", "status": "in_progress" }] }));
     let others = act(effect(8, 1), vec![Act::SetPlan { thread: "b".into(), plan: Plan::default() }]);
-    let said = society.wish(others, NOON).unwrap();
+    let said = society.command(others, NOON).unwrap();
     assert!(matches!(said[0].1, Event::EffectRefused { .. }));
 }

@@ -1,4 +1,4 @@
-//! A society under test: each wish is decided, folded, written, read back and checked against the invariants.
+//! A society under test: each command is decided, folded, written, read back and checked against the invariants.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ impl Society {
     pub(crate) fn found(limits: Limits) -> Self {
         let mut society = Self { spine: Spine::default(), log: Vec::new(), past: Past::default() };
         let found = Command::Found { seed: SEED, limits, role: role("worker") };
-        society.wish(found, NOON).expect("founding is legal once");
+        society.command(found, NOON).expect("founding is legal once");
         society
     }
 
-    /// Decides one wish and folds what comes of it. A broken invariant ends the test and is named.
+    /// Decides one command and folds what comes of it. A broken invariant ends the test and is named.
     #[track_caller]
-    pub(crate) fn wish(&mut self, command: Command, at: Timestamp) -> Result<Vec<Said>, Refusal> {
+    pub(crate) fn command(&mut self, command: Command, at: Timestamp) -> Result<Vec<Said>, Refusal> {
         let decided = decide(&self.spine, command.clone(), at);
         assert_eq!(decided, decide(&self.spine, command.clone(), at), "to decide twice is to decide the same");
         let events = decided.inspect_err(|refusal| assert_code(refusal.code()))?;
@@ -99,28 +99,28 @@ pub(crate) fn four_agents_within(limits: Limits) -> Society {
     let mut society = Society::found(limits);
     for name in ["a", "b", "c"] {
         let spawn = Command::Spawn { agent: name.into(), role: "worker".into(), parent: AgentId::root() };
-        society.wish(spawn, NOON).expect("names are free");
+        society.command(spawn, NOON).expect("names are free");
     }
     society
 }
 
-/// Does what is given, then compares what comes of the last wish, whole.
+/// Does what is given, then compares what comes of the last command, whole.
 #[track_caller]
-pub(crate) fn check(given: Vec<Command>, wish: Command, expected: Result<Vec<Said>, Refusal>) -> Society {
-    check_in(four_agents(), given, wish, expected)
+pub(crate) fn check(given: Vec<Command>, command: Command, expected: Result<Vec<Said>, Refusal>) -> Society {
+    check_in(four_agents(), given, command, expected)
 }
 
 #[track_caller]
 pub(crate) fn check_in(
     mut society: Society,
     given: Vec<Command>,
-    wish: Command,
+    command: Command,
     expected: Result<Vec<Said>, Refusal>,
 ) -> Society {
     for command in given {
-        society.wish(command.clone(), NOON).unwrap_or_else(|refusal| panic!("{refusal} at {command:?}"));
+        society.command(command.clone(), NOON).unwrap_or_else(|refusal| panic!("{refusal} at {command:?}"));
     }
-    assert_eq!(society.wish(wish, NOON), expected);
+    assert_eq!(society.command(command, NOON), expected);
     society.assert_replays();
     society
 }

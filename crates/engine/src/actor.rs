@@ -15,10 +15,10 @@ use polis_ports::{Frame, LogError, Snapshot, ThreadRange};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Cast;
-use crate::bench::Bench;
 use crate::offer::Offers;
 use crate::plant::{Plant, is_planted};
 use crate::recent::Recent;
+use crate::scheduler::Scheduler;
 use crate::society::{Options, Ports, Rejected};
 use crate::turn;
 
@@ -31,9 +31,9 @@ type Alarm = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// What reaches the actor.
 #[expect(clippy::large_enum_variant, reason = "nearly all mail is commands; a box each would cost more than the room")]
 pub(crate) enum Mail {
-    /// A wish, and who wants to know what came of it.
+    /// A command, and who wants to know what came of it.
     Command { command: Command, reply: Option<oneshot::Sender<Committed>> },
-    /// A turn has taken in what came of its units so far and waits for the others: its seat is free meanwhile.
+    /// A turn has taken in what came of its units so far and waits for the others: its slot is free meanwhile.
     Rest { turn: TurnId },
     /// A question about the spine as the log has it.
     Look(Look),
@@ -41,10 +41,10 @@ pub(crate) enum Mail {
     Stop { grace: Duration },
 }
 
-/// The events of one wish, in the log; or why there are none.
+/// The events of one command, in the log; or why there are none.
 pub(crate) type Committed = Result<Vec<Arc<Recorded>>, Rejected>;
 
-/// Most wishes decided together, and so committed together.
+/// Most commands decided together, and so committed together.
 const BATCH: usize = 512;
 
 /// Events between two snapshots, at least; and one more for so many bytes of the last one, so that saving a large society
@@ -111,13 +111,13 @@ pub(crate) struct Actor {
     committed: Seq,
     /// Questions of a pass that failed; they change nothing and are answered all the same.
     unanswered: Vec<Look>,
-    bench: Bench,
+    scheduler: Scheduler,
     /// The waits that end by themselves. An entry whose wait has ended is refused when its time comes.
     timers: BTreeSet<(Timestamp, EffectId)>,
     /// Turns that were told something and only wait, and when that is noted.
     resting: BTreeSet<(Timestamp, TurnId)>,
     alarm: Option<(Timestamp, Alarm)>,
-    /// Turns whose call waits until others have left it room in a budget. They have no seat meanwhile, and are run again.
+    /// Turns whose call waits until others have left it room in a budget. They have no slot meanwhile, and are run again.
     deferred: Vec<TurnId>,
     saved: Seq,
     /// When the next snapshot is due.
@@ -127,7 +127,7 @@ pub(crate) struct Actor {
     has_opened: bool,
     /// Room for the events of the next pass, kept from the last one.
     room: Vec<Arc<Recorded>>,
-    /// What turns wish for that were over as soon as they had a seat.
+    /// What turns command for that were over as soon as they had a slot.
     ended: Vec<Command>,
 }
 
@@ -166,7 +166,7 @@ async fn fold_through(ports: &Ports, society: &SocietyId, head: Seq) -> Result<(
 
 impl Actor {
     pub(crate) fn new(shared: Arc<Shared>, options: Options, mail: mpsc::Receiver<Mail>) -> Self {
-        let bench = Bench::new(options.max_running, options.max_lingering);
+        let scheduler = Scheduler::new(options.max_running, options.max_lingering);
         Self {
             shared,
             options,
@@ -174,7 +174,7 @@ impl Actor {
             spine: Spine::default(),
             committed: Seq(0),
             unanswered: Vec::new(),
-            bench,
+            scheduler,
             timers: BTreeSet::new(),
             resting: BTreeSet::new(),
             alarm: None,
@@ -222,7 +222,7 @@ impl Actor {
         self.set_standby(None);
         let looks = std::mem::take(&mut self.unanswered);
         looks.into_iter().for_each(|look| look(&self.spine));
-        self.fill_seats();
+        self.fill_slots();
         Ok(())
     }
 
@@ -275,7 +275,7 @@ impl Actor {
             }
             self.pass(&mut envelopes).await?;
             if self.may_end() {
-                self.bench.clear().await;
+                self.scheduler.clear().await;
                 self.save().await;
                 return Ok(());
             }
@@ -286,7 +286,7 @@ impl Actor {
     /// time to try again.
     pub(crate) async fn stand_by(&mut self, error: &LogError) -> Standby {
         self.set_standby(Some(Failure::new(error.code(), error.to_string())));
-        self.bench.clear().await;
+        self.scheduler.clear().await;
         let mut is_readable = self.go_back().await.is_ok();
         for look in std::mem::take(&mut self.unanswered) {
             // Dropping one tells whoever asks that there is no answer.
@@ -341,7 +341,7 @@ impl Actor {
                 }
                 Mail::Command { command, reply } => self.decide(&mut pass, command, reply, at),
                 Mail::Rest { turn } => {
-                    self.bench.rest_if_idle(turn);
+                    self.scheduler.rest_if_idle(turn);
                     if self.spine.turns.get(&turn).is_some_and(|turn| turn.news) {
                         self.resting.insert((Timestamp(at.0 + REST_MS), turn));
                     }
@@ -366,7 +366,7 @@ impl Actor {
     fn note_rest(&mut self, pass: &mut Pass, turn: TurnId, at: Timestamp) {
         let is_told = pass.news.iter().any(|(told, _)| *told == turn);
         let has_news = self.spine.turns.get(&turn).is_some_and(|turn| turn.news && turn.parked.is_none());
-        if has_news && !is_told && self.bench.is_resting(turn) {
+        if has_news && !is_told && self.scheduler.is_resting(turn) {
             self.decide(pass, Command::Rest { turn }, None, at);
         }
     }
@@ -394,7 +394,7 @@ impl Actor {
                 Ok(recorded)
             }
             Err(Refusal::BudgetBusy) if !is_aside => {
-                own.into_iter().for_each(|turn| self.bench.leave(turn));
+                own.into_iter().for_each(|turn| self.scheduler.remove(turn));
                 self.deferred.extend(own);
                 return;
             }
@@ -446,10 +446,10 @@ impl Actor {
             self.shared.ports.live.publish(&self.shared.society, Frame::Committed(events.into()));
         }
         for (turn, event) in news {
-            self.bench.tell(*turn, event);
+            self.scheduler.tell(*turn, event);
         }
         if !self.deferred.is_empty() && events.iter().any(|recorded| makes_room(&recorded.event)) {
-            self.deferred.drain(..).for_each(|turn| self.bench.want(turn, None));
+            self.deferred.drain(..).for_each(|turn| self.scheduler.want(turn, None));
         }
         self.reconcile(events);
         looks.into_iter().for_each(|look| look(&self.spine));
@@ -464,7 +464,7 @@ impl Actor {
             let is_broken = matches!(event.event, Event::TurnCrashed { .. });
             if is_broken {
                 // Its task has ended; it is run again.
-                self.bench.leave(id);
+                self.scheduler.remove(id);
             }
             if last == Some(id) && first.is_none() && !is_broken {
                 continue;
@@ -473,33 +473,33 @@ impl Actor {
             let owed = self.spine.turns.get(&id).map(|turn| Owed::of(id, turn));
             self.settle_accounts(id, owed, first);
         }
-        self.fill_seats();
+        self.fill_slots();
     }
 
     fn settle_accounts(&mut self, id: TurnId, owed: Option<Owed>, first: Option<Arc<Recorded>>) {
-        let Some(owed) = owed else { return self.bench.leave(id) };
-        if !(is_planted(Plant::ForgetAWait) && first.is_none() && !self.bench.is_seated(id)) {
+        let Some(owed) = owed else { return self.scheduler.remove(id) };
+        if !(is_planted(Plant::ForgetAWait) && first.is_none() && !self.scheduler.is_scheduled(id)) {
             self.timers.extend(owed.timers);
         }
         if owed.run {
-            self.bench.want(id, first);
+            self.scheduler.want(id, first);
         } else if self.spine.turns.get(&id).is_some_and(|turn| turn.parked.is_some()) {
-            self.bench.leave(id);
+            self.scheduler.remove(id);
         } else {
-            self.bench.rest(id);
+            self.scheduler.rest(id);
         }
     }
 
-    fn fill_seats(&mut self) {
+    fn fill_slots(&mut self) {
         if self.stopping.is_some() {
             return;
         }
-        while let Some((id, first)) = self.bench.next() {
-            let Some(turn) = self.spine.turns.get(&id).filter(|turn| turn.is_owed() && !self.bench.is_seated(id)) else {
+        while let Some((id, first)) = self.scheduler.next() {
+            let Some(turn) = self.spine.turns.get(&id).filter(|turn| turn.is_owed() && !self.scheduler.is_scheduled(id)) else {
                 continue;
             };
             let fences = self.spine.fences(&turn.agent);
-            let seat = Box::new(turn::Seat {
+            let start = Box::new(turn::TurnStart {
                 id,
                 agent: turn.agent.clone(),
                 thread: turn.thread.clone(),
@@ -514,7 +514,7 @@ impl Actor {
                 first,
                 through: Seq(u64::MAX),
             });
-            self.ended.extend(self.bench.seat(id, &self.shared, |news| turn::run(seat, news)));
+            self.ended.extend(self.scheduler.schedule(id, &self.shared, |news| turn::run(start, news)));
         }
     }
 
@@ -536,7 +536,7 @@ impl Actor {
     }
 
     fn may_end(&self) -> bool {
-        self.stopping.is_some_and(|latest| self.bench.running() == 0 || self.shared.ports.clock.now() >= latest)
+        self.stopping.is_some_and(|latest| self.scheduler.running() == 0 || self.shared.ports.clock.now() >= latest)
     }
 
     /// Saves a snapshot. It is a cache, so a failure is only told.
@@ -580,7 +580,7 @@ fn makes_room(event: &Event) -> bool {
     )
 }
 
-/// The turn that wishes this; none when it comes from outside.
+/// The turn that commands this; none when it comes from outside.
 fn turn_of(command: &Command) -> Option<TurnId> {
     match command {
         Command::Begin { turn, .. }

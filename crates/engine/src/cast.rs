@@ -275,7 +275,7 @@ impl Post {
     }
 }
 
-/// What comes of a piece of user's code, some time.
+/// What comes of a chunk of user's code, some time.
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// Whoever has a system prompt.

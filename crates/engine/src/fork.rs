@@ -126,8 +126,8 @@ pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u6
         return Err(NotForked::TooEarly { society: from.clone(), at: asked });
     }
     let mut spine = fold(log, from, whole).await?;
-    let wish = Command::Fork { from: from.clone(), seed: mix(entropy ^ mix(whole.0)) };
-    let first = decide(&spine, wish, clock.now()).ok().and_then(|mut events| events.pop());
+    let command = Command::Fork { from: from.clone(), seed: mix(entropy ^ mix(whole.0)) };
+    let first = decide(&spine, command, clock.now()).ok().and_then(|mut events| events.pop());
     let first = first.ok_or_else(|| NotForked::TooEarly { society: from.clone(), at: asked })?;
     spine.evolve(&first);
     let fork = Fork { from: from.clone(), at: whole, to: to.clone(), aside: aside.clone(), first };

@@ -4,7 +4,7 @@
 //! it starts what is owed and not running and stops what is running and not owed. Starting, cancelling and recovering after a
 //! crash are the same code.
 //!
-//! Reading order: [`Society`] is the door, `actor` the loop behind it, `bench` the turns that run, [`Turn`] what a
+//! Reading order: [`Society`] is the door, `actor` the loop behind it, `scheduler` the turns that run, [`Turn`] what a
 //! handler is given, [`Agent`], [`StateHandler`],
 //! [`SubThreadAgent`] and [`InteractionUnit`] what anybody writes, [`Cast`] where it is registered.
 //!
@@ -12,7 +12,6 @@
 
 mod actor;
 mod agent;
-mod bench;
 mod cast;
 mod clock;
 mod fork;
@@ -26,6 +25,7 @@ mod plant;
 mod ready;
 mod recent;
 mod replay;
+mod scheduler;
 mod society;
 mod sub_thread;
 mod text;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream;
 use polis_domain::{EffectId, Recorded, SocietyId, ThreadId};
-use polis_ports::{ComponentPiece, Delta, Frame, Live, LiveStream, StreamedDelta};
+use polis_ports::{ComponentChunk, Delta, Frame, Live, LiveStream, StreamedDelta};
 
 use crate::line::{Ear, Line, Missed};
 use crate::recent::weight;
@@ -122,11 +122,11 @@ fn bytes_of(delta: &Delta) -> usize {
     }
 }
 
-fn bytes_of_piece(piece: &ComponentPiece) -> usize {
+fn bytes_of_piece(piece: &ComponentChunk) -> usize {
     match piece {
-        ComponentPiece::Again => 0,
-        ComponentPiece::Text { text, .. } => text.len(),
-        ComponentPiece::Item { value, .. } | ComponentPiece::Field { value, .. } => polis_domain::value_weight(value),
+        ComponentChunk::Again => 0,
+        ComponentChunk::Text { text, .. } => text.len(),
+        ComponentChunk::Item { value, .. } | ComponentChunk::Field { value, .. } => polis_domain::value_weight(value),
     }
 }
 

@@ -15,15 +15,15 @@ use polis_ports::{
 use tokio::sync::{Notify, mpsc};
 
 use crate::actor::{Mail, Shared, fold};
-use crate::bench::News;
+use crate::scheduler::News;
 use crate::society::Ports;
-use crate::turn::{self, End, Seat};
+use crate::turn::{self, End, TurnStart};
 use crate::{Cast, LocalLive};
 
 /// Events read at a time.
 const PAGE: usize = 1_000;
 
-/// Wishes of one turn that may queue; it stops at the first.
+/// Commands of one turn that may queue; it stops at the first.
 const WISHES: usize = 8;
 
 /// What a replay came to.
@@ -66,10 +66,10 @@ struct Begun {
 
 /// How a second run of a turn ended.
 enum Ran {
-    /// It wishes to settle or to stand still.
+    /// It commands to settle or to stand still.
     Ended(Command),
-    /// It wishes for something that the log does not have.
-    Wished(Command),
+    /// It commands for something that the log does not have.
+    Issued(Command),
     /// It called a model or a tool.
     Called(String),
     /// It waits for something that never came.
@@ -147,7 +147,7 @@ impl Stage<'_> {
         };
         let (door, mut mail) = mpsc::channel(WISHES);
         let shared = Arc::new(Shared::new(self.society.clone(), ports, self.cast.clone(), door));
-        let seat = Box::new(Seat {
+        let start = Box::new(TurnStart {
             id,
             agent: known.agent.clone(),
             thread: known.thread.clone(),
@@ -163,7 +163,7 @@ impl Stage<'_> {
             through,
         });
         let idle = Arc::new(Notify::new());
-        let ended = turn::run(seat, Arc::new(News::watched(idle.clone())));
+        let ended = turn::run(start, Arc::new(News::watched(idle.clone())));
         tokio::pin!(ended);
         loop {
             let mail = tokio::select! {
@@ -173,14 +173,14 @@ impl Stage<'_> {
                 End { command, .. } = &mut ended => {
                     // What it has sent ahead of its end counts first.
                     return match mail.try_recv() {
-                        Ok(Mail::Command { command, .. }) => Ran::Wished(command),
+                        Ok(Mail::Command { command, .. }) => Ran::Issued(command),
                         _ => Ran::Ended(command),
                     };
                 }
                 () = idle.notified() => return Ran::Waits,
             };
             match mail {
-                Mail::Command { command, .. } => return Ran::Wished(command),
+                Mail::Command { command, .. } => return Ran::Issued(command),
                 Mail::Look(look) => look(self.spine),
                 Mail::Rest { .. } | Mail::Stop { .. } => return Ran::Waits,
             }
@@ -205,7 +205,7 @@ fn difference(
     // What was called off may have been anywhere.
     let is_cut = matches!(settlement, Settlement::Cancelled(_));
     match ran {
-        Ran::Ended(Command::Park { reason, .. }) | Ran::Wished(Command::Park { reason, .. }) => {
+        Ran::Ended(Command::Park { reason, .. }) | Ran::Issued(Command::Park { reason, .. }) => {
             let n = reason.message.strip_prefix("effect ").and_then(|rest| rest.split(' ').next()?.parse().ok());
             Some((n, reason.message))
         }
@@ -219,17 +219,17 @@ fn difference(
                 None => Some((None, "it was settled and cannot be settled now".to_owned())),
             }
         }
-        Ran::Wished(Command::Begin { n, effects, .. }) => {
+        Ran::Issued(Command::Begin { n, effects, .. }) => {
             let kind = effects.first().map_or("nothing", |effect| effect.kind());
             Some((Some(n), format!("effect {n} is {kind} now, and there was none in the log")))
         }
-        Ran::Wished(Command::Act { id, .. }) => {
+        Ran::Issued(Command::Act { id, .. }) => {
             Some((Some(id.n), format!("effect {} is a change now, and there was none in the log", id.n)))
         }
-        Ran::Wished(command) => {
-            let wished = format!("{command:?}");
-            let name = wished.split([' ', '{']).next().unwrap_or_default().to_owned();
-            Some((None, format!("it wishes for something that it did not wish for then ({name})")))
+        Ran::Issued(command) => {
+            let issued = format!("{command:?}");
+            let name = issued.split([' ', '{']).next().unwrap_or_default().to_owned();
+            Some((None, format!("it commands for something that it did not command for then ({name})")))
         }
         Ran::Called(call) => Some((None, format!("it calls {call}, although the log has what came of everything"))),
         Ran::Waits => Some((None, "it waits for something that the log does not have".to_owned())),

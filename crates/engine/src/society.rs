@@ -101,7 +101,7 @@ pub struct Options {
     pub max_running: usize,
     /// Most waiting turns that stay in memory; the others are run again when their answer comes.
     pub max_lingering: usize,
-    /// Wishes that may queue before whoever asks must wait.
+    /// Commands that may queue before whoever asks must wait.
     pub mailbox: usize,
     /// How long to wait before a log that failed is tried again.
     pub retry_ms: u64,
@@ -129,7 +129,7 @@ impl Options {
     }
 }
 
-/// Why a wish came to nothing.
+/// Why a command came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// It is not allowed, or makes no sense.
@@ -260,7 +260,7 @@ impl Society {
         Ok(Self { handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }) })
     }
 
-    /// Opens a society only to look at it: nothing is founded, no turn runs, no time passes, and every wish is refused.
+    /// Opens a society only to look at it: nothing is founded, no turn runs, no time passes, and every command is refused.
     pub async fn open_to_look(id: SocietyId, ports: Ports) -> Result<Self, LogError> {
         let (spine, _) = fold(&ports, &id).await?;
         let (door, mail) = mpsc::channel(LOOKERS);
@@ -363,49 +363,49 @@ impl Society {
             hops: 0,
         };
         let (message_id, task_id) = (envelope.id.clone(), envelope.task_id.clone());
-        let events = self.wish(Command::Send { envelope: Arc::new(envelope) }).await?;
+        let events = self.command(Command::Send { envelope: Arc::new(envelope) }).await?;
         Ok(Sent { message_id, task_id, seq: events.first().map_or(Seq(0), |event| event.seq) })
     }
 
     /// Makes a role.
     pub async fn create_role(&self, role: Role) -> Result<(), Rejected> {
-        self.wish(Command::CreateRole { role: Arc::new(role) }).await.map(drop)
+        self.command(Command::CreateRole { role: Arc::new(role) }).await.map(drop)
     }
 
     /// Puts another role in the place of one of the same name. Turns under way go on with what it was.
     pub async fn change_role(&self, role: Role) -> Result<(), Rejected> {
-        self.wish(Command::ChangeRole { role: Arc::new(role) }).await.map(drop)
+        self.command(Command::ChangeRole { role: Arc::new(role) }).await.map(drop)
     }
 
     /// Makes an agent below another.
     pub async fn spawn(&self, agent: AgentId, role: RoleId, parent: AgentId) -> Result<(), Rejected> {
-        self.wish(Command::Spawn { agent, role, parent }).await.map(drop)
+        self.command(Command::Spawn { agent, role, parent }).await.map(drop)
     }
 
     /// Answers an approval, or settles a write that is in doubt.
     pub async fn resolve(&self, id: EffectId, resolution: Resolution) -> Result<(), Rejected> {
-        self.wish(Command::Resolve { id, resolution }).await.map(drop)
+        self.command(Command::Resolve { id, resolution }).await.map(drop)
     }
 
     /// Answers what a running call asks of the person; nothing to turn away from it.
     pub async fn reply(&self, id: InquiryId, verdict: Option<Verdict>) -> Result<(), Rejected> {
         let answer = verdict.map_or(Answer::Cancelled, Answer::Verdict);
-        self.wish(Command::Answer { id, answer, spent: None }).await.map(drop)
+        self.command(Command::Answer { id, answer, spent: None }).await.map(drop)
     }
 
     /// Lets a parked turn try again.
     pub async fn resume(&self, turn: polis_domain::TurnId) -> Result<(), Rejected> {
-        self.wish(Command::Resume { turn }).await.map(drop)
+        self.command(Command::Resume { turn }).await.map(drop)
     }
 
     /// Calls off a request or a turn, with everything below it.
     pub async fn cancel(&self, target: Target, reason: &str) -> Result<(), Rejected> {
-        self.wish(Command::Cancel { target, reason: reason.to_owned() }).await.map(drop)
+        self.command(Command::Cancel { target, reason: reason.to_owned() }).await.map(drop)
     }
 
     /// Sends an agent away. It does first what waits for it; or, with `now`, goes with its work undone.
     pub async fn terminate(&self, agent: AgentId, children: Children, reason: &str, now: bool) -> Result<(), Rejected> {
-        self.wish(Command::Terminate { agent, children, reason: reason.to_owned(), now }).await.map(drop)
+        self.command(Command::Terminate { agent, children, reason: reason.to_owned(), now }).await.map(drop)
     }
 
     /// Makes the roles and agents of a document that are not there yet; all of them or none. Root's role becomes what the document
@@ -414,7 +414,7 @@ impl Society {
         self.check_roles(&org)?;
         let told = org.clone();
         let left = self.look(move |spine| told.left_out(spine, root)).await?;
-        let events = self.wish(Command::Import { org: Box::new(org), root }).await?;
+        let events = self.command(Command::Import { org: Box::new(org), root }).await?;
         let count = |which: fn(&Event) -> bool| events.iter().filter(|recorded| which(&recorded.event)).count();
         Ok(Imported {
             roles: count(|event| matches!(event, Event::RoleCreated { .. })),
@@ -462,7 +462,7 @@ impl Society {
 
     /// Undoes the last compression of a thread; from the next turn on the model is shown what it was shown before.
     pub async fn restore_context(&self, thread: ThreadId) -> Result<(), Rejected> {
-        self.wish(Command::RestoreContext { thread }).await.map(drop)
+        self.command(Command::RestoreContext { thread }).await.map(drop)
     }
 
     /// Why nothing can be written just now, such as `disk_full`; none while all is well. What is in the log can still be read.
@@ -577,7 +577,7 @@ impl Society {
         }
     }
 
-    /// Why nothing comes of a wish any more.
+    /// Why nothing comes of a command any more.
     async fn over(&self) -> Rejected {
         self.ended().await.as_deref().map_or(Rejected::Stopping, Rejected::unavailable)
     }
@@ -598,7 +598,7 @@ impl Society {
         &self.handle.shared.ports
     }
 
-    async fn wish(&self, command: Command) -> Committed {
+    async fn command(&self, command: Command) -> Committed {
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Command { command, reply: Some(reply) };
         if self.handle.shared.door.send(mail).await.is_err() {
@@ -627,7 +627,7 @@ async fn show(spine: Spine, mut mail: mpsc::Receiver<Mail>) {
     while let Some(mail) = mail.recv().await {
         match mail {
             Mail::Look(look) => look(&spine),
-            // Dropping the reply tells whoever wishes that nothing comes of it.
+            // Dropping the reply tells whoever commands that nothing comes of it.
             Mail::Command { .. } | Mail::Rest { .. } => {}
             Mail::Stop { .. } => return,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Frame, LiveStream, Log, LogError, StreamedDelta, StreamedPiece, ThreadRange};
+use polis_ports::{Frame, LiveStream, Log, LogError, StreamedDelta, StreamedStep, ThreadRange};
 use tokio::sync::watch::Receiver;
 
 use crate::society::Ports;
@@ -35,10 +35,10 @@ pub struct Watch {
 pub enum Seen {
     /// The next event of the log.
     Event(Arc<Recorded>),
-    /// A piece of a reply that is being written.
+    /// A chunk of a reply that is being written.
     Delta(Arc<StreamedDelta>),
     /// What somebody in a workflow is seen doing.
-    Piece(Arc<StreamedPiece>),
+    Piece(Arc<StreamedStep>),
 }
 
 impl Watch {
@@ -112,12 +112,12 @@ impl Watch {
         }
     }
 
-    /// How often pieces of replies were lost, because whoever watches was too slow or the log failed. No event of the log ever is.
+    /// How often chunks of replies were lost, because whoever watches was too slow or the log failed. No event of the log ever is.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// The next event, passing over pieces of replies.
+    /// The next event, passing over chunks of replies.
     pub async fn next_event(&mut self) -> Result<Option<Arc<Recorded>>, LogError> {
         loop {
             match self.next().await? {

@@ -203,7 +203,7 @@ fn bare(text: &str) -> String {
 }
 
 #[test]
-fn every_piece_of_rust_in_the_documents_is_compiled_and_run() {
+fn every_chunk_of_rust_in_the_documents_is_compiled_and_run() {
     let here = bare(include_str!("main.rs"));
     let first_page: String = include_str!("../src/lib.rs").lines().filter_map(|line| line.strip_prefix("//! ")).collect();
     for (document, wanted, text) in [

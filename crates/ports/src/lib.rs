@@ -18,7 +18,7 @@ pub use artifacts::{ArtifactError, Artifacts, Draft, Hasher, Listing, NoArtifact
 pub use clock::Clock;
 pub use guard::FileGuard;
 pub use host::Host;
-pub use live::{ComponentPiece, Frame, Live, LiveStream, StreamedDelta, StreamedPiece};
+pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};
 pub use log::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
 pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec, collect,

@@ -30,22 +30,22 @@ pub type LiveStream = Pin<Box<dyn Stream<Item = Frame> + Send>>;
 pub enum Frame {
     /// These events are in the log, for good.
     Committed(Arc<[Arc<Recorded>]>),
-    /// A piece of a reply that is not in the log yet (D07). It may be lost, and is not repeated.
+    /// A chunk of a reply that is not in the log yet (D07). It may be lost, and is not repeated.
     Delta(Arc<StreamedDelta>),
     /// What somebody in a workflow is seen doing, and what a component grows by meanwhile (D07). It may be lost as well.
-    Piece(Arc<StreamedPiece>),
+    Piece(Arc<StreamedStep>),
     /// Frames are missing, because this watcher was too slow or the log had failed: read the log again from the last event seen.
     Missed,
 }
 
-/// A piece of a reply, with its address.
+/// A chunk of a reply, with its address.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamedDelta {
     /// The model call that is being answered.
     pub effect: EffectId,
     /// The thread of its turn.
     pub thread: ThreadId,
-    /// The piece.
+    /// The chunk.
     pub delta: Delta,
 }
 
@@ -53,7 +53,7 @@ pub struct StreamedDelta {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct StreamedPiece {
+pub struct StreamedStep {
     /// The request that it is done for.
     pub task: TaskId,
     /// The thread that it happens in.
@@ -72,7 +72,7 @@ pub struct StreamedPiece {
     pub component: Option<Arc<str>>,
     /// What the component grows by.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub piece: Option<ComponentPiece>,
+    pub piece: Option<ComponentChunk>,
     /// How long the step took, when it is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
@@ -85,7 +85,7 @@ pub struct StreamedPiece {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub enum ComponentPiece {
+pub enum ComponentChunk {
     /// It begins again; what was told before does not count.
     Again,
     /// A text field grows by this.

@@ -231,7 +231,7 @@ impl ToolSpec {
     }
 }
 
-/// One piece of a reply.
+/// One chunk of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -240,13 +240,13 @@ pub enum Delta {
     Content(String),
     /// More reasoning.
     Reasoning(String),
-    /// More of a tool call: pieces with the same index belong together.
+    /// More of a tool call: chunks with the same index belong together.
     ToolCall {
         /// Which of the reply's calls.
         index: u32,
-        /// The model's name for the call, when this piece carries it.
+        /// The model's name for the call, when this chunk carries it.
         id: Option<Arc<str>>,
-        /// The tool's name, when this piece carries it.
+        /// The tool's name, when this chunk carries it.
         name: Option<Arc<str>>,
         /// More of the arguments' JSON text.
         arguments: String,
@@ -468,7 +468,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Takes one more piece.
+    /// Takes one more chunk.
     pub fn push(&mut self, delta: Delta) {
         match delta {
             Delta::Content(text) => append(&mut self.reply.text, text),

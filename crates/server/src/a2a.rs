@@ -21,9 +21,9 @@ pub(crate) use history::History;
 
 use crate::body::Json;
 use crate::caller::{Caller, Scope};
-use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
+use crate::state::SocietyState;
 use crate::wanted::Wanted;
 use crate::work::{Peer, segment};
 use card::Base;
@@ -42,7 +42,7 @@ pub(crate) struct Asked {
 }
 
 pub(crate) async fn post(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     caller: Caller,
     base: Base,
     Wanted(asked): Wanted<Asked>,
@@ -56,7 +56,7 @@ pub(crate) async fn post(
         Err(fault) => return Ok(axum::Json(fault.answer(None)).into_response()),
     };
     let version = headers.get("a2a-version").and_then(|value| value.to_str().ok()).map(str::to_owned).or(asked.version);
-    let call = Call { peer: Peer { desk, caller }, base, params };
+    let call = Call { peer: Peer { state, caller }, base, params };
     let answered = match check_version(version.as_deref()) {
         Ok(()) => call.answer(&id, &method).await,
         Err(fault) => Err(fault),

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::approvals;
 use crate::body::Json;
 use crate::caller::{Caller, Scope};
-use crate::desk::Desk;
 use crate::once::Once;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::submit::Accepted;
 
 /// Longest data of an action.
@@ -49,34 +49,34 @@ pub(crate) struct Acted {
 }
 
 pub(crate) async fn act(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     caller: Caller,
     once: Once,
-    Json(wish): Json<ComponentAction>,
+    Json(request): Json<ComponentAction>,
 ) -> Result<axum::Json<Acted>, Problem> {
-    check(&wish)?;
-    if let Some(id) = wish.approval_id {
+    check(&request)?;
+    if let Some(id) = request.approval_id {
         caller.needs(Scope::Approve)?;
-        approvals::say(&desk, &id, Verdict { answer: Some(wish.data).filter(|data| !data.is_null()), ..Verdict::yes() })
+        approvals::say(&state, &id, Verdict { answer: Some(request.data).filter(|data| !data.is_null()), ..Verdict::yes() })
             .await?;
         return Ok(axum::Json(Acted { message: None, approval_id: Some(id) }));
     }
-    let text = format!("[{} {}] {}", wish.component, wish.action, wish.data);
-    let action = json!({ "component": wish.component, "action": wish.action, "data": wish.data });
+    let text = format!("[{} {}] {}", request.component, request.action, request.data);
+    let action = json!({ "component": request.component, "action": request.action, "data": request.data });
     let meta = Map::from_iter([("_component_action".to_owned(), action)]);
-    let sent = once.send(&desk.society, wish.agent_id, &text, wish.task_id, meta).await?;
+    let sent = once.send(&state.society, request.agent_id, &text, request.task_id, meta).await?;
     Ok(axum::Json(Acted { message: Some(sent.into()), approval_id: None }))
 }
 
 /// Names are names, so that nobody takes them for anything else; the page's own data is not without end.
-fn check(wish: &ComponentAction) -> Result<(), Problem> {
+fn check(request: &ComponentAction) -> Result<(), Problem> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let is_name = |name: &str| !name.is_empty() && name.len() <= 64 && name.bytes().all(plain);
-    if !is_name(&wish.component) || !is_name(&wish.action) {
+    if !is_name(&request.component) || !is_name(&request.action) {
         let detail = "`component` and `action` are names of 1 to 64 letters, digits, - and _";
         return Err(Problem::bad_request("bad_action", detail));
     }
-    if wish.data.to_string().len() > MAX_DATA_BYTES {
+    if request.data.to_string().len() > MAX_DATA_BYTES {
         let detail = format!("`data` is longer than {MAX_DATA_BYTES} bytes; keep it as an artifact and name that");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail));
     }

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::body::Json;
-use crate::desk::Desk;
 use crate::once::Once;
 use crate::paging::Paging;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::submit::Accepted;
 use crate::tasks::{AgentStatus, Standing};
 use crate::wanted::{Name, Wanted};
@@ -149,20 +149,20 @@ pub(crate) struct Compressing {
 }
 
 pub(crate) async fn compress(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Name(id): Name,
     once: Once,
-    Json(wish): Json<Compress>,
+    Json(request): Json<Compress>,
 ) -> Result<axum::Json<Compressing>, Problem> {
-    let agent = desk.society.addressee(AgentId::from(id)).await?;
-    let task_id = match wish.undo {
+    let agent = state.society.addressee(AgentId::from(id)).await?;
+    let task_id = match request.undo {
         true => {
-            desk.society.restore_context(agent.main_thread()).await?;
+            state.society.restore_context(agent.main_thread()).await?;
             None
         }
         false => {
             let meta = Map::from_iter([("_ui_action".to_owned(), "compress".into())]);
-            Some(once.send(&desk.society, agent, "[compress]", None, meta).await?.task_id)
+            Some(once.send(&state.society, agent, "[compress]", None, meta).await?.task_id)
         }
     };
     Ok(axum::Json(Compressing { ok: true, task_id }))
@@ -170,17 +170,17 @@ pub(crate) async fn compress(
 
 /// Says to an agent what one of its operations says. What goes with it is the agent's word, not the caller's (R034).
 pub(crate) async fn operate(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Name(id): Name,
     once: Once,
-    Json(wish): Json<Operate>,
+    Json(request): Json<Operate>,
 ) -> Result<axum::Json<Accepted>, Problem> {
-    let agent = desk.society.addressee(AgentId::from(id)).await?;
+    let agent = state.society.addressee(AgentId::from(id)).await?;
     let asked = agent.clone();
-    let behaviour = desk.society.look(move |spine| behaviour(spine, &asked)).await?;
+    let behaviour = state.society.look(move |spine| behaviour(spine, &asked)).await?;
     let behaviour = behaviour.ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(agent.clone())))?;
-    let offered = desk.society.operations(&behaviour);
-    let operation = offered.iter().find(|operation| *operation.name == *wish.operation).ok_or_else(|| {
+    let offered = state.society.operations(&behaviour);
+    let operation = offered.iter().find(|operation| *operation.name == *request.operation).ok_or_else(|| {
         let names: Vec<&str> = offered.iter().map(|operation| &*operation.name).collect();
         let detail = match names.is_empty() {
             true => format!("{agent} offers no operations; say what you want with /api/send"),
@@ -188,11 +188,11 @@ pub(crate) async fn operate(
         };
         Problem::new(StatusCode::NOT_FOUND, "unknown_operation", detail)
     })?;
-    let words = operation.translations.get(&*wish.language);
+    let words = operation.translations.get(&*request.language);
     let (label, message) = words.map_or((&operation.label, &operation.message), |words| (&words.label, &words.message));
     let mut meta = operation.meta.clone();
     meta.insert(OPERATION.to_owned(), Value::from(&**label));
-    let sent = once.send(&desk.society, agent, message, wish.task_id, meta).await?;
+    let sent = once.send(&state.society, agent, message, request.task_id, meta).await?;
     Ok(axum::Json(sent.into()))
 }
 
@@ -204,29 +204,32 @@ pub(crate) struct DeadLetters {
 }
 
 /// What was set aside because it broke agents down, newest first.
-pub(crate) async fn dead_letters(State(desk): State<Desk>) -> Result<axum::Json<DeadLetters>, Problem> {
-    let dead_letters = desk.society.look(|spine| spine.dead_letters.iter().rev().cloned().collect()).await?;
+pub(crate) async fn dead_letters(State(state): State<SocietyState>) -> Result<axum::Json<DeadLetters>, Problem> {
+    let dead_letters = state.society.look(|spine| spine.dead_letters.iter().rev().cloned().collect()).await?;
     Ok(axum::Json(DeadLetters { dead_letters }))
 }
 
-pub(crate) async fn agents(State(desk): State<Desk>, Wanted(paging): Wanted<Paging>) -> Result<axum::Json<Agents>, Problem> {
+pub(crate) async fn agents(
+    State(state): State<SocietyState>,
+    Wanted(paging): Wanted<Paging>,
+) -> Result<axum::Json<Agents>, Problem> {
     // Within a millisecond the one that nobody made comes first.
     let cursor = |agent: &Agent| {
         let parent = agent.parent_agent_id.as_ref().map_or("", |parent| parent.as_str());
         format!("{:016}~{parent}~{}", agent.created_at.0, agent.id)
     };
-    let mut agents = desk.society.look(list).await?;
+    let mut agents = state.society.look(list).await?;
     agents.sort_by_cached_key(cursor);
     let (agents, next) = paging.cut(agents, cursor);
     Ok(axum::Json(Agents { agents, next }))
 }
 
-pub(crate) async fn agent(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<AgentDetail>, Problem> {
+pub(crate) async fn agent(State(state): State<SocietyState>, Name(id): Name) -> Result<axum::Json<AgentDetail>, Problem> {
     let wanted = AgentId::from(id);
     let asked = wanted.clone();
-    let found = desk.society.look(move |spine| Some((detail(spine, &asked)?, behaviour(spine, &asked)))).await?;
+    let found = state.society.look(move |spine| Some((detail(spine, &asked)?, behaviour(spine, &asked)))).await?;
     let (mut detail, behaviour) = found.ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(wanted)))?;
-    detail.operations = behaviour.iter().flat_map(|behaviour| desk.society.operations(behaviour)).map(Offered::from).collect();
+    detail.operations = behaviour.iter().flat_map(|behaviour| state.society.operations(behaviour)).map(Offered::from).collect();
     Ok(axum::Json(detail))
 }
 

@@ -16,9 +16,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::body::Json;
-use crate::desk::Desk;
 use crate::paging::{self, Paging};
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::wanted::{Name, Wanted as Asked};
 
 /// What a model reads when a person says that a write in doubt was not done.
@@ -156,27 +156,27 @@ enum Target {
 }
 
 pub(crate) async fn approvals(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Asked(paging): Asked<Paging>,
 ) -> Result<axum::Json<Approvals>, Problem> {
-    let mut open = desk.society.look(open).await?;
+    let mut open = state.society.look(open).await?;
     open.sort_by_cached_key(|found| found.id.cursor());
     let (open, next) = paging.cut(open, |found| found.id.cursor());
-    Ok(axum::Json(Approvals { approvals: shown(&desk, open).await?, next }))
+    Ok(axum::Json(Approvals { approvals: shown(&state, open).await?, next }))
 }
 
 /// Everything that waits for a person.
-pub(crate) async fn waiting(desk: &Desk) -> Result<Vec<Approval>, Problem> {
-    shown(desk, desk.society.look(open).await?).await
+pub(crate) async fn waiting(state: &SocietyState) -> Result<Vec<Approval>, Problem> {
+    shown(state, state.society.look(open).await?).await
 }
 
-async fn shown(desk: &Desk, open: Vec<Found>) -> Result<Vec<Approval>, Problem> {
+async fn shown(state: &SocietyState, open: Vec<Found>) -> Result<Vec<Approval>, Problem> {
     let mut approvals = Vec::new();
     for found in open {
         let what = match (found.id, found.parked) {
             (_, Some(failure)) => Some(What::Parked { failure }),
-            (Target::Effect(id), None) => details(desk, id, &found.own).await?,
-            (Target::Inquiry(id), None) => asked(desk, id, &found.own).await?,
+            (Target::Effect(id), None) => details(state, id, &found.own).await?,
+            (Target::Inquiry(id), None) => asked(state, id, &found.own).await?,
             (Target::Turn(_), None) => None,
         };
         let (thread, path) = found.address;
@@ -188,19 +188,19 @@ async fn shown(desk: &Desk, open: Vec<Found>) -> Result<Vec<Approval>, Problem> 
 }
 
 pub(crate) async fn resolve(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Name(id): Name,
     Json(word): Json<Word>,
 ) -> Result<axum::Json<Resolved>, Problem> {
-    settle(&desk, &id, word).await?;
+    settle(&state, &id, word).await?;
     Ok(axum::Json(Resolved { id }))
 }
 
 /// Says a word on what waits under this name.
-pub(crate) async fn settle(desk: &Desk, id: &str, word: Word) -> Result<(), Problem> {
+pub(crate) async fn settle(state: &SocietyState, id: &str, word: Word) -> Result<(), Problem> {
     let resolution = match (Target::read(id)?, word) {
-        (Target::Inquiry(id), Word::Verdict(verdict)) => desk.society.reply(id, Some(verdict)).await,
-        (Target::Inquiry(id), Word::Cancelled) => desk.society.reply(id, None).await,
+        (Target::Inquiry(id), Word::Verdict(verdict)) => state.society.reply(id, Some(verdict)).await,
+        (Target::Inquiry(id), Word::Cancelled) => state.society.reply(id, None).await,
         (Target::Inquiry(_), _) => {
             let detail =
                 "a server's question is answered (`answer`, or `approved`) or cancelled ({\"outcome\": \"cancelled\"})";
@@ -210,16 +210,16 @@ pub(crate) async fn settle(desk: &Desk, id: &str, word: Word) -> Result<(), Prob
             let detail = "only a server's question can be cancelled; say no with {\"approved\": false}";
             return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
         }
-        (Target::Effect(id), Word::Verdict(verdict)) => return decided(desk, id, verdict).await,
+        (Target::Effect(id), Word::Verdict(verdict)) => return decided(state, id, verdict).await,
         (Target::Effect(id), Word::Done(said)) => {
-            desk.society.resolve(id, looked(said.unwrap_or_else(|| DONE.to_owned()), false)).await
+            state.society.resolve(id, looked(said.unwrap_or_else(|| DONE.to_owned()), false)).await
         }
         (Target::Effect(id), Word::NotDone(said)) => {
             let said = said.map_or_else(|| NOT_DONE.to_owned(), |said| format!("{NOT_DONE}: {said}"));
-            desk.society.resolve(id, looked(said, true)).await
+            state.society.resolve(id, looked(said, true)).await
         }
-        (Target::Effect(id), Word::Again) => desk.society.resolve(id, Resolution::Again).await,
-        (Target::Turn(turn), Word::Again) => desk.society.resume(turn).await,
+        (Target::Effect(id), Word::Again) => state.society.resolve(id, Resolution::Again).await,
+        (Target::Turn(turn), Word::Again) => state.society.resume(turn).await,
         (Target::Turn(_), _) => {
             let detail = "a turn that stands still can only go on ({\"outcome\": \"again\"}) or be cancelled with its task";
             return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
@@ -229,10 +229,10 @@ pub(crate) async fn settle(desk: &Desk, id: &str, word: Word) -> Result<(), Prob
 }
 
 /// Answers what waits, for the person.
-pub(crate) async fn say(desk: &Desk, id: &str, verdict: Verdict) -> Result<(), Problem> {
+pub(crate) async fn say(state: &SocietyState, id: &str, verdict: Verdict) -> Result<(), Problem> {
     match Target::read(id)? {
-        Target::Inquiry(id) => desk.society.reply(id, Some(verdict)).await?,
-        Target::Effect(id) => decided(desk, id, verdict).await?,
+        Target::Inquiry(id) => state.society.reply(id, Some(verdict)).await?,
+        Target::Effect(id) => decided(state, id, verdict).await?,
         Target::Turn(_) => {
             let detail = "a turn that stands still is no question; it can only go on, or be cancelled with its task";
             return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail));
@@ -242,11 +242,11 @@ pub(crate) async fn say(desk: &Desk, id: &str, verdict: Verdict) -> Result<(), P
 }
 
 /// Takes a person's word on an effect, if what they put in its place has the form that may stand there.
-async fn decided(desk: &Desk, id: EffectId, verdict: Verdict) -> Result<(), Problem> {
+async fn decided(state: &SocietyState, id: EffectId, verdict: Verdict) -> Result<(), Problem> {
     if verdict.approved && (verdict.arguments.is_some() || verdict.matching.is_some()) {
-        let own = desk.society.look(move |spine| spine.turns.get(&id.turn).map(|turn| turn.thread.clone())).await?;
+        let own = state.society.look(move |spine| spine.turns.get(&id.turn).map(|turn| turn.thread.clone())).await?;
         let what = match own {
-            Some(thread) => details(desk, id, &thread).await?,
+            Some(thread) => details(state, id, &thread).await?,
             None => None,
         };
         if let (Some(matching), Some(What::Approval { call: Some(call), .. })) = (&verdict.matching, &what)
@@ -265,7 +265,7 @@ async fn decided(desk: &Desk, id: EffectId, verdict: Verdict) -> Result<(), Prob
             }
         }
     }
-    Ok(desk.society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?)
+    Ok(state.society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?)
 }
 
 fn open(spine: &Spine) -> Vec<Found> {
@@ -337,7 +337,7 @@ impl Settled {
 }
 
 /// What was said to something of a request that waits no more; none where nothing of that name ever waited for it.
-pub(crate) async fn settled(desk: &Desk, id: &str, task: &TaskId) -> Result<Option<Settled>, Problem> {
+pub(crate) async fn settled(state: &SocietyState, id: &str, task: &TaskId) -> Result<Option<Settled>, Problem> {
     let Ok(target) = Target::read(id) else { return Ok(None) };
     let turn = match target {
         Target::Effect(id) => id.turn,
@@ -345,18 +345,18 @@ pub(crate) async fn settled(desk: &Desk, id: &str, task: &TaskId) -> Result<Opti
         Target::Turn(turn) => turn,
     };
     let Some(before) = turn.0.0.checked_sub(1) else { return Ok(None) };
-    let started = desk.society.log().read(desk.society.id(), Seq(before), 1).await?.pop();
+    let started = state.society.log().read(state.society.id(), Seq(before), 1).await?.pop();
     let Some(Recorded { event: Event::TurnStarted { agent, task: of, .. }, thread: Some(thread), .. }) = started else {
         return Ok(None);
     };
     if of.id != *task {
         return Ok(None);
     }
-    let events = since(desk, turn, &thread).await?;
+    let events = since(state, turn, &thread).await?;
     let Some((at, said)) = end_of(target, turn, &events) else { return Ok(None) };
     let what = match target {
-        Target::Effect(id) => details(desk, id, &thread).await?,
-        Target::Inquiry(id) => asked(desk, id, &thread).await?,
+        Target::Effect(id) => details(state, id, &thread).await?,
+        Target::Inquiry(id) => asked(state, id, &thread).await?,
         Target::Turn(_) => Some(What::Parked { failure: Failure::new("parked", "it stood still") }),
     };
     let approval = |what| Approval { id: id.to_owned(), agent_id: agent, task_id: of.id, thread, path: String::new(), what };
@@ -402,8 +402,8 @@ fn end_of(target: Target, turn: TurnId, events: &[Recorded]) -> Option<(Seq, Sai
 }
 
 /// What the effect is about, as it was stated in the log.
-async fn details(desk: &Desk, id: EffectId, thread: &ThreadId) -> Result<Option<What>, Problem> {
-    let events = since(desk, id.turn, thread).await?;
+async fn details(state: &SocietyState, id: EffectId, thread: &ThreadId) -> Result<Option<What>, Problem> {
+    let events = since(state, id.turn, thread).await?;
     Ok(events.into_iter().find_map(|recorded| match recorded.event {
         Event::EffectStarted { id: stated, effect, .. } if stated == id => match effect {
             Effect::Approval { question, details, call, deadline, wanted: Wanted::Agreement, change } => {
@@ -421,9 +421,9 @@ async fn details(desk: &Desk, id: EffectId, thread: &ThreadId) -> Result<Option<
 }
 
 /// What a server asks, and for which call.
-async fn asked(desk: &Desk, id: InquiryId, thread: &ThreadId) -> Result<Option<What>, Problem> {
+async fn asked(state: &SocietyState, id: InquiryId, thread: &ThreadId) -> Result<Option<What>, Problem> {
     let mut call = None;
-    for recorded in since(desk, id.call.turn, thread).await? {
+    for recorded in since(state, id.call.turn, thread).await? {
         match recorded.event {
             Event::EffectStarted { id: stated, effect: Effect::Tool(made), .. } if stated == id.call => call = Some(made),
             Event::CallInquired { by, inquiry: Inquiry::Person { question, details, .. }, .. } if recorded.seq == id.seq => {
@@ -437,9 +437,9 @@ async fn asked(desk: &Desk, id: InquiryId, thread: &ThreadId) -> Result<Option<W
 }
 
 /// The events of a turn.
-async fn since(desk: &Desk, turn: TurnId, thread: &ThreadId) -> Result<Vec<Recorded>, Problem> {
+async fn since(state: &SocietyState, turn: TurnId, thread: &ThreadId) -> Result<Vec<Recorded>, Problem> {
     let range = ThreadRange { after: turn.0, ..ThreadRange::ALL };
-    Ok(desk.society.log().read_thread(desk.society.id(), thread, range).await?)
+    Ok(state.society.log().read_thread(state.society.id(), thread, range).await?)
 }
 
 /// What a person found who looked whether a write was done.

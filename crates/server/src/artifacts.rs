@@ -23,8 +23,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::wanted::{Name, Wanted};
 
 const MAX_PAGE: usize = 1_000;
@@ -32,13 +32,13 @@ const MAX_PAGE: usize = 1_000;
 /// Bytes that are read at once.
 const PIECE: usize = 256 << 10;
 
-/// Pieces of a body that wait to be written.
+/// Chunks of a body that wait to be written.
 const QUEUED: usize = 4;
 
-/// Pieces that are read and thrown away of a body that cannot be kept.
+/// Chunks that are read and thrown away of a body that cannot be kept.
 const MAX_DRAINED_PIECES: usize = 256;
 
-/// How long each piece of a body may take to arrive.
+/// How long each chunk of a body may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Kinds that a browser shows without running anything.
@@ -84,9 +84,9 @@ struct Numbered {
     listed: ListedArtifact,
 }
 
-pub(crate) async fn list(State(desk): State<Desk>, Wanted(which): Wanted<Which>) -> Result<axum::Json<Page>, Problem> {
+pub(crate) async fn list(State(state): State<SocietyState>, Wanted(which): Wanted<Which>) -> Result<axum::Json<Page>, Problem> {
     let Which { after, limit } = which;
-    let page = desk.society.look(move |spine| {
+    let page = state.society.look(move |spine| {
         let entries = spine.artifacts.entries();
         let numbered = (1..).zip(entries).skip(after).take(limit.clamp(1, MAX_PAGE));
         let artifacts: Vec<_> = numbered.map(|(n, listed)| Numbered { n, listed: listed.clone() }).collect();
@@ -96,10 +96,10 @@ pub(crate) async fn list(State(desk): State<Desk>, Wanted(which): Wanted<Which>)
     Ok(axum::Json(page.await?))
 }
 
-pub(crate) async fn get(State(desk): State<Desk>, Name(id): Name, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn get(State(state): State<SocietyState>, Name(id): Name, headers: HeaderMap) -> Result<Response, Problem> {
     let id = parsed(&id)?;
-    let total = desk.society.artifacts().read(&id, 0, 0).await?.total;
-    let artifact = desk.society.listing().find(&id).await.unwrap_or_else(|| Artifact::new(id, &id.to_string(), "", total));
+    let total = state.society.artifacts().read(&id, 0, 0).await?.total;
+    let artifact = state.society.listing().find(&id).await.unwrap_or_else(|| Artifact::new(id, &id.to_string(), "", total));
     let etag = format!("\"{id}\"");
     let is_known = |name| headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains(&etag));
     if is_known(IF_NONE_MATCH) {
@@ -126,7 +126,7 @@ pub(crate) async fn get(State(desk): State<Desk>, Name(id): Name, headers: Heade
     {
         headers.insert(CONTENT_RANGE, told);
     }
-    *response.body_mut() = Body::from_stream(pieces(desk.society.clone(), id, range));
+    *response.body_mut() = Body::from_stream(pieces(state.society.clone(), id, range));
     Ok(response)
 }
 
@@ -193,7 +193,7 @@ fn part(range: &str, total: u64) -> Part {
     if start < end { Part::Some(start..end) } else { Part::Nothing }
 }
 
-/// A content, piece by piece. Each is checked; when that fails under way the answer breaks off, so that nobody takes it for whole.
+/// A content, chunk by chunk. Each is checked; when that fails under way the answer breaks off, so that nobody takes it for whole.
 fn pieces(society: Society, id: ArtifactId, range: Range<u64>) -> impl Stream<Item = io::Result<Bytes>> {
     stream::try_unfold((society, range), move |(society, range)| async move {
         if range.is_empty() {
@@ -219,12 +219,12 @@ pub(crate) struct Sent {
 
 /// Keeps what a person sends. The log names it when a message does; until then a sweep spares it for a while.
 pub(crate) async fn put(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Wanted(Sent { name }): Wanted<Sent>,
     request: Request,
 ) -> Result<axum::Json<Artifact>, Problem> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let mut draft = desk.society.artifacts().draft()?;
+    let mut draft = state.society.artifacts().draft()?;
     let (send, mut pieces) = mpsc::channel::<Bytes>(QUEUED);
     let (whole, is_whole) = tokio::sync::oneshot::channel::<()>();
     let written = tokio::task::spawn_blocking(move || {

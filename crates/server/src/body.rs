@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, StatusCode};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// Longest body that is taken.
 const MAX_BYTES: usize = 1 << 20;
@@ -33,10 +33,10 @@ const MAX_DEPTH: usize = 64;
 /// A body of JSON. An empty one is an empty object.
 pub(crate) struct Json<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Desk> for Json<T> {
+impl<T: DeserializeOwned> FromRequest<SocietyState> for Json<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &Desk) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &SocietyState) -> Result<Self, Problem> {
         let is_json = is_json(request.headers()) && is_plain(request.headers());
         let declared = declared_bytes(request.headers());
         let most = most_bytes(request.uri().path());

@@ -10,9 +10,9 @@ use polis_ports::FileGuard;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::desk::Desk;
 use crate::policy::PolicyRule;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// Largest script that is served.
 const MAX_BYTES: u64 = 4 << 20;
@@ -41,19 +41,19 @@ pub(crate) struct Page {
 }
 
 /// What the page has to know before it shows anything.
-pub(crate) async fn page(State(desk): State<Desk>) -> axum::Json<Page> {
+pub(crate) async fn page(State(state): State<SocietyState>) -> axum::Json<Page> {
     let all = |folder: &PathBuf| {
-        let is_admitted = |name: &String| admitted(&desk, &folder.join(name)).is_some();
+        let is_admitted = |name: &String| admitted(&state, &folder.join(name)).is_some();
         scripts(folder).into_iter().filter(is_admitted).collect()
     };
-    let components = desk.page.components.as_ref().map(all).unwrap_or_default();
-    axum::Json(Page { components, live_html: desk.page.live_html })
+    let components = state.page.components.as_ref().map(all).unwrap_or_default();
+    axum::Json(Page { components, live_html: state.page.live_html })
 }
 
 /// One script. It is the operator's and no secret, and a browser asks for it without a token.
-pub(crate) async fn script(State(desk): State<Desk>, Named(name): Named<String>) -> Result<Response, Problem> {
+pub(crate) async fn script(State(state): State<SocietyState>, Named(name): Named<String>) -> Result<Response, Problem> {
     let none = || Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such script in the folder of components");
-    let folder = desk.page.components.as_deref().ok_or_else(none)?;
+    let folder = state.page.components.as_deref().ok_or_else(none)?;
     if !scripts(folder).contains(&name) {
         return Err(none());
     }
@@ -63,14 +63,14 @@ pub(crate) async fn script(State(desk): State<Desk>, Named(name): Named<String>)
         let detail = format!("{name} has {size} bytes; a script of components may have {MAX_BYTES}");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &detail));
     }
-    let bytes = tokio::task::spawn_blocking(move || admitted(&desk, &path)).await.ok().flatten().ok_or_else(none)?;
+    let bytes = tokio::task::spawn_blocking(move || admitted(&state, &path)).await.ok().flatten().ok_or_else(none)?;
     let kind = (CONTENT_TYPE, HeaderValue::from_static("text/javascript; charset=utf-8"));
     Ok(([kind, (CACHE_CONTROL, HeaderValue::from_static("no-cache"))], bytes).into_response())
 }
 
 /// The content of a script, if the guard admits it.
-fn admitted(desk: &Desk, path: &Path) -> Option<Vec<u8>> {
-    std::fs::read(path).ok().filter(|bytes| desk.page.guard.admits(path, bytes))
+fn admitted(state: &SocietyState, path: &Path) -> Option<Vec<u8>> {
+    std::fs::read(path).ok().filter(|bytes| state.page.guard.admits(path, bytes))
 }
 
 /// The scripts of a folder by name, in order.

@@ -1,7 +1,7 @@
 //! Everything that happens, as server-sent events: the log after a place, then live. Nothing twice, nothing missing.
 //!
-//! Events of the log have their place as `id`, see [`crate::past`]. Pieces of replies have none: a reply that is being written is told from its
-//! beginning to whoever comes late. Who reads too slowly loses pieces, never events, and is told `resync`: forget the pieces of
+//! Events of the log have their place as `id`, see [`crate::past`]. Chunks of replies have none: a reply that is being written is told from its
+//! beginning to whoever comes late. Who reads too slowly loses chunks, never events, and is told `resync`: forget the chunks of
 //! replies, they are told again.
 
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream;
 use polis_domain::{AgentId, EffectId, Event as Happened, Recorded, Seq, TaskId, ThreadId, TurnId};
 use polis_engine::{Seen, Society, Watch};
-use polis_ports::{Delta, StreamedDelta, StreamedPiece};
+use polis_ports::{Delta, StreamedDelta, StreamedStep};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -24,9 +24,9 @@ use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use crate::desk::{Desk, next_seen};
 use crate::past::{Past, Place};
 use crate::problem::Problem;
+use crate::state::{SocietyState, next_seen};
 use crate::wanted::Wanted;
 
 /// Sent when nothing happens, so that whoever listens knows that the line is not dead.
@@ -54,7 +54,7 @@ pub(crate) struct Which {
     agent: Option<AgentId>,
 }
 
-/// A piece of a reply that is being written: the event `delta`.
+/// A chunk of a reply that is being written: the event `delta`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LiveDelta<'a> {
     effect: EffectId,
@@ -63,32 +63,32 @@ pub(crate) struct LiveDelta<'a> {
 }
 
 pub(crate) async fn events(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Wanted(which): Wanted<Which>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
-    let past = desk.society.look(Past::of).await?;
+    let past = state.society.look(Past::of).await?;
     let after = match last_event_id(&headers)? {
         Some(place) => past.find(&place)?,
         None => Seq(which.after),
     };
-    let last = desk.society.log().readable_head(desk.society.id()).await?;
+    let last = state.society.log().readable_head(state.society.id()).await?;
     if after > last {
         let detail =
             format!("the log ends at {last}, before {after}: it is not the one that you were reading; start again from 0");
         return Err(Problem::new(StatusCode::CONFLICT, "ahead_of_log", detail));
     }
-    let permit = desk.streams.clone().try_acquire_owned().map_err(|_| {
+    let permit = state.streams.clone().try_acquire_owned().map_err(|_| {
         let detail = "too many event streams are open; close one or try again later";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_streams", detail)
     })?;
     let watch = match &which {
-        Which { thread: Some(thread), task: None, agent: None, .. } => desk.society.watch_thread(thread.clone(), after),
+        Which { thread: Some(thread), task: None, agent: None, .. } => state.society.watch_thread(thread.clone(), after),
         // Whose turn an event belongs to is known from events of other threads.
-        _ => desk.society.watch(after),
+        _ => state.society.watch(after),
     };
     let telling = Telling {
-        society: desk.society.clone(),
+        society: state.society.clone(),
         watch,
         which,
         past,
@@ -98,8 +98,8 @@ pub(crate) async fn events(
         over: HashSet::new(),
         waiting: None,
         missed: 0,
-        closing: desk.closing.clone(),
-        reason: desk.reason.clone(),
+        closing: state.closing.clone(),
+        reason: state.reason.clone(),
         ended: false,
         _permit: permit,
     };
@@ -132,7 +132,7 @@ struct Telling {
     turns: HashMap<TurnId, (AgentId, TaskId)>,
     since: Seq,
     heard: Seq,
-    /// Replies that were told whole: pieces of them that come late are not told.
+    /// Replies that were told whole: chunks of them that come late are not told.
     over: HashSet<EffectId>,
     /// What is told after a `resync`.
     waiting: Option<Seen>,
@@ -319,15 +319,15 @@ fn committed(recorded: &Recorded, past: &Past) -> Result<Event, serde_json::Erro
     Ok(Event::default().id(past.name(recorded.seq)).event(name).data(data))
 }
 
-/// A piece of a reply. It has no id: it is not part of the log and is not repeated.
+/// A chunk of a reply. It has no id: it is not part of the log and is not repeated.
 fn streamed(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
     let data = LiveDelta { effect: delta.effect, thread: &delta.thread, delta: &delta.delta };
     Ok(Event::default().event("delta").data(serde_json::to_string(&data)?))
 }
 
 /// What somebody in a workflow is seen doing. It has no id either.
-fn pictured(piece: &StreamedPiece) -> Result<Event, serde_json::Error> {
-    Ok(Event::default().event("piece").data(serde_json::to_string(piece)?))
+fn pictured(piece: &StreamedStep) -> Result<Event, serde_json::Error> {
+    Ok(Event::default().event("chunk").data(serde_json::to_string(piece)?))
 }
 
 /// The stream ends because the log cannot be read.

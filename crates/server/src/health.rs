@@ -6,7 +6,7 @@ use polis_domain::Seq;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::desk::Desk;
+use crate::state::SocietyState;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -54,8 +54,8 @@ pub(crate) struct Version {
     version: &'static str,
 }
 
-pub(crate) async fn health(State(desk): State<Desk>) -> (StatusCode, axum::Json<Health>) {
-    let society = &desk.society;
+pub(crate) async fn health(State(state): State<SocietyState>) -> (StatusCode, axum::Json<Health>) {
+    let society = &state.society;
     let head = society.log().readable_head(society.id()).await;
     // A society that has ended, or whose log cannot be read, answers no look.
     let alive = society.look(|_| ()).await;
@@ -73,7 +73,7 @@ pub(crate) async fn health(State(desk): State<Desk>) -> (StatusCode, axum::Json<
         (false, true) => (StatusCode::OK, HealthStatus::Degraded),
         (false, false) => (StatusCode::SERVICE_UNAVAILABLE, HealthStatus::Down),
     };
-    let model = HealthModel { name: desk.about.model.clone(), offline: desk.about.is_offline };
+    let model = HealthModel { name: state.about.model.clone(), offline: state.about.is_offline };
     (code, axum::Json(Health { status, version: VERSION, model, store }))
 }
 

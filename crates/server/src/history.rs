@@ -5,8 +5,8 @@ use polis_domain::{Recorded, Seq};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::wanted::Wanted;
 
 const MAX_PAGE: usize = 1_000;
@@ -40,8 +40,8 @@ pub(crate) struct Page {
     next: Option<Seq>,
 }
 
-pub(crate) async fn log(State(desk): State<Desk>, Wanted(which): Wanted<Which>) -> Result<axum::Json<Page>, Problem> {
-    let society = &desk.society;
+pub(crate) async fn log(State(state): State<SocietyState>, Wanted(which): Wanted<Which>) -> Result<axum::Json<Page>, Problem> {
+    let society = &state.society;
     let last = society.log().readable_head(society.id()).await?;
     // A place beyond what a log can hold is after its end.
     let after = Seq(which.after.min(u64::MAX >> 1));

@@ -1,7 +1,7 @@
 //! The doors of a society: HTTP and live events.
 //!
-//! A [`Desk`] answers requests about one society; it is the table of routes with everything behind it. A [`Listener`] puts
-//! the desk on the network, behind a token and the checks of `Host` and `Origin`; without a listener a desk can be asked in
+//! A [`State`] answers requests about one society; it is the table of routes with everything behind it. A [`Listener`] puts
+//! the state on the network, behind a token and the checks of `Host` and `Origin`; without a listener a state can be asked in
 //! the same process, which is how the command line works when no server is running.
 //!
 //! To add a route: one file, or a function in the file of its group, and one line in the table (`routes.rs`). The shapes on
@@ -17,7 +17,6 @@ mod artifacts;
 mod body;
 mod caller;
 mod components;
-mod desk;
 mod doc;
 mod dress;
 mod events;
@@ -39,19 +38,20 @@ mod plans;
 mod policy;
 mod problem;
 mod rate;
+mod registry;
 mod routes;
 mod rpc;
 mod sandbox;
 mod session;
 mod societies;
 mod spoken;
+mod state;
 mod submit;
 mod tasks;
 mod threads;
 mod tls;
 mod tokens;
 mod tools;
-mod town;
 mod typescript;
 mod wanted;
 mod work;
@@ -59,14 +59,14 @@ mod work;
 pub use access::Rates;
 pub use caller::{BadScope, Scope, Scopes};
 pub use components::PageOptions;
-pub use desk::{About, Answer, Desk, Vendor};
 pub use listener::{Access, BindError, Listener, MAX_CONNECTIONS, Security};
 pub use openapi::contract;
 pub use policy::{PolicyRule, PolicyThen};
 pub use rate::Rate;
+pub use registry::{Open, Opener, Societies};
 pub use routes::{Listed, listed};
+pub use state::{About, Answer, SocietyState, Vendor};
 pub use tls::{BadTls, Tls};
 pub use tokens::{BadTokens, KeptToken, Token, TokenFile, write_private};
 pub use tools::all_tools;
-pub use town::{Keeper, Open, Town};
 pub use typescript::typescript;

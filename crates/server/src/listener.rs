@@ -1,4 +1,4 @@
-//! A desk on the network: which addresses may be listened on, the connections, and their end (D13).
+//! A state on the network: which addresses may be listened on, the connections, and their end (D13).
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::Town;
+use crate::Societies;
 use crate::access::{Guard, Peer, Rates, check};
 use crate::dress::dress;
 use crate::once::Answers;
@@ -139,8 +139,8 @@ impl Listener {
 
     /// Serves until `stop`. Then the societies take nothing in and get `grace` to reach a safe point; then the event streams
     /// end, and then HTTP.
-    pub async fn serve(self, town: impl Into<Town>, stop: CancellationToken, grace: Duration) {
-        let town = town.into();
+    pub async fn serve(self, societies: impl Into<Societies>, stop: CancellationToken, grace: Duration) {
+        let societies = societies.into();
         let Security { tls, tokens, hosts, cors, rates, answers } = self.security;
         let guard = Arc::new(Guard {
             tokens: self.token.map(|token| Tokens::new(&token, tokens)),
@@ -157,13 +157,14 @@ impl Listener {
             counts: Arc::default(),
             answers: Arc::new(Answers::open(answers)),
         });
-        let service = TowerToHyperService::new(town.router().layer(from_fn(dress)).layer(from_fn_with_state(guard, check)));
+        let service =
+            TowerToHyperService::new(societies.router().layer(from_fn(dress)).layer(from_fn_with_state(guard, check)));
         let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let finish = CancellationToken::new();
         let mut connections = JoinSet::new();
         let stopped = async {
             stop.cancelled().await;
-            town.stop(grace).await;
+            societies.stop(grace).await;
         };
         tokio::pin!(stopped);
         loop {
@@ -199,7 +200,7 @@ impl Listener {
             }
         }
         drop(self.tcp);
-        town.close();
+        societies.close();
         finish.cancel();
         let answered = async { while connections.join_next().await.is_some() {} };
         if timeout(LAST_ANSWERS, answered).await.is_err() {

@@ -25,9 +25,9 @@ pub(crate) use flights::Flights;
 
 use crate::body::Json;
 use crate::caller::Caller;
-use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
+use crate::state::SocietyState;
 use crate::wanted::Wanted;
 use crate::work::Peer;
 use era::{Era, NEWEST_WITH_SESSIONS, VERSIONS};
@@ -54,7 +54,7 @@ pub(crate) struct Via {
 }
 
 pub(crate) async fn post(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     caller: Caller,
     Wanted(via): Wanted<Via>,
     headers: HeaderMap,
@@ -74,7 +74,7 @@ pub(crate) async fn post(
             if method == "notifications/cancelled"
                 && let Some(id) = params.get("requestId")
             {
-                desk.flights.cancel(session.as_deref(), id);
+                state.flights.cancel(session.as_deref(), id);
             }
             return Ok(StatusCode::ACCEPTED.into_response());
         }
@@ -85,9 +85,9 @@ pub(crate) async fn post(
         Err(fault) => return Ok(answered(StatusCode::BAD_REQUEST, &fault.answer(Some(&id)))),
     };
     let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
-    let call = Call { peer: Peer { desk, caller }, era, method, params };
+    let call = Call { peer: Peer { state, caller }, era, method, params };
     if call.is_long() && (is_stdio || headers.get_all(ACCEPT).iter().any(accepts)) {
-        let flight = call.peer.desk.flights.begin(session, &id);
+        let flight = call.peer.state.flights.begin(session, &id);
         return Ok(streamed(call, id, flight));
     }
     let starts_session = call.method == "initialize";

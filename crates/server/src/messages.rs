@@ -8,9 +8,9 @@ use polis_engine::{Rejected, Society};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::Desk;
 use crate::paging::{self, Paging};
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::wanted::{Name, Wanted};
 
 /// Which messages are wanted.
@@ -75,11 +75,11 @@ enum Kind {
 }
 
 pub(crate) async fn messages(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Name(task): Name,
     Wanted(which): Wanted<Which>,
 ) -> Result<axum::Json<Messages>, Problem> {
-    let envelopes = personal(&desk.society, &task.into()).await?;
+    let envelopes = personal(&state.society, &task.into()).await?;
     let wanted = envelopes.iter().filter(|(_, envelope)| which.direction == Direction::All || envelope.to.is_user());
     let paging = Paging { after: which.after, limit: which.limit };
     let (wanted, next) = paging.cut(wanted.collect(), |(recorded, _)| paging::numbered(recorded.seq.0));

@@ -11,8 +11,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use polis_domain::{Scope, Spine};
 
-use crate::desk::{Desk, MAX_STREAMS};
 use crate::problem::Problem;
+use crate::state::{MAX_STREAMS, SocietyState};
 use crate::tasks::Standing;
 
 /// Answers that were given, by the first digit of their status.
@@ -39,8 +39,11 @@ struct Figures {
     requests: u64,
 }
 
-pub(crate) async fn metrics(State(desk): State<Desk>, counts: Option<Extension<Arc<Counts>>>) -> Result<Response, Problem> {
-    let figures = desk.society.look(Figures::of).await?;
+pub(crate) async fn metrics(
+    State(state): State<SocietyState>,
+    counts: Option<Extension<Arc<Counts>>>,
+) -> Result<Response, Problem> {
+    let figures = state.society.look(Figures::of).await?;
     let mut text = String::new();
     let mut told = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {
         // Writing to a string does not fail.
@@ -60,7 +63,7 @@ pub(crate) async fn metrics(State(desk): State<Desk>, counts: Option<Extension<A
     told("model_tokens_total", "counter", "Tokens, in and out.", &one(figures.tokens as f64));
     told("model_usd_total", "counter", "US dollars spent on models.", &one(figures.usd));
     told("model_requests_total", "counter", "Requests to vendors of models.", &one(figures.requests as f64));
-    let streams = MAX_STREAMS - desk.streams.available_permits().min(MAX_STREAMS);
+    let streams = MAX_STREAMS - state.streams.available_permits().min(MAX_STREAMS);
     told("event_streams", "gauge", "Event streams that are open.", &one(streams as f64));
     if let Some(Extension(counts)) = counts {
         let by_class = |class: usize| (format!("{{status=\"{class}xx\"}}"), counts.0[class].load(Ordering::Relaxed) as f64);

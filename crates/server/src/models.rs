@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::desk::{About, Desk};
 use crate::problem::Problem;
+use crate::state::{About, SocietyState};
 
 /// Which models can be asked.
 #[derive(Serialize, JsonSchema)]
@@ -49,8 +49,8 @@ struct ModelVendor {
 /// How long whoever is on this machine may take to answer the door.
 const DOOR: Duration = Duration::from_millis(300);
 
-pub(crate) async fn models(State(desk): State<Desk>) -> axum::Json<Models> {
-    axum::Json(Models::now(&desk.about).await)
+pub(crate) async fn models(State(state): State<SocietyState>) -> axum::Json<Models> {
+    axum::Json(Models::now(&state.about).await)
 }
 
 /// Looks whether a vendor on this machine is there.
@@ -113,13 +113,13 @@ struct Spending {
     levels: Vec<Level>,
 }
 
-pub(crate) async fn usage(State(desk): State<Desk>) -> Result<axum::Json<Usage>, Problem> {
+pub(crate) async fn usage(State(state): State<SocietyState>) -> Result<axum::Json<Usage>, Problem> {
     let account = |spine: &Spine, scope: &Scope, account: &Account| {
         let levels = account.levels(scope, spine.budgets.of(scope)).collect();
         let Account { spent, reserved, granted } = *account;
         Spending { scope: scope.clone(), spent, reserved, granted, levels }
     };
-    let usage = desk.society.look(move |spine| {
+    let usage = state.society.look(move |spine| {
         let ledger = spine.ledger.iter().collect::<BTreeMap<_, _>>();
         let accounts = ledger.into_iter().map(|(scope, kept)| account(spine, scope, kept)).collect();
         Usage { budgets: (*spine.budgets).clone(), accounts }

@@ -27,8 +27,8 @@ use serde_json::{Map, Value};
 
 use crate::body;
 use crate::caller::Caller;
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::tokens::{hex, write_private};
 
 const HEADER: &str = "idempotency-key";
@@ -45,12 +45,12 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// The key of a request, made one of its sender and its society.
 pub(crate) struct Once(Option<[u8; 32]>);
 
-impl FromRequestParts<Desk> for Once {
+impl FromRequestParts<SocietyState> for Once {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Problem> {
         let caller = Caller::of(&parts.extensions);
-        Ok(Self(key(&parts.headers)?.map(|key| digest(&[caller.name(), desk.society.id().as_str(), key]))))
+        Ok(Self(key(&parts.headers)?.map(|key| digest(&[caller.name(), state.society.id().as_str(), key]))))
     }
 }
 
@@ -258,14 +258,14 @@ impl Drop for UnderWay {
 }
 
 /// Answers a request with a key once.
-pub(crate) async fn answer_once(desk: &Desk, request: Request, next: Next) -> Response {
-    match try_once(desk, request, next).await {
+pub(crate) async fn answer_once(state: &SocietyState, request: Request, next: Next) -> Response {
+    match try_once(state, request, next).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn try_once(desk: &Desk, request: Request, next: Next) -> Result<Response, Problem> {
+async fn try_once(state: &SocietyState, request: Request, next: Next) -> Result<Response, Problem> {
     let asked = request.extensions().get::<Asked>().cloned();
     let (Some(key), Some(Asked { target, answers })) = (key(request.headers())?, asked) else {
         return Ok(next.run(request).await);
@@ -279,7 +279,7 @@ async fn try_once(desk: &Desk, request: Request, next: Next) -> Result<Response,
     let request = hex(&digest(&[&target, &String::from_utf8_lossy(&body)]));
     let known = answers.kept().answers.get(&key).cloned();
     let outdated = match known.as_deref().and_then(|entry| entry.place) {
-        Some(place) if !place.is_in(&desk.society).await => known,
+        Some(place) if !place.is_in(&state.society).await => known,
         _ => None,
     };
     let under_way = {
@@ -296,7 +296,7 @@ async fn try_once(desk: &Desk, request: Request, next: Next) -> Result<Response,
         }
     };
     // What was begun is ended and kept, also when whoever asked has gone.
-    let society = desk.society.clone();
+    let society = state.society.clone();
     let done = tokio::spawn(async move {
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;
         let response = keep(&under_way.answers, &society, &under_way.key, request, response).await;

@@ -80,7 +80,7 @@ fn build() -> Value {
     told.subschema_for::<polis_domain::Recorded>();
     told.subschema_for::<polis_domain::Review>();
     told.subschema_for::<LiveDelta<'_>>();
-    told.subschema_for::<polis_ports::StreamedPiece>();
+    told.subschema_for::<polis_ports::StreamedStep>();
     let mut paths = Map::new();
     for route in routes::all() {
         let operation = operation(route, &mut told, &mut taken, problem.as_value());

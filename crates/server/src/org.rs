@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::body::Json;
-use crate::desk::Desk;
 use crate::paging::Paging;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::wanted::{Name, Wanted};
 
 /// The roles, by name.
@@ -46,7 +46,7 @@ pub(crate) struct Terminated {
 /// How a document is brought in.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ImportWish")]
+#[schemars(rename = "ImportRequest")]
 pub(crate) struct How {
     /// Whether root's role becomes what the document says.
     #[serde(default)]
@@ -66,36 +66,39 @@ pub(crate) struct Imported {
     left: Vec<String>,
 }
 
-pub(crate) async fn org(State(desk): State<Desk>) -> Result<axum::Json<Org>, Problem> {
-    Ok(axum::Json(desk.society.look(Org::of).await?))
+pub(crate) async fn org(State(state): State<SocietyState>) -> Result<axum::Json<Org>, Problem> {
+    Ok(axum::Json(state.society.look(Org::of).await?))
 }
 
-pub(crate) async fn roles(State(desk): State<Desk>, Wanted(paging): Wanted<Paging>) -> Result<axum::Json<Roles>, Problem> {
-    let mut roles = desk.society.look(Org::of).await?.roles;
+pub(crate) async fn roles(
+    State(state): State<SocietyState>,
+    Wanted(paging): Wanted<Paging>,
+) -> Result<axum::Json<Roles>, Problem> {
+    let mut roles = state.society.look(Org::of).await?.roles;
     roles.sort_by(|a, b| a.role.id.cmp(&b.role.id));
     let (roles, next) = paging.cut(roles, |role| role.role.id.to_string());
     Ok(axum::Json(Roles { roles, next }))
 }
 
 pub(crate) async fn terminate(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Name(id): Name,
-    Json(wish): Json<Terminate>,
+    Json(request): Json<Terminate>,
 ) -> Result<axum::Json<Terminated>, Problem> {
-    let agent = desk.society.addressee(AgentId::from(id)).await?;
-    desk.society.terminate(agent.clone(), wish.children, &wish.reason, wish.now).await?;
+    let agent = state.society.addressee(AgentId::from(id)).await?;
+    state.society.terminate(agent.clone(), request.children, &request.reason, request.now).await?;
     let gone = agent.clone();
-    let ok = desk.society.look(move |spine| spine.terminated.contains_key(&gone)).await?;
+    let ok = state.society.look(move |spine| spine.terminated.contains_key(&gone)).await?;
     Ok(axum::Json(Terminated { ok, terminated_agent_id: agent }))
 }
 
 pub(crate) async fn import(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Wanted(how): Wanted<How>,
     Json(written): Json<Value>,
 ) -> Result<axum::Json<Imported>, Problem> {
     let org = Org::read(written).map_err(|bad| Problem::bad_request("bad_org", bad.to_string()))?;
-    let made = desk.society.import(org, how.root).await?;
+    let made = state.society.import(org, how.root).await?;
     let changed = Some(made.changed).filter(|count| *count > 0);
     Ok(axum::Json(Imported { roles: made.roles, agents: made.agents, changed, left: made.left }))
 }

@@ -13,8 +13,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// The built files with their paths below `web/dist`.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
@@ -28,8 +28,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      require-trusted-types-for 'script'; trusted-types dompurify polis";
 
 /// The page at each of its views, whatever the rest of the address says (that is the page's to read), and its files.
-pub(crate) fn routes() -> Router<Desk> {
-    let view = |router: Router<Desk>, name: &&str| {
+pub(crate) fn routes() -> Router<SocietyState> {
+    let view = |router: Router<SocietyState>, name: &&str| {
         router.route(&format!("/{name}"), get(index)).route(&format!("/{name}/{{*rest}}"), get(index))
     };
     VIEWS.iter().fold(Router::new().route("/assets/{name}", get(asset)), view)

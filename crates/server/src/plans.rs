@@ -5,8 +5,8 @@ use polis_domain::{AgentId, Event, Plan, Planned, Seq, Spine, TaskId, ThreadId, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::tasks::of_task;
 use crate::wanted::Wanted;
 
@@ -42,21 +42,24 @@ pub(crate) struct Shown {
     plan: Plan,
 }
 
-pub(crate) async fn plans(State(desk): State<Desk>, Wanted(which): Wanted<Which>) -> Result<axum::Json<Plans>, Problem> {
-    Ok(axum::Json(Plans { plans: of(&desk, which.task_id).await? }))
+pub(crate) async fn plans(
+    State(state): State<SocietyState>,
+    Wanted(which): Wanted<Which>,
+) -> Result<axum::Json<Plans>, Problem> {
+    Ok(axum::Json(Plans { plans: of(&state, which.task_id).await? }))
 }
 
 /// The newest plans, or those of one request, newest first.
-pub(crate) async fn of(desk: &Desk, task: Option<TaskId>) -> Result<Vec<Shown>, Problem> {
+pub(crate) async fn of(state: &SocietyState, task: Option<TaskId>) -> Result<Vec<Shown>, Problem> {
     let wanted = move |planned: &&Planned| task.as_ref().is_none_or(|task| planned.task == *task);
     let look = move |spine: &Spine| {
         let newest = spine.plans.iter().rev().filter(wanted).take(MAX_LISTED);
         newest.map(|planned| (planned.clone(), of_task(spine, &planned.task).is_some())).collect::<Vec<_>>()
     };
-    let places = desk.society.look(look).await?;
+    let places = state.society.look(look).await?;
     let mut plans = Vec::with_capacity(places.len());
     for (Planned { task, agent, thread, seq }, is_open) in places {
-        let read = desk.society.log().read(desk.society.id(), Seq(seq.0 - 1), 1).await;
+        let read = state.society.log().read(state.society.id(), Seq(seq.0 - 1), 1).await;
         let Some(recorded) = read.ok().and_then(|mut page| page.pop()) else { continue };
         if let Event::PlanSet { plan, .. } = recorded.event {
             plans.push(Shown { task_id: task, agent_id: agent, thread, updated_at: recorded.at, is_open, plan });

@@ -4,7 +4,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::desk::Desk;
+use crate::state::SocietyState;
 
 /// The operator's rules, in order; the first that fits counts.
 #[derive(Serialize, JsonSchema)]
@@ -51,6 +51,6 @@ pub enum PolicyThen {
     Deny,
 }
 
-pub(crate) async fn policy(State(desk): State<Desk>) -> axum::Json<Policy> {
-    axum::Json(Policy { rules: desk.page.policy.clone() })
+pub(crate) async fn policy(State(state): State<SocietyState>) -> axum::Json<Policy> {
+    axum::Json(Policy { rules: state.page.policy.clone() })
 }

@@ -10,11 +10,11 @@ use axum::routing::{MethodRouter, get, post};
 use polis_domain::{Artifact, Org, Thread};
 
 use crate::caller::{Caller, Scope};
-use crate::desk::Desk;
 use crate::doc::Doc;
 use crate::once::answer_once;
 use crate::paging::Paging;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::{
     a2a, actions, agents, agui, approvals, artifacts, components, events, health, history, mcp, messages, metrics, models,
     openai, openapi, org, page, plans, policy, sandbox, societies, submit, tasks, threads, tools,
@@ -43,7 +43,7 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) gate: Gate,
-    handler: fn() -> MethodRouter<Desk>,
+    handler: fn() -> MethodRouter<SocietyState>,
     pub(crate) doc: Doc,
 }
 
@@ -289,9 +289,9 @@ pub fn listed() -> impl Iterator<Item = Listed> {
     })
 }
 
-pub(crate) fn router(desk: &Desk) -> Router<Desk> {
-    let routed = |router: Router<Desk>, route: &'static Route| {
-        let handler = (route.handler)().route_layer(from_fn_with_state((route, desk.clone()), pass));
+pub(crate) fn router(state: &SocietyState) -> Router<SocietyState> {
+    let routed = |router: Router<SocietyState>, route: &'static Route| {
+        let handler = (route.handler)().route_layer(from_fn_with_state((route, state.clone()), pass));
         router.route(route.path, handler)
     };
     let router = ROUTES.iter().fold(page::routes(), routed).fallback(not_found);
@@ -299,14 +299,14 @@ pub(crate) fn router(desk: &Desk) -> Router<Desk> {
 }
 
 /// Lets a request through the gate of its route.
-async fn pass(State((route, desk)): State<(&'static Route, Desk)>, request: Request, next: Next) -> Response {
+async fn pass(State((route, state)): State<(&'static Route, SocietyState)>, request: Request, next: Next) -> Response {
     let admitted = match route.gate {
         Gate::Open => Ok(()),
         Gate::Known => Caller::of(request.extensions()).is_known(),
         Gate::Needs(scope) => Caller::of(request.extensions()).needs(scope),
     };
     match admitted {
-        Ok(()) if route.doc.once => answer_once(&desk, request, next).await,
+        Ok(()) if route.doc.once => answer_once(&state, request, next).await,
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }

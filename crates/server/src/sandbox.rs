@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY};
 use axum::response::{IntoResponse, Response};
 
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// Takes a document, shows it without its scripts, and says how high it is.
 const STATIC: &str = r#"(()=>{
@@ -53,8 +53,8 @@ pub(crate) async fn fixed() -> Response {
 }
 
 /// A document with its scripts.
-pub(crate) async fn live(State(desk): State<Desk>) -> Response {
-    if desk.page.live_html {
+pub(crate) async fn live(State(state): State<SocietyState>) -> Response {
+    if state.page.live_html {
         return frame(LIVE, LIVE_POLICY);
     }
     let detail = "live pages of models are off; set `live_html = true` under `[page]` in polis.toml to allow them";

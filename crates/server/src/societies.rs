@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::body::Json;
-use crate::desk::Desk;
 use crate::paging::Paging;
 use crate::problem::Problem;
-use crate::town::Town;
+use crate::registry::Societies;
+use crate::state::SocietyState;
 use crate::wanted::Wanted;
 
 /// The societies of the store, by name.
@@ -29,7 +29,7 @@ struct Society {
     name: SocietyId,
     /// How many events its log has.
     events: Seq,
-    /// Whether it is at work here; else it begins to with the next wish.
+    /// Whether it is at work here; else it begins to with the next request.
     works: bool,
     /// Whether it is the one that is meant where none is named.
     first: bool,
@@ -96,47 +96,47 @@ pub(crate) struct Made {
 }
 
 pub(crate) async fn list(
-    Extension(town): Extension<Town>,
+    Extension(societies): Extension<Societies>,
     Wanted(paging): Wanted<Paging>,
 ) -> Result<axum::Json<Listed>, Problem> {
-    let mut societies = Vec::new();
-    for (name, events, works) in town.list().await? {
-        let (forked_from, forked_at) = town.origin(&name).await?.map(|origin| (origin.from, origin.at)).unzip();
-        societies.push(Society { first: name == *town.first(), name, events, works, forked_from, forked_at });
+    let mut rows = Vec::new();
+    for (name, events, works) in societies.list().await? {
+        let (forked_from, forked_at) = societies.origin(&name).await?.map(|origin| (origin.from, origin.at)).unzip();
+        rows.push(Society { first: name == *societies.first(), name, events, works, forked_from, forked_at });
     }
-    societies.sort_by(|a, b| a.name.cmp(&b.name));
-    let (societies, next) = paging.cut(societies, |society| society.name.to_string());
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    let (societies, next) = paging.cut(rows, |society| society.name.to_string());
     Ok(axum::Json(Listed { societies, next }))
 }
 
 pub(crate) async fn begin(
-    State(_): State<Desk>,
-    Extension(town): Extension<Town>,
-    Json(wish): Json<Begin>,
+    State(_): State<SocietyState>,
+    Extension(societies): Extension<Societies>,
+    Json(request): Json<Begin>,
 ) -> Result<axum::Json<Begun>, Problem> {
-    let society = SocietyId::from(wish.name);
-    let begun = town.begin(&society).await?;
+    let society = SocietyId::from(request.name);
+    let begun = societies.begin(&society).await?;
     Ok(axum::Json(Begun { society, begun }))
 }
 
 pub(crate) async fn fork(
-    State(desk): State<Desk>,
-    Extension(town): Extension<Town>,
-    Json(wish): Json<Fork>,
+    State(state): State<SocietyState>,
+    Extension(societies): Extension<Societies>,
+    Json(request): Json<Fork>,
 ) -> Result<axum::Json<Made>, Problem> {
-    let from = desk.society.id().clone();
-    let (society, made) = town.fork(&from, wish.at.map(Seq), wish.name).await?;
+    let from = state.society.id().clone();
+    let (society, made) = societies.fork(&from, request.at.map(Seq), request.name).await?;
     let (open_turns, in_doubt) = (made.open_turns, made.in_doubt);
     Ok(axum::Json(Made { society, from, at: made.at, kept: None, open_turns, in_doubt }))
 }
 
 pub(crate) async fn rewind(
-    State(desk): State<Desk>,
-    Extension(town): Extension<Town>,
-    Json(wish): Json<Rewind>,
+    State(state): State<SocietyState>,
+    Extension(societies): Extension<Societies>,
+    Json(request): Json<Rewind>,
 ) -> Result<axum::Json<Made>, Problem> {
-    let society = desk.society.id().clone();
-    let (kept, made) = town.rewind(&society, Seq(wish.to)).await?;
+    let society = state.society.id().clone();
+    let (kept, made) = societies.rewind(&society, Seq(request.to)).await?;
     let (open_turns, in_doubt) = (made.open_turns, made.in_doubt);
     Ok(axum::Json(Made { from: kept.clone(), society, at: made.at, kept: Some(kept), open_turns, in_doubt }))
 }

@@ -2,8 +2,8 @@
 
 use polis_domain::{AgentId, RoleId, Spine};
 
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// The name under which the society itself is addressed.
 pub(crate) const SOCIETY: &str = "polis";
@@ -21,14 +21,14 @@ pub(crate) struct Addressee {
 }
 
 /// Everybody who can be addressed: the society, each agent, and each role that has one.
-pub(crate) async fn addressees(desk: &Desk) -> Result<Vec<Addressee>, Problem> {
-    Ok(desk.society.look(all).await?)
+pub(crate) async fn addressees(state: &SocietyState) -> Result<Vec<Addressee>, Problem> {
+    Ok(state.society.look(all).await?)
 }
 
 /// Finds an agent by a name that a client uses: `polis`, `agent/NAME`, `role/NAME`, or the bare name of an agent or a role.
-pub(crate) async fn addressee(desk: &Desk, name: &str) -> Result<Option<Addressee>, Problem> {
+pub(crate) async fn addressee(state: &SocietyState, name: &str) -> Result<Option<Addressee>, Problem> {
     let name = name.to_owned();
-    Ok(desk.society.look(move |spine| find(spine, &name)).await?)
+    Ok(state.society.look(move |spine| find(spine, &name)).await?)
 }
 
 fn all(spine: &Spine) -> Vec<Addressee> {

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::artifacts::{Attached, attached};
 use crate::body::Json;
-use crate::desk::Desk;
 use crate::once::Once;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// A new request.
 #[derive(Deserialize, JsonSchema)]
@@ -72,22 +72,28 @@ pub(crate) struct Accepted {
 }
 
 pub(crate) async fn submit(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     once: Once,
-    Json(wish): Json<Submit>,
+    Json(request): Json<Submit>,
 ) -> Result<axum::Json<Accepted>, Problem> {
-    let meta = told([("strategy", json!(wish.strategy)), (PLAN_APPROVAL, json!(wish.plan_approval))]);
-    said(&desk, &once, (AgentId::root(), &wish.text, None), wish.artifacts, meta).await
+    let meta = told([("strategy", json!(request.strategy)), (PLAN_APPROVAL, json!(request.plan_approval))]);
+    said(&state, &once, (AgentId::root(), &request.text, None), request.artifacts, meta).await
 }
 
 pub(crate) async fn send(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     once: Once,
-    Json(wish): Json<Send>,
+    Json(request): Json<Send>,
 ) -> Result<axum::Json<Accepted>, Problem> {
-    let agent = desk.society.addressee(wish.agent_id).await?;
-    said(&desk, &once, (agent, &wish.text, wish.task_id), wish.artifacts, told([(PLAN_APPROVAL, json!(wish.plan_approval))]))
-        .await
+    let agent = state.society.addressee(request.agent_id).await?;
+    said(
+        &state,
+        &once,
+        (agent, &request.text, request.task_id),
+        request.artifacts,
+        told([(PLAN_APPROVAL, json!(request.plan_approval))]),
+    )
+    .await
 }
 
 /// The key of a request's meta that says when to ask about its plans.
@@ -99,14 +105,14 @@ fn told<const N: usize>(said: [(&str, Value); N]) -> Map<String, Value> {
 }
 
 async fn said(
-    desk: &Desk,
+    state: &SocietyState,
     once: &Once,
     (agent, text, task): (AgentId, &str, Option<TaskId>),
     artifacts: Vec<Attached>,
     mut meta: Map<String, Value>,
 ) -> Result<axum::Json<Accepted>, Problem> {
-    Artifact::attach(&mut meta, &attached(&desk.society, artifacts).await?);
-    let sent = once.send(&desk.society, agent, text, task, meta).await?;
+    Artifact::attach(&mut meta, &attached(&state.society, artifacts).await?);
+    let sent = once.send(&state.society, agent, text, task, meta).await?;
     Ok(axum::Json(sent.into()))
 }
 

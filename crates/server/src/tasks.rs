@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use crate::body::Json;
-use crate::desk::Desk;
 use crate::messages;
 use crate::once::Once;
 use crate::paging::Paging;
 use crate::plans;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::submit::Accepted;
 use crate::wanted::{Name, Wanted};
 
@@ -119,11 +119,11 @@ pub(crate) enum Standing {
     Parked,
 }
 
-pub(crate) async fn task(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<Task>, Problem> {
+pub(crate) async fn task(State(state): State<SocietyState>, Name(id): Name) -> Result<axum::Json<Task>, Problem> {
     let id = TaskId::from(id);
     let asked = id.clone();
-    let open = desk.society.look(move |spine| of_task(spine, &asked)).await?;
-    let envelopes = messages::personal(&desk.society, &id).await;
+    let open = state.society.look(move |spine| of_task(spine, &asked)).await?;
+    let envelopes = messages::personal(&state.society, &id).await;
     let ended = envelopes.as_deref().unwrap_or_default().iter().rev().find_map(|(_, envelope)| ending(envelope));
     let task = match (open, ended) {
         (Some(Stands { status, behind }), _) => Task { id, status, answer: None, failure: None, behind, plans: Vec::new() },
@@ -138,7 +138,7 @@ pub(crate) async fn task(State(desk): State<Desk>, Name(id): Name) -> Result<axu
             plans: Vec::new(),
         })?,
     };
-    let plans = plans::of(&desk, Some(task.id.clone())).await?;
+    let plans = plans::of(&state, Some(task.id.clone())).await?;
     Ok(axum::Json(Task { plans, ..task }))
 }
 
@@ -163,7 +163,10 @@ struct Open {
     open: u32,
 }
 
-pub(crate) async fn tasks(State(desk): State<Desk>, Wanted(paging): Wanted<Paging>) -> Result<axum::Json<Tasks>, Problem> {
+pub(crate) async fn tasks(
+    State(state): State<SocietyState>,
+    Wanted(paging): Wanted<Paging>,
+) -> Result<axum::Json<Tasks>, Problem> {
     let list = |spine: &Spine| {
         let open = |(id, effort): (&TaskId, &polis_domain::Effort)| {
             let status = of_task(spine, id)?.status;
@@ -173,20 +176,20 @@ pub(crate) async fn tasks(State(desk): State<Desk>, Wanted(paging): Wanted<Pagin
         tasks.sort_by(|one, other| one.id.cmp(&other.id));
         tasks
     };
-    let (tasks, next) = paging.cut(desk.society.look(list).await?, |task| task.id.to_string());
+    let (tasks, next) = paging.cut(state.society.look(list).await?, |task| task.id.to_string());
     Ok(axum::Json(Tasks { tasks, next }))
 }
 
 pub(crate) async fn cancel(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Name(id): Name,
-    Json(wish): Json<Cancel>,
+    Json(request): Json<Cancel>,
 ) -> Result<axum::Json<Cancelled>, Problem> {
     let task_id = TaskId::from(id);
-    let target = match wish.turn.map(|turn| TurnId(Seq(turn))) {
+    let target = match request.turn.map(|turn| TurnId(Seq(turn))) {
         Some(turn) => {
             let task = task_id.clone();
-            let is_its = desk.society.look(move |spine| spine.turns.get(&turn).is_some_and(|turn| turn.task == task)).await?;
+            let is_its = state.society.look(move |spine| spine.turns.get(&turn).is_some_and(|turn| turn.task == task)).await?;
             if !is_its {
                 return Err(Rejected::from(Refusal::TurnNotOpen(turn)).into());
             }
@@ -194,24 +197,24 @@ pub(crate) async fn cancel(
         }
         None => Target::Task(task_id.clone()),
     };
-    desk.society.cancel(target, &wish.reason).await?;
+    state.society.cancel(target, &request.reason).await?;
     Ok(axum::Json(Cancelled { task_id }))
 }
 
 /// Gives the last word of the person about a request to its receiver again, as a retry (R043).
 pub(crate) async fn retry(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Name(id): Name,
     once: Once,
     Json(Retry {}): Json<Retry>,
 ) -> Result<axum::Json<Accepted>, Problem> {
     let task = TaskId::from(id);
-    let envelopes = messages::personal(&desk.society, &task).await?;
+    let envelopes = messages::personal(&state.society, &task).await?;
     if let Some(sent) = once.before(&envelopes) {
         return Ok(axum::Json(sent.into()));
     }
     let asked = task.clone();
-    if desk.society.look(move |spine| of_task(spine, &asked)).await?.is_some() {
+    if state.society.look(move |spine| of_task(spine, &asked)).await?.is_some() {
         let detail = "the request is still under way; cancel it first, or wait until it has ended";
         return Err(Problem::new(StatusCode::CONFLICT, "still_open", detail));
     }
@@ -219,7 +222,7 @@ pub(crate) async fn retry(
     let (_, envelope) = last.ok_or_else(|| Problem::new(StatusCode::CONFLICT, "nothing_to_retry", "nobody asked for this"))?;
     let mut meta: Map<_, _> = envelope.payload.meta.clone().into();
     meta.insert("_ui_action".to_owned(), "retry".into());
-    let sent = once.send(&desk.society, envelope.to.clone(), &envelope.payload.text, Some(task), meta).await?;
+    let sent = once.send(&state.society, envelope.to.clone(), &envelope.payload.text, Some(task), meta).await?;
     Ok(axum::Json(sent.into()))
 }
 

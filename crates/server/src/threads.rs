@@ -5,9 +5,9 @@ use polis_domain::{AgentId, Phase, Spine, SubThreadPath, Thread, ThreadId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::Desk;
 use crate::paging::Paging;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::wanted::{Name, Wanted};
 
 /// Which part of a conversation is wanted.
@@ -24,14 +24,14 @@ pub(crate) struct Which {
 }
 
 pub(crate) async fn thread(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Name(id): Name,
     Wanted(which): Wanted<Which>,
 ) -> Result<axum::Json<Thread>, Problem> {
     let path: SubThreadPath =
         which.path.parse().map_err(|bad: polis_domain::BadPath| Problem::bad_request("bad_path", bad.to_string()))?;
     let main = ThreadId::from(id);
-    let thread = if which.tree { desk.society.tree(&main, &path).await? } else { desk.society.thread(&main, &path).await? };
+    let thread = if which.tree { state.society.tree(&main, &path).await? } else { state.society.thread(&main, &path).await? };
     Ok(axum::Json(thread))
 }
 
@@ -63,8 +63,11 @@ struct Listed {
     is_open: bool,
 }
 
-pub(crate) async fn threads(State(desk): State<Desk>, Wanted(paging): Wanted<Paging>) -> Result<axum::Json<Threads>, Problem> {
-    Ok(axum::Json(desk.society.look(move |spine| list(spine, &paging)).await?))
+pub(crate) async fn threads(
+    State(state): State<SocietyState>,
+    Wanted(paging): Wanted<Paging>,
+) -> Result<axum::Json<Threads>, Problem> {
+    Ok(axum::Json(state.society.look(move |spine| list(spine, &paging)).await?))
 }
 
 fn list(spine: &Spine, paging: &Paging) -> Threads {

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::desk::Desk;
 use crate::paging::Paging;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 use crate::wanted::Wanted;
 
 /// Which tools can be called.
@@ -48,8 +48,11 @@ struct Server {
     tools: usize,
 }
 
-pub(crate) async fn tools(State(desk): State<Desk>, Wanted(paging): Wanted<Paging>) -> Result<axum::Json<Tools>, Problem> {
-    let Tools { tools, servers, .. } = Tools::of(&**desk.society.toolbox(), &desk.society.own_tools());
+pub(crate) async fn tools(
+    State(state): State<SocietyState>,
+    Wanted(paging): Wanted<Paging>,
+) -> Result<axum::Json<Tools>, Problem> {
+    let Tools { tools, servers, .. } = Tools::of(&**state.society.toolbox(), &state.society.own_tools());
     let places: Vec<(usize, Tool)> = tools.into_iter().enumerate().collect();
     let (page, next) = paging.cut(places, |(place, _)| crate::paging::numbered(*place as u64));
     Ok(axum::Json(Tools { tools: page.into_iter().map(|(_, tool)| tool).collect(), servers, next }))

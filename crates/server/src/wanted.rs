@@ -4,17 +4,17 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// The one name in the path of a route.
 pub(crate) struct Name(pub(crate) String);
 
-impl FromRequestParts<Desk> for Name {
+impl FromRequestParts<SocietyState> for Name {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Problem> {
-        let Path(name) = Path::<String>::from_request_parts(parts, desk)
+    async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|error| Problem::bad_request("bad_url", format!("{}; percent-encode UTF-8", error.body_text())))?;
         Ok(Self(name))
@@ -24,11 +24,11 @@ impl FromRequestParts<Desk> for Name {
 /// The query of a request.
 pub(crate) struct Wanted<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequestParts<Desk> for Wanted<T> {
+impl<T: DeserializeOwned> FromRequestParts<SocietyState> for Wanted<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Problem> {
-        let Query(wanted) = Query::<T>::from_request_parts(parts, desk)
+    async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Problem> {
+        let Query(wanted) = Query::<T>::from_request_parts(parts, state)
             .await
             .map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
         Ok(Self(wanted))

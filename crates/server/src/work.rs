@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::caller::{Caller, Scope};
-use crate::desk::{Desk, next_seen};
 use crate::problem::Problem;
+use crate::state::{SocietyState, next_seen};
 
 /// How soon a standing is looked at again after something was done for the request, and after something else happened.
 const SOON: Duration = Duration::from_millis(20);
@@ -23,7 +23,7 @@ const LATER: Duration = Duration::from_millis(500);
 /// Somebody who asks through a protocol of others, and may do what its token says.
 #[derive(Clone)]
 pub(crate) struct Peer {
-    pub(crate) desk: Desk,
+    pub(crate) state: SocietyState,
     pub(crate) caller: Caller,
 }
 
@@ -68,7 +68,7 @@ impl Standing {
 impl Peer {
     /// The same, who may look at what it has just begun. Whoever may ask may hear the answer.
     pub(crate) fn of_own(&self) -> Self {
-        Self { desk: self.desk.clone(), caller: self.caller.with(Scope::Read) }
+        Self { state: self.state.clone(), caller: self.caller.with(Scope::Read) }
     }
 
     /// Where a request stands.
@@ -85,7 +85,7 @@ impl Peer {
         };
         if standing.status == "waiting" {
             let wanted = task.clone();
-            let look = self.desk.society.look(move |spine| spine.turns.values().any(|turn| turn.task == wanted));
+            let look = self.state.society.look(move |spine| spine.turns.values().any(|turn| turn.task == wanted));
             standing.has_begun = look.await?;
         }
         if standing.needs_person() {
@@ -111,7 +111,7 @@ impl Peer {
         let strange = |what: String| {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "strange_answer", format!("{target} answered {what}"))
         };
-        let answer = self.desk.ask_for(self.caller.clone(), target, body.map(Value::to_string)).await;
+        let answer = self.state.ask_for(self.caller.clone(), target, body.map(Value::to_string)).await;
         let answer = answer.map_err(|error| strange(error.to_string()))?;
         let whole = answer.body.try_fold(Vec::new(), |mut whole, piece| async move {
             whole.extend_from_slice(&piece);
@@ -165,9 +165,9 @@ pub(crate) enum Heard {
 impl Follow {
     /// From a place of the log on.
     pub(crate) async fn new(peer: &Peer, task: &TaskId, after: Seq) -> Result<Self, Problem> {
-        let watch = peer.desk.society.watch(after);
+        let watch = peer.state.society.watch(after);
         let wanted = task.clone();
-        let turns = peer.desk.society.look(move |spine| {
+        let turns = peer.state.society.look(move |spine| {
             let own = spine.turns.iter().filter(|(_, turn)| turn.task == wanted);
             own.map(|(id, turn)| (*id, Worker::new(&turn.agent, turn.origin, turn.reply_to))).collect()
         });
@@ -188,7 +188,7 @@ impl Follow {
             let is_overdue = self.due.is_some_and(|due| Instant::now() > due + LATER);
             let seen = tokio::select! {
                 biased;
-                () = self.peer.desk.closing.cancelled() => return Ok(Heard::Ended),
+                () = self.peer.state.closing.cancelled() => return Ok(Heard::Ended),
                 seen = next_seen(&mut self.watch), if !is_overdue => seen?,
                 () = until(self.due) => {
                     self.due = None;
@@ -217,9 +217,9 @@ impl Follow {
         }
     }
 
-    /// The pieces that came before the end of the log as it is now, and were not heard yet: a look at the standing may be faster.
+    /// The chunks that came before the end of the log as it is now, and were not heard yet: a look at the standing may be faster.
     pub(crate) async fn rest(&mut self) -> Result<Vec<Heard>, Problem> {
-        let society = &self.peer.desk.society;
+        let society = &self.peer.state.society;
         let head = society.log().readable_head(society.id()).await?;
         let mut pieces = Vec::new();
         while self.seen < head {
@@ -236,7 +236,7 @@ impl Follow {
         Ok(pieces)
     }
 
-    /// A piece of what may become the answer.
+    /// A chunk of what may become the answer.
     fn piece(&self, told: &StreamedDelta) -> Option<Heard> {
         self.turns.get(&told.effect.turn).filter(|worker| worker.answers_person)?;
         match &told.delta {
@@ -350,13 +350,13 @@ mod tests {
         let cast = Cast::new().with(Programmed::NAME, Programmed);
         let ports = Ports::new(MemoryLog::new());
         let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();
-        let desk = Desk::new(society, About { model: String::new(), is_offline: false, vendors: Vec::new() });
-        let peer = |scopes: &str| Peer { desk: desk.clone(), caller: Caller::new("some".into(), scopes.parse().unwrap()) };
-        let wish = json!({ "text": "[]" });
+        let state = SocietyState::new(society, About { model: String::new(), is_offline: false, vendors: Vec::new() });
+        let peer = |scopes: &str| Peer { state: state.clone(), caller: Caller::new("some".into(), scopes.parse().unwrap()) };
+        let request = json!({ "text": "[]" });
         let code = |result: Result<Value, Problem>| result.map(drop).map_err(|problem| problem.code().to_owned());
         assert_eq!(code(peer("read").ask("/api/agents", None).await), Ok(()));
-        assert_eq!(code(peer("read").ask("/api/submit", Some(&wish)).await), Err("missing_scope".to_owned()));
-        assert_eq!(code(peer("send").ask("/api/submit", Some(&wish)).await), Ok(()));
+        assert_eq!(code(peer("read").ask("/api/submit", Some(&request)).await), Err("missing_scope".to_owned()));
+        assert_eq!(code(peer("send").ask("/api/submit", Some(&request)).await), Ok(()));
         let word = json!({ "approved": true });
         assert_eq!(code(peer("read,send").ask("/api/approvals/1.0", Some(&word)).await), Err("missing_scope".to_owned()));
         assert_eq!(code(peer("approve").ask("/api/approvals/1.0", Some(&word)).await), Err("not_open".to_owned()));

@@ -81,21 +81,21 @@ async fn a_message_begins_a_task_that_is_told_until_it_is_over() {
 #[tokio::test]
 async fn the_same_message_twice_is_done_once_also_by_a_new_server() {
     let rig = Rig::start().await;
-    let wish = message("m1", vec![Op::Call(vec![("note".into(), "{}".into())])]);
-    let first = result(&rig, "SendMessage", wish.clone()).await;
-    assert_eq!(result(&rig, "SendMessage", wish.clone()).await, first);
+    let request = message("m1", vec![Op::Call(vec![("note".into(), "{}".into())])]);
+    let first = result(&rig, "SendMessage", request.clone()).await;
+    assert_eq!(result(&rig, "SendMessage", request.clone()).await, first);
     let log = rig.log.clone();
     rig.stop().await;
     let rig =
         Rig::on(log, polis_testkit::ScriptedModel::new(|_| polis_testkit::Line::text("")), polis_testkit::ScriptedTools::new())
             .await;
-    assert_eq!(result(&rig, "SendMessage", wish.clone()).await, first);
+    assert_eq!(result(&rig, "SendMessage", request.clone()).await, first);
     let calls =
         rig.log.events(&crate::support::society()).iter().filter(|it| matches!(it.event, Event::EffectStarted { .. })).count();
     assert_eq!(calls, 1);
     // Two at once are one as well.
-    let wish = message("m2", vec![Op::Say("hello".into())]);
-    let (one, other) = tokio::join!(result(&rig, "SendMessage", wish.clone()), result(&rig, "SendMessage", wish));
+    let request = message("m2", vec![Op::Say("hello".into())]);
+    let (one, other) = tokio::join!(result(&rig, "SendMessage", request.clone()), result(&rig, "SendMessage", request));
     assert_eq!(one["task"]["id"], other["task"]["id"]);
     let envelopes = rig.society.messages(&one["task"]["id"].as_str().unwrap().into()).await.unwrap();
     assert_eq!(envelopes.len(), 2);
@@ -266,15 +266,15 @@ async fn files_come_in_as_artifacts_and_an_agent_can_be_named() {
     let rig = Rig::start().await;
     let parts =
         json!([{ "text": Program(vec![]).text() }, { "raw": "aGVsbG8=", "filename": "a.txt", "mediaType": "text/plain" }]);
-    let wish = json!({ "messageId": "m1", "role": "ROLE_USER", "metadata": { "agentId": "root" }, "parts": parts });
-    let task = result(&rig, "SendMessage", json!({ "message": wish })).await["task"].take();
+    let request = json!({ "messageId": "m1", "role": "ROLE_USER", "metadata": { "agentId": "root" }, "parts": parts });
+    let task = result(&rig, "SendMessage", json!({ "message": request })).await["task"].take();
     assert_eq!(task["status"]["state"], json!("TASK_STATE_COMPLETED"));
     let kept = rig.get("/api/artifacts").await.ok()["artifacts"][0].take();
     assert_eq!((&kept["name"], &kept["mediaType"], &kept["bytes"]), (&json!("a.txt"), &json!("text/plain"), &json!(5)));
 }
 
 #[tokio::test]
-async fn the_answer_is_streamed_in_pieces_that_make_it_up() {
+async fn the_answer_is_streamed_in_chunks_that_make_it_up() {
     let pieces = ["w0 ", "w1 ", "w2 ", "w3"];
     let tools = polis_testkit::ScriptedTools::new()
         .with("note", polis_domain::EffectClass::Write, |_, _| polis_domain::CallResult::good("noted"));

@@ -84,7 +84,7 @@ fn tasks(rig: &Rig) -> Vec<TaskId> {
 }
 
 #[tokio::test]
-async fn pieces_joined_are_the_answer_however_many_they_are() {
+async fn chunks_joined_are_the_answer_however_many_they_are() {
     for pieces in [&["echo"][..], &["echo: ", "plain"], &["let x", " = ", "{\n", "\n  1 ", "};", " "]] {
         let whole = pieces.concat();
         let line: Vec<&'static str> = pieces.to_vec();

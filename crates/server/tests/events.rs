@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
 use polis_domain::{CallResult, EffectClass, Seq};
 use polis_engine::{Branch, SystemClock, fork};
-use polis_ports::{Frame, Live, StreamedPiece};
+use polis_ports::{Frame, Live, StreamedStep};
 use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ async fn an_event_has_the_name_that_the_log_gives_it() {
 }
 
 #[tokio::test]
-async fn pieces_of_a_reply_come_before_it_and_have_no_id() {
+async fn chunks_of_a_reply_come_before_it_and_have_no_id() {
     let rig = Rig::start().await;
     let mut stream = Stream::open(&rig, &format!("/api/events?after={}", rig.last()), None).await;
     rig.run(vec![Op::Think("x".into())]).await;
@@ -156,7 +156,7 @@ async fn a_stream_of_one_request_has_what_is_seen_done_for_it_and_for_no_other()
     let rig = Rig::start().await;
     let mut stream = Stream::open(&rig, &format!("/api/events?after={}&task=one", rig.last()), None).await;
     for (task, todo) in [("other", None), ("one", Some("a")), ("one", None)] {
-        let piece = StreamedPiece {
+        let piece = StreamedStep {
             task: task.into(),
             thread: "sub_root_1".into(),
             path: "messages[1].meta._thread".parse().unwrap(),
@@ -172,7 +172,7 @@ async fn a_stream_of_one_request_has_what_is_seen_done_for_it_and_for_no_other()
     }
     for todo in [json!("a"), json!(null)] {
         let told = stream.next().await.unwrap();
-        assert_eq!((&*told.name, &told.data["task"], &told.data["todo"]), ("piece", &json!("one"), &todo));
+        assert_eq!((&*told.name, &told.data["task"], &told.data["todo"]), ("chunk", &json!("one"), &todo));
     }
 }
 

@@ -70,7 +70,7 @@ async fn the_society_its_agents_and_its_roles_are_models() {
 }
 
 #[tokio::test]
-async fn an_answer_comes_whole_or_in_pieces_with_its_usage() {
+async fn an_answer_comes_whole_or_in_chunks_with_its_usage() {
     let rig = Rig::start().await;
     let text = program(vec![Op::Think("x".into())]);
     for model in ["polis", "root", "agent/root", "role/worker", "worker"] {

@@ -57,7 +57,7 @@ impl Line {
         Self { deltas: vec![Delta::Content(text.to_owned())], ..Self::default() }
     }
 
-    /// A reply in words that comes piece by piece.
+    /// A reply in words that comes chunk by chunk.
     pub fn pieces(pieces: &[&str]) -> Self {
         Self { deltas: pieces.iter().map(|piece| Delta::Content((*piece).to_owned())).collect(), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! `edit_file`: pieces of a text file of the workspace, each exact and found once; all of them are replaced, or none.
+//! `edit_file`: chunks of a text file of the workspace, each exact and found once; all of them are replaced, or none.
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow};
@@ -46,7 +46,7 @@ impl Tool for EditFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "edit_file".into(),
-            description: "Replaces pieces of a text file of the workspace. Each old_text must stand in the file exactly once, \
+            description: "Replaces chunks of a text file of the workspace. Each old_text must stand in the file exactly once, \
                           so take enough of its surroundings. Edits are made in order; if one cannot be made, none is."
                 .to_owned(),
             parameters: json!({

@@ -114,8 +114,8 @@ impl Ruled {
         let origin = self.toolbox.origin(tool);
         let text = judged(fields, FILES.contains(&tool));
         let (server, own) = origin.as_ref().map_or(("", tool), |origin| (&origin.server, &origin.tool));
-        let wish = Wish { tool, server, own, is_theirs: origin.is_some(), arguments: &text };
-        self.rules.iter().find(|rule| rule.fits(&wish, who))
+        let subject = Subject { tool, server, own, is_theirs: origin.is_some(), arguments: &text };
+        self.rules.iter().find(|rule| rule.fits(&subject, who))
     }
 
     fn usual(&self, tool: &str) -> Ruling {
@@ -187,8 +187,8 @@ impl Toolbox for Ruled {
         let name = format!("{server}{PARTS}{SAMPLING}");
         // A rule that lets a server's tools be used does not lend it a model unless it says so.
         let means_it = |rule: &&Rule| rule.tool.is_some() || rule.then == Then::Deny;
-        let wish = Wish { tool: &name, server, own: SAMPLING, is_theirs: false, arguments: "" };
-        let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&wish, who)).map(Rule::ruling);
+        let subject = Subject { tool: &name, server, own: SAMPLING, is_theirs: false, arguments: "" };
+        let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&subject, who)).map(Rule::ruling);
         ruled.unwrap_or_else(|| self.toolbox.lending(server, who))
     }
 
@@ -202,7 +202,7 @@ impl Toolbox for Ruled {
 }
 
 /// A call as rules see it.
-struct Wish<'a> {
+struct Subject<'a> {
     /// The tool, as it is listed.
     tool: &'a str,
     /// The server that it comes from, by the name that the operator gave it; nothing for our own.
@@ -233,8 +233,8 @@ impl Rule {
         format!("{why}{end} Other calls of it may be allowed.")
     }
 
-    fn fits(&self, wish: &Wish<'_>, who: &Caller<'_>) -> bool {
-        let Wish { tool, server, own, is_theirs, arguments } = *wish;
+    fn fits(&self, subject: &Subject<'_>, who: &Caller<'_>) -> bool {
+        let Subject { tool, server, own, is_theirs, arguments } = *subject;
         let is = |pattern: &Option<String>, text: &str| pattern.as_ref().is_none_or(|pattern| matches(pattern, text));
         // A server could give its tool any name that is let through; a rule that lets it through must say whose it is.
         let by_own = !is_theirs || self.then != Then::Allow || self.server.is_some();

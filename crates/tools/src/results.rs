@@ -113,7 +113,7 @@ mod tests {
                     format!("{head}\n[cut: {} bytes are left out here]\n{tail}", text.len() - 2 * half)
                 }
             };
-            assert_eq!((kept.total(), kept.text()), (256, want), "{most} in {pieces} pieces");
+            assert_eq!((kept.total(), kept.text()), (256, want), "{most} in {pieces} chunks");
         }
     }
 }

@@ -103,7 +103,7 @@ impl Tool for SearchFiles {
     }
 }
 
-/// The text that is looked for, in the pieces between its wildcards.
+/// The text that is looked for, in the chunks between its wildcards.
 struct Wanted {
     pieces: Vec<String>,
     ignore_case: bool,

@@ -10,7 +10,7 @@ use crate::results::{HeadTail, MAX_RESULT_BYTES};
 /// The media type of what programs print and pages say.
 pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Something that comes piece by piece and may have any length. Writing blocks as soon as it is long.
+/// Something that comes chunk by chunk and may have any length. Writing blocks as soon as it is long.
 pub(crate) struct Spill {
     most: usize,
     /// Most bytes of it that are kept.

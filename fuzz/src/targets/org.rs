@@ -33,7 +33,7 @@ fn run(input: &[u8]) {
     assert_eq!(serde_json::to_value(&again).ok(), Some(exported));
     let spine = Spine::default();
     for root in [false, true] {
-        if let Ok(commands) = org.wishes(&spine, root) {
+        if let Ok(commands) = org.commands(&spine, root) {
             assert!(commands.len() <= org.roles.len() + org.agents.len());
             let named = org.left_out(&spine, root).len();
             assert!(named <= org.roles.len() + org.agents.len() + org.terminations.len() + 1);

@@ -1,7 +1,7 @@
 // Takes in what is told beside the log: pieces of replies and of components that are still being written. None of it is
 // kept: the log brings the whole.
 
-import type { Json, LiveDelta, StreamedPiece } from '../types'
+import type { Json, LiveDelta, StreamedStep } from '../types'
 import { touch, touchEffect } from './fold'
 import type { LiveReply, State } from './state'
 
@@ -54,7 +54,7 @@ export function catchUpLive(state: State, told: [string, LiveReply][]): void {
   }
 }
 
-export function see(state: State, piece: StreamedPiece): void {
+export function see(state: State, piece: StreamedStep): void {
   const thread = state.threads.get(piece.thread)
   // What says only how long a step took is in the log as well.
   if (!thread || (piece.durationMs !== undefined && !piece.piece)) return

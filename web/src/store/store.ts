@@ -4,7 +4,7 @@
 
 import { useSyncExternalStore } from 'react'
 import { Problem, ask } from '../api'
-import type { Recorded, LiveDelta, StreamedPiece } from '../types'
+import type { Recorded, LiveDelta, StreamedStep } from '../types'
 import { prefix } from '../router'
 import { fold } from './fold'
 import { catchUpLive, forget, hear, see, soFar } from './live'
@@ -216,7 +216,7 @@ class Store {
     }
     if (!data) return true
     if (name === 'delta') hear(this.state, JSON.parse(data) as LiveDelta)
-    else if (name === 'piece') see(this.state, JSON.parse(data) as StreamedPiece)
+    else if (name === 'piece') see(this.state, JSON.parse(data) as StreamedStep)
     else if (name === 'resync') forget(this.state)
     else if (name === 'stopping' || name === 'problem') return false
     else fold(this.state, JSON.parse(data) as Recorded)

@@ -5,5 +5,5 @@ import { HIDDEN, parts } from './hidden'
 
 export function Visible({ text }: { text: string }) {
   if (!HIDDEN.test(text)) return text
-  return parts(text).map((part, place) => (part.isHidden ? <mark key={place} className="hidden-message">{part.text}</mark> : <bdi key={place}>{part.text}</bdi>))
+  return parts(text).map((part, place) => (part.isHidden ? <mark key={place} className="hidden-character">{part.text}</mark> : <bdi key={place}>{part.text}</bdi>))
 }

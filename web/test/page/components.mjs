@@ -98,7 +98,7 @@ export const checks = [
         await page.getByRole('button', { name: 'May' }).click()
         await page.waitForFunction(() => document.title === 'picked {"name":"May"}')
         const { events } = await one.ask('/api/log?limit=1000')
-        assert.ok(events.some(({ event }) => /sales-chart/.test(event.letterSent?.letter.payload.text ?? JSON.stringify(event.letterSent ?? ''))), 'the society was told')
+        assert.ok(events.some(({ event }) => /sales-chart/.test(event.messageSent?.envelope.payload.text ?? JSON.stringify(event.messageSent ?? ''))), 'the society was told')
         assert.deepEqual(page.trouble, [])
       } finally {
         await one.end()

@@ -16,18 +16,18 @@ function after(...events: [string | undefined, Recorded['event']][]): State {
   return state
 }
 
-const letter = (from: string, to: string, kind: unknown = 'message') => ({ letterSent: { letter: { id: `m-${from}`, from, to, taskId: 't1', kind, payload: { text: 'hello' }, replyTo: 'user' } } })
+const envelope = (from: string, to: string, kind: unknown = 'message') => ({ messageSent: { envelope: { id: `m-${from}`, from, to, taskId: 't1', kind, payload: { text: 'hello' }, replyTo: 'user' } } })
 const started = { turnStarted: { agent: 'root', behaviour: 'converse', phase: 'initial_phase', task: { id: 't1', name: 'message', type: 'message', message: 'hello' }, origin: 'inbox', replyTo: 'user', message: 'm-user', index: 0 } }
 const effect = (id: string, what: unknown) => ({ effectStarted: { id, effect: what } })
 const write = { tool: { callId: 'c', tool: 'write_file', arguments: '{}', class: 'write' } }
-const asked: [string, Recorded['event']][] = [['task:t1', letter('user', 'root')], ['root', started]]
+const asked: [string, Recorded['event']][] = [['task:t1', envelope('user', 'root')], ['root', started]]
 
 test('a request is queued, runs, and is done', () => {
   const status = (state: State) => requestStatus(state, [...state.requests.values()][0]!)
   assert.equal(status(after(asked[0]!)), 'queued')
   assert.equal(status(after(...asked)), 'running')
   const settled = { turnSettled: { turn: 4, settlement: 'done', index: 1, message: { id: 'b', sender: 'bot', text: 'hi', timestamp: 1 } } }
-  const done = after(...asked, ['root', settled], ['task:t1', letter('root', 'user', 'answer')])
+  const done = after(...asked, ['root', settled], ['task:t1', envelope('root', 'user', 'answer')])
   assert.equal(status(done), 'done')
   assert.equal(agentStatus(done, 'root'), 'idle')
   assert.deepEqual(done.threads.get('root')?.messages.map((message) => message.text), ['hello', 'hi'])

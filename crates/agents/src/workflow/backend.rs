@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use polis_domain::{CallResult, Failure, Finish, Meta, Reply, Text, Timestamp, ToolCall, Usage, Verdict};
-use polis_ports::{ChatMessage, ComponentPiece, Delta, Format, ToolSpec};
+use polis_ports::{ChatMessage, ComponentChunk, Delta, Format, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use super::{AgentAction, AgentType, Done, Order, WorkflowCallbacks, WorkflowRole
 
 /// Runs models and tools for a workflow, and keeps what is said.
 pub trait AgentBackend: Send {
-    /// Asks a model and gives its whole reply. Whoever listens to the request's `event_id` hears it piece by piece.
+    /// Asks a model and gives its whole reply. Whoever listens to the request's `event_id` hears it chunk by chunk.
     fn chat_completion(&mut self, options: ChatOptions) -> impl Future<Output = Result<Reply, Failure>> + Send;
 
     /// Calls tools; exactly one result for each, in order (D22).
@@ -116,7 +116,7 @@ pub struct Activity {
     /// The component that is being written, or the tool that is called.
     pub component: Option<Arc<str>>,
     /// What the component grows by.
-    pub piece: Option<ComponentPiece>,
+    pub piece: Option<ComponentChunk>,
     /// How long the step took, when it is over.
     pub duration_ms: Option<u64>,
     /// What the step used, when a model's reply is whole.
@@ -335,7 +335,7 @@ impl Listeners {
         }
     }
 
-    /// Tells those who listen to this of one more piece.
+    /// Tells those who listen to this of one more chunk.
     pub fn tell(&mut self, event_id: &str, delta: &Delta) {
         for (_, callbacks) in self.listening.iter_mut().filter(|(id, _)| id == event_id) {
             match delta {

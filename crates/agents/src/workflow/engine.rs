@@ -276,7 +276,7 @@ impl<B: AgentBackend> Run<'_, B> {
     async fn planned(&mut self, improvements: &[String]) -> Result<Planned, Failure> {
         let words = phrases(self.language);
         self.hear().await?;
-        let refused = Some(&self.refused).filter(|refused| !refused.wishes.is_empty());
+        let refused = Some(&self.refused).filter(|refused| !refused.remarks.is_empty());
         let text = planner_message(self.language, &self.request, self.plan.as_ref(), improvements, refused);
         let tools = self.tools();
         let writers = tools.iter().filter(|tool| tool.class == EffectClass::Write).map(|tool| tool.name.to_string()).collect();
@@ -344,16 +344,16 @@ impl<B: AgentBackend> Run<'_, B> {
     fn denied(&mut self, plan: Plan, reason: String) -> Planned {
         let words = phrases(self.language);
         self.refused.plan = plan;
-        self.refused.wishes.push(reason);
-        if self.refused.wishes.len() < MOST_DENIALS {
+        self.refused.remarks.push(reason);
+        if self.refused.remarks.len() < MOST_DENIALS {
             return Planned::Unwanted;
         }
-        let count = (words.denied)(self.refused.wishes.len());
+        let count = (words.denied)(self.refused.remarks.len());
         if self.plan.is_some() {
             return Planned::Answer(partial(self.language, self.plan.as_ref(), vec![count], false));
         }
         let summary = format!("{}: {count}.", words.not_agreed);
-        Planned::Answer(SummaryResponse { summary, verified: false, missing: self.refused.wishes.clone() })
+        Planned::Answer(SummaryResponse { summary, verified: false, missing: self.refused.remarks.clone() })
     }
 
     /// Does the todos of a plan, by priority. One begins as soon as what it needs is done and there is room.

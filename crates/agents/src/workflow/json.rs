@@ -1,4 +1,4 @@
-//! Reads JSON as it arrives, in pieces of any size, and tells what has come, by path. It never reads anything twice, so the
+//! Reads JSON as it arrives, in chunks of any size, and tells what has come, by path. It never reads anything twice, so the
 //! whole costs as much as the text is long. It forgives what a reader can pass over (a comma too many, a raw line break in
 //! a text); it does not repair.
 
@@ -73,7 +73,7 @@ pub type Listener<'a> = dyn FnMut(&[Step], JsonEvent<'_>) + 'a;
 /// Longest number that is read.
 const LONGEST_NUMBER: usize = 1024;
 
-/// Takes one JSON value in pieces.
+/// Takes one JSON value in chunks.
 #[derive(Debug, Default)]
 pub struct JsonReader {
     limits: JsonLimits,
@@ -269,7 +269,7 @@ impl JsonReader {
     }
 
     /// The number or word that ends before byte `end`. One that is neither is broken where it begins, in whatever
-    /// pieces it came.
+    /// chunks it came.
     fn scalar(&mut self, end: usize) -> Result<Value, JsonError> {
         let text = std::mem::take(&mut self.text);
         match &*text {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::Failure;
-use polis_ports::ComponentPiece;
+use polis_ports::ComponentChunk;
 
 use super::backend::{Activity, StreamCallbacks, Watcher};
 use super::{AgentAction, AgentType, Piece, ReplyReader};
@@ -24,7 +24,7 @@ impl Listening {
         Self { watcher, agent: agent.clone(), component: component.into(), action, reader, is_thinking: false }
     }
 
-    fn tell(&self, action: AgentAction, component: Option<Arc<str>>, piece: Option<ComponentPiece>) {
+    fn tell(&self, action: AgentAction, component: Option<Arc<str>>, piece: Option<ComponentChunk>) {
         (self.watcher)(Activity { component, piece, ..Activity::new(&self.agent, action) });
     }
 }
@@ -37,12 +37,12 @@ impl StreamCallbacks for Listening {
             let is_summary = matches!(piece, Piece::Text { field: "summary", .. });
             let action = if is_summary && *agent == AgentType::VERIFIER { AgentAction::Summarizing } else { *action };
             let piece = match piece {
-                Piece::Again => ComponentPiece::Again,
-                Piece::Text { field, text } => ComponentPiece::Text { field: field.to_owned(), text: text.to_owned() },
+                Piece::Again => ComponentChunk::Again,
+                Piece::Text { field, text } => ComponentChunk::Text { field: field.to_owned(), text: text.to_owned() },
                 Piece::Item { field, index, value } => {
-                    ComponentPiece::Item { field: field.to_owned(), index, value: value.clone() }
+                    ComponentChunk::Item { field: field.to_owned(), index, value: value.clone() }
                 }
-                Piece::Field { field, value } => ComponentPiece::Field { field: field.to_owned(), value: value.clone() },
+                Piece::Field { field, value } => ComponentChunk::Field { field: field.to_owned(), value: value.clone() },
             };
             watcher(Activity { component: Some(component.clone()), piece: Some(piece), ..Activity::new(agent, action) });
         });
@@ -62,10 +62,10 @@ impl StreamCallbacks for Listening {
 
     fn on_error(&mut self, _failure: &Failure) {
         self.reader = ReplyReader::new(&self.component);
-        self.tell(self.action, Some(self.component.clone()), Some(ComponentPiece::Again));
+        self.tell(self.action, Some(self.component.clone()), Some(ComponentChunk::Again));
     }
 
     fn on_stopped(&mut self) {
-        self.tell(self.action, Some(self.component.clone()), Some(ComponentPiece::Again));
+        self.tell(self.action, Some(self.component.clone()), Some(ComponentChunk::Again));
     }
 }

@@ -24,8 +24,8 @@ struct Words {
     plan: &'static str,
     improvements: &'static str,
     refused: &'static str,
-    wishes: &'static str,
-    plan_as_wished: &'static str,
+    remarks: &'static str,
+    plan_as_wanted: &'static str,
     plan_again: &'static str,
     current: &'static str,
     needed: &'static str,
@@ -42,9 +42,9 @@ const ENGLISH: Words = Words {
     plan: "The plan so far",
     improvements: "Improvements that the Verifier demands",
     refused: "The plan that the user refused",
-    wishes: "What the user said about it, and about earlier ones",
-    plan_as_wished: "Plan anew, as the user wants it.",
-    plan_again: "Plan what is left. Leave out what is completed.",
+    remarks: "What the user said about it, and about earlier ones",
+    plan_as_wanted: "Plan anew, as the user wants it.",
+    plan_again: "Plan what is left. Permit out what is completed.",
     current: "The current task",
     needed: "Results of the tasks that it depends on",
     happened: "What happened",
@@ -60,8 +60,8 @@ const CHINESE: Words = Words {
     plan: "目前的计划",
     improvements: "验证者要求的改进措施",
     refused: "用户没有同意的计划",
-    wishes: "用户对它以及之前的计划说的话",
-    plan_as_wished: "请按用户的意思重新规划。",
+    remarks: "用户对它以及之前的计划说的话",
+    plan_as_wanted: "请按用户的意思重新规划。",
     plan_again: "规划剩下的工作，已完成的不要再列。",
     current: "当前任务",
     needed: "它所依赖的任务的结果",
@@ -86,7 +86,7 @@ pub struct Refused {
     /// The plan that was refused last.
     pub plan: Plan,
     /// What they said, oldest first.
-    pub wishes: Vec<String>,
+    pub remarks: Vec<String>,
 }
 
 /// What the planner is told: the request alone at first, later also the plan and what the verifier wants better, and what the
@@ -112,8 +112,8 @@ pub fn planner_message(
         (Some(_), None) => message + words.plan_again,
         (_, Some(refused)) => {
             message += &section(words.refused, &list(&refused.plan, words, true));
-            message += &section(words.wishes, &lines(&refused.wishes));
-            message + words.plan_as_wished
+            message += &section(words.remarks, &lines(&refused.remarks));
+            message + words.plan_as_wanted
         }
     }
 }
@@ -203,13 +203,13 @@ mod tests {
             planner_message(Language::En, "Count.", Some(&plan()), &["Count all rows".into()], None),
             "## The user's request\n\nCount.\n\n## The plan so far\n\n- a [completed] (priority 1) Do a well\n  result: There are 3.\n\
              - b [pending] (priority 2; after a) Do b well\n\n## Improvements that the Verifier demands\n\n- Count all rows\n\n\
-             Plan what is left. Leave out what is completed."
+             Plan what is left. Permit out what is completed."
         );
     }
 
     #[test]
     fn the_planner_is_told_what_was_refused_in_the_persons_own_words() {
-        let refused = Refused { plan: plan(), wishes: vec!["no c".into(), "only two\n## Heading".into()] };
+        let refused = Refused { plan: plan(), remarks: vec!["no c".into(), "only two\n## Heading".into()] };
         let message = planner_message(Language::En, "Count.", None, &[], Some(&refused));
         let (_, after) = message.split_once("## The plan that the user refused\n\n").unwrap();
         assert_eq!(

@@ -39,7 +39,7 @@ pub enum Piece<'a> {
     },
 }
 
-/// Takes a reply in pieces of any size.
+/// Takes a reply in chunks of any size.
 #[derive(Debug)]
 pub struct ReplyReader {
     component: String,
@@ -177,7 +177,7 @@ impl ReplyReader {
             Err(JsonError::Broken(place)) => {
                 self.is_again = true;
                 self.state = State::Outside;
-                // A word that is none may have begun in an earlier piece.
+                // A word that is none may have begun in an earlier chunk.
                 place.saturating_sub(before).min(text.len())
             }
             Err(_) => {
@@ -212,7 +212,7 @@ mod tests {
     const PLAN: &str = r#"{"type":"component","component":"planner-response","summary":"读 <think> {x}","needsMorePlanning":false,
         "todos":[{"id":"task-1","description":"Read \"a\""},{"id":"task-2","description":"Count"}]}"#;
 
-    /// What stays of the pieces: texts as they grew, and lists as their elements came.
+    /// What stays of the chunks: texts as they grew, and lists as their elements came.
     #[derive(Debug, Default, PartialEq)]
     struct Shown {
         texts: Map<String, Value>,

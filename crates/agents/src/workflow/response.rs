@@ -73,7 +73,7 @@ pub enum NextAction {
     Continue,
     /// End it as done.
     Complete,
-    /// Leave it out.
+    /// Permit it out.
     Skip,
     /// Begin it again.
     Retry,

@@ -216,7 +216,7 @@ impl StreamCallbacks for Six {
 }
 
 #[test]
-fn each_kind_of_piece_has_its_callback() {
+fn each_kind_of_chunk_has_its_callback() {
     let (six, mut listeners) = (Six::default(), Listeners::default());
     listeners.listen("s", Box::new(six.clone()));
     let call = Delta::ToolCall { index: 0, id: None, name: Some("look".into()), arguments: "{}".to_owned() };

@@ -7,7 +7,7 @@ use polis_agents::workflow::{
     Activity, AgentBackend, AiMessage, ChatOptions, PlainBackend, RunOptions, Speaker, StreamCallbacks,
 };
 use polis_domain::{CallResult, EffectClass, Failure, Finish, Timestamp};
-use polis_ports::{ComponentPiece, ModelError, ToolSpec};
+use polis_ports::{ComponentChunk, ModelError, ToolSpec};
 use polis_testkit::{Line, ManualClock, ScriptedModel};
 use serde_json::json;
 
@@ -140,14 +140,14 @@ async fn todos_and_the_summary_are_seen_while_they_are_written() {
     engine().run(&mut backend, "a and b?".into()).await.unwrap();
     let seen = seen.lock().unwrap();
     let todos = seen.iter().filter(|activity| {
-        matches!(&activity.piece, Some(ComponentPiece::Item { field, value, .. }) if field == "todos" && value["priority"].is_u64())
+        matches!(&activity.piece, Some(ComponentChunk::Item { field, value, .. }) if field == "todos" && value["priority"].is_u64())
     });
     assert_eq!(todos.count(), 2);
     let summary: String = seen
         .iter()
         .filter(|activity| activity.action.name() == "summarizing")
         .filter_map(|activity| match &activity.piece {
-            Some(ComponentPiece::Text { text, .. }) => Some(text.as_str()),
+            Some(ComponentChunk::Text { text, .. }) => Some(text.as_str()),
             _ => None,
         })
         .collect();

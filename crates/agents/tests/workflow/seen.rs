@@ -2,12 +2,12 @@
 
 use polis_domain::{Event, Seq};
 use polis_engine::Seen;
-use polis_ports::ComponentPiece;
+use polis_ports::ComponentChunk;
 
 use super::bed::{engine, open, team};
 
 #[tokio::test(start_paused = true)]
-async fn pieces_come_with_their_address_before_the_reply_is_in_the_log() {
+async fn chunks_come_with_their_address_before_the_reply_is_in_the_log() {
     let bed = open(&team(), engine()).await;
     let mut watch = bed.society.watch(Seq(0));
     let sent = bed.society.submit("a and b?").await.unwrap();
@@ -37,7 +37,7 @@ async fn pieces_come_with_their_address_before_the_reply_is_in_the_log() {
     assert_eq!((ends.len(), used), (8, 6), "six replies and two calls end");
     assert!(ends.iter().any(|piece| &*piece.action == "calling_tool" && piece.component.as_deref() == Some("look")));
     let todo = seen.iter().find_map(|piece| match &piece.piece {
-        Some(ComponentPiece::Item { field, index: 1, value }) if field == "todos" => Some(value["id"].clone()),
+        Some(ComponentChunk::Item { field, index: 1, value }) if field == "todos" => Some(value["id"].clone()),
         _ => None,
     });
     assert_eq!(todo, Some("b".into()));

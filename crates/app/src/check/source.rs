@@ -274,7 +274,7 @@ impl<'ast> Visit<'ast> for Reader {
     fn visit_macro(&mut self, made: &'ast Macro) {
         // `vec![…]` and its like hold expressions; what does not is left alone.
         if let Ok(inside) = made.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated) {
-            // The pieces live only here, so they are read by a reader of their own.
+            // The chunks live only here, so they are read by a reader of their own.
             let mut reader = Reader::default();
             inside.iter().for_each(|expression| reader.visit_expr(expression));
             self.source.registered.extend(reader.source.registered);

@@ -10,13 +10,13 @@ use crate::door::{Door, Purpose};
 use crate::out;
 use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn send(config: &Config, wish: &Send) -> Result<Exit, Trouble> {
-    let mut body = json!({ "agentId": wish.agent, "text": wish.text.join(" ") });
-    if let Some(task) = &wish.task {
+pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> {
+    let mut body = json!({ "agentId": args.agent, "text": args.text.join(" ") });
+    if let Some(task) = &args.task {
         body["taskId"] = json!(task);
     }
     let Accepted { task_id, message_id, seq } = tell(config, "/api/send", &body).await?;
-    if wish.json {
+    if args.json {
         let sent = json!({ "messageId": message_id, "taskId": task_id, "seq": seq });
         out::line(&sent.to_string())?;
     } else {
@@ -25,33 +25,33 @@ pub(crate) async fn send(config: &Config, wish: &Send) -> Result<Exit, Trouble> 
     Ok(Exit::Done)
 }
 
-pub(crate) async fn cancel(config: &Config, wish: &Cancel) -> Result<Exit, Trouble> {
-    let target = format!("/api/tasks/{}/cancel", encoded(&wish.task));
-    tell::<Value>(config, &target, &json!({ "reason": wish.reason.join(" ") })).await?;
-    out::note(&format!("polis: task {} is called off", wish.task));
+pub(crate) async fn cancel(config: &Config, args: &Cancel) -> Result<Exit, Trouble> {
+    let target = format!("/api/tasks/{}/cancel", encoded(&args.task));
+    tell::<Value>(config, &target, &json!({ "reason": args.reason.join(" ") })).await?;
+    out::note(&format!("polis: task {} is called off", args.task));
     Ok(Exit::Done)
 }
 
-pub(crate) async fn terminate(config: &Config, wish: &Terminate) -> Result<Exit, Trouble> {
-    let target = format!("/api/agents/{}/terminate", encoded(&wish.agent));
-    let children = match wish.children {
+pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit, Trouble> {
+    let target = format!("/api/agents/{}/terminate", encoded(&args.agent));
+    let children = match args.children {
         Children::Cascade => "cascade",
         Children::Detach => "detach",
         Children::Refuse => "refuse",
     };
-    let body = json!({ "reason": wish.reason.join(" "), "children": children, "now": wish.now });
+    let body = json!({ "reason": args.reason.join(" "), "children": children, "now": args.now });
     let told: Value = tell(config, &target, &body).await?;
     let how = if told["ok"] == true { "is gone" } else { "goes when it has done what waits for it" };
-    out::note(&format!("polis: {} {how}", wish.agent));
+    out::note(&format!("polis: {} {how}", args.agent));
     Ok(Exit::Done)
 }
 
-pub(crate) async fn compress(config: &Config, wish: &Compress) -> Result<Exit, Trouble> {
-    let target = format!("/api/agents/{}/compress", encoded(&wish.agent));
-    let told: Value = tell(config, &target, &json!({ "undo": wish.undo })).await?;
+pub(crate) async fn compress(config: &Config, args: &Compress) -> Result<Exit, Trouble> {
+    let target = format!("/api/agents/{}/compress", encoded(&args.agent));
+    let told: Value = tell(config, &target, &json!({ "undo": args.undo })).await?;
     match told["taskId"].as_str() {
-        Some(task) => out::note(&format!("polis: {} compresses its conversation as its next task, {task}", wish.agent)),
-        None => out::note(&format!("polis: the last compression of {} is undone", wish.agent)),
+        Some(task) => out::note(&format!("polis: {} compresses its conversation as its next task, {task}", args.agent)),
+        None => out::note(&format!("polis: the last compression of {} is undone", args.agent)),
     }
     Ok(Exit::Done)
 }

@@ -14,7 +14,7 @@ use polis_server::Answer;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::cli::{ArtifactWish, Artifacts};
+use crate::cli::{ArtifactCommand, Artifacts};
 use crate::config::Config;
 use crate::describe::time;
 use crate::door::{Door, Purpose};
@@ -33,11 +33,11 @@ struct Page {
     last: usize,
 }
 
-pub(crate) async fn artifacts(config: &Config, wish: &Artifacts) -> Result<Exit, Trouble> {
-    match &wish.wish {
-        None => list(config, wish.json).await,
-        Some(ArtifactWish::Get { id, out }) => get(config, id, out.as_deref()).await,
-        Some(ArtifactWish::Gc { hours }) => collect(config, *hours, wish.json).await,
+pub(crate) async fn artifacts(config: &Config, args: &Artifacts) -> Result<Exit, Trouble> {
+    match &args.command {
+        None => list(config, args.json).await,
+        Some(ArtifactCommand::Get { id, out }) => get(config, id, out.as_deref()).await,
+        Some(ArtifactCommand::Gc { hours }) => collect(config, *hours, args.json).await,
     }
 }
 
@@ -149,7 +149,7 @@ async fn collect(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit
     let hours = hours.map_or(config.artifacts.grace, |hours| Duration::from_secs(u64::from(hours) * 3_600));
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(SystemClock.now().0);
     let before = now.checked_sub(hours).unwrap_or(SystemTime::UNIX_EPOCH);
-    let named = named(&**opened.desk.society().log()).await?;
+    let named = named(&**opened.state.society().log()).await?;
     let store = opened.artifacts.clone();
     let swept = tokio::task::spawn_blocking(move || store.sweep(|id| named.contains(id), before)).await;
     let failed = |why: String| Trouble::new("artifacts_failed", format!("the artifacts cannot be removed: {why}"));

@@ -7,11 +7,11 @@ use crate::cli::Check;
 use crate::out;
 use crate::trouble::{Exit, Trouble};
 
-pub(crate) fn check(wish: &Check) -> Result<Exit, Trouble> {
-    let root = wish.dir.as_deref().unwrap_or(Path::new("."));
+pub(crate) fn check(args: &Check) -> Result<Exit, Trouble> {
+    let root = args.dir.as_deref().unwrap_or(Path::new("."));
     let bad = |error| Trouble::usage("bad_folder", format!("{}: {error}; name a folder that can be read", root.display()));
     let report = check::look(root).map_err(bad)?;
-    if wish.json {
+    if args.json {
         let report = serde_json::to_value(&report).map_err(|error| Trouble::new("output_failed", error.to_string()))?;
         out::line(&format!("{report:#}"))?;
     } else {

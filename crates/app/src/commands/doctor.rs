@@ -18,7 +18,7 @@ struct Finding {
     found: Result<String, String>,
 }
 
-pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Trouble> {
+pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, Trouble> {
     let mut findings = vec![Finding { what: "store", found: store(config).await }];
     findings.push(Finding { what: "folder", found: folder(config) });
     findings.push(Finding { what: "workspace", found: workspace(config) });
@@ -32,12 +32,12 @@ pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Troub
         findings.push(Finding { what: "prompts", found });
     }
     findings.extend(sops(config));
-    findings.extend(models(config, wish.call).await);
+    findings.extend(models(config, args.call).await);
     findings.extend(servers(config).await);
     findings.extend(collector(config).await);
     let is_well = findings.iter().all(|finding| finding.found.is_ok());
     for Finding { what, found } in &findings {
-        if wish.json {
+        if args.json {
             continue;
         }
         match found {
@@ -45,7 +45,7 @@ pub(crate) async fn doctor(config: &Config, wish: &Doctor) -> Result<Exit, Troub
             Err(text) => out::line(&format!("BAD  {what:<10} {text}"))?,
         }
     }
-    if wish.json {
+    if args.json {
         let one = |Finding { what, found }: &Finding| match found {
             Ok(text) => json!({ "what": what, "ok": true, "found": text }),
             Err(text) => json!({ "what": what, "ok": false, "found": text }),

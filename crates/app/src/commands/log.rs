@@ -16,10 +16,10 @@ struct Page {
     events: Vec<Box<RawValue>>,
 }
 
-pub(crate) async fn log(config: &Config, wish: &Log) -> Result<Exit, Trouble> {
-    let stop = wish.follow.then(signals::watch);
+pub(crate) async fn log(config: &Config, args: &Log) -> Result<Exit, Trouble> {
+    let stop = args.follow.then(signals::watch);
     let door = Door::open(config, Purpose::Look).await?;
-    let mut seen = Seq(wish.from.saturating_sub(1));
+    let mut seen = Seq(args.from.saturating_sub(1));
     loop {
         let page: Page = door.get(&format!("/api/log?after={seen}")).await?;
         if page.events.is_empty() {
@@ -33,12 +33,12 @@ pub(crate) async fn log(config: &Config, wish: &Log) -> Result<Exit, Trouble> {
                 )
             })?;
             seen = recorded.seq;
-            show(wish, event.get(), &recorded)?;
+            show(args, event.get(), &recorded)?;
         }
     }
     match (&door, stop) {
         (_, None) => Ok(Exit::Done),
-        (Door::There(_), Some(stop)) => follow(&door, wish, seen, &stop).await,
+        (Door::There(_), Some(stop)) => follow(&door, args, seen, &stop).await,
         (Door::Here(_), Some(_)) => {
             out::note("polis: nothing runs here, so nothing more will happen");
             Ok(Exit::Done)
@@ -46,7 +46,7 @@ pub(crate) async fn log(config: &Config, wish: &Log) -> Result<Exit, Trouble> {
     }
 }
 
-async fn follow(door: &Door, wish: &Log, seen: Seq, stop: &CancellationToken) -> Result<Exit, Trouble> {
+async fn follow(door: &Door, args: &Log, seen: Seq, stop: &CancellationToken) -> Result<Exit, Trouble> {
     let mut events = door.events(seen).await?;
     loop {
         let told = tokio::select! {
@@ -54,11 +54,11 @@ async fn follow(door: &Door, wish: &Log, seen: Seq, stop: &CancellationToken) ->
             told = events.next() => told?,
         };
         if let Told::Event { data, recorded } = told {
-            show(wish, &data, &recorded)?;
+            show(args, &data, &recorded)?;
         }
     }
 }
 
-fn show(wish: &Log, written: &str, recorded: &Recorded) -> Result<(), Trouble> {
-    if wish.json { out::line(written) } else { out::line(&describe::line(recorded)) }
+fn show(args: &Log, written: &str, recorded: &Recorded) -> Result<(), Trouble> {
+    if args.json { out::line(written) } else { out::line(&describe::line(recorded)) }
 }

@@ -8,9 +8,9 @@ use crate::config::Config;
 use crate::out;
 use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn login(config: &Config, wish: &Login) -> Result<Exit, Trouble> {
+pub(crate) async fn login(config: &Config, args: &Login) -> Result<Exit, Trouble> {
     let failed = |error: mcp::McpError| Trouble::new("login_failed", error.to_string());
-    match wish {
+    match args {
         Login::Login { server } => {
             let show =
                 |address: &str| out::note(&format!("polis: open this in your browser to log in at {server}:\n{address}"));

@@ -9,10 +9,10 @@ use crate::door::Door;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, wiring};
 
-pub(crate) async fn models(config: &Config, wish: &Models) -> Result<Exit, Trouble> {
-    match &wish.vendor {
-        Some(vendor) => of_vendor(config, vendor, wish.json).await,
-        None => all(config, wish.json).await,
+pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, Trouble> {
+    match &args.vendor {
+        Some(vendor) => of_vendor(config, vendor, args.json).await,
+        None => all(config, args.json).await,
     }
 }
 

@@ -69,10 +69,10 @@ fn shown(line: &str) -> Result<(), Trouble> {
     out::line(harmless(line).trim_end())
 }
 
-pub(crate) async fn export(config: &Config, wish: &Export) -> Result<Exit, Trouble> {
+pub(crate) async fn export(config: &Config, args: &Export) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Look).await?;
     let written: Value = door.get(ROUTE).await?;
-    let Some(file) = &wish.file else {
+    let Some(file) = &args.file else {
         out::line(&format!("{written:#}"))?;
         return Ok(Exit::Done);
     };
@@ -85,12 +85,12 @@ pub(crate) async fn export(config: &Config, wish: &Export) -> Result<Exit, Troub
     Ok(Exit::Done)
 }
 
-pub(crate) async fn import(config: &Config, wish: &Import) -> Result<Exit, Trouble> {
-    let unread = |error: String| Trouble::new("bad_org", format!("{}: {error}", wish.file.display()));
-    let text = std::fs::read_to_string(&wish.file).map_err(|error| unread(error.to_string()))?;
+pub(crate) async fn import(config: &Config, args: &Import) -> Result<Exit, Trouble> {
+    let unread = |error: String| Trouble::new("bad_org", format!("{}: {error}", args.file.display()));
+    let text = std::fs::read_to_string(&args.file).map_err(|error| unread(error.to_string()))?;
     let body: Value = serde_json::from_str(&text).map_err(|error| unread(error.to_string()))?;
     let door = Door::open(config, Purpose::Bring).await?;
-    let target = if wish.root { format!("{ROUTE}?root=true") } else { ROUTE.to_owned() };
+    let target = if args.root { format!("{ROUTE}?root=true") } else { ROUTE.to_owned() };
     let made: Result<Imported, Trouble> = door.post(&target, &body).await;
     door.close(false).await;
     let Imported { roles, agents, changed, left } = made?;

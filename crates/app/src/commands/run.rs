@@ -18,7 +18,7 @@ use crate::signals;
 use crate::trouble::{Exit, Trouble};
 
 /// What is to be done, and how.
-pub(crate) struct Wish {
+pub(crate) struct RunArgs {
     request: String,
     strategy: Option<&'static str>,
     json: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Accepted {
     pub(crate) seq: Seq,
 }
 
-impl From<cli::Run> for Wish {
+impl From<cli::Run> for RunArgs {
     fn from(typed: cli::Run) -> Self {
         let strategy = match typed.strategy {
             Strategy::Auto => None,
@@ -46,18 +46,18 @@ impl From<cli::Run> for Wish {
     }
 }
 
-pub(crate) async fn run(config: &Config, wish: &Wish) -> Result<Exit, Trouble> {
+pub(crate) async fn run(config: &Config, args: &RunArgs) -> Result<Exit, Trouble> {
     let stop = signals::watch();
     let door = Door::open(config, Purpose::Work).await?;
     door.announce(config);
-    let done = one_request(config, wish, &door, &stop).await;
+    let done = one_request(config, args, &door, &stop).await;
     door.close(matches!(done, Ok(Exit::Stopped))).await;
     done
 }
 
-async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &CancellationToken) -> Result<Exit, Trouble> {
-    let mut asked = json!({ "text": wish.request });
-    if let Some(strategy) = wish.strategy {
+async fn one_request(config: &Config, args: &RunArgs, door: &Door, stop: &CancellationToken) -> Result<Exit, Trouble> {
+    let mut asked = json!({ "text": args.request });
+    if let Some(strategy) = args.strategy {
         asked["strategy"] = strategy.into();
     }
     if let Some(when) = config.typed_plan_approval {
@@ -66,12 +66,12 @@ async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &Cancellat
     // Watching begins first, so that nothing is missed.
     let mut events = door.events(door.last().await?).await?;
     let Accepted { task_id: task, seq, .. } = door.post("/api/submit", &asked).await?;
-    let show = match (wish.json, stdout().is_terminal()) {
+    let show = match (args.json, stdout().is_terminal()) {
         (true, _) => Show::Json,
         (false, true) => Show::Progress(Some(Words::of(AgentId::root().main_thread()))),
         (false, false) => Show::Progress(None),
     };
-    let mut lines = (wish.agree == Agree::Ask && stdin().is_terminal()).then(Lines::start);
+    let mut lines = (args.agree == Agree::Ask && stdin().is_terminal()).then(Lines::start);
     let mut follow = Follow {
         door,
         events: &mut events,
@@ -79,7 +79,7 @@ async fn one_request(config: &Config, wish: &Wish, door: &Door, stop: &Cancellat
         task: task.clone(),
         from: seq,
         show,
-        agree: wish.agree,
+        agree: args.agree,
         lines: lines.as_mut(),
         progress: Progress::of(task.clone()),
     };

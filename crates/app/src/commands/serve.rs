@@ -9,7 +9,9 @@ use futures_util::future::join_all;
 use polis_domain::{Failure, SocietyId};
 use polis_engine::{Rest, Society};
 use polis_ports::LogError;
-use polis_server::{Access, BindError, Desk, Keeper, Listener, Open, Rate, Rates, Security, Tls, Town, write_private};
+use polis_server::{
+    Access, BindError, Listener, Open, Opener, Rate, Rates, Security, Societies, SocietyState, Tls, write_private,
+};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -21,16 +23,16 @@ use crate::trouble::{Exit, Trouble};
 use crate::wiring::{Opened, Store};
 use crate::{files, out, roles, signals, token, wiring};
 
-pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble> {
+pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, Trouble> {
     let stop = signals::watch();
     // Whoever connects beyond it waits to be accepted, so that less is slower and not wrong.
     files::raise();
     config.trust.claim_data()?;
     let store = Store::open(config, open_log(&config.data).await?)?;
-    let token = if wish.no_auth { None } else { Some(token::read_or_make(&config.data)?) };
-    let access = Access { token: token.clone(), insecure_listen: wish.insecure_listen };
+    let token = if args.no_auth { None } else { Some(token::read_or_make(&config.data)?) };
+    let access = Access { token: token.clone(), insecure_listen: args.insecure_listen };
     // Nothing works before we know that we can be reached, or that there is a console instead.
-    let security = security(config, wish)?;
+    let security = security(config, args)?;
     let scheme = if security.tls.is_some() { "https" } else { "http" };
     let listener = match Listener::bind_with(config.listen, access, security).await {
         Ok(listener) => listener,
@@ -61,11 +63,11 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
         }
     }
     let lost = Lost { stop: stop.clone(), why: Arc::default() };
-    lost.watch(opened.desk.society());
+    lost.watch(opened.state.society());
     let opened_all = Arc::new(Mutex::new(BTreeMap::from([(config.society.clone(), opened)])));
-    let town = town(config, &store, &opened_all, &lost).await;
+    let societies = societies(config, &store, &opened_all, &lost).await;
     for society in config.societies().filter(|society| **society != config.society) {
-        if let Err(failure) = town.start(society).await {
+        if let Err(failure) = societies.start(society).await {
             // One that cannot work stops no other.
             out::trouble(&Trouble::new(
                 failure.code.to_string(),
@@ -75,10 +77,10 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
     }
     let (first, role_files) = {
         let all = opened_all.lock().await;
-        (all[&config.society].desk.clone(), all[&config.society].role_files.clone())
+        (all[&config.society].state.clone(), all[&config.society].role_files.clone())
     };
     tokio::select! {
-        () = listener.serve(town.clone(), stop, GRACE) => {}
+        () = listener.serve(societies.clone(), stop, GRACE) => {}
         () = roles::watch(first.society(), &config.trust, role_files) => {}
     }
     let opened: Vec<Opened> = std::mem::take(&mut *opened_all.lock().await).into_values().collect();
@@ -91,9 +93,9 @@ pub(crate) async fn serve(config: &Config, wish: &Serve) -> Result<Exit, Trouble
         // What lies there now is not what these societies have written.
         return Err(Trouble::new(why.code(), why.to_string()));
     }
-    for desk in town.working() {
-        keep_org(config, &desk).await;
-        sum_up(&desk).await;
+    for state in societies.working() {
+        keep_org(config, &state).await;
+        sum_up(&state).await;
     }
     Ok(Exit::Done)
 }
@@ -118,8 +120,8 @@ impl Lost {
 }
 
 /// What guards the door beside the owner's token.
-fn security(config: &Config, wish: &Serve) -> Result<Security, Trouble> {
-    let tls = match (&wish.tls_cert, &wish.tls_key) {
+fn security(config: &Config, args: &Serve) -> Result<Security, Trouble> {
+    let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => {
             Some(Tls::read(certificate, key).map_err(|error| Trouble::usage("bad_certificate", error.to_string()))?)
         }
@@ -146,8 +148,8 @@ fn is_origin(text: &str) -> bool {
 type All = Arc<Mutex<BTreeMap<SocietyId, Opened>>>;
 
 /// The societies of the store, opened as they are needed.
-async fn town(config: &Config, store: &Store, all: &All, lost: &Lost) -> Town {
-    let first = all.lock().await[&config.society].desk.clone();
+async fn societies(config: &Config, store: &Store, all: &All, lost: &Lost) -> Societies {
+    let first = all.lock().await[&config.society].state.clone();
     let (config, store, all, lost) = (config.clone(), store.clone(), all.clone(), lost.clone());
     let open: Open = Box::new(move |society, works| {
         let (config, store, all, lost) = (config.of(&society), store.clone(), all.clone(), lost.clone());
@@ -161,33 +163,33 @@ async fn town(config: &Config, store: &Store, all: &All, lost: &Lost) -> Town {
             let watchers = before.and_then(|before| before.watchers());
             let opened = wiring::open_for(&config, &store, purpose, watchers).await;
             let opened = opened.map_err(|trouble| Failure::new(trouble.code.into_owned(), trouble.message))?;
-            let desk = opened.desk.clone();
-            lost.watch(desk.society());
+            let state = opened.state.clone();
+            lost.watch(state.society());
             all.lock().await.insert(society, opened);
-            Ok(desk)
+            Ok(state)
         })
     });
     // Without randomness nothing would have been opened.
-    Town::new(first, Keeper { open, entropy: Box::new(|| wiring::entropy().unwrap_or_default()) })
+    Societies::new(first, Opener { open, entropy: Box::new(|| wiring::entropy().unwrap_or_default()) })
 }
 
 async fn in_console(config: &Config, store: &Store, stop: &CancellationToken) -> Result<Exit, Trouble> {
     let door = Door::Here(wiring::open(config, store, Purpose::Work).await?);
     let done = console(config, &door, stop).await;
-    let desk = if let Door::Here(opened) = &door { Some(opened.desk.clone()) } else { None };
+    let state = if let Door::Here(opened) = &door { Some(opened.state.clone()) } else { None };
     door.close(false).await;
-    if let Some(desk) = desk {
-        keep_org(config, &desk).await;
+    if let Some(state) = state {
+        keep_org(config, &state).await;
     }
     done
 }
 
 /// Writes the organisation as it is at the stop (D15, R204): `org.json` of `main`, `org.NAME.json` of another. It is a copy for people;
 /// the log is the record, so a failure is only told.
-async fn keep_org(config: &Config, desk: &Desk) {
-    let name = desk.society().id();
+async fn keep_org(config: &Config, state: &SocietyState) {
+    let name = state.society().id();
     let path = config.data.join(if name.as_str() == SOCIETY { "org.json".to_owned() } else { format!("org.{name}.json") });
-    let written = match desk.society().org_at_rest().await {
+    let written = match state.society().org_at_rest().await {
         Ok(org) => serde_json::to_string_pretty(&org).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
@@ -200,8 +202,8 @@ async fn keep_org(config: &Config, desk: &Desk) {
     }
 }
 
-async fn sum_up(desk: &Desk) {
-    let society = desk.society();
+async fn sum_up(state: &SocietyState) {
+    let society = state.society();
     let name = society.id();
     match society.at_rest().await {
         Ok(Rest { last, open_turns, pending_messages }) => {

@@ -10,21 +10,21 @@ use crate::door::{Door, Purpose};
 use crate::out;
 use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn show(config: &Config, wish: &Show) -> Result<Exit, Trouble> {
-    let address = Address::read(&wish.address)?;
+pub(crate) async fn show(config: &Config, args: &Show) -> Result<Exit, Trouble> {
+    let address = Address::read(&args.address)?;
     let door = Door::open(config, Purpose::Look).await?;
     let (id, path) = (encoded(address.main.as_str()), encoded(&address.path.to_string()));
-    let target = format!("/api/threads/{id}?path={path}&tree={}", wish.tree);
-    if wish.json {
+    let target = format!("/api/threads/{id}?path={path}&tree={}", args.tree);
+    if args.json {
         let thread: Value = door.get(&target).await?;
         out::line(&format!("{thread:#}"))?;
         return Ok(Exit::Done);
     }
     let thread: Thread = door.get(&target).await?;
-    if wish.prompt {
+    if args.prompt {
         let prompt = thread.meta.get("workflow").and_then(|order| order.pointer("/prompt/Ok")).and_then(Value::as_str);
         let none = || {
-            let message = format!("no prompt was rendered for {}; look below it with `polis show --tree`", wish.address);
+            let message = format!("no prompt was rendered for {}; look below it with `polis show --tree`", args.address);
             Trouble::new("no_prompt", message)
         };
         out::line(prompt.ok_or_else(none)?)?;

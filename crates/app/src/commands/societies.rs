@@ -40,7 +40,7 @@ pub(crate) async fn societies(config: &Config, json: bool) -> Result<Exit, Troub
     let listed: Value = match open(config).await? {
         door @ Door::There(_) => door.get("/api/societies").await?,
         Door::Here(opened) => {
-            let log = opened.desk.society().log();
+            let log = opened.state.society().log();
             let mut societies = Vec::new();
             for name in log.societies().await? {
                 societies.push(json!({ "name": name, "events": log.head(&name).await?, "works": false }));
@@ -58,34 +58,34 @@ pub(crate) async fn societies(config: &Config, json: bool) -> Result<Exit, Troub
     Ok(Exit::Done)
 }
 
-pub(crate) async fn fork(config: &Config, wish: &Fork) -> Result<Exit, Trouble> {
+pub(crate) async fn fork(config: &Config, args: &Fork) -> Result<Exit, Trouble> {
     let made = match open(config).await? {
-        door @ Door::There(_) => door.post("/api/fork", &json!({ "at": wish.at, "name": wish.name })).await?,
+        door @ Door::There(_) => door.post("/api/fork", &json!({ "at": args.at, "name": args.name })).await?,
         Door::Here(opened) => {
-            let log = &**opened.desk.society().log();
-            let to = match &wish.name {
+            let log = &**opened.state.society().log();
+            let to = match &args.name {
                 Some(name) => SocietyId::from(name.as_str()),
                 None => free_name(log, &config.society).await?,
             };
-            make(log, Branch { from: config.society.clone(), at: wish.at.map(Seq), to, aside: None }).await?
+            make(log, Branch { from: config.society.clone(), at: args.at.map(Seq), to, aside: None }).await?
         }
     };
-    tell(wish.json, wish.at, made, |made| {
+    tell(args.json, args.at, made, |made| {
         format!("{} shares everything up to event {} with {}; use it with --society {}", made.0, made.1, config.society, made.0)
     })
 }
 
-pub(crate) async fn rewind(config: &Config, wish: &Rewind) -> Result<Exit, Trouble> {
+pub(crate) async fn rewind(config: &Config, args: &Rewind) -> Result<Exit, Trouble> {
     let made = match open(config).await? {
-        door @ Door::There(_) => door.post("/api/rewind", &json!({ "to": wish.to })).await?,
+        door @ Door::There(_) => door.post("/api/rewind", &json!({ "to": args.to })).await?,
         Door::Here(opened) => {
-            let log = &**opened.desk.society().log();
+            let log = &**opened.state.society().log();
             let aside = Some(free_name(log, &config.society).await?);
             let society = config.society.clone();
-            make(log, Branch { from: society.clone(), at: Some(Seq(wish.to)), to: society, aside }).await?
+            make(log, Branch { from: society.clone(), at: Some(Seq(args.to)), to: society, aside }).await?
         }
     };
-    tell(wish.json, Some(wish.to), made, |made| {
+    tell(args.json, Some(args.to), made, |made| {
         let kept = made.2.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("{} goes on from event {}; what it was is kept as {kept}", made.0, made.1)
     })

@@ -39,13 +39,13 @@ struct Shown {
     plan: Plan,
 }
 
-pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble> {
+pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Look).await?;
-    let wanted = wish.task.as_ref().map(|task| format!("?taskId={}", encoded(task))).unwrap_or_default();
+    let wanted = args.task.as_ref().map(|task| format!("?taskId={}", encoded(task))).unwrap_or_default();
     let mut tasks: Value = door.get("/api/tasks").await?;
     let mut plans: Value = door.get(&format!("/api/plans{wanted}")).await?;
     let mut dead: Value = door.get("/api/dead-letters").await?;
-    if let Some(task) = &wish.task {
+    if let Some(task) = &args.task {
         // One that is not there is an error.
         door.get::<Value>(&format!("/api/tasks/{}", encoded(task))).await?;
         keep(&mut tasks["tasks"], "id", task);
@@ -53,7 +53,7 @@ pub(crate) async fn tasks(config: &Config, wish: &Tasks) -> Result<Exit, Trouble
     }
     let listed =
         json!({ "tasks": tasks["tasks"].take(), "plans": plans["plans"].take(), "deadLetters": dead["deadLetters"].take() });
-    if wish.json {
+    if args.json {
         out::line(&format!("{listed:#}"))?;
         return Ok(Exit::Done);
     }

@@ -3,21 +3,21 @@
 use polis_server::{Scopes, Token, TokenFile};
 use serde_json::json;
 
-use crate::cli::{TokenWish, Tokens};
+use crate::cli::{TokenCommand, Tokens};
 use crate::config::Config;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, token};
 
-pub(crate) fn tokens(config: &Config, wish: &Tokens) -> Result<Exit, Trouble> {
+pub(crate) fn tokens(config: &Config, args: &Tokens) -> Result<Exit, Trouble> {
     if !config.data.is_dir() {
         let message = format!("there is no data directory {}; begin with polis run or polis serve", config.data.display());
         return Err(Trouble::new("no_data", message));
     }
     let file = token::further(&config.data);
-    match &wish.wish {
-        TokenWish::New { name, scope } => make(&file, name, scope, wish.json),
-        TokenWish::List => list(&file, wish.json),
-        TokenWish::Revoke { name } => {
+    match &args.command {
+        TokenCommand::New { name, scope } => make(&file, name, scope, args.json),
+        TokenCommand::List => list(&file, args.json),
+        TokenCommand::Revoke { name } => {
             file.revoke(name).map_err(token::trouble)?;
             out::note(&format!("polis: the token {name} opens nothing any more"));
             Ok(Exit::Done)

@@ -96,10 +96,10 @@ fn the_file_of_other_clients_is_used_announced_and_closed_to_agents() {
 #[test]
 fn a_tool_called_without_its_server_is_judged_stated_and_made_under_its_whole_name() {
     let home = home();
-    let run = |rules: &str, wish: &[&str]| {
+    let run = |rules: &str, request: &[&str]| {
         let model = ModelServer::start(vec![Reply::Call("words", json!({})), Reply::Repeat]);
         home.write("polis.toml", &format!("{SETTINGS}{rules}"));
-        let mut command = home.command(wish);
+        let mut command = home.command(request);
         model.set(&mut command);
         let done = command.output().unwrap();
         let told = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("\n");

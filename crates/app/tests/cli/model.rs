@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 /// What the server does with one request.
 pub(crate) enum Reply {
-    /// Streams these pieces of text.
+    /// Streams these chunks of text.
     Say(&'static [&'static str]),
     /// Asks for a tool: its name and arguments.
     Call(&'static str, Value),
     /// Says the last tool result back.
     Repeat,
-    /// Streams these pieces of text and breaks off.
+    /// Streams these chunks of text and breaks off.
     Half(&'static [&'static str]),
     /// Refuses.
     Refuse(u16, &'static str),

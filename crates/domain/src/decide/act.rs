@@ -111,7 +111,7 @@ fn context<'a>(draft: &Draft<'a>, thread: &ThreadId) -> Option<&'a Context> {
     draft.spine.threads.get(thread)?.context.as_deref()
 }
 
-/// Whether this draft changes what of the thread is shown. Once a wish is enough.
+/// Whether this draft changes what of the thread is shown. Once a command is enough.
 fn context_changes(draft: &Draft<'_>, thread: &ThreadId) -> bool {
     let changes = |event: &Event| matches!(event, Event::ContextCompressed { .. } | Event::ContextRestored { .. });
     draft.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && changes(&recorded.event))

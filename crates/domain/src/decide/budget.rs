@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Draft;
 use crate::spine::{OpenKind, Turn};
-use crate::{Budgets, Counted, Effect, EffectId, Event, Leave, Level, Outcome, Refusal, Scope, Spent, Verdict};
+use crate::{Budgets, Counted, Effect, EffectId, Event, Level, Outcome, Permit, Refusal, Scope, Spent, Verdict};
 
 pub(super) fn set(draft: &mut Draft<'_>, budgets: Arc<Budgets>) {
     // Whoever waits for more than there was goes on, where there is enough now.
@@ -36,9 +36,9 @@ pub(super) fn check_call(draft: &Draft<'_>, call: Spent) -> Result<(), Refusal> 
 }
 
 /// What a turn that wants to ask a model is told.
-pub(super) enum Told {
+pub(super) enum Allowance {
     /// It may, on these terms.
-    May(Option<Leave>),
+    May(Option<Permit>),
     /// A person must say so first: this is used up.
     Ask(Vec<Level>),
     /// It may when others have ended.
@@ -46,10 +46,10 @@ pub(super) enum Told {
 }
 
 /// Whether a turn may ask a model now.
-pub(super) fn leave(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Told {
+pub(super) fn permit(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Allowance {
     let budgets = &draft.spine.budgets;
     if **budgets == Budgets::default() {
-        return Told::May(None);
+        return Allowance::May(None);
     }
     let stated = draft.events.iter().filter_map(|recorded| match &recorded.event {
         Event::EffectStarted { effect: Effect::Model { reserve, .. }, .. } => Some(*reserve),
@@ -70,12 +70,12 @@ pub(super) fn leave(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Told {
         near.extend(account.levels(&scope, budget).filter(Level::is_near));
     }
     match (used_up.is_empty(), has_room) {
-        (false, _) => Told::Ask(used_up),
+        (false, _) => Allowance::Ask(used_up),
         (true, true) => {
             let ample = ample && budgets.call.tokens.is_none() && budgets.call.cost_nanos.is_none();
-            Told::May(Some(Leave { near, time_ms: budgets.call.time_ms, ample }))
+            Allowance::May(Some(Permit { near, time_ms: budgets.call.time_ms, ample }))
         }
-        (true, false) => Told::Later,
+        (true, false) => Allowance::Later,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Draft, effect, leave, message, turn};
+use super::{Draft, effect, message, terminate, turn};
 use crate::spine::{Agent, Due, Inbox, Spine, Turn};
 use crate::{
     AgentId, Cleared, Event, Failure, MessageKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId, TurnId,
@@ -53,7 +53,7 @@ pub(super) fn call_off(
             draft.start_next(agent, known, due);
         }
     }
-    leave::all_go_if_done(draft, freed);
+    terminate::all_go_if_done(draft, freed);
 }
 
 /// The open turns that go with the target.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::budget::Told;
-use super::{Draft, Start, budget, leave, message};
+use super::budget::Allowance;
+use super::{Draft, Start, budget, message, terminate};
 use crate::spine::{OpenEffect, OpenKind, Stage, Standing, Turn};
 use crate::{
     AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, Matching, Origin, Outcome,
@@ -44,7 +44,7 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
         Effect::Tool(_) | Effect::Approval { .. } | Effect::Sleep { .. } | Effect::Keep(_) => Ok(()),
         Effect::Model { reserve, .. } => budget::check_call(draft, *reserve),
         Effect::Grant { .. } => Err(Refusal::NotYours),
-        Effect::Terminate { agent, children, .. } => leave::check(draft, &turn.agent, agent, *children),
+        Effect::Terminate { agent, children, .. } => terminate::check(draft, &turn.agent, agent, *children),
         Effect::Ask { envelope, .. } => {
             if envelope.to.is_user() {
                 return Err(Refusal::ToUser);
@@ -113,16 +113,16 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
 }
 
 fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Result<(), Refusal> {
-    let (effect, leave) = match effect {
-        Effect::Model { model, request, reserve, tools, aside } => match budget::leave(draft, turn, reserve) {
-            Told::May(leave) => {
-                (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)), aside }, leave)
+    let (effect, permit) = match effect {
+        Effect::Model { model, request, reserve, tools, aside } => match budget::permit(draft, turn, reserve) {
+            Allowance::May(permit) => {
+                (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)), aside }, permit)
             }
-            Told::Ask(lacking) => {
+            Allowance::Ask(lacking) => {
                 let calls = draft.spine.efforts.get(&turn.task).map(|effort| effort.calls.clone()).unwrap_or_default();
                 (Effect::Grant { lacking, calls }, None)
             }
-            Told::Later => return Err(Refusal::BudgetBusy),
+            Allowance::Later => return Err(Refusal::BudgetBusy),
         },
         Effect::Tool(mut call) => {
             // The log has it once, where the tool is pinned.
@@ -142,11 +142,11 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
         }
         effect => (effect, None),
     };
-    draft.push(Some(&turn.thread), Event::EffectStarted { id, effect: effect.clone(), leave });
+    draft.push(Some(&turn.thread), Event::EffectStarted { id, effect: effect.clone(), permit });
     match effect {
         Effect::Ask { envelope, .. } => message::wake_receiver(draft, &envelope),
         Effect::Terminate { agent, children, reason, .. } => {
-            leave::dismiss(draft, &turn.agent, &agent, children, &reason, Some(id));
+            terminate::dismiss(draft, &turn.agent, &agent, children, &reason, Some(id));
         }
         Effect::Unit { thread, behaviour, task } => {
             let reply_to = ReplyTo::Effect(id);
@@ -466,7 +466,7 @@ pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal>
     }
     let outcome = match &open.kind {
         OpenKind::Terminate(agent) => {
-            leave::force(draft, agent);
+            terminate::force(draft, agent);
             return Ok(());
         }
         OpenKind::Sleep => Outcome::Slept,

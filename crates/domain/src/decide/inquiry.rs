@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::budget::{self, Told};
+use super::budget::{self, Allowance};
 use super::{Draft, effect};
 use crate::spine::{OpenEffect, OpenKind, Stage};
 use crate::{Answer, EffectId, Event, Inquiry, InquiryId, Level, OpenInquiry, Question, Refusal, Ruling, Spent};
@@ -17,7 +17,7 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
     if draft.spine.inquiries.keys().filter(|inquiry| inquiry.call == id).count() >= limit {
         return Err(Refusal::TooManyEffects { limit });
     }
-    let (inquiry, leave) = match inquiry {
+    let (inquiry, permit) = match inquiry {
         inquiry @ Inquiry::Person { .. } => (inquiry, None),
         Inquiry::Model { model, request, prompt, reserve, about, ruling } => match ruling {
             Ruling::Deny(why) => return Err(Refusal::Denied { what: about, why }),
@@ -30,19 +30,19 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
             }
             ruling => {
                 budget::check_call(draft, reserve)?;
-                let leave = match budget::leave(draft, turn, reserve) {
-                    Told::May(leave) => leave,
-                    Told::Ask(lacking) => return Err(Refusal::UsedUp(lacking.iter().map(Level::to_string).collect())),
-                    Told::Later => return Err(Refusal::BudgetBusy),
+                let permit = match budget::permit(draft, turn, reserve) {
+                    Allowance::May(permit) => permit,
+                    Allowance::Ask(lacking) => return Err(Refusal::UsedUp(lacking.iter().map(Level::to_string).collect())),
+                    Allowance::Later => return Err(Refusal::BudgetBusy),
                 };
-                (Inquiry::Model { model, request, prompt, reserve, about, ruling }, leave)
+                (Inquiry::Model { model, request, prompt, reserve, about, ruling }, permit)
             }
         },
     };
     if let Inquiry::Person { question, .. } = &inquiry {
         super::message::check_text(draft, &question.text)?;
     }
-    effect::push(draft, id, Event::CallInquired { id, by, inquiry, leave });
+    effect::push(draft, id, Event::CallInquired { id, by, inquiry, permit });
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Draft, check_name, leave};
+use super::{Draft, check_name, terminate};
 use crate::spine::{Due, Turn};
 use crate::{AgentId, EffectId, Envelope, Event, Failure, MessageKind, Refusal, ReplyTo, TaskId, ThreadId};
 
@@ -134,7 +134,7 @@ pub(super) fn check(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusa
     if envelope.to.is_user() {
         return Ok(());
     }
-    let agent = leave::known(draft, &envelope.to)?;
+    let agent = terminate::known(draft, &envelope.to)?;
     let drafted = draft.events.iter().filter_map(|recorded| recorded.event.envelope()).filter(|other| other.to == envelope.to);
     let (mut entries, mut bytes) = drafted.fold((0, 0), |(n, bytes), other| (n + 1, bytes + other.payload.text.len()));
     if let Some(inbox) = &agent.inbox {

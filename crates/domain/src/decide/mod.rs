@@ -1,6 +1,6 @@
-//! What happens when somebody wishes for something: events, or a refusal and no change.
+//! What happens when somebody commands for something: events, or a refusal and no change.
 //!
-//! One file per kind of wish. A [`Draft`] collects the events of one wish; they are appended together or not at all.
+//! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all.
 
 mod act;
 mod budget;
@@ -8,9 +8,9 @@ mod cancel;
 mod crash;
 mod effect;
 mod inquiry;
-mod leave;
 mod message;
 mod org;
+mod terminate;
 mod turn;
 
 pub use crash::ENDS_PROCESS;
@@ -22,7 +22,7 @@ use crate::{
     Behaviour, Command, Event, Origin, Recorded, Refusal, ReplyTo, Shown, Task, ThreadId, Timestamp, TurnId, unique_id,
 };
 
-/// Decides one wish at one time. Pure: the same arguments give the same events.
+/// Decides one command at one time. Pure: the same arguments give the same events.
 pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<Recorded>>, Refusal> {
     let mut draft = Draft::new(spine, at);
     match (spine.is_founded(), command) {
@@ -34,7 +34,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::ChangeRole { role }) => org::change_role(&mut draft, role)?,
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
         (true, Command::Terminate { agent, children, reason, now }) => {
-            leave::send_away(&mut draft, agent, children, reason, now)?
+            terminate::send_away(&mut draft, agent, children, reason, now)?
         }
         (true, Command::RestoreContext { thread }) => {
             draft.spine.threads.get(&thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
@@ -70,7 +70,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
     Ok(draft.events)
 }
 
-/// The events of one wish so far, and what they change that later ones of the same wish must know.
+/// The events of one command so far, and what they change that later ones of the same command must know.
 struct Draft<'a> {
     spine: &'a Spine,
     at: Timestamp,
@@ -180,7 +180,7 @@ impl<'a> Draft<'a> {
     /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).
     fn start(&mut self, start: Start) {
         let Start { agent, thread, behaviour, task, origin, reply_to, message } = start;
-        // No wish both proposes a phase and starts a turn in the same thread.
+        // No command both proposes a phase and starts a turn in the same thread.
         let head = self.spine.threads.get(&thread);
         let (mut phase, suggestion) = head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()));
         if let Some(suggested) = suggestion {
@@ -191,7 +191,7 @@ impl<'a> Draft<'a> {
                 self.push(Some(&thread), Event::PhaseApplied { phase: suggested });
             }
         }
-        // Nothing follows a turn's start in its thread within one wish, so nobody needs to know that it is longer now.
+        // Nothing follows a turn's start in its thread within one command, so nobody needs to know that it is longer now.
         let index = self.drafted_length(&thread).unwrap_or_else(|| head.map_or(0, |head| head.messages));
         let context = head.and_then(|head| head.context.as_deref());
         let shown =

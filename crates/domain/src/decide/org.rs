@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Draft, check_name, check_title, leave};
+use super::{Draft, check_name, check_title, terminate};
 use crate::evolve::is_past;
 use crate::{AgentId, BadOrg, Command, EffectId, Event, Limits, Org, Refusal, Role, RoleId};
 
@@ -17,11 +17,11 @@ pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<
 
 /// Everything in the document that is not there yet; a second time there is nothing.
 pub(super) fn import(draft: &mut Draft<'_>, org: &Org, root: bool) -> Result<(), Refusal> {
-    let wishes = org.wishes(draft.spine, root)?;
-    if wishes.is_empty() {
+    let commands = org.commands(draft.spine, root)?;
+    if commands.is_empty() {
         return Err(BadOrg("everything in it is here already".to_owned()).into());
     }
-    wishes.into_iter().try_for_each(|wish| match wish {
+    commands.into_iter().try_for_each(|command| match command {
         Command::CreateRole { role } => create_role(draft, role, None),
         Command::ChangeRole { role } => change_role(draft, role),
         Command::Spawn { agent, role, parent } => spawn(draft, agent, role, parent, None),
@@ -74,7 +74,7 @@ pub(super) fn spawn(
     }
     let makes = |event: &Event| matches!(event, Event::AgentSpawned { agent: made, .. } if *made == parent);
     if !draft.events.iter().any(|recorded| makes(&recorded.event)) {
-        leave::known(draft, &parent)?;
+        terminate::known(draft, &parent)?;
     }
     if by.is_some() {
         check_room(draft, &parent)?;
@@ -101,7 +101,7 @@ fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     let children = most_children(draft, parent);
     // Whoever is about to go takes its place until it has gone, and leaves more behind if it has children.
     let crowded = || {
-        let (now, then) = (draft.spine.children(parent).len(), leave::children_to_come(draft, parent, None));
+        let (now, then) = (draft.spine.children(parent).len(), terminate::children_to_come(draft, parent, None));
         now.max(then) + made_now(&|made| made == parent) >= children
     };
     match over.or_else(|| crowded().then_some(("the number of an agent's children", children))) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Draft, cancel, effect, leave, message};
+use super::{Draft, cancel, effect, message, terminate};
 use crate::spine::{Due, OpenEffect, OpenKind, Turn};
 use crate::{
     EffectId, Event, Failure, MessageKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TurnId,
@@ -39,7 +39,7 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
         let waiting = known.inbox.as_ref().and_then(|inbox| inbox.entries.front());
         match follow_up.as_ref().or(waiting) {
             Some(due) => draft.start_next(agent, known, due),
-            None => leave::go_if_done(draft, agent, known),
+            None => terminate::go_if_done(draft, agent, known),
         }
     }
     Ok(())

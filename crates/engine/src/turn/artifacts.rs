@@ -27,7 +27,7 @@ impl Turn {
             Some(Err(failure)) => return Err(failure),
             None => {}
         }
-        let kept = self.seat.shared.ports.artifacts.put(content).await.map(|_| artifact);
+        let kept = self.start.shared.ports.artifacts.put(content).await.map(|_| artifact);
         let kept = kept.map_err(|error| Failure::new(error.code(), error.to_string()));
         let outcome = kept.clone().map_or_else(Outcome::Failed, Outcome::Kept);
         self.report(entry.id, outcome, None).await;
@@ -39,16 +39,16 @@ impl Turn {
     pub async fn artifact(&mut self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, Failure> {
         let (place, wanted) = (self.place().await, *id);
         let find = move |spine: &polis_domain::Spine| spine.artifacts.find(&wanted).is_some_and(|found| found.seq <= place);
-        let Some(is_named) = self.seat.shared.look(find).await else { return std::future::pending().await };
+        let Some(is_named) = self.start.shared.look(find).await else { return std::future::pending().await };
         if !is_named {
             let unknown = ArtifactError::Unknown(*id);
             return Err(Failure::new(unknown.code(), unknown.to_string()));
         }
-        match self.seat.shared.ports.artifacts.read(id, offset, limit).await {
+        match self.start.shared.ports.artifacts.read(id, offset, limit).await {
             Ok(window) => Ok(window),
             Err(error) => {
                 let reason = Failure::new(error.code(), error.to_string());
-                self.commit(Command::Park { turn: self.seat.id, reason }).await;
+                self.commit(Command::Park { turn: self.start.id, reason }).await;
                 std::future::pending().await
             }
         }
@@ -61,7 +61,7 @@ impl Turn {
             let entries = spine.artifacts.entries();
             entries[..entries.partition_point(|entry| entry.seq <= place)].to_vec()
         };
-        match self.seat.shared.look(list).await {
+        match self.start.shared.look(list).await {
             Some(listed) => listed,
             // The turn is about to be dropped.
             None => std::future::pending().await,
@@ -70,6 +70,6 @@ impl Turn {
 
     /// What a call of this turn is given.
     pub(super) fn shelf(&self) -> Shelf {
-        Shelf { store: self.seat.shared.ports.artifacts.clone(), listing: self.seat.shared.clone() }
+        Shelf { store: self.start.shared.ports.artifacts.clone(), listing: self.start.shared.clone() }
     }
 }

@@ -16,7 +16,7 @@ use crate::actor::Mail;
 impl Turn {
     /// Asks another agent and waits for its answer, at most `patience`.
     pub async fn ask(&mut self, to: &AgentId, text: &str, patience: Duration) -> Result<Arc<str>, Failure> {
-        let reply_to = ReplyTo::Effect(EffectId { turn: self.seat.id, n: self.n });
+        let reply_to = ReplyTo::Effect(EffectId { turn: self.start.id, n: self.n });
         let envelope = Arc::new(self.envelope(to, text, reply_to));
         let deadline = Some(self.after(patience));
         match self.wait(Effect::Ask { envelope, deadline }).await? {
@@ -155,7 +155,7 @@ impl Turn {
     pub(super) fn envelope(&mut self, to: &AgentId, text: &str, reply_to: ReplyTo) -> Envelope {
         Envelope {
             id: self.draw_id("msg"),
-            from: self.seat.agent.clone(),
+            from: self.start.agent.clone(),
             to: to.clone(),
             task_id: self.task.id.clone(),
             kind: MessageKind::Message,
@@ -169,7 +169,7 @@ impl Turn {
     fn errand(&mut self) -> &Meta {
         self.errand.get_or_insert_with(|| {
             let resource = self.task.meta.get(Task::RESOURCE).map(|value| (Task::RESOURCE.to_owned(), value.clone()));
-            resource.into_iter().chain([(Task::FROM.to_owned(), self.seat.agent.as_str().into())]).collect()
+            resource.into_iter().chain([(Task::FROM.to_owned(), self.start.agent.as_str().into())]).collect()
         })
     }
 
@@ -212,7 +212,7 @@ impl Turn {
             return event;
         }
         // A closed door means that the society has ended; so will this turn.
-        let _ = self.seat.shared.door.send(Mail::Rest { turn: self.seat.id }).await;
+        let _ = self.start.shared.door.send(Mail::Rest { turn: self.start.id }).await;
         self.news.next(wanted).await
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::host::{Asker, CallHost};
 use super::journal::Entry;
 use super::reuse::take_fresh;
-use super::{Seat, Turn, lent, send};
+use super::{Turn, TurnStart, lent, send};
 use crate::actor::Shared;
 use crate::offer::is_recallable;
 use crate::plant::{Plant, is_planted};
@@ -54,13 +54,13 @@ impl Turn {
     }
 
     fn caller(&self) -> Caller<'_> {
-        let Seat { agent, role, chosen, .. } = &*self.seat;
+        let TurnStart { agent, role, chosen, .. } = &*self.start;
         Caller { agent, role: role.as_ref().map(|role| &role.id), task: &self.task.id, chosen: *chosen }
     }
 
     /// What a call comes to before it is made.
     fn call_of(&self, call: &ToolCall, tools: &[ToolSpec]) -> Call {
-        let Shared { ports, cast, .. } = &*self.seat.shared;
+        let Shared { ports, cast, .. } = &*self.start.shared;
         let lent = self.lent();
         let brought = lent.iter().find(|lent| lent.name == call.name);
         let is_lent = brought.is_some();
@@ -74,9 +74,9 @@ impl Turn {
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = self.caller();
-        let lacking = self.seat.fences.iter().find(|role| !role.has_tool(&tool));
+        let lacking = self.start.fences.iter().find(|role| !role.has_tool(&tool));
         let ruling = match (lacking, listed) {
-            _ if is_lent => lent::ruling(&tool, self.seat.shared.client_patience),
+            _ if is_lent => lent::ruling(&tool, self.start.shared.client_patience),
             (Some(role), _) => {
                 let message = format!("{tool} may not be used here: role `{}` does not have it", role.id);
                 Ruling::Refuse(Failure::new("policy_denied", message))
@@ -120,7 +120,7 @@ impl Turn {
             call.flow = match lent.iter().any(|lent| lent.name == call.tool) {
                 // Nobody here knows where the client has it from.
                 true => Flow { outside: Some(format!("the client's tool {}", call.tool).into()), ..Flow::default() },
-                false => self.seat.shared.ports.toolbox.flow(&call.tool, &call.arguments, &who),
+                false => self.start.shared.ports.toolbox.flow(&call.tool, &call.arguments, &who),
             };
         }
         if !calls.iter().any(|call| call.flow.is_sensitive()) {
@@ -141,7 +141,7 @@ impl Turn {
     /// What the person has written about the request. What cannot be read has named nothing.
     async fn words_of_person(&self) -> Vec<String> {
         let range = ThreadRange { newest: WORDS, ..ThreadRange::ALL };
-        let events = self.seat.shared.read_thread(&self.task.id.thread(), range).await.unwrap_or_default();
+        let events = self.start.shared.read_thread(&self.task.id.thread(), range).await.unwrap_or_default();
         let envelopes = events.iter().filter_map(|recorded| recorded.event.envelope());
         envelopes.filter(|envelope| envelope.from.is_user()).map(|envelope| envelope.payload.own_words().to_owned()).collect()
     }
@@ -176,7 +176,7 @@ impl Turn {
         let mut doubtful = 0;
         let mut recalled = Vec::new();
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate() {
-            match next_step(entry, self.seat.eras.last().map(|era| era.ended)) {
+            match next_step(entry, self.start.eras.last().map(|era| era.ended)) {
                 Next::Ask => {}
                 Next::Done => {}
                 Next::Recall(source) => recalled.push((place, source)),
@@ -273,7 +273,7 @@ impl Turn {
     async fn withdraw(&self, entry: &Entry) {
         for id in entry.unanswered() {
             // It may have been answered just now, which is as good.
-            let _ = send(&self.seat.shared, Command::Answer { id, answer: Answer::void(), spent: None }).answer().await;
+            let _ = send(&self.start.shared, Command::Answer { id, answer: Answer::void(), spent: None }).answer().await;
         }
     }
 
@@ -282,23 +282,23 @@ impl Turn {
         let stated = entry.events.first().map_or(Seq(u64::MAX), |first| first.seq);
         let asker = Asker {
             call: id,
-            agent: self.seat.agent.clone(),
+            agent: self.start.agent.clone(),
             role: self.role().map(|role| role.id.clone()),
             task: self.task.id.clone(),
-            chosen: self.seat.chosen,
+            chosen: self.start.chosen,
             models: self.models(&ModelRequest::default()),
         };
-        let host = Arc::new(CallHost::new(self.seat.shared.clone(), asker));
+        let host = Arc::new(CallHost::new(self.start.shared.clone(), asker));
         Worker {
             host: host.clone(),
             call: call.clone(),
-            shared: self.seat.shared.clone(),
+            shared: self.start.shared.clone(),
             context: CallContext {
-                society: self.seat.shared.society.clone(),
-                seed: self.seat.seed_at(stated),
+                society: self.start.shared.society.clone(),
+                seed: self.start.seed_at(stated),
                 effect: id,
-                agent: self.seat.agent.clone(),
-                thread: self.seat.thread.clone(),
+                agent: self.start.agent.clone(),
+                thread: self.start.thread.clone(),
                 task: self.task.id.clone(),
                 path: self.path(),
                 resource: self.task.resource(),
@@ -314,7 +314,7 @@ impl Turn {
         if !is_planted(Plant::ActBeforeIntent) || self.journal.has(self.n) {
             return None;
         }
-        let id = EffectId { turn: self.seat.id, n: self.n };
+        let id = EffectId { turn: self.start.id, n: self.n };
         Some(self.worker(&Entry::new(id, []), call).act().await)
     }
 }

@@ -44,7 +44,7 @@ impl Turn {
         if holder == 0 {
             return Ok(Context::default());
         }
-        let thread = self.seat.agent.main_thread();
+        let thread = self.start.agent.main_thread();
         let mut newest = limit.saturating_mul(8).max(32);
         loop {
             let range = ThreadRange { newest, ..ThreadRange::through(self.place().await) };
@@ -92,7 +92,7 @@ impl Turn {
             .filter(|(index, _)| (shown_from..cut).contains(index))
             .map(|(_, message)| estimate_tokens(&message.text))
             .sum();
-        let thread = self.seat.thread.clone();
+        let thread = self.start.thread.clone();
         if summary.trim().is_empty() || estimate_tokens(summary) >= gone {
             let message = match summary.trim() {
                 "" => "the summary says nothing; write what must be kept of the older messages".to_owned(),
@@ -111,7 +111,7 @@ impl Turn {
 
     /// Undoes the last compression of the turn's own thread.
     pub async fn restore_context(&mut self) -> Result<(), Failure> {
-        let thread = self.seat.thread.clone();
+        let thread = self.start.thread.clone();
         let done = self.act(vec![Act::RestoreContext { thread }]).await?;
         let compression = done.iter().find_map(|recorded| match &recorded.event {
             Event::ContextRestored { to, .. } => *to,
@@ -128,7 +128,7 @@ impl Turn {
 
     /// The first message that is shown, and what stands for those before it.
     async fn compression(&mut self) -> Result<(u32, Vec<String>), Failure> {
-        let thread = self.seat.thread.clone();
+        let thread = self.start.thread.clone();
         self.compression_of(&thread, self.shown.compression).await
     }
 

@@ -25,7 +25,7 @@ impl Turn {
     /// `execute_subthread`, though its placeholder was there before. A thread whose first handler serves `initial_phase` for
     /// want of another stands in `initial_phase`.
     pub async fn said_in(&mut self, phase: &str) -> Result<Option<Arc<Message>>, Failure> {
-        let thread = self.seat.thread.clone();
+        let thread = self.start.thread.clone();
         let range = ThreadRange::through(self.place().await);
         let events = self.read(&thread, range).await;
         let mut messages = Messages::default();

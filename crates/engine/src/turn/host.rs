@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::{
-    AgentId, Answer, Command, EffectId, Event, Failure, Inquiry, InquiryId, Leave, Question, Recorded, Reply, RoleId, Ruling,
+    AgentId, Answer, Command, EffectId, Event, Failure, Inquiry, InquiryId, Permit, Question, Recorded, Reply, RoleId, Ruling,
     Seq, Spent, TaskId, Timestamp, Usage, Verdict,
 };
 use polis_ports::{Caller, ChatMessage, Chosen, Collector, Delta, Host, ModelError, ModelRequest, estimate_tokens};
@@ -137,12 +137,12 @@ impl CallHost {
     }
 
     /// Asks each model once until one answers. What it cost is in the log before the answer is used.
-    async fn think(&self, mut asked: Asked<'_>, request: ModelRequest, leave: Option<&Leave>) -> Result<Reply, Failure> {
+    async fn think(&self, mut asked: Asked<'_>, request: ModelRequest, permit: Option<&Permit>) -> Result<Reply, Failure> {
         let mut failure = Failure::new("no_model", "there is no model to ask");
         let models = if self.asker.models.is_empty() { vec![Arc::default()] } else { self.asker.models.clone() };
         for model in models {
             let request = ModelRequest { model, ..request.clone() };
-            let (tried, spent) = self.attempt(&mut asked, request, leave).await;
+            let (tried, spent) = self.attempt(&mut asked, request, permit).await;
             asked.spent = Some(spent);
             match tried {
                 Ok(reply) => return asked.report(Answer::Reply(reply.clone())).await.map(|()| reply),
@@ -153,12 +153,12 @@ impl CallHost {
         Err(failure)
     }
 
-    /// Asks once. Nobody is told of pieces: these are not the agent's words.
+    /// Asks once. Nobody is told of chunks: these are not the agent's words.
     async fn attempt(
         &self,
         asked: &mut Asked<'_>,
         request: ModelRequest,
-        leave: Option<&Leave>,
+        permit: Option<&Permit>,
     ) -> (Result<Reply, ModelError>, Spent) {
         let clock = &self.shared.ports.clock;
         let (began, before) = (clock.now(), asked.spent.unwrap_or_default());
@@ -178,7 +178,7 @@ impl CallHost {
             }
             collector.finish()
         };
-        let mut reply = match leave.and_then(|leave| leave.time_ms) {
+        let mut reply = match permit.and_then(|permit| permit.time_ms) {
             None => whole.await,
             Some(ms) => tokio::select! {
                 biased;
@@ -238,8 +238,8 @@ impl Host for CallHost {
                 Err(failure) => return Err(failure),
             };
             match &event.event {
-                Event::CallInquired { inquiry: Inquiry::Model { .. }, leave, .. } => {
-                    return self.think(asked, request, leave.as_ref()).await;
+                Event::CallInquired { inquiry: Inquiry::Model { .. }, permit, .. } => {
+                    return self.think(asked, request, permit.as_ref()).await;
                 }
                 _ => match asked.verdict().await {
                     Some(verdict) if verdict.approved => ruling = Ruling::Approved,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Attempt, Call, Effect, EffectId, Envelope, Event, Failure, InquiryId, Leave, Recorded, Seq, Timestamp, Wanted,
+    AgentId, Attempt, Call, Effect, EffectId, Envelope, Event, Failure, InquiryId, Permit, Recorded, Seq, Timestamp, Wanted,
 };
 use polis_ports::{LogError, ThreadRange};
 
-use super::Seat;
+use super::TurnStart;
 
 /// The effects of earlier runs that this run has not asked for yet.
 #[derive(Default)]
@@ -26,8 +26,8 @@ pub(super) struct Entry {
 
 impl Journal {
     /// Reads a turn's first event and its journal.
-    pub(super) async fn read(seat: &Seat) -> Result<(Arc<Recorded>, Self), LogError> {
-        let Seat { id: turn, thread, shared, through, .. } = seat;
+    pub(super) async fn read(start: &TurnStart) -> Result<(Arc<Recorded>, Self), LogError> {
+        let TurnStart { id: turn, thread, shared, through, .. } = start;
         let turn = *turn;
         let range = ThreadRange { after: Seq(turn.0.0 - 1), ..ThreadRange::through(*through) };
         let mut events = shared.read_thread(thread, range).await?.into_iter();
@@ -100,9 +100,9 @@ impl Entry {
     }
 
     /// What was stated, and on which terms.
-    pub(super) fn stated(&self) -> Option<(&Effect, Option<&Leave>)> {
+    pub(super) fn stated(&self) -> Option<(&Effect, Option<&Permit>)> {
         match &self.events.first()?.event {
-            Event::EffectStarted { effect, leave, .. } => Some((effect, leave.as_ref())),
+            Event::EffectStarted { effect, permit, .. } => Some((effect, permit.as_ref())),
             _ => None,
         }
     }

@@ -42,9 +42,9 @@ use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::RecvError;
 
 use crate::actor::{Committed, Mail, Shared};
-use crate::bench::News;
 use crate::cast::{Post, Scope};
 use crate::offer::Offer;
+use crate::scheduler::News;
 pub use context::Context;
 use journal::{Entry, Journal};
 pub use request::{Request, Requests};
@@ -60,7 +60,7 @@ pub(crate) fn chosen(spine: &Spine, agent: &AgentId) -> Chosen {
 }
 
 /// What a turn needs to begin.
-pub(crate) struct Seat {
+pub(crate) struct TurnStart {
     pub(crate) id: TurnId,
     pub(crate) agent: AgentId,
     pub(crate) thread: ThreadId,
@@ -81,7 +81,7 @@ pub(crate) struct Seat {
     pub(crate) through: Seq,
 }
 
-impl Seat {
+impl TurnStart {
     /// Where ids came from when the event at a place was written, or come from now.
     fn seed_at(&self, place: Seq) -> u64 {
         self.eras.iter().find(|era| place < era.ended).map_or(self.seed, |era| era.seed)
@@ -93,7 +93,7 @@ impl Seat {
 /// All effects take `&mut self`, so that they happen one after another and are numbered alike in every run; what may happen at
 /// once is asked for at once ([`Turn::call_tools`], [`Turn::run_units`], [`Turn::run_sub_threads`]).
 pub struct Turn {
-    seat: Box<Seat>,
+    start: Box<TurnStart>,
     origin: Origin,
     reply_to: ReplyTo,
     task: Task,
@@ -135,9 +135,9 @@ pub struct Turn {
 
 /// The end of a turn.
 pub(crate) struct End {
-    /// What is wished for.
+    /// What is asked for.
     pub(crate) command: Command,
-    /// Whether the turn has wished for nothing before: then there is nothing that must be in the log first.
+    /// Whether the turn has asked for nothing before: then there is nothing that must be in the log first.
     pub(crate) is_first: bool,
 }
 
@@ -148,12 +148,12 @@ impl From<Command> for End {
 }
 
 /// Runs a turn to its end, or until it is dropped.
-pub(crate) async fn run(seat: Box<Seat>, news: Arc<News>) -> End {
-    let id = seat.id;
-    if let Some(until) = seat.rests_until {
-        seat.shared.ports.clock.sleep_until(until).await;
+pub(crate) async fn run(start: Box<TurnStart>, news: Arc<News>) -> End {
+    let id = start.id;
+    if let Some(until) = start.rests_until {
+        start.shared.ports.clock.sleep_until(until).await;
     }
-    match AssertUnwindSafe(work(seat, news)).catch_unwind().await {
+    match AssertUnwindSafe(work(start, news)).catch_unwind().await {
         Ok(end) => end,
         Err(panic) => Command::Crash { turn: id, failure: panicked(&*panic) }.into(),
     }
@@ -166,13 +166,13 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
     Failure::new("panicked", format!("the agent's code panicked: {text}"))
 }
 
-async fn work(mut seat: Box<Seat>, news: Arc<News>) -> End {
-    let id = seat.id;
+async fn work(mut start: Box<TurnStart>, news: Arc<News>) -> End {
+    let id = start.id;
     let park = |code: &'static str, message: String| Command::Park { turn: id, reason: Failure::new(code, message) }.into();
-    let (first, journal) = match seat.first.take() {
+    let (first, journal) = match start.first.take() {
         Some(first) => (first, Journal::default()),
         // Boxed, as whatever few turns need: every turn pays for the room of the largest step in it.
-        None => match Box::pin(Journal::read(&seat)).await {
+        None => match Box::pin(Journal::read(&start)).await {
             Ok(found) => found,
             Err(error) => return park(error.code(), error.to_string()),
         },
@@ -180,7 +180,7 @@ async fn work(mut seat: Box<Seat>, news: Arc<News>) -> End {
     let Event::TurnStarted { behaviour, phase, task, origin, reply_to, message, index, shown, .. } = &first.event else {
         return park("data_damaged", format!("event {} does not start a turn", first.seq));
     };
-    let Some(post) = seat.shared.cast.find(behaviour) else {
+    let Some(post) = start.shared.cast.find(behaviour) else {
         return park("no_behaviour", format!("no code is registered for `{behaviour}`; register it and resume the turn"));
     };
     let mut turn = Turn {
@@ -209,7 +209,7 @@ async fn work(mut seat: Box<Seat>, news: Arc<News>) -> End {
         known: threads::Known::default(),
         errand: None,
         repeats: None,
-        seat,
+        start,
     };
     let responded = post.run(&mut turn).await;
     let result = match responded {
@@ -235,12 +235,12 @@ impl Turn {
 
     /// Who works.
     pub fn agent(&self) -> &AgentId {
-        &self.seat.agent
+        &self.start.agent
     }
 
     /// The agent's role.
     pub fn role(&self) -> Option<&Arc<Role>> {
-        self.seat.role.as_ref()
+        self.start.role.as_ref()
     }
 
     /// The tools that a model can be shown: what the agent's role has, and the roles of everybody above it; and what the task brings
@@ -250,8 +250,8 @@ impl Turn {
     }
 
     fn offer(&self) -> Offer {
-        let Shared { offers, ports, cast, .. } = &*self.seat.shared;
-        offers.now(&*ports.toolbox, cast, &self.seat.fences)
+        let Shared { offers, ports, cast, .. } = &*self.start.shared;
+        offers.now(&*ports.toolbox, cast, &self.start.fences)
     }
 
     /// The address of the turn's own thread.
@@ -271,8 +271,8 @@ impl Turn {
 
     fn draw_id<T: for<'a> From<&'a str>>(&mut self, prefix: &str) -> T {
         // Whether it is drawn before or after a fork depends on the effect that comes next, which every run finds alike.
-        let place = self.journal.place(self.n).unwrap_or(self.seat.through);
-        let seed = mix(self.seat.seed_at(place) ^ self.seat.id.0.0);
+        let place = self.journal.place(self.n).unwrap_or(self.start.through);
+        let seed = mix(self.start.seed_at(place) ^ self.start.id.0.0);
         self.draws += 1;
         unique_id(prefix, seed, self.now(), self.draws)
     }
@@ -286,7 +286,7 @@ impl Turn {
     async fn state(&mut self, effects: Vec<Effect>) -> Vec<Entry> {
         let first = self.n;
         self.n += effects.len() as u32;
-        let turn = self.seat.id;
+        let turn = self.start.id;
         let ids = (first..self.n).map(move |n| EffectId { turn, n });
         if self.journal.has(first) {
             let mut entries = Vec::with_capacity(effects.len());
@@ -326,13 +326,13 @@ impl Turn {
 
     /// Reports an answer and goes on: it is in the log before anything that follows from it.
     fn report(&mut self, id: EffectId, outcome: Outcome, spent: Option<Spent>) -> impl Future<Output = ()> + Send {
-        let at = self.seat.shared.ports.clock.now();
+        let at = self.start.shared.ports.clock.now();
         self.send_ahead(Command::End { id, outcome, spent, at }, at)
     }
 
     /// Hands in a command that happens at this time, and goes on from there.
     fn send_ahead(&mut self, command: Command, at: Timestamp) -> impl Future<Output = ()> + Send {
-        let mut sent = send(&self.seat.shared, command);
+        let mut sent = send(&self.start.shared, command);
         self.position.1 = at;
         async move {
             sent.handed_in().await;
@@ -351,7 +351,7 @@ impl Turn {
 
     /// Has a command committed. When it cannot be, the turn is about to be dropped: it stands still here.
     fn commit(&mut self, command: Command) -> impl Future<Output = Vec<Arc<Recorded>>> + Send {
-        let mut sent = send(&self.seat.shared, command);
+        let mut sent = send(&self.start.shared, command);
         async move {
             sent.handed_in().await;
             let events = committed(sent.answer).await;
@@ -370,7 +370,7 @@ impl Turn {
     async fn arrived(&mut self, events: &[Arc<Recorded>]) {
         self.take_in(events);
         if let Some(reason) = threads::refusal(events).cloned() {
-            send(&self.seat.shared, Command::Park { turn: self.seat.id, reason }).handed_in().await;
+            send(&self.start.shared, Command::Park { turn: self.start.id, reason }).handed_in().await;
             std::future::pending().await
         }
     }
@@ -387,13 +387,13 @@ impl Turn {
             "effect {n} was {logged} in an earlier run and is {asked} now; the code has changed or does not depend on the log \
              alone. Put the old code back and resume, or cancel the turn"
         );
-        Command::Park { turn: self.seat.id, reason: Failure::new("diverged", message) }
+        Command::Park { turn: self.start.id, reason: Failure::new("diverged", message) }
     }
 
     /// The log cannot be read: the turn stands still, and is run again when the society has recovered.
     async fn park_unread<T>(&mut self, error: LogError) -> T {
         let reason = Failure::new(error.code(), error.to_string());
-        self.commit(Command::Park { turn: self.seat.id, reason }).await;
+        self.commit(Command::Park { turn: self.start.id, reason }).await;
         std::future::pending().await
     }
 }
@@ -405,7 +405,7 @@ struct Sent {
     answer: oneshot::Receiver<Committed>,
 }
 
-/// Waits until there is room for a piece of mail. Says whether anybody takes it.
+/// Waits until there is room for a chunk of mail. Says whether anybody takes it.
 pub(crate) type Room = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Sent {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{
-    Command, Effect, EffectId, Failure, Leave, Level, Outcome, Reply, Spent, Text, ThreadId, Timestamp, ToolList, Usage,
+    Command, Effect, EffectId, Failure, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolList, Usage,
 };
 use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, StreamedDelta, estimate_tokens};
 
@@ -27,7 +27,7 @@ impl Turn {
         self.model_heard(request, &mut |_| {}).await
     }
 
-    /// The same; `ear` hears the reply piece by piece as it comes, also what is thrown away because it broke off. It hears
+    /// The same; `ear` hears the reply chunk by chunk as it comes, also what is thrown away because it broke off. It hears
     /// nothing of a reply that is in the log already, so nothing that counts may depend on it.
     pub async fn model_heard(
         &mut self,
@@ -42,7 +42,7 @@ impl Turn {
         if request.model.is_empty() {
             request.model = own.unwrap_or_default();
         }
-        request.asker = self.seat.agent.as_str().into();
+        request.asker = self.start.agent.as_str().into();
         let digest = request.digest();
         let tools = self.shown(&request);
         loop {
@@ -78,13 +78,13 @@ impl Turn {
     /// Tokens that the turn's model can see at once, if that is known.
     pub fn window(&self) -> Option<u64> {
         let models = self.models(&ModelRequest::default());
-        self.seat.shared.ports.model.window(models.first()?)
+        self.start.shared.ports.model.window(models.first()?)
     }
 
     /// Why a model of this name cannot be; nothing where it may be one. It may be another answer at another time, so only what a
     /// tool tells may depend on it.
     pub fn refuses_model(&self, model: &str) -> Option<String> {
-        self.seat.shared.ports.model.refuses(model)
+        self.start.shared.ports.model.refuses(model)
     }
 
     /// The models to ask, in this order: those of the request, of the role, of the society. Without any choice it is the one
@@ -95,8 +95,8 @@ impl Turn {
         }
         match self.role() {
             Some(role) if !role.models.is_empty() => role.models.clone(),
-            _ if self.seat.shared.models.is_empty() => vec![Arc::default()],
-            _ => self.seat.shared.models.clone(),
+            _ if self.start.shared.models.is_empty() => vec![Arc::default()],
+            _ => self.start.shared.models.clone(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Turn {
         let (model, max_tokens) = (request.model.clone(), request.max_tokens);
         request.model = models.first().cloned().unwrap_or_default();
         request.max_tokens.get_or_insert(REPLY_TOKENS);
-        let guess = Spent::from(self.seat.shared.ports.model.estimate(request));
+        let guess = Spent::from(self.start.shared.ports.model.estimate(request));
         (request.model, request.max_tokens) = (model, max_tokens);
         let more = |guess: u64| guess.saturating_add(guess / 4);
         Spent { requests: 1, tokens: more(guess.tokens), cost_nanos: more(guess.cost_nanos), ..guess }
@@ -141,30 +141,30 @@ impl Turn {
         models: Vec<Arc<str>>,
         ear: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Outcome, Failure> {
-        let leave = entry.stated().and_then(|(_, leave)| leave.cloned());
-        if leave.as_ref().is_some_and(|leave| !leave.ample) {
+        let permit = entry.stated().and_then(|(_, permit)| permit.cloned());
+        if permit.as_ref().is_some_and(|permit| !permit.ample) {
             request.max_tokens.get_or_insert(REPLY_TOKENS);
         }
-        let (system, port) = (request.system.clone(), self.seat.shared.ports.model.clone());
+        let (system, port) = (request.system.clone(), self.start.shared.ports.model.clone());
         let is_bounded = models.iter().any(|model| port.window(model).is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
         let due = entry.rests_until();
         // An earlier run may have sent a request and not seen its end. Whether it did is not known, so it is counted.
-        if !entry.fresh && due.is_none_or(|due| due <= self.seat.shared.ports.clock.now()) {
+        if !entry.fresh && due.is_none_or(|due| due <= self.start.shared.ports.clock.now()) {
             let spent = Spent::request(Usage::default(), 0);
             self.commit(Command::Retry { id: entry.id, attempt: attempts.interrupted(), spent }).await;
         }
         if let Some(until) = due {
-            self.seat.shared.ports.clock.sleep_until(until).await;
+            self.start.shared.ports.clock.sleep_until(until).await;
         }
         loop {
             request.model = attempts.model();
             let window = port.window(&request.model);
-            request.system = told(&system, leave.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
-            let began = self.seat.shared.ports.clock.now();
-            let (tried, usage) = self.attempt(entry.id, &request, leave.as_ref(), ear).await;
-            let took = self.seat.shared.ports.clock.now().0.saturating_sub(began.0);
+            request.system = told(&system, permit.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
+            let began = self.start.shared.ports.clock.now();
+            let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), ear).await;
+            let took = self.start.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
                 Ok(reply) => {
                     self.report(entry.id, Outcome::Reply(reply.clone()), Some(Spent::request(usage, took))).await;
@@ -181,12 +181,12 @@ impl Turn {
                 return Err(failure);
             };
             tracing::debug!(
-                agent = %self.seat.agent, model = %attempt.model, attempt = attempt.attempt, max_retries = attempt.max_retries,
+                agent = %self.start.agent, model = %attempt.model, attempt = attempt.attempt, max_retries = attempt.max_retries,
                 delay_ms = attempt.delay_ms, next = %attempt.next, error = %failure, "a model did not answer; asking again"
             );
             let delay = attempt.delay_ms;
             self.commit(Command::Retry { id: entry.id, attempt, spent }).await;
-            let clock = &self.seat.shared.ports.clock;
+            let clock = &self.start.shared.ports.clock;
             clock.sleep_until(Timestamp(clock.now().0.saturating_add(delay))).await;
         }
     }
@@ -196,20 +196,20 @@ impl Turn {
         &self,
         id: EffectId,
         request: &ModelRequest,
-        leave: Option<&Leave>,
+        permit: Option<&Permit>,
         ear: &mut (dyn FnMut(&Delta) + Send),
     ) -> (Result<Reply, ModelError>, Usage) {
         let mut telling = Telling {
-            shared: &self.seat.shared,
+            shared: &self.start.shared,
             id,
-            thread: &self.seat.thread,
+            thread: &self.start.thread,
             used: Usage::default(),
             over: false,
             is_aside: request.aside,
             ear,
         };
-        let clock = &self.seat.shared.ports.clock;
-        let mut reply = match leave.and_then(|leave| leave.time_ms) {
+        let clock = &self.start.shared.ports.clock;
+        let mut reply = match permit.and_then(|permit| permit.time_ms) {
             None => telling.collect(request.clone()).await,
             Some(ms) => tokio::select! {
                 biased;
@@ -235,7 +235,7 @@ impl Turn {
         let calls = reply.tool_calls.iter().map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments));
         let written = estimate_tokens(&reply.text) + estimate_tokens(&reply.reasoning) + calls.sum::<u64>();
         request.max_tokens = Some(u32::try_from(written).unwrap_or(u32::MAX));
-        self.seat.shared.ports.model.estimate(&request)
+        self.start.shared.ports.model.estimate(&request)
     }
 }
 
@@ -243,8 +243,8 @@ impl Turn {
 const NEARLY_FULL: u64 = 80;
 
 /// What an agent is told about itself; and of its budgets and of the conversation's length, when they come to their end (D11).
-fn told(system: &Text, leave: Option<&Leave>, seen_percent: Option<u64>) -> Text {
-    let near = leave.map_or(&[][..], |leave| &leave.near);
+fn told(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>) -> Text {
+    let near = permit.map_or(&[][..], |permit| &permit.near);
     let mut notes = Vec::new();
     if !near.is_empty() {
         let levels = near.iter().map(Level::to_agent).collect::<Vec<_>>().join("; ");
@@ -259,7 +259,7 @@ fn told(system: &Text, leave: Option<&Leave>, seen_percent: Option<u64>) -> Text
     format!("{system}\n\n{}", notes.join("\n")).trim_start().into()
 }
 
-/// Collects a reply and tells whoever watches of each piece; and that it stopped, when nobody waits for it any more.
+/// Collects a reply and tells whoever watches of each chunk; and that it stopped, when nobody waits for it any more.
 struct Telling<'a> {
     shared: &'a Shared,
     id: EffectId,

@@ -12,7 +12,7 @@ impl Turn {
     /// States a call, does it, and reports its result. On a second run it is done again, so that its effects are found in the
     /// journal one after another; what the log says of its result counts.
     pub(super) async fn call_own(&mut self, call: Call) -> CallResult {
-        let Some(tool) = self.seat.shared.cast.find_tool(&call.tool) else { return refused("there is no such tool") };
+        let Some(tool) = self.start.shared.cast.find_tool(&call.tool) else { return refused("there is no such tool") };
         let Some(entry) = self.state(vec![Effect::Tool(Box::new(call.clone()))]).await.pop() else {
             return refused("it was not stated");
         };
@@ -47,7 +47,7 @@ impl Turn {
             ..Call::default()
         };
         let is_this = |entry: &Entry| matches!(entry.stated(), Some((Effect::Tool(noted), _)) if noted.is_same(&call));
-        let value: Arc<str> = match self.journal.peek(EffectId { turn: self.seat.id, n: self.n }) {
+        let value: Arc<str> = match self.journal.peek(EffectId { turn: self.start.id, n: self.n }) {
             Some(entry) if !is_this(entry) => return None,
             Some(entry) if entry.end().is_some() => "".into(),
             _ => value()?.into(),

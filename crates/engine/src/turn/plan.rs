@@ -12,7 +12,7 @@ const NEWEST: usize = 64;
 impl Turn {
     /// The plan of the turn's own thread; an empty one when there is none. Costs as much as was said since it was set.
     pub async fn plan(&mut self) -> Plan {
-        let thread = self.seat.thread.clone();
+        let thread = self.start.thread.clone();
         let mut newest = NEWEST;
         loop {
             let range = ThreadRange { newest, ..ThreadRange::through(self.place().await) };
@@ -32,7 +32,7 @@ impl Turn {
 
     /// Sets the plan of the turn's own thread. It stands in the thread's settings, for everybody to read.
     pub async fn set_plan(&mut self, plan: Plan) -> Result<(), Failure> {
-        let thread = self.seat.thread.clone();
+        let thread = self.start.thread.clone();
         self.act(vec![Act::SetPlan { thread, plan }]).await.map(drop)
     }
 }

@@ -43,7 +43,7 @@ impl Turn {
         self.has_units = true;
         let mut effects = Vec::with_capacity(asked.len());
         for (n, Request { to, text, patience, meta }) in (self.n..).zip(asked) {
-            let mut envelope = self.envelope(&to, &text, ReplyTo::Effect(EffectId { turn: self.seat.id, n }));
+            let mut envelope = self.envelope(&to, &text, ReplyTo::Effect(EffectId { turn: self.start.id, n }));
             if !meta.is_empty() {
                 envelope.payload.meta.extend(meta);
             }

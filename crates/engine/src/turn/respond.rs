@@ -120,7 +120,7 @@ impl Turn {
     async fn add_bot_message(&mut self, text: String, mut meta: Meta) -> Result<Arc<Message>, Failure> {
         self.note_usage(&mut meta);
         let message = Arc::new(Message { meta, ..self.new_message(&self.path(), Sender::Bot, text) });
-        let thread = self.seat.thread.clone();
+        let thread = self.start.thread.clone();
         self.act(vec![Act::AddMessage { thread, message: message.clone() }]).await?;
         Ok(message)
     }

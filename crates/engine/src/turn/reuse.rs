@@ -81,7 +81,7 @@ impl Turn {
     /// Whether a call was made too often to be made once more.
     pub(super) fn rule_on_repeats(&self, call: &Call, ruling: Ruling) -> Ruling {
         let often = self.repeats.as_ref().map_or(0, |repeats| repeats.run(call));
-        if often < bounds(&self.seat.limits, call).1 {
+        if often < bounds(&self.start.limits, call).1 {
             return ruling;
         }
         Ruling::Stop(format!(
@@ -104,7 +104,7 @@ impl Turn {
         if result.from.is_some() {
             notes.push(KNOWN.replace("{}", FRESH));
         }
-        let (nudge, stop) = bounds(&self.seat.limits, call);
+        let (nudge, stop) = bounds(&self.start.limits, call);
         let often = self.repeats.get_or_insert_default().note(call, &result);
         if often >= nudge {
             notes.push(format!(

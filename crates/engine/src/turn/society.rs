@@ -12,7 +12,7 @@ impl Turn {
     /// Looks at the society as it stands now; nothing while that cannot be said. A second run may see something else, so only
     /// the result of a [`crate::TurnTool`] may depend on it, never which effects it has: the log keeps the result.
     pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Option<T> {
-        self.seat.shared.look(question).await
+        self.start.shared.look(question).await
     }
 
     /// Whom a name means: an agent of that name, or the one agent of the role of that name (D30). Anything else is left as it
@@ -29,7 +29,7 @@ impl Turn {
         patience: Duration,
     ) -> Vec<(AgentId, Result<Arc<str>, Failure>)> {
         let deadline = Some(self.after(patience));
-        let (turn, first) = (self.seat.id, self.n);
+        let (turn, first) = (self.start.id, self.n);
         let mut effects = Vec::with_capacity(requests.len());
         let mut asked = Vec::with_capacity(requests.len());
         for (n, (name, text)) in (first..).zip(requests) {

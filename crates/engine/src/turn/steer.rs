@@ -32,7 +32,7 @@ impl Turn {
     /// How many messages the person has written in the turn's task, if that is known without asking the log.
     fn messages_of_task(&self) -> Option<usize> {
         let is_said = |recorded: &Recorded| recorded.event.envelope().is_some_and(|envelope| envelope.from.is_user());
-        self.seat.shared.recent.count(&self.task.id.thread(), is_said)
+        self.start.shared.recent.count(&self.task.id.thread(), is_said)
     }
 
     /// What the person has said to this agent in the task that the turn belongs to, oldest first, whoever has taken it in: what
@@ -41,13 +41,13 @@ impl Turn {
         let range = ThreadRange::through(self.place().await);
         let events = self.read(&self.task.id.thread(), range).await;
         let said = events.iter().filter_map(|recorded| match &recorded.event {
-            Event::MessageSent { envelope, .. } if envelope.from.is_user() && envelope.to == self.seat.agent => {
+            Event::MessageSent { envelope, .. } if envelope.from.is_user() && envelope.to == self.start.agent => {
                 Some((recorded.seq, envelope.clone()))
             }
             _ => None,
         });
         let said: Vec<_> = said.collect();
-        let before = said.partition_point(|(seq, _)| *seq <= self.seat.id.0);
+        let before = said.partition_point(|(seq, _)| *seq <= self.start.id.0);
         (said.into_iter().map(|(_, envelope)| envelope).collect(), before)
     }
 
@@ -60,7 +60,7 @@ impl Turn {
 
     /// Whether something waits just now. Only asked where the log does not say what came of it.
     async fn has_messages(&self) -> bool {
-        let turn = self.seat.id;
+        let turn = self.start.id;
         // Where nothing was said in the task but what began it, nothing can wait.
         if self.has_heard_all(1) {
             return false;
@@ -75,7 +75,7 @@ impl Turn {
             });
             let _ = reply.send(found.is_some());
         };
-        if self.seat.shared.door.send(Mail::Look(Box::new(look))).await.is_err() {
+        if self.start.shared.door.send(Mail::Look(Box::new(look))).await.is_err() {
             return false;
         }
         answer.await.unwrap_or(false)

@@ -154,7 +154,7 @@ impl Turn {
         mut acts: Vec<Act>,
         wanted: Vec<(Arc<Course>, SubThreadRequest)>,
     ) -> Result<Vec<Run>, Failure> {
-        let (here, parent) = (self.path(), self.seat.thread.clone());
+        let (here, parent) = (self.path(), self.start.thread.clone());
         let held: Arc<str> = FAILED.to(&self.task.message).into();
         let mut runs = Vec::with_capacity(wanted.len());
         for (course, request) in wanted {
@@ -206,7 +206,7 @@ impl Turn {
         results.into_iter().flatten().collect()
     }
 
-    /// The first units of sub-threads, all at once: a turn that has begun a unit and nothing else may have to leave its seat.
+    /// The first units of sub-threads, all at once: a turn that has begun a unit and nothing else may have to leave its slot.
     async fn begin_all(&mut self, group: &mut SubThreadGroup, runs: Vec<Run>) {
         let begins = group.runs.len();
         group.runs.extend(runs);
@@ -328,7 +328,7 @@ impl Turn {
     }
 
     async fn write_result(&mut self, run: &Run, result: &SubThreadResult) -> Result<(), Failure> {
-        let parent = self.seat.thread.clone();
+        let parent = self.start.thread.clone();
         let index = self.index_of(&parent, &run.holder).await?;
         let patch = MessagePatch { text: Some(result.text.clone()), ..MessagePatch::default() };
         let mut acts = vec![Act::UpdateMessage { thread: parent, index, patch }];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{SubThreadPath, TaskId, ThreadId, Usage};
-use polis_ports::{ComponentPiece, Frame, StreamedPiece};
+use polis_ports::{ComponentChunk, Frame, StreamedStep};
 
 use super::Turn;
 use crate::actor::Shared;
@@ -26,21 +26,21 @@ impl Teller {
     }
 
     /// Tells who is seen doing what, and what the component that is being written grows by.
-    pub fn tell(&self, agent_type: &str, action: &str, component: Option<&str>, piece: Option<ComponentPiece>) {
-        self.publish(|seen| StreamedPiece { component: component.map(Into::into), piece, ..seen(agent_type, action) });
+    pub fn tell(&self, agent_type: &str, action: &str, component: Option<&str>, piece: Option<ComponentChunk>) {
+        self.publish(|seen| StreamedStep { component: component.map(Into::into), piece, ..seen(agent_type, action) });
     }
 
     /// Tells that a step is over, how long it took, and what it used if a model was asked.
     pub fn tell_end(&self, agent_type: &str, action: &str, component: Option<&str>, duration_ms: u64, usage: Option<Usage>) {
         let component = component.map(Into::into);
         let duration_ms = Some(duration_ms);
-        self.publish(|seen| StreamedPiece { component, duration_ms, usage, ..seen(agent_type, action) });
+        self.publish(|seen| StreamedStep { component, duration_ms, usage, ..seen(agent_type, action) });
     }
 
-    fn publish(&self, told: impl FnOnce(&dyn Fn(&str, &str) -> StreamedPiece) -> StreamedPiece) {
+    fn publish(&self, told: impl FnOnce(&dyn Fn(&str, &str) -> StreamedStep) -> StreamedStep) {
         let Shared { ports, society, .. } = &*self.shared;
         if ports.live.is_watched(society) {
-            let seen = |agent_type: &str, action: &str| StreamedPiece {
+            let seen = |agent_type: &str, action: &str| StreamedStep {
                 task: self.task.clone(),
                 thread: self.thread.clone(),
                 path: self.path.clone(),
@@ -60,12 +60,12 @@ impl Teller {
 impl Turn {
     /// Whoever can tell watchers what happens in this turn's thread; none while nobody watches.
     pub fn teller(&self) -> Option<Teller> {
-        let shared = &self.seat.shared;
+        let shared = &self.start.shared;
         let is_watched = shared.ports.live.is_watched(&shared.society);
         is_watched.then(|| Teller {
             shared: shared.clone(),
             task: self.task.id.clone(),
-            thread: self.seat.thread.clone(),
+            thread: self.start.thread.clone(),
             path: self.path(),
             todo: None,
         })

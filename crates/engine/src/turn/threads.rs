@@ -82,7 +82,7 @@ impl Turn {
     /// Adds the last messages of a turn to its own thread and proposes the phase that follows, all with one append. Gives the
     /// last of them as it stands there.
     pub async fn conclude(&mut self, mut messages: Vec<NewMessage>, phase: Option<Phase>) -> Result<Arc<Message>, Failure> {
-        let (path, thread) = (self.path(), self.seat.thread.clone());
+        let (path, thread) = (self.path(), self.start.thread.clone());
         let nothing = || Failure::new("no_bot_message", "nothing was said");
         let NewMessage { sender, text, meta } = messages.pop().ok_or_else(nothing)?;
         let mut acts = Vec::with_capacity(messages.len() + 2);
@@ -96,7 +96,7 @@ impl Turn {
     }
 
     fn adding(&mut self, acts: &mut Vec<Act>, messages: Vec<NewMessage>) -> Vec<MessageId> {
-        let (path, thread) = (self.path(), self.seat.thread.clone());
+        let (path, thread) = (self.path(), self.start.thread.clone());
         let mut ids = Vec::with_capacity(messages.len());
         for NewMessage { sender, text, meta } in messages {
             let message = Message { meta, ..self.new_message(&path, sender, text) };
@@ -269,7 +269,7 @@ impl Turn {
 
     /// The newest messages of the turn's own thread with their places, oldest first. Costs the same however long the thread is.
     pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Arc<Message>)>, Failure> {
-        let thread = self.seat.thread.clone();
+        let thread = self.start.thread.clone();
         let mut newest = limit.saturating_mul(8).max(32);
         loop {
             let range = ThreadRange { newest, ..ThreadRange::through(self.place().await) };
@@ -316,13 +316,13 @@ impl Turn {
     /// The thread at an address, as of the turn's place in the log.
     pub(super) async fn resolve(&mut self, path: &SubThreadPath) -> Result<ThreadId, Failure> {
         if *path == self.path() {
-            return Ok(self.seat.thread.clone());
+            return Ok(self.start.thread.clone());
         }
         if let Some(thread) = self.known.threads.get(path) {
             return Ok(thread.clone());
         }
         let Some((parent, segment)) = path.parent().zip(path.segments().last()) else {
-            return Ok(self.seat.agent.main_thread());
+            return Ok(self.start.agent.main_thread());
         };
         let above = Box::pin(self.resolve(&parent)).await?;
         let range = ThreadRange::through(self.place().await);
@@ -358,7 +358,7 @@ impl Turn {
     }
 
     pub(super) async fn read(&mut self, thread: &ThreadId, range: ThreadRange) -> Vec<Arc<Recorded>> {
-        match self.seat.shared.read_thread(thread, range).await {
+        match self.start.shared.read_thread(thread, range).await {
             Ok(events) => events,
             Err(error) => self.park_unread(error).await,
         }
@@ -366,7 +366,7 @@ impl Turn {
 
     /// Makes changes at once, or finds that they were made in an earlier run.
     pub(super) async fn act(&mut self, acts: Vec<Act>) -> Result<Vec<Arc<Recorded>>, Failure> {
-        let id = EffectId { turn: self.seat.id, n: self.n };
+        let id = EffectId { turn: self.start.id, n: self.n };
         self.n += 1;
         let events = if self.journal.has(id.n) {
             let events = self.acted_before(id, &acts).await;
@@ -394,22 +394,22 @@ impl Turn {
         if self.reported.len() >= MOST_AHEAD {
             self.place().await;
         }
-        let id = EffectId { turn: self.seat.id, n: self.n };
+        let id = EffectId { turn: self.start.id, n: self.n };
         self.n += 1;
-        let at = self.seat.shared.ports.clock.now();
+        let at = self.start.shared.ports.clock.now();
         self.send_ahead(Command::Act { id, acts, at: Some(at) }, at).await;
         Ok(())
     }
 
     /// Whether nothing stands against these changes, whatever happens meanwhile.
     fn takes(&self, acts: &[Act]) -> bool {
-        let fits = |text: &str| text.len() <= self.seat.limits.text_bytes;
+        let fits = |text: &str| text.len() <= self.start.limits.text_bytes;
         acts.iter().all(|act| match act {
-            Act::AddMessage { thread, message } => *thread == self.seat.thread && fits(&message.text),
-            Act::UpdateMessage { thread, patch, .. } => *thread == self.seat.thread && patch.text.as_deref().is_none_or(fits),
+            Act::AddMessage { thread, message } => *thread == self.start.thread && fits(&message.text),
+            Act::UpdateMessage { thread, patch, .. } => *thread == self.start.thread && patch.text.as_deref().is_none_or(fits),
             // Threads do not go, and this one was found.
             Act::UpdateSettings { .. } => true,
-            Act::SuggestPhase { thread, .. } => *thread == self.seat.thread,
+            Act::SuggestPhase { thread, .. } => *thread == self.start.thread,
             _ => false,
         })
     }
@@ -457,7 +457,7 @@ impl Turn {
             Act::Send { envelope } if envelope.to.is_user() => envelope.task_id.thread(),
             Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } | Act::TakeMessages => return None,
         };
-        Some(thread).filter(|thread| *thread != self.seat.thread)
+        Some(thread).filter(|thread| *thread != self.start.thread)
     }
 }
 

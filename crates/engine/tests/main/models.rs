@@ -192,7 +192,7 @@ async fn a_call_that_was_cut_off_is_never_given_to_the_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_watches_is_told_of_pieces_of_a_failure_and_of_a_stop() {
+async fn whoever_watches_is_told_of_chunks_of_a_failure_and_of_a_stop() {
     let bed = Bed::new();
     let slow = ScriptedModel::new(|request| match &*world::thought(request) {
         "thought(slow)" => Line::text("never").after(Duration::from_secs(9_999)),

@@ -51,7 +51,7 @@ async fn answers_come_in_the_order_of_the_log_wherever_the_turn_waits() {
         society.create_role(worker_role()).await.unwrap();
         spawn(&society, &["a", "b", "c", "d"]).await;
         let sent = society.submit("go").await.unwrap();
-        assert_eq!(answer(&society, &sent).await.unwrap(), TOLD, "{max_running} seats and {max_lingering} to linger");
+        assert_eq!(answer(&society, &sent).await.unwrap(), TOLD, "{max_running} slots and {max_lingering} to linger");
         assert_eq!(bed.thoughts.load(Ordering::Relaxed), 4);
     }
 }

@@ -274,7 +274,7 @@ async fn an_owner_whose_picture_of_the_log_is_stale_is_fenced_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn few_seats_are_enough_for_many_turns() {
+async fn few_slots_are_enough_for_many_turns() {
     let mut bed = Bed::new();
     bed.options.max_running = 1;
     let society = bed.open().await;

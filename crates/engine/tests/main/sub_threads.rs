@@ -605,8 +605,8 @@ const APART: [&str; 12] = [
 
 #[tokio::test(start_paused = true)]
 async fn sub_threads_beside_each_other_do_not_wait_for_each_other() {
-    let seats = [(1, 0), (1, 8), (8, 0), (4_096, 1_024)];
-    for (max_running, max_lingering) in seats {
+    let slots = [(1, 0), (1, 8), (8, 0), (4_096, 1_024)];
+    for (max_running, max_lingering) in slots {
         let bed = Bed { cast: Cast::new().with("programmed", merging()), ..Bed::new() };
         let options = Options { max_running, max_lingering, ..bed.options.clone() };
         let bed = Bed { options, ..bed };
@@ -616,7 +616,7 @@ async fn sub_threads_beside_each_other_do_not_wait_for_each_other() {
             told,
             "thought(sum of thought(second 9)) thought(sum of thought(second 0)) thought(sum of thought(second 2))"
         );
-        assert_eq!(order(&bed.events()), APART, "with {max_running} seats and {max_lingering} to linger");
+        assert_eq!(order(&bed.events()), APART, "with {max_running} slots and {max_lingering} to linger");
     }
 }
 

@@ -139,7 +139,7 @@ async fn a_second_run_draws_the_same_ids_after_a_change_that_the_first_did_not_w
     let changes =
         whole.iter().filter(|recorded| matches!(recorded.event, Event::MessageAdded { .. } | Event::MessageUpdated { .. }));
     let changes: Vec<_> = changes.map(|recorded| recorded.seq).collect();
-    assert_eq!(changes.len(), 4, "each is a wish of its own");
+    assert_eq!(changes.len(), 4, "each is a request of its own");
     for end in changes {
         let log = Arc::new(MemoryLog::new());
         log.append(&"main".into(), Seq(0), &whole[..end.0 as usize]).await.unwrap();

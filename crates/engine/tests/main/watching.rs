@@ -24,7 +24,7 @@ fn logged(bed: &Bed) -> [Vec<u64>; 2] {
     [all.iter().map(|recorded| recorded.seq.0).collect(), of_thread.map(|recorded| recorded.seq.0).collect()]
 }
 
-/// The places of the events that are seen until there is nothing more, and how many pieces of replies.
+/// The places of the events that are seen until there is nothing more, and how many chunks of replies.
 async fn seen(mut watch: Watch) -> (Vec<u64>, usize) {
     let all = async {
         let (mut seen, mut pieces) = (Vec::new(), 0);

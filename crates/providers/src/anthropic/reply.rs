@@ -203,7 +203,7 @@ impl MessageReader {
         }
     }
 
-    /// A call whose arguments did not come in pieces has them in its beginning.
+    /// A call whose arguments did not come in chunks has them in its beginning.
     fn stop(&mut self, index: Option<u64>, out: &mut VecDeque<Delta>) {
         let open = self.blocks.iter_mut().rfind(|block| Some(block.index) == index);
         if let Some(Block { kind: Kind::Call { index, input, .. }, text, .. }) = open

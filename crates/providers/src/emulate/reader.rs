@@ -16,7 +16,7 @@ const MOST_BLANKS: usize = 120;
 /// Characters of an unreadable reply that are told.
 const TOLD_CHARS: usize = 400;
 
-/// Reads one reply, in pieces of any size.
+/// Reads one reply, in chunks of any size.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     state: State,

@@ -3,7 +3,7 @@
 /// Tags that thoughts stand between.
 const TAGS: [(&str, &str); 3] = [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>")];
 
-/// Parts one reply, in pieces of any size, into its thoughts and the rest.
+/// Parts one reply, in chunks of any size, into its thoughts and the rest.
 #[derive(Debug, Default)]
 pub(super) struct Thoughts {
     state: State,

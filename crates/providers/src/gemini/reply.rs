@@ -115,7 +115,7 @@ impl ContentReader {
             self.calls += 1;
             self.parts.push(part.into());
         } else if let Some(text) = text {
-            // Pieces of one text are sent back as one.
+            // Chunks of one text are sent back as one.
             match self.parts.last_mut() {
                 Some(Value::Object(open)) if !signed && open.len() == 1 && open.contains_key("text") => {
                     if let Some(Value::String(open)) = open.get_mut("text") {

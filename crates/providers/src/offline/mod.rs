@@ -1,6 +1,6 @@
 //! A model for people without a key: it asks nobody, invents nothing and says what it is.
 //!
-//! It is rules, not learning: [`wish`] says which of a few kinds of request it has before it, one file a kind does the work with
+//! It is rules, not learning: [`intent`] says which of a few kinds of request it has before it, one file a kind does the work with
 //! the tools that are offered, and what it says comes from what they returned. A reply is a pure function of the request.
 //! The kinds and their grammar are in `docs/offline-model.md`.
 
@@ -9,6 +9,7 @@ mod chat;
 mod count;
 mod files;
 mod folder;
+mod intent;
 mod language;
 mod mentions;
 mod number;
@@ -20,7 +21,6 @@ mod table;
 mod talk;
 mod team;
 mod time;
-mod wish;
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ use futures_util::{StreamExt, stream};
 use polis_domain::{Finish, Usage};
 use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest, estimate_tokens};
 
+use intent::Intent;
 use talk::{Spoken, Stop, Talk};
-use wish::Wish;
 
 /// The model that needs no network. The same request always gets the same reply.
 #[derive(Debug, Clone, Copy, Default)]
@@ -89,10 +89,10 @@ fn reply(request: &ModelRequest) -> Spoken {
     let asked = Talk::new(request).asked;
     let parts = team::parts(asked);
     let mut talk = Talk::new(request);
-    let wish = wish::of(talk.asked, &talk.earlier);
+    let intent = intent::of(talk.asked, &talk.earlier);
     let done = match &parts[..] {
         [_, _, ..] => each(&mut talk, &parts),
-        _ => answer(&mut talk, &wish),
+        _ => answer(&mut talk, &intent),
     };
     let stop = match done {
         Ok(answer) | Err(Stop::Say(answer)) => {
@@ -104,7 +104,7 @@ fn reply(request: &ModelRequest) -> Spoken {
     };
     let mut spoken = talk.spoken(stop);
     if let Some(format) = request.format.as_deref().filter(|_| spoken.calls.is_empty()) {
-        let known = shape::Known { asked: talk.asked, answer: &spoken.text, plan: &plan(&wish, talk.language) };
+        let known = shape::Known { asked: talk.asked, answer: &spoken.text, plan: &plan(&intent, talk.language) };
         spoken.text = shape::filled(&format.schema, &known).to_string();
     }
     spoken
@@ -117,8 +117,8 @@ fn each<'a>(talk: &mut Talk<'a>, parts: &'a [String]) -> Result<String, Stop> {
     let mut answers = Vec::new();
     for part in parts {
         talk.asked = part;
-        let wish = wish::of(part, &talk.earlier);
-        match answer(talk, &wish) {
+        let intent = intent::of(part, &talk.earlier);
+        match answer(talk, &intent) {
             Ok(answer) | Err(Stop::Say(answer)) => answers.push(answer),
             Err(calls) => {
                 talk.plan(parts.to_vec());
@@ -129,34 +129,34 @@ fn each<'a>(talk: &mut Talk<'a>, parts: &'a [String]) -> Result<String, Stop> {
     Ok(answers.join("\n\n"))
 }
 
-/// Does what is wished as far as the tools have answered; a wish that needs them further stops with the calls.
-fn answer(talk: &mut Talk<'_>, wish: &Wish) -> Result<String, Stop> {
-    match wish {
-        Wish::Read { path } => read_write::read(talk, path),
-        Wish::Write { path, text } => read_write::write(talk, path, text),
-        Wish::List { place, pattern } => folder::list(talk, place, pattern.as_deref()),
-        Wish::Count { what, place, pattern } => count::count(talk, what, place, pattern.as_deref()),
-        Wish::Search { text, place } => count::search(talk, text, place),
-        Wish::Summarise { place } => summary::summarise(talk, place),
-        Wish::Table { path, question } => table::analyse(talk, path.as_deref(), question),
-        Wish::Arithmetic { expression } => Ok(arithmetic::answer(talk, expression)),
-        Wish::Time { places } => time::tell(talk, places),
-        Wish::OtherTime { word } => Ok(time::refusal(talk.language, word)),
-        Wish::Chat => Ok(chat::introduction(talk)),
+/// Does what is wished as far as the tools have answered; a intent that needs them further stops with the calls.
+fn answer(talk: &mut Talk<'_>, intent: &Intent) -> Result<String, Stop> {
+    match intent {
+        Intent::Read { path } => read_write::read(talk, path),
+        Intent::Write { path, text } => read_write::write(talk, path, text),
+        Intent::List { place, pattern } => folder::list(talk, place, pattern.as_deref()),
+        Intent::Count { what, place, pattern } => count::count(talk, what, place, pattern.as_deref()),
+        Intent::Search { text, place } => count::search(talk, text, place),
+        Intent::Summarise { place } => summary::summarise(talk, place),
+        Intent::Table { path, question } => table::analyse(talk, path.as_deref(), question),
+        Intent::Arithmetic { expression } => Ok(arithmetic::answer(talk, expression)),
+        Intent::Time { places } => time::tell(talk, places),
+        Intent::OtherTime { word } => Ok(time::refusal(talk.language, word)),
+        Intent::Chat => Ok(chat::introduction(talk)),
     }
 }
 
-/// The steps that a wish takes, as to-dos; one that needs no tools has none.
-fn plan(wish: &Wish, language: language::Language) -> Vec<String> {
-    match wish {
-        Wish::Read { path } => read_write::reading_plan(language, path),
-        Wish::Write { path, .. } => read_write::writing_plan(language, path),
-        Wish::List { place, .. } => folder::plan(language, place),
-        Wish::Count { place, .. } | Wish::Search { place, .. } => count::plan(language, place),
-        Wish::Summarise { place } => summary::plan(language, place),
-        Wish::Table { path, .. } => table::plan(language, path.as_deref()),
-        Wish::Time { places } => time::plan(language, places),
-        Wish::Arithmetic { .. } | Wish::OtherTime { .. } | Wish::Chat => Vec::new(),
+/// The steps that a intent takes, as to-dos; one that needs no tools has none.
+fn plan(intent: &Intent, language: language::Language) -> Vec<String> {
+    match intent {
+        Intent::Read { path } => read_write::reading_plan(language, path),
+        Intent::Write { path, .. } => read_write::writing_plan(language, path),
+        Intent::List { place, .. } => folder::plan(language, place),
+        Intent::Count { place, .. } | Intent::Search { place, .. } => count::plan(language, place),
+        Intent::Summarise { place } => summary::plan(language, place),
+        Intent::Table { path, .. } => table::plan(language, path.as_deref()),
+        Intent::Time { places } => time::plan(language, places),
+        Intent::Arithmetic { .. } | Intent::OtherTime { .. } | Intent::Chat => Vec::new(),
     }
 }
 

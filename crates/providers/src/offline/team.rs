@@ -7,9 +7,9 @@ use polis_ports::{ChatMessage, ModelRequest};
 use serde_json::{Value, json};
 
 use super::chat;
+use super::intent::{self, Intent};
 use super::language::{self, Language, tell};
 use super::talk::{Spoken, Stop, Talk};
-use super::wish::{self, Wish};
 
 /// A role of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,13 +138,13 @@ fn planned(told: &Told<'_>) -> Value {
     let mut todos: Vec<Value> = Vec::new();
     let mut writes: Vec<String> = Vec::new();
     for (n, part) in (1..).zip(&parts) {
-        let wish = wish::of(part, &parts.iter().map(|part| &**part).collect::<Vec<_>>());
+        let intent = intent::of(part, &parts.iter().map(|part| &**part).collect::<Vec<_>>());
         // What is written may need what comes before it, and what comes after it may need what was written.
-        let dependencies: Vec<String> = match wish {
-            Wish::Write { .. } => (1..n).map(|before| format!("task-{before}")).collect(),
+        let dependencies: Vec<String> = match intent {
+            Intent::Write { .. } => (1..n).map(|before| format!("task-{before}")).collect(),
             _ => writes.clone(),
         };
-        if matches!(wish, Wish::Write { .. }) {
+        if matches!(intent, Intent::Write { .. }) {
             writes.push(format!("task-{n}"));
         }
         let mark = DONE_WHEN[usize::from(language == Language::Chinese)];
@@ -152,7 +152,7 @@ fn planned(told: &Told<'_>) -> Value {
         todos.push(json!({
             "id": format!("task-{n}"), "title": part, "description": format!("{part}{mark}{done}"),
             "priority": n, "dependencies": dependencies, "status": "pending",
-            "writes": matches!(wish, Wish::Write { .. }),
+            "writes": matches!(intent, Intent::Write { .. }),
         }));
     }
     let count = todos.len();
@@ -185,14 +185,14 @@ fn known_parts(request: &str) -> Vec<String> {
 }
 
 fn is_known(part: &str, request: &str) -> bool {
-    !matches!(wish::of(part, &[request]), Wish::Chat)
+    !matches!(intent::of(part, &[request]), Intent::Chat)
 }
 
 /// The parts of a request that this model does: its lines, sentences and steps, where each of them can be understood alone; else
 /// the sentences that it understands, where there are several.
 pub(super) fn parts(request: &str) -> Vec<String> {
     let request = alone(request);
-    if matches!(wish::of(request, &[]), Wish::Write { .. }) {
+    if matches!(intent::of(request, &[]), Intent::Write { .. }) {
         return vec![request.to_owned()];
     }
     let mut parts = vec![request.to_owned()];
@@ -217,7 +217,7 @@ pub(super) fn parts(request: &str) -> Vec<String> {
             parts.iter().flat_map(|part| part.split(mark).map(bare).filter(|part| is_part(part)).collect::<Vec<_>>()).collect();
     }
     parts = parts.iter().flat_map(|part| joined(part)).collect();
-    // A comma parts two wishes only where each of them is one.
+    // A comma parts two intents only where each of them is one.
     let finer = |part: &String| {
         let parts = part.split(", ").flat_map(|part| part.split('，')).map(bare);
         parts.filter(|part| is_part(part)).collect::<Vec<_>>()
@@ -283,7 +283,7 @@ fn joined(part: &str) -> Vec<String> {
 
 /// The sentences of a request that mean nothing to this model, where others do. Courtesies need no answer.
 pub(super) fn unknown(request: &str) -> Vec<String> {
-    if matches!(wish::of(request, &[]), Wish::Write { .. } | Wish::Chat) {
+    if matches!(intent::of(request, &[]), Intent::Write { .. } | Intent::Chat) {
         return Vec::new();
     }
     let is_courtesy = |part: &str| {
@@ -292,7 +292,7 @@ pub(super) fn unknown(request: &str) -> Vec<String> {
         part.chars().count() <= 24 && polite.iter().any(|word| part.starts_with(word))
     };
     let (unknown, known): (Vec<_>, Vec<_>) =
-        sentences(request).into_iter().partition(|part| matches!(wish::of(part, &[request]), Wish::Chat));
+        sentences(request).into_iter().partition(|part| matches!(intent::of(part, &[request]), Intent::Chat));
     if known.is_empty() { Vec::new() } else { unknown.into_iter().filter(|part| !is_courtesy(part)).collect() }
 }
 
@@ -314,11 +314,11 @@ fn executed(request: &ModelRequest, told: &Told<'_>) -> Spoken {
     let (id, description) = current.split_once(": ").unwrap_or(("", current));
     let asked = DONE_WHEN.iter().find_map(|mark| Some(description.split_once(mark)?.0)).unwrap_or(description);
     let mut talk = Talk::about(request, asked, vec![told.request()]);
-    let wish = wish::of(asked, &talk.earlier);
+    let intent = intent::of(asked, &talk.earlier);
     let is_one_of_several = told.tasks().len() > 1;
-    let (answer, is_done) = match super::answer(&mut talk, &wish) {
-        Ok(_) if matches!(wish, Wish::Chat) && is_one_of_several => (chat::not_understood(talk.language, asked), false),
-        Ok(answer) => (answer, !matches!(wish, Wish::Chat | Wish::OtherTime { .. }) && !talk.has_failed()),
+    let (answer, is_done) = match super::answer(&mut talk, &intent) {
+        Ok(_) if matches!(intent, Intent::Chat) && is_one_of_several => (chat::not_understood(talk.language, asked), false),
+        Ok(answer) => (answer, !matches!(intent, Intent::Chat | Intent::OtherTime { .. }) && !talk.has_failed()),
         Err(Stop::Say(answer)) => (answer, false),
         Err(stop @ Stop::Call(_)) => return talk.spoken(stop),
     };

@@ -23,11 +23,11 @@ pub(crate) struct ChatReader {
     reply_id: Option<String>,
     finish: Option<Finish>,
     refused: bool,
-    /// Reasoning that OpenRouter wants back as it was, piece by piece.
+    /// Reasoning that OpenRouter wants back as it was, chunk by chunk.
     details: Vec<Value>,
 }
 
-/// A tool call whose pieces are coming in; its place in the list is its index for us.
+/// A tool call whose chunks are coming in; its place in the list is its index for us.
 #[derive(Debug)]
 struct OpenCall {
     /// The vendor's index: some give none, some the same to all.
@@ -218,7 +218,7 @@ impl ChatReader {
         }
     }
 
-    /// Joins a piece of reasoning with the one that it goes on with.
+    /// Joins a chunk of reasoning with the one that it goes on with.
     fn detail(&mut self, mut piece: Value) {
         let same = |other: &Value| ["index", "type"].iter().all(|key| other[key] == piece[key]) && piece.get("index").is_some();
         let Some(open) = self.details.iter_mut().find(|other| same(other)) else {
@@ -235,7 +235,7 @@ impl ChatReader {
         }
     }
 
-    /// Which open call a piece goes on with; none if it begins a new one.
+    /// Which open call a chunk goes on with; none if it begins a new one.
     fn place(&self, index: Option<u64>, id: Option<&Arc<str>>, named: bool) -> Option<usize> {
         let is_other = |call: &OpenCall| named && id.is_some() && call.id.as_ref() != id;
         match (index, id) {

@@ -18,14 +18,14 @@ pub(super) const DIALECT: &str = "openai_responses";
 pub(crate) struct ResponseReader {
     calls: Vec<OpenCall>,
     refused: bool,
-    /// Whether text or reasoning came in pieces; then the items at the end only repeat it.
+    /// Whether text or reasoning came in chunks; then the items at the end only repeat it.
     streamed: bool,
     finish: Option<Finish>,
     /// Finished items, as they may have to be sent back.
     items: Vec<Value>,
 }
 
-/// A tool call whose pieces are coming in; its place in the list is its index for us.
+/// A tool call whose chunks are coming in; its place in the list is its index for us.
 #[derive(Debug)]
 struct OpenCall {
     output_index: Option<u64>,
@@ -166,7 +166,7 @@ impl ResponseReader {
         }
     }
 
-    /// Takes the whole arguments of a call, unless they came in pieces.
+    /// Takes the whole arguments of a call, unless they came in chunks.
     fn settle(&mut self, output_index: Option<u64>, arguments: String, out: &mut VecDeque<Delta>) {
         let open = self.calls.iter().rfind(|call| call.output_index == output_index);
         if open.is_some_and(|call| !call.has_arguments) {
@@ -219,7 +219,7 @@ impl ResponseReader {
         Ok(Progress::Last)
     }
 
-    /// The words of an item that did not come in pieces.
+    /// The words of an item that did not come in chunks.
     fn words(&mut self, item: &Value, out: &mut VecDeque<Delta>) {
         let parts = ["summary", "content"].into_iter().filter_map(|key| item[key].as_array()).flatten();
         for part in parts {

@@ -21,13 +21,13 @@ fn text(text: &str, finish: Finish) -> Reply {
 }
 
 #[tokio::test]
-async fn every_fixture_is_read_right_in_pieces_of_any_size() {
+async fn every_fixture_is_read_right_in_chunks_of_any_size() {
     for fixture in FIXTURES {
         for body in [fixture.body.to_owned(), fixture.body.replace('\n', "\r\n"), fixture.body.trim_end().to_owned()] {
             for size in [1, 2, 3, 5, 64, usize::MAX] {
                 let got = answer_in(fixture.dialect, response(200, fixture.media, body.as_bytes(), size)).await;
                 let want = Reply { model: "".into(), ..fixture.reply() };
-                assert_eq!(got.unwrap(), want, "{:?} in pieces of {size}", fixture.dialect);
+                assert_eq!(got.unwrap(), want, "{:?} in chunks of {size}", fixture.dialect);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Real replies that public projects recorded, where they lie beside the project: read whole, in pieces and with CRLF.
+//! Real replies that public projects recorded, where they lie beside the project: read whole, in chunks and with CRLF.
 
 use std::io::Write;
 use std::path::Path;

@@ -50,7 +50,7 @@ impl Model for Script {
     }
 }
 
-/// A reply of these pieces of text.
+/// A reply of these chunks of text.
 pub(crate) fn saying(pieces: &[&str]) -> Part {
     let content = pieces.iter().map(|piece| Delta::Content((*piece).to_owned()));
     Part::Say(content.chain([Delta::Done(Finish::Stop)]).collect())

@@ -49,7 +49,7 @@ async fn a_reply_is_the_same_however_it_is_cut_and_however_its_lines_end() {
     for body in [body.replace('\n', "\r\n"), body.replace('\n', "\r"), body.trim_end().to_owned(), with_comments, body] {
         for size in [1, 2, 3, 5, 64, usize::MAX] {
             let got = answer_to(response(200, SSE, body.as_bytes(), size)).await;
-            assert_eq!(got.unwrap(), want, "in pieces of {size}: {body:?}");
+            assert_eq!(got.unwrap(), want, "in chunks of {size}: {body:?}");
         }
     }
 }
@@ -72,7 +72,7 @@ async fn tool_calls_are_told_apart_in_every_dialect() {
         r#"{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"arguments":":1}"}},{"id":"b","function":{"name":"g","arguments":"}"}}]}}]}"#,
         r#"{"choices":[{"finish_reason":"tool_calls"}]}"#,
     ];
-    check("no index, the id with every piece, in turns", ids_only, two.clone()).await;
+    check("no index, the id with every chunk, in turns", ids_only, two.clone()).await;
     let one_index = &[
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}}]}"#,
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"g","arguments":"{"}}]}}]}"#,
@@ -91,7 +91,7 @@ async fn tool_calls_are_told_apart_in_every_dialect() {
         r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#,
     ];
     let renamed = Reply { tool_calls: vec![call("zzz", "f", "{\"x\":1}"), call("b", "g", "{}")], ..two.clone() };
-    check("another id with every piece", new_ids, renamed).await;
+    check("another id with every chunk", new_ids, renamed).await;
     let no_ids = &[
         r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"f","arguments":{"x":1}}},{"function":{"name":"g","arguments":{}}}]},"finish_reason":"tool_calls"}]}"#,
     ];

@@ -9,10 +9,10 @@ use polis_domain::{AgentId, Digest, Org, OrgRole};
 use serde_json::{Value, json};
 
 use super::VERSION;
-use crate::Town;
+use crate::Societies;
 use crate::access::Scheme;
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// A message with an id that we know is not done twice: who declares this may be sent a message again.
 pub(super) const KNOWS_MESSAGES: &str = "urn:polis:a2a:repeated-messages-are-known:v1";
@@ -20,22 +20,22 @@ pub(super) const KNOWS_MESSAGES: &str = "urn:polis:a2a:repeated-messages-are-kno
 /// The address under which a client reached this society.
 pub(crate) struct Base(pub(super) String);
 
-impl FromRequestParts<Desk> for Base {
+impl FromRequestParts<SocietyState> for Base {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Self::Rejection> {
         let named = parts.uri.authority().map(|authority| authority.as_str());
         let host = named.or_else(|| parts.headers.get(HOST).and_then(|value| value.to_str().ok())).unwrap_or("localhost");
-        let society = desk.society.id();
-        let is_other = parts.extensions.get::<Town>().is_some_and(|town| town.first() != society);
+        let society = state.society.id();
+        let is_other = parts.extensions.get::<Societies>().is_some_and(|societies| societies.first() != society);
         let prefix = if is_other { format!("/s/{society}") } else { String::new() };
         let scheme = parts.extensions.get::<Scheme>().map_or("http", |scheme| scheme.0);
         Ok(Self(format!("{scheme}://{host}{prefix}")))
     }
 }
 
-pub(crate) async fn card(State(desk): State<Desk>, base: Base) -> Result<Response, Problem> {
-    let roles = desk.society.look(Org::of).await?.roles;
+pub(crate) async fn card(State(state): State<SocietyState>, base: Base) -> Result<Response, Problem> {
+    let roles = state.society.look(Org::of).await?.roles;
     let card = describe(&base, &roles);
     let digest = serde_json::to_value(Digest::of([&*card.to_string()]));
     let mut response = axum::Json(card).into_response();

@@ -9,9 +9,9 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::error::fault;
 use super::message::context_id;
 use super::{Call, task};
-use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::rpc::Fault;
+use crate::state::SocietyState;
 
 /// Events that are read at once.
 const READ: usize = 1_024;
@@ -47,10 +47,10 @@ impl History {
     }
 
     /// All tasks, the one that changed last first.
-    async fn all(&self, desk: &Desk) -> Result<Vec<(TaskId, Entry)>, Problem> {
+    async fn all(&self, state: &SocietyState) -> Result<Vec<(TaskId, Entry)>, Problem> {
         let mut known = self.known.lock().await;
         loop {
-            let page = desk.society.log().read(desk.society.id(), known.upto, READ).await?;
+            let page = state.society.log().read(state.society.id(), known.upto, READ).await?;
             let is_last = page.len() < READ;
             for recorded in page {
                 known.upto = recorded.seq;
@@ -123,9 +123,9 @@ impl Call {
     pub(super) async fn list(&self) -> Result<Value, Fault> {
         let filter = Filter::read(&self.params)?;
         let length = self.history_length(&self.params)?;
-        let desk = &self.peer.desk;
+        let state = &self.peer.state;
         let mut fitting = Vec::new();
-        for (id, entry) in desk.history.all(desk).await.map_err(|problem| fault(&problem))? {
+        for (id, entry) in state.history.all(state).await.map_err(|problem| fault(&problem))? {
             let is_in =
                 filter.context.as_deref().is_none_or(|context| entry.context.as_deref().unwrap_or(id.as_str()) == context);
             if is_in && filter.after.is_none_or(|after| entry.updated >= after) && self.is_in(&id, &entry, &filter).await? {

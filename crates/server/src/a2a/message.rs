@@ -97,7 +97,7 @@ impl Message {
         let mut meta = Map::from_iter([(META.to_owned(), json!({ "messageId": self.id, "contextId": context }))]);
         let mut kept = Vec::new();
         for File { name, kind, bytes } in std::mem::take(&mut self.files) {
-            let mut draft = call.peer.desk.society.artifacts().draft()?;
+            let mut draft = call.peer.state.society.artifacts().draft()?;
             let written = tokio::task::spawn_blocking(move || {
                 draft.write(&bytes)?;
                 draft.keep()

@@ -66,10 +66,10 @@ impl Call {
             return Err(no_push());
         }
         let mut message = Message::read(&self.params)?;
-        let society = &self.peer.desk.society;
+        let society = &self.peer.state.society;
         let head = society.log().readable_head(society.id()).await.map_err(|error| refused(error.into()))?;
         // Whether a message is known and that it is taken in is one thing.
-        let _one_at_a_time = self.peer.desk.history.accepting().await;
+        let _one_at_a_time = self.peer.state.history.accepting().await;
         let Some(task) = message.task.clone() else {
             let task = message.new_task();
             let known = society.messages(&task).await.map_err(|rejected| refused(rejected.into()))?;
@@ -110,7 +110,7 @@ impl Call {
         }
         // It was answered already, perhaps by this same message.
         if let Some(id) = named {
-            let settled = approvals::settled(&self.peer.desk, &id, task).await.map_err(refused)?;
+            let settled = approvals::settled(&self.peer.state, &id, task).await.map_err(refused)?;
             let Some(settled) = settled else {
                 return Err(Fault::invalid(format!("nothing with the approvalId {id} was asked about for this task")));
             };
@@ -134,7 +134,7 @@ impl Call {
 
     async fn post(&self, message: &mut Message, to: AgentId, task: &TaskId, context: &str) -> Result<(), Problem> {
         let meta = message.meta(self, context).await?;
-        let society = &self.peer.desk.society;
+        let society = &self.peer.state.society;
         society.send_with_meta(to, &message.text, Some(task.clone()), meta).await?;
         Ok(())
     }

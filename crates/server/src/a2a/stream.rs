@@ -32,7 +32,7 @@ impl Call {
         let permit = self.permit()?;
         let task = self.task_id()?;
         task::envelopes(self, &task).await?;
-        let society = &self.peer.desk.society;
+        let society = &self.peer.state.society;
         let head = society.log().readable_head(society.id()).await.map_err(|error| fault(&error.into()))?;
         if self.peer.standing(&task).await.map_err(|problem| fault(&problem))?.is_over() {
             let what = "the task is over, nothing more will happen to it; GetTask tells what came of it";
@@ -42,7 +42,7 @@ impl Call {
     }
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, Fault> {
-        let permit = self.peer.desk.streams.clone().try_acquire_owned();
+        let permit = self.peer.state.streams.clone().try_acquire_owned();
         permit.map_err(|_| Fault::new(rpc::INTERNAL_ERROR, "too many streams are open; close one or try again later"))
     }
 
@@ -83,7 +83,7 @@ impl Call {
     }
 }
 
-/// A reply while it grows. The newest piece is held back, so that the last one can be told as the last.
+/// A reply while it grows. The newest chunk is held back, so that the last one can be told as the last.
 #[derive(Default)]
 struct Growing {
     effect: Option<EffectId>,
@@ -92,7 +92,7 @@ struct Growing {
     has_begun: bool,
 }
 
-/// A piece to tell.
+/// A chunk to tell.
 #[derive(Debug, PartialEq)]
 struct Piece {
     text: String,
@@ -128,7 +128,7 @@ impl Growing {
         Some(Piece { text, append: std::mem::replace(&mut self.has_begun, true) })
     }
 
-    /// The last piece, if what was told and it are the answer.
+    /// The last chunk, if what was told and it are the answer.
     fn end(&mut self, answer: &str) -> Option<Piece> {
         let is_it = answer.strip_prefix(&*self.told) == Some(&*self.held);
         if is_it { self.flush() } else { None }
@@ -211,7 +211,7 @@ impl Telling {
         self.ready.push_back(json!({ "artifactUpdate": update }));
     }
 
-    /// A piece of the answer: the first one takes the place of what was told before.
+    /// A chunk of the answer: the first one takes the place of what was told before.
     fn tell_piece(&mut self, piece: &Piece, is_last: bool) {
         let artifact = json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [{ "text": piece.text }] });
         self.tell_artifact(&artifact, piece.append, is_last);
@@ -231,7 +231,7 @@ impl Telling {
 
     /// It may stand elsewhere now.
     async fn change(&mut self, standing: Standing) -> Result<(), Problem> {
-        let envelopes = self.call.peer.desk.society.messages(&self.task).await?;
+        let envelopes = self.call.peer.state.society.messages(&self.task).await?;
         let now = state(&standing, &envelopes);
         let asked = |status: &Value| {
             let metadata = &status["message"]["metadata"];

@@ -20,7 +20,7 @@ pub(super) type Envelopes = Vec<(Recorded, Arc<Envelope>)>;
 
 /// What passed about a task; an error where there is none.
 pub(super) async fn envelopes(call: &Call, task: &TaskId) -> Result<Envelopes, Fault> {
-    let envelopes = call.peer.desk.society.messages(task).await.map_err(|rejected| fault(&Problem::from(rejected)))?;
+    let envelopes = call.peer.state.society.messages(task).await.map_err(|rejected| fault(&Problem::from(rejected)))?;
     if envelopes.is_empty() { Err(not_found(task.as_str())) } else { Ok(envelopes) }
 }
 

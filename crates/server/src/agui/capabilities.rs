@@ -5,19 +5,19 @@ use polis_domain::EffectClass;
 use serde_json::{Value, json};
 
 use super::known;
-use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::spoken::addressees;
+use crate::state::SocietyState;
 use crate::wanted::Name;
 
-pub(crate) async fn capabilities(State(desk): State<Desk>, Name(agent): Name) -> Result<axum::Json<Value>, Problem> {
-    let addressee = known(&desk, &agent).await?;
-    let others = addressees(&desk).await?.into_iter().filter(|other| other.name.starts_with("agent/"));
+pub(crate) async fn capabilities(State(state): State<SocietyState>, Name(agent): Name) -> Result<axum::Json<Value>, Problem> {
+    let addressee = known(&state, &agent).await?;
+    let others = addressees(&state).await?.into_iter().filter(|other| other.name.starts_with("agent/"));
     let others: Vec<_> = others
         .filter(|other| other.agent != addressee.agent)
         .map(|other| json!({ "name": other.agent, "description": other.about }))
         .collect();
-    let (toolbox, own) = (desk.society.toolbox().tools(), desk.society.own_tools());
+    let (toolbox, own) = (state.society.toolbox().tools(), state.society.own_tools());
     let tools = toolbox.iter().chain(&own).map(|tool| {
         let writes = tool.class == EffectClass::Write;
         json!({

@@ -29,9 +29,9 @@ use polis_engine::Society;
 use crate::approvals;
 use crate::body::Json;
 use crate::caller::{Caller, Scope};
-use crate::desk::Desk;
 use crate::problem::Problem;
 use crate::spoken::{Addressee, addressee};
+use crate::state::SocietyState;
 use crate::wanted::Name;
 pub(crate) use capabilities::capabilities;
 pub(crate) use event::{Body, Event, Outcome, Role, TokenUsage};
@@ -47,52 +47,52 @@ const RUN: &str = "aguiRun";
 
 /// A run: says what is new on the thread, or answers what waits, and tells what comes of it.
 pub(crate) async fn run(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     caller: Caller,
     Name(agent): Name,
     Json(input): Json<Input>,
 ) -> Result<Response, Problem> {
-    let addressee = known(&desk, &agent).await?;
+    let addressee = known(&state, &agent).await?;
     let task = input.task();
-    let envelopes = desk.society.messages(&task).await?;
+    let envelopes = state.society.messages(&task).await?;
     if let Some((recorded, envelope)) = envelopes.iter().find(|(_, envelope)| came_with(envelope, &input.run_id)) {
         // The same run once more: its client did not hear how it went.
         let (from, id) = (recorded.seq, envelope.id.clone());
-        let run = Run::replay(&desk, &task, &input.names(), from, Vec::new()).await?;
+        let run = Run::replay(&state, &task, &input.names(), from, Vec::new()).await?;
         return Ok(streamed(run.answering(id)));
     }
-    let mut run = Run::listen(&desk, &task, &input.names()).await?;
+    let mut run = Run::listen(&state, &task, &input.names()).await?;
     run.catch_up().await?;
     let outcome = if input.resume.is_empty() {
         match input.saying(!envelopes.is_empty()) {
-            Ok(saying) => act(&desk, &addressee, &task, run, saying, &input).await,
+            Ok(saying) => act(&state, &addressee, &task, run, saying, &input).await,
             Err((code, message)) => refused(run, code, &message),
         }
     } else {
         caller.needs(Scope::Approve)?;
-        resume(&desk, &task, run, &input).await
+        resume(&state, &task, run, &input).await
     };
     Ok(streamed(outcome?))
 }
 
 /// Tells what is there on the thread, and goes on with what comes.
 pub(crate) async fn connect(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     Name(agent): Name,
     Json(input): Json<Input>,
 ) -> Result<Response, Problem> {
-    known(&desk, &agent).await?;
+    known(&state, &agent).await?;
     let task = input.task();
-    let envelopes = desk.society.messages(&task).await?;
+    let envelopes = state.society.messages(&task).await?;
     let last = envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user()).map(|(recorded, _)| recorded.seq);
     let messages = Body::MessagesSnapshot { messages: said_until(&envelopes, last.unwrap_or(Seq(0))) };
-    let head = desk.society.log().readable_head(desk.society.id()).await?;
+    let head = state.society.log().readable_head(state.society.id()).await?;
     let from = last.unwrap_or(head.next());
-    Ok(streamed(Run::replay(&desk, &task, &input.names(), from, vec![messages]).await?))
+    Ok(streamed(Run::replay(&state, &task, &input.names(), from, vec![messages]).await?))
 }
 
-async fn known(desk: &Desk, name: &str) -> Result<Addressee, Problem> {
-    addressee(desk, name).await?.ok_or_else(|| {
+async fn known(state: &SocietyState, name: &str) -> Result<Addressee, Problem> {
+    addressee(state, name).await?.ok_or_else(|| {
         let detail = format!("nobody is called `{name}`; /api/agents lists who is there, and `polis` is the society itself");
         Problem::new(StatusCode::NOT_FOUND, "unknown_agent", detail)
     })
@@ -123,14 +123,14 @@ fn refused(mut run: Run, code: &str, message: &str) -> Result<Run, Problem> {
 
 /// Says what is new, or hands in what came of the client's own tools.
 async fn act(
-    desk: &Desk,
+    state: &SocietyState,
     addressee: &Addressee,
     task: &TaskId,
     run: Run,
     saying: Saying,
     input: &Input,
 ) -> Result<Run, Problem> {
-    let waiting = waiting(desk, task).await?;
+    let waiting = waiting(state, task).await?;
     let lent = run.lent_calls();
     match saying {
         Saying::Results(results) => {
@@ -139,7 +139,7 @@ async fn act(
             for (effect, name, _) in &lent {
                 if let Some(content) = answered(name) {
                     was_heard = true;
-                    hand_in(&desk.society, *effect, content).await?;
+                    hand_in(&state.society, *effect, content).await?;
                 }
             }
             if !was_heard && waiting.is_empty() {
@@ -158,7 +158,7 @@ async fn act(
             if text != own {
                 meta.insert(Payload::OWN_WORDS.to_owned(), own.into());
             }
-            match desk.society.send_with_meta(addressee.agent.clone(), &text, Some(task.clone()), meta).await {
+            match state.society.send_with_meta(addressee.agent.clone(), &text, Some(task.clone()), meta).await {
                 Ok(sent) => Ok(run.answering(sent.message_id)),
                 Err(rejected) => refused(run, rejected.code(), &rejected.to_string()),
             }
@@ -175,12 +175,12 @@ pub(crate) async fn hand_in(society: &Society, effect: polis_domain::EffectId, c
 
 /// Answers what waits. All of it must be answered at once; what was answered before is not answered again: who says the same
 /// once more hears again what came of it.
-async fn resume(desk: &Desk, task: &TaskId, run: Run, input: &Input) -> Result<Run, Problem> {
-    let waiting = waiting(desk, task).await?;
+async fn resume(state: &SocietyState, task: &TaskId, run: Run, input: &Input) -> Result<Run, Problem> {
+    let waiting = waiting(state, task).await?;
     let is_open = |resume: &Resume| waiting.iter().any(|open| open.id == resume.interrupt_id);
     let mut past = Vec::new();
     for resume in input.resume.iter().filter(|resume| !is_open(resume)) {
-        let Some(settled) = approvals::settled(desk, &resume.interrupt_id, task).await? else { continue };
+        let Some(settled) = approvals::settled(state, &resume.interrupt_id, task).await? else { continue };
         let is_same = match decision(&settled.approval, resume) {
             Ok(Decision::Say(word)) => settled.is_like(&word),
             Ok(Decision::CallOff(_)) => settled.is_void(),
@@ -195,7 +195,7 @@ async fn resume(desk: &Desk, task: &TaskId, run: Run, input: &Input) -> Result<R
     if past.len() == input.resume.len()
         && let Some((at, turn)) = past.iter().min().copied()
     {
-        return Run::again(desk, task, &input.names(), turn, at).await;
+        return Run::again(state, task, &input.names(), turn, at).await;
     }
     let covered = |id: &str| input.resume.iter().any(|resume| resume.interrupt_id == id);
     let missing: Vec<_> = waiting.iter().filter(|open| !covered(&open.id)).map(|open| open.id.clone()).collect();
@@ -211,7 +211,7 @@ async fn resume(desk: &Desk, task: &TaskId, run: Run, input: &Input) -> Result<R
                 Ok(decision) => decided.push((open.id.clone(), decision)),
                 Err(message) => return refused(run, "bad_answer", &message),
             },
-            None if approvals::settled(desk, &resume.interrupt_id, task).await?.is_some() => {}
+            None if approvals::settled(state, &resume.interrupt_id, task).await?.is_some() => {}
             None => {
                 let message = format!("nothing on this thread waits under the name {}", resume.interrupt_id);
                 return refused(run, "unknown_interrupt", &message);
@@ -220,9 +220,9 @@ async fn resume(desk: &Desk, task: &TaskId, run: Run, input: &Input) -> Result<R
     }
     for (id, decision) in decided {
         let settled = match decision {
-            Decision::Say(word) => approvals::settle(desk, &id, word).await,
+            Decision::Say(word) => approvals::settle(state, &id, word).await,
             Decision::CallOff(task) => {
-                Ok(desk.society.cancel(Target::Task(task), "called off where its doubtful part was to be settled").await?)
+                Ok(state.society.cancel(Target::Task(task), "called off where its doubtful part was to be settled").await?)
             }
         };
         if let Err(problem) = settled {

@@ -34,7 +34,7 @@ pub(super) struct Replying {
 struct Growing {
     told: String,
     is_open: bool,
-    /// Pieces that may be data and are held back.
+    /// Chunks that may be data and are held back.
     held: String,
 }
 
@@ -154,7 +154,7 @@ impl Replying {
             || !reply.reasoning.starts_with(&self.reasoning.told)
             || self.calls.iter().any(|call| call.differs(reply));
         if diverged {
-            // Pieces were lost on the way: what stands there is not what was said.
+            // Chunks were lost on the way: what stands there is not what was said.
             told = self.again();
         }
         if let Some(rest) = reply.reasoning.get(self.reasoning.told.len()..).filter(|rest| !rest.is_empty()) {

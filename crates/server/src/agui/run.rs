@@ -12,13 +12,13 @@ use super::event::{Body, Event, TokenUsage};
 use super::interrupt::interrupt;
 use super::narrator::Narrator;
 use crate::approvals::{self, Approval};
-use crate::desk::{Desk, next_seen};
 use crate::problem::Problem;
+use crate::state::{SocietyState, next_seen};
 use crate::tasks::{BUSY, Stands, TaskStatus, busy, of_task};
 
 /// One client's view of a request.
 pub(crate) struct Run {
-    desk: Desk,
+    state: SocietyState,
     task: TaskId,
     watch: Watch,
     narrator: Narrator,
@@ -48,29 +48,29 @@ pub(crate) struct Names {
 
 impl Run {
     /// Listens to a request from now on. What is under way is known and not told again.
-    pub(crate) async fn listen(desk: &Desk, task: &TaskId, names: &Names) -> Result<Self, Problem> {
+    pub(crate) async fn listen(state: &SocietyState, task: &TaskId, names: &Names) -> Result<Self, Problem> {
         let asked = task.clone();
-        let first = desk.society.look(move |spine| first_open(spine, &asked)).await?;
-        let head = desk.society.log().readable_head(desk.society.id()).await?;
+        let first = state.society.look(move |spine| first_open(spine, &asked)).await?;
+        let head = state.society.log().readable_head(state.society.id()).await?;
         let start = first.map_or(head, |first| Seq(first.0.saturating_sub(1)).min(head));
         let narrator = Narrator::new(task.clone(), &names.thread, &names.run).joined(head).quiet();
-        Self::new(desk, task, narrator, start, head)
+        Self::new(state, task, narrator, start, head)
     }
 
     /// Tells a request again from an event on, and goes on with what comes.
     pub(crate) async fn replay(
-        desk: &Desk,
+        state: &SocietyState,
         task: &TaskId,
         names: &Names,
         from: Seq,
         prelude: Vec<Body>,
     ) -> Result<Self, Problem> {
         let asked = task.clone();
-        let first = desk.society.look(move |spine| first_open(spine, &asked)).await?;
-        let head = desk.society.log().readable_head(desk.society.id()).await?;
+        let first = state.society.look(move |spine| first_open(spine, &asked)).await?;
+        let head = state.society.log().readable_head(state.society.id()).await?;
         let start = Seq(first.map_or(from, |first| first.min(from)).0.saturating_sub(1)).min(head);
         let narrator = Narrator::new(task.clone(), &names.thread, &names.run).joined(head);
-        let mut run = Self::new(desk, task, narrator, start, head)?;
+        let mut run = Self::new(state, task, narrator, start, head)?;
         run.prelude = prelude;
         run.begin();
         run.may_be_idle = true;
@@ -78,30 +78,36 @@ impl Run {
     }
 
     /// Tells again what came of a word on this request: of the event of this place, in a turn of it.
-    pub(crate) async fn again(desk: &Desk, task: &TaskId, names: &Names, turn: TurnId, at: Seq) -> Result<Self, Problem> {
-        let envelopes = desk.society.messages(task).await?;
+    pub(crate) async fn again(
+        state: &SocietyState,
+        task: &TaskId,
+        names: &Names,
+        turn: TurnId,
+        at: Seq,
+    ) -> Result<Self, Problem> {
+        let envelopes = state.society.messages(task).await?;
         let is_end = |envelope: &Envelope| envelope.to.is_user() && envelope.kind != MessageKind::Message;
         let before = envelopes.iter().rev().filter(|(recorded, _)| recorded.seq < at);
         let asked = before.take_while(|(_, envelope)| !is_end(envelope)).last().map(|(recorded, _)| recorded.seq);
         let start = asked.map_or(turn.0, |asked| asked.min(turn.0));
-        let head = desk.society.log().readable_head(desk.society.id()).await?;
+        let head = state.society.log().readable_head(state.society.id()).await?;
         let narrator = Narrator::new(task.clone(), &names.thread, &names.run).joined(head).quiet();
         let before = |seq: Seq| Seq(seq.0.saturating_sub(1));
-        let mut run = Self::new(desk, task, narrator, before(start), before(at))?;
+        let mut run = Self::new(state, task, narrator, before(start), before(at))?;
         run.may_be_idle = true;
         run.catch_up().await?;
         Ok(run)
     }
 
-    fn new(desk: &Desk, task: &TaskId, narrator: Narrator, start: Seq, head: Seq) -> Result<Self, Problem> {
-        let permit = desk.streams.clone().try_acquire_owned().map_err(|_| {
+    fn new(state: &SocietyState, task: &TaskId, narrator: Narrator, start: Seq, head: Seq) -> Result<Self, Problem> {
+        let permit = state.streams.clone().try_acquire_owned().map_err(|_| {
             let detail = "too many event streams are open; close one or try again later";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_streams", detail)
         })?;
         Ok(Self {
-            desk: desk.clone(),
+            state: state.clone(),
             task: task.clone(),
-            watch: desk.society.watch(start),
+            watch: state.society.watch(start),
             narrator,
             told: VecDeque::new(),
             seen: start,
@@ -201,7 +207,7 @@ impl Run {
         let seen = tokio::select! {
             biased;
             seen = next_seen(&mut self.watch) => seen.map(Some),
-            () = self.desk.closing.cancelled() => Ok(None),
+            () = self.state.closing.cancelled() => Ok(None),
         };
         match seen {
             Ok(Some(seen)) => {
@@ -225,7 +231,7 @@ impl Run {
     /// Whether the request moves by itself.
     async fn look(&mut self) {
         self.asked = false;
-        match stands(&self.desk.society, self.task.clone()).await {
+        match stands(&self.state.society, self.task.clone()).await {
             Ok((seq, Some(Stands { status: TaskStatus::NeedsPerson, .. } | Stands { behind: Some(_), .. }))) => {
                 self.blocked = Some(seq);
             }
@@ -245,12 +251,12 @@ impl Run {
     /// Ends the run for a person, unless they have acted meanwhile.
     async fn block(&mut self) {
         self.blocked = None;
-        let waiting = match waiting(&self.desk, &self.task).await {
+        let waiting = match waiting(&self.state, &self.task).await {
             Ok(waiting) => waiting,
             Err(problem) => return self.narrator.fail(problem.code(), problem.detail()),
         };
         if waiting.is_empty() {
-            match stands(&self.desk.society, self.task.clone()).await {
+            match stands(&self.state.society, self.task.clone()).await {
                 Ok((_, Some(Stands { behind: Some(agent), .. }))) => {
                     return self.narrator.fail(BUSY, busy(agent.as_str()));
                 }
@@ -278,8 +284,8 @@ async fn stands(society: &Society, task: TaskId) -> Result<(Seq, Option<Stands>)
 }
 
 /// What of this request waits for a person. What other requests wait for is for those who made them.
-pub(crate) async fn waiting(desk: &Desk, task: &TaskId) -> Result<Vec<Approval>, Problem> {
-    let all = approvals::waiting(desk).await?;
+pub(crate) async fn waiting(state: &SocietyState, task: &TaskId) -> Result<Vec<Approval>, Problem> {
+    let all = approvals::waiting(state).await?;
     Ok(all.into_iter().filter(|approval| approval.task_id == *task).collect())
 }
 

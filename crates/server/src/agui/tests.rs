@@ -14,7 +14,7 @@ use super::event::{Body, Event, Outcome};
 use super::run::{Names, Run, waiting};
 use super::verifier::Verifier;
 use crate::approvals::{self, What};
-use crate::desk::{About, Desk};
+use crate::state::{About, SocietyState};
 
 /// Does what its task says, or talks with the model and calls what it asks for.
 struct Talker;
@@ -42,7 +42,7 @@ impl Agent for Talker {
     }
 }
 
-/// Speaks in small pieces, thinks aloud, and asks for tools the first time.
+/// Speaks in small chunks, thinks aloud, and asks for tools the first time.
 struct Piecemeal;
 
 #[async_trait::async_trait]
@@ -62,7 +62,7 @@ impl Model for Piecemeal {
         } else {
             deltas.push(Delta::Done(Finish::Stop));
         }
-        // Whoever watches is to hear each piece before the whole is in the log.
+        // Whoever watches is to hear each chunk before the whole is in the log.
         let pause = if is_talk { 20 } else { 0 };
         Ok(Box::pin(futures_util::stream::iter(deltas).then(move |delta| async move {
             tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
@@ -105,7 +105,7 @@ fn op(dice: &mut Dice, depth: u32) -> Op {
     }
 }
 
-async fn society() -> Desk {
+async fn society() -> SocietyState {
     let tools = ScriptedTools::new()
         .with("note", EffectClass::Idempotent, |_, _| CallResult::good("noted"))
         .with("guarded", EffectClass::Write, |_, _| CallResult::good("done"))
@@ -123,7 +123,7 @@ async fn society() -> Desk {
     for depth in 0..3 {
         society.spawn(format!("helper{depth}").into(), worker_role().id, "root".into()).await.unwrap();
     }
-    Desk::new(society, About { model: "scripted/one".to_owned(), is_offline: true, vendors: Vec::new() })
+    SocietyState::new(society, About { model: "scripted/one".to_owned(), is_offline: true, vendors: Vec::new() })
 }
 
 fn names(run: &str) -> Names {
@@ -170,20 +170,20 @@ fn calls(events: &[Event]) -> BTreeSet<Arc<str>> {
 }
 
 /// Runs a request to its end, answering whatever is asked; gives what was told in each run.
-async fn whole(desk: &Desk, text: &str, dice: &mut Dice, about: &str) -> (polis_domain::TaskId, Seq, Vec<Vec<Event>>) {
-    let task = desk.society.new_task();
-    let run = Run::listen(desk, &task, &names("r0")).await.unwrap();
-    // It listens before anything is said, so that it hears every piece.
-    let (first, sent) = tokio::join!(heard(run, about), desk.society.send("root".into(), text, Some(task.clone())));
+async fn whole(state: &SocietyState, text: &str, dice: &mut Dice, about: &str) -> (polis_domain::TaskId, Seq, Vec<Vec<Event>>) {
+    let task = state.society.new_task();
+    let run = Run::listen(state, &task, &names("r0")).await.unwrap();
+    // It listens before anything is said, so that it hears every chunk.
+    let (first, sent) = tokio::join!(heard(run, about), state.society.send("root".into(), text, Some(task.clone())));
     let sent = sent.unwrap();
     let mut runs = vec![first];
     while matches!(&runs.last().unwrap().last().unwrap().body, Body::RunFinished { outcome: Outcome::Interrupt { .. }, .. }) {
-        let mut run = Run::listen(desk, &task, &names(&format!("r{}", runs.len()))).await.unwrap();
+        let mut run = Run::listen(state, &task, &names(&format!("r{}", runs.len()))).await.unwrap();
         run.catch_up().await.unwrap();
-        for approval in waiting(desk, &task).await.unwrap() {
+        for approval in waiting(state, &task).await.unwrap() {
             assert!(matches!(approval.what, What::Approval { .. }));
             let word = json!({ "approved": dice.roll(3) > 0, "reason": "so it is" });
-            approvals::settle(desk, &approval.id, serde_json::from_value(word).unwrap()).await.unwrap();
+            approvals::settle(state, &approval.id, serde_json::from_value(word).unwrap()).await.unwrap();
         }
         runs.push(heard(run, about).await);
         assert!(runs.len() < 60, "{about}: it asks for ever");
@@ -197,17 +197,17 @@ async fn the_runs_of_random_societies_keep_the_rules_and_are_told_alike_again() 
     let mut interrupts = 0;
     for seed in 0..60 {
         let mut dice = Dice(seed);
-        let desk = society().await;
+        let state = society().await;
         let text = program(&mut dice, 0).text();
         let about = format!("seed {seed}: {text}");
-        let (task, from, runs) = whole(&desk, &text, &mut dice, &about).await;
+        let (task, from, runs) = whole(&state, &text, &mut dice, &about).await;
         interrupts += runs.len() - 1;
         let told: Vec<Event> = runs.into_iter().flatten().collect();
         subagents += told.iter().filter(|event| matches!(event.body, Body::SubagentStarted { .. })).count();
-        let again = heard(Run::replay(&desk, &task, &names("again"), from, Vec::new()).await.unwrap(), &about).await;
+        let again = heard(Run::replay(&state, &task, &names("again"), from, Vec::new()).await.unwrap(), &about).await;
         assert_eq!(texts(&told), texts(&again), "{about}");
         assert_eq!(calls(&told), calls(&again), "{about}");
-        let envelopes = desk.society.messages(&task).await.unwrap();
+        let envelopes = state.society.messages(&task).await.unwrap();
         let answer = &envelopes.last().unwrap().1;
         match &told.last().unwrap().body {
             Body::RunFinished { outcome: Outcome::Success { .. }, .. } => {
@@ -221,9 +221,9 @@ async fn the_runs_of_random_societies_keep_the_rules_and_are_told_alike_again() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reply_is_told_piece_by_piece_with_its_reasoning_and_calls() {
-    let desk = society().await;
-    let (_, _, runs) = whole(&desk, "talk", &mut Dice(1), "talk").await;
+async fn a_reply_is_told_chunk_by_chunk_with_its_reasoning_and_calls() {
+    let state = society().await;
+    let (_, _, runs) = whole(&state, "talk", &mut Dice(1), "talk").await;
     let [first, second] = &runs[..] else { panic!("{runs:#?}") };
     let told = |events: &[Event], name: &str| {
         let kinds = events.iter().map(|event| serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned());
@@ -243,14 +243,14 @@ async fn a_reply_is_told_piece_by_piece_with_its_reasoning_and_calls() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_turn_asks_a_model_for_itself_alone_is_told_to_nobody() {
-    let desk = society().await;
-    let mut watch = desk.society.watch(Seq(0));
-    let (task, from, runs) = whole(&desk, "notes", &mut Dice(1), "notes").await;
+    let state = society().await;
+    let mut watch = state.society.watch(Seq(0));
+    let (task, from, runs) = whole(&state, "notes", &mut Dice(1), "notes").await;
     assert_eq!(texts(&runs[0]), ["a thought!"], "the answer, and not what was noted before it");
     let thoughts =
         |events: &[Event]| events.iter().filter(|event| matches!(event.body, Body::ReasoningMessageStart { .. })).count();
     assert_eq!(thoughts(&runs[0]), 1);
-    let again = heard(Run::replay(&desk, &task, &names("again"), from, Vec::new()).await.unwrap(), "again").await;
+    let again = heard(Run::replay(&state, &task, &names("again"), from, Vec::new()).await.unwrap(), "again").await;
     assert_eq!((texts(&again), thoughts(&again)), (texts(&runs[0]), 1));
     let Body::RunFinished { usage, .. } = &again.last().unwrap().body else { panic!("{again:#?}") };
     let asked: Vec<_> = usage.iter().map(|usage| usage.total_tokens).collect();
@@ -272,7 +272,7 @@ async fn what_a_turn_asks_a_model_for_itself_alone_is_told_to_nobody() {
         }
     }
     assert_eq!(asides.len(), 1);
-    assert!(!heard.is_empty() && !heard.contains(&asides[0]), "no watcher hears its pieces either");
+    assert!(!heard.is_empty() && !heard.contains(&asides[0]), "no watcher hears its chunks either");
     assert!(asked.iter().sum::<u64>() > 0, "what it cost counts");
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Val
         Some(_) => return Err(Fault::invalid("`cursor` must be what `nextCursor` was")),
     };
     peer.caller.needs(Scope::Read).map_err(|problem| Fault::from(&problem))?;
-    let page = peer.desk.society.look(move |spine| page(spine, after.as_ref())).await.map_err(Problem::from);
+    let page = peer.state.society.look(move |spine| page(spine, after.as_ref())).await.map_err(Problem::from);
     let (listed, next) = page.map_err(|problem| Fault::from(&problem))?;
     let resource = |(id, agent, messages): (ThreadId, AgentId, u32)| {
         json!({
@@ -126,7 +126,7 @@ async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
     let bad = |error: polis_domain::BadArtifactId| Problem::bad_request("bad_artifact_id", error.to_string());
     let id: ArtifactId = id.parse().map_err(bad)?;
     peer.caller.needs(Scope::Read)?;
-    let artifacts = peer.desk.society.artifacts();
+    let artifacts = peer.state.society.artifacts();
     let total = artifacts.read(&id, 0, 0).await?.total;
     if total > MAX_ARTIFACT_BYTES {
         let detail = format!("it has {total} bytes, too many to be told; get it at /api/artifacts/{id}");
@@ -140,7 +140,7 @@ async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
         }
         bytes.extend_from_slice(&piece);
     }
-    let known = peer.desk.society.listing().find(&id).await;
+    let known = peer.state.society.listing().find(&id).await;
     let kind = known.map_or_else(|| "application/octet-stream".into(), |known| known.media_type);
     Ok(match String::from_utf8(bytes) {
         Ok(text) => json!({ "mimeType": &*kind, "text": text }),

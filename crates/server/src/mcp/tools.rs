@@ -235,7 +235,7 @@ impl Waiting<'_> {
         let is_new = begun.is_some_and(|seq| seq > Seq(0));
         let head = match begun {
             Some(seq) if is_new => seq,
-            _ => self.peer.desk.society.log().readable_head(self.peer.desk.society.id()).await?,
+            _ => self.peer.state.society.log().readable_head(self.peer.state.society.id()).await?,
         };
         let mut follow = Follow::new(self.peer, task, head).await?;
         // What is done for a new one is told from its first step on, also where it is over already.
@@ -286,9 +286,9 @@ async fn approve(peer: &Peer, mut word: Map<String, Value>) -> Done {
     peer.ask(&format!("/api/approvals/{}", segment(&id)), Some(&Value::Object(word))).await
 }
 
-async fn cancel(peer: &Peer, mut wish: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
-    let task = TaskId::from(named(&mut wish, "taskId")?);
-    peer.ask(&format!("/api/tasks/{}/cancel", segment(task.as_str())), Some(&Value::Object(wish))).await?;
+async fn cancel(peer: &Peer, mut request: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
+    let task = TaskId::from(named(&mut request, "taskId")?);
+    peer.ask(&format!("/api/tasks/{}/cancel", segment(task.as_str())), Some(&Value::Object(request))).await?;
     let standing = peer.standing(&task).await?;
     Ok((task, standing))
 }

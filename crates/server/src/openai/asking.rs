@@ -12,8 +12,8 @@ use super::words::decided;
 use crate::agui::{Names, Run, hand_in, waiting};
 use crate::approvals;
 use crate::caller::{Caller, Scope};
-use crate::desk::Desk;
 use crate::spoken::{Addressee, Before, envelope_text};
+use crate::state::SocietyState;
 
 /// Where a message says which response it goes on with.
 pub(super) const PREVIOUS: &str = "previousResponse";
@@ -74,7 +74,7 @@ pub(super) fn is_retry(headers: &HeaderMap) -> bool {
 }
 
 /// Does what the client asks for, and follows what comes of it.
-pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> Result<Begun, ApiError> {
+pub(super) async fn begin(state: &SocietyState, caller: &Caller, mut asking: Asking) -> Result<Begun, ApiError> {
     let spoken = asking.items.iter().rposition(|item| matches!(item, Item::Assistant(_)));
     let new = &asking.items[spoken.map_or(0, |place| place + 1)..];
     let results: Vec<(String, String)> = new
@@ -93,29 +93,29 @@ pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> R
         .collect();
     let words = words.join("\n\n");
     if !results.is_empty() {
-        return hand_back(desk, &asking, &results, &words).await;
+        return hand_back(state, &asking, &results, &words).await;
     }
     if words.trim().is_empty() {
         return Err(ApiError::invalid("no_message", "messages", "the last message must be the user's, and say something"));
     }
-    let _conversing = desk.conversing.clone().lock_owned().await;
+    let _conversing = state.conversing.clone().lock_owned().await;
     let place = match asking.task.take() {
         Some(Known { task, is_past: false, .. }) => Place { task, print: String::new(), is_known: true, repeated: None },
         Some(Known { before, .. }) => {
             asking.items.splice(0..0, before);
-            Place { task: desk.society.new_task(), print: String::new(), is_known: false, repeated: None }
+            Place { task: state.society.new_task(), print: String::new(), is_known: false, repeated: None }
         }
-        None => find(desk, &asking).await?,
+        None => find(state, &asking).await?,
     };
     if let Some((recorded, envelope)) = place.repeated.filter(|_| asking.is_retry) {
         let names = names(&envelope.task_id);
-        let run = Run::replay(desk, &envelope.task_id, &names, recorded.seq, Vec::new()).await?;
+        let run = Run::replay(state, &envelope.task_id, &names, recorded.seq, Vec::new()).await?;
         return Ok(Begun { task: envelope.task_id.clone(), seq: recorded.seq, run: run.answering(envelope.id.clone()) });
     }
     let task = place.task;
-    let (run, seq) = listening(desk, &task).await?;
+    let (run, seq) = listening(state, &task).await?;
     if place.is_known {
-        let mut waiting = waiting(desk, &task).await?;
+        let mut waiting = waiting(state, &task).await?;
         // What came of the client's own tools comes in messages of its own kind, not in words.
         let lent: Vec<String> = run.lent_calls().into_iter().map(|(effect, ..)| effect.to_string()).collect();
         waiting.retain(|approval| !lent.contains(&approval.id));
@@ -123,7 +123,7 @@ pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> R
         if !decided.is_empty() {
             caller.needs(Scope::Approve)?;
             for (id, word) in decided {
-                approvals::settle(desk, &id, word).await?;
+                approvals::settle(state, &id, word).await?;
             }
             return Ok(Begun { task, seq, run: run.or_idle() });
         }
@@ -142,19 +142,19 @@ pub(super) async fn begin(desk: &Desk, caller: &Caller, mut asking: Asking) -> R
     if !asking.lent.is_empty() {
         meta.insert(Task::LENT_TOOLS.to_owned(), Value::Array(asking.lent));
     }
-    let sent = desk.society.send_with_meta(asking.to.agent, &text, Some(task.clone()), meta).await?;
+    let sent = state.society.send_with_meta(asking.to.agent, &text, Some(task.clone()), meta).await?;
     Ok(Begun { task, seq: sent.seq, run: run.answering(sent.message_id) })
 }
 
-async fn listening(desk: &Desk, task: &TaskId) -> Result<(Run, Seq), ApiError> {
-    let mut run = Run::listen(desk, task, &names(task)).await?;
+async fn listening(state: &SocietyState, task: &TaskId) -> Result<(Run, Seq), ApiError> {
+    let mut run = Run::listen(state, task, &names(task)).await?;
     run.catch_up().await?;
-    let head = desk.society.log().readable_head(desk.society.id()).await.map_err(crate::problem::Problem::from)?;
+    let head = state.society.log().readable_head(state.society.id()).await.map_err(crate::problem::Problem::from)?;
     Ok((run, head))
 }
 
 /// Which request this is, by what the user has said.
-async fn find(desk: &Desk, asking: &Asking) -> Result<Place, ApiError> {
+async fn find(state: &SocietyState, asking: &Asking) -> Result<Place, ApiError> {
     let mut said: Vec<Vec<String>> = vec![Vec::new()];
     for item in &asking.items {
         match item {
@@ -170,7 +170,7 @@ async fn find(desk: &Desk, asking: &Asking) -> Result<Place, ApiError> {
     // What an assistant says before anybody has spoken begins nothing.
     said.retain(|part| !part.is_empty());
     let marks = Marks { agent: &asking.to.agent, user: &asking.user, name: asking.name.clone(), said: &said };
-    place(&desk.society, &marks).await
+    place(&state.society, &marks).await
 }
 
 /// The text of the message: what the request does not know yet goes along.
@@ -196,28 +196,33 @@ fn text(asking: &Asking, is_known: bool, words: &str) -> String {
 }
 
 /// Hands in what came of the client's own tools; the request that waits for it is found by the names of the calls.
-async fn hand_back(desk: &Desk, asking: &Asking, results: &[(String, String)], words: &str) -> Result<Begun, ApiError> {
+async fn hand_back(
+    state: &SocietyState,
+    asking: &Asking,
+    results: &[(String, String)],
+    words: &str,
+) -> Result<Begun, ApiError> {
     let turns: Vec<_> = results.iter().filter_map(|(call, _)| turn_of(call)).collect();
     let task =
-        desk.society.look(move |spine| turns.iter().find_map(|turn| spine.turns.get(turn).map(|turn| turn.task.clone())));
+        state.society.look(move |spine| turns.iter().find_map(|turn| spine.turns.get(turn).map(|turn| turn.task.clone())));
     let unknown = || {
         let message = "no call of these waits any more; each call is answered once";
         ApiError::new(StatusCode::CONFLICT, "unknown_tool_call", message)
     };
     let task = task.await?.ok_or_else(unknown)?;
-    let (run, seq) = listening(desk, &task).await?;
+    let (run, seq) = listening(state, &task).await?;
     let mut was_heard = false;
     for (effect, name, _) in run.lent_calls() {
         if let Some((_, output)) = results.iter().find(|(call, _)| *call == *name) {
             was_heard = true;
-            hand_in(&desk.society, effect, output.clone()).await?;
+            hand_in(&state.society, effect, output.clone()).await?;
         }
     }
     if !was_heard {
         return Err(unknown());
     }
     if !words.trim().is_empty() {
-        desk.society.send(asking.to.agent.clone(), words, Some(task.clone())).await?;
+        state.society.send(asking.to.agent.clone(), words, Some(task.clone())).await?;
     }
     Ok(Begun { task, seq, run: run.or_idle() })
 }

@@ -20,7 +20,7 @@ use super::side;
 use super::tools::{LentCall, Tool, lent};
 use crate::agui::{KEEP_ALIVE, TokenUsage};
 use crate::caller::Caller;
-use crate::desk::Desk;
+use crate::state::SocietyState;
 
 /// What is asked. How freely a model speaks and the like is the society's own affair: such fields are passed over.
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ struct Message {
 }
 
 pub(crate) async fn chat(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     caller: Caller,
     headers: HeaderMap,
     Body(request): Body<Request>,
@@ -77,7 +77,7 @@ pub(crate) async fn chat(
     let said = Said {
         model: request.model.clone(),
         include_usage: request.stream_options.is_some_and(|options| options.include_usage),
-        created: now(&desk),
+        created: now(&state),
         id: String::new(),
     };
     let is_streamed = request.stream.unwrap_or(false);
@@ -91,7 +91,7 @@ pub(crate) async fn chat(
             said.whole(answer, "", Vec::new(), &[]).into_response()
         });
     }
-    let to = chosen(&desk, &request.model).await?;
+    let to = chosen(&state, &request.model).await?;
     let asking = Asking {
         to,
         items,
@@ -103,9 +103,9 @@ pub(crate) async fn chat(
         previous: None,
         is_retry: is_retry(&headers),
     };
-    let Begun { task, seq, run } = begin(&desk, &caller, asking).await?;
+    let Begun { task, seq, run } = begin(&state, &caller, asking).await?;
     let said = Said { id: format!("chatcmpl-{seq}-{task}"), ..said };
-    let mut completion = Completion::new(&desk, &task, run);
+    let mut completion = Completion::new(&state, &task, run);
     if is_streamed {
         return Ok(said.streamed(completion));
     }
@@ -178,8 +178,8 @@ pub(super) fn format_instruction(format: &Value) -> Result<Vec<String>, ApiError
 }
 
 /// The time in seconds since 1970.
-pub(super) fn now(desk: &Desk) -> u64 {
-    desk.society.now().0 / 1_000
+pub(super) fn now(state: &SocietyState) -> u64 {
+    state.society.now().0 / 1_000
 }
 
 /// How an answer is said.

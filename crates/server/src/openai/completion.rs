@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::error::ApiError;
 use super::tools::LentCall;
 use crate::agui::{Body, Event, Outcome, Run, TokenUsage, waiting};
-use crate::desk::Desk;
 use crate::openai::words::notice;
+use crate::state::SocietyState;
 use crate::tasks::BUSY;
 use polis_domain::TaskId;
 
@@ -28,7 +28,7 @@ pub(super) enum Ending {
 
 /// A run that is followed to its end.
 pub(super) struct Completion {
-    desk: Desk,
+    state: SocietyState,
     task: TaskId,
     run: Run,
     ready: VecDeque<Piece>,
@@ -41,9 +41,9 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    pub(super) fn new(desk: &Desk, task: &TaskId, run: Run) -> Self {
+    pub(super) fn new(state: &SocietyState, task: &TaskId, run: Run) -> Self {
         Self {
-            desk: desk.clone(),
+            state: state.clone(),
             task: task.clone(),
             run,
             ready: VecDeque::new(),
@@ -55,7 +55,7 @@ impl Completion {
         }
     }
 
-    /// The next piece; none after the end.
+    /// The next chunk; none after the end.
     pub(super) async fn next(&mut self) -> Option<Piece> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
@@ -146,7 +146,7 @@ impl Completion {
                 self.end(Ending::ToolCalls(calls));
             }
             Outcome::Cancelled => self.end(Ending::Failed(ApiError::failed("cancelled", "somebody called the request off"))),
-            Outcome::Interrupt { .. } => match waiting(&self.desk, &self.task).await {
+            Outcome::Interrupt { .. } => match waiting(&self.state, &self.task).await {
                 Ok(waiting) => {
                     self.is_new = true;
                     self.say(notice(&waiting));

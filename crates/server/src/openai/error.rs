@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::body::Json;
-use crate::desk::Desk;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// Longest problem that is put into the other shape.
 const MAX_PROBLEM_BYTES: usize = 64 << 10;
@@ -97,11 +97,11 @@ impl IntoResponse for ApiError {
 /// A body of JSON, whose errors have OpenAI's shape.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Desk> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<SocietyState> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, desk: &Desk) -> Result<Self, ApiError> {
-        let Json(value) = Json::<T>::from_request(request, desk).await?;
+    async fn from_request(request: Request, state: &SocietyState) -> Result<Self, ApiError> {
+        let Json(value) = Json::<T>::from_request(request, state).await?;
         Ok(Self(value))
     }
 }

@@ -5,22 +5,22 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::error::ApiError;
-use crate::desk::Desk;
 use crate::spoken::{Addressee, addressee, addressees};
+use crate::state::SocietyState;
 use crate::wanted::Name;
 
-pub(crate) async fn models(State(desk): State<Desk>) -> Result<axum::Json<Value>, ApiError> {
-    let data: Vec<_> = addressees(&desk).await?.iter().map(listed).collect();
+pub(crate) async fn models(State(state): State<SocietyState>) -> Result<axum::Json<Value>, ApiError> {
+    let data: Vec<_> = addressees(&state).await?.iter().map(listed).collect();
     Ok(axum::Json(json!({ "object": "list", "data": data })))
 }
 
-pub(crate) async fn model(State(desk): State<Desk>, Name(name): Name) -> Result<axum::Json<Value>, ApiError> {
-    Ok(axum::Json(listed(&chosen(&desk, &name).await?)))
+pub(crate) async fn model(State(state): State<SocietyState>, Name(name): Name) -> Result<axum::Json<Value>, ApiError> {
+    Ok(axum::Json(listed(&chosen(&state, &name).await?)))
 }
 
 /// The agent behind a model's name.
-pub(super) async fn chosen(desk: &Desk, name: &str) -> Result<Addressee, ApiError> {
-    addressee(desk, name).await?.ok_or_else(|| {
+pub(super) async fn chosen(state: &SocietyState, name: &str) -> Result<Addressee, ApiError> {
+    addressee(state, name).await?.ok_or_else(|| {
         let message = format!("there is no model `{name}`; /v1/models lists them, and `polis` is the society itself");
         ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message)
     })

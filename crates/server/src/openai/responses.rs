@@ -27,7 +27,7 @@ use super::response_item::Output;
 use super::tools::{LentCall, Tool, lent};
 use crate::agui::{KEEP_ALIVE, Names, Run, TokenUsage};
 use crate::caller::Caller;
-use crate::desk::Desk;
+use crate::state::SocietyState;
 use crate::wanted::Name;
 
 #[derive(Deserialize)]
@@ -60,7 +60,7 @@ pub(crate) struct Request {
 }
 
 pub(crate) async fn create(
-    State(desk): State<Desk>,
+    State(state): State<SocietyState>,
     caller: Caller,
     headers: HeaderMap,
     Body(request): Body<Request>,
@@ -70,7 +70,7 @@ pub(crate) async fn create(
         return Err(ApiError::invalid("unsupported_parameter", "conversation", message));
     }
     let task = match &request.previous_response_id {
-        Some(id) => Some(known(&desk, id).await?),
+        Some(id) => Some(known(&state, id).await?),
         None => None,
     };
     let mut items = items(&request.input)?;
@@ -79,7 +79,7 @@ pub(crate) async fn create(
         items.splice(0..0, instructions.clone().map(Item::Instruction));
     }
     let asking = Asking {
-        to: chosen(&desk, &request.model).await?,
+        to: chosen(&state, &request.model).await?,
         items,
         instructions: format_instruction(request.text.get("format").unwrap_or(&Value::Null))?,
         lent: lent(request.tools.unwrap_or_default(), &request.tool_choice)?,
@@ -89,17 +89,17 @@ pub(crate) async fn create(
         previous: request.previous_response_id.clone(),
         is_retry: is_retry(&headers),
     };
-    let Begun { task, seq, run } = begin(&desk, &caller, asking).await?;
+    let Begun { task, seq, run } = begin(&state, &caller, asking).await?;
     let said = Said {
         id: id_of(seq, &task),
         model: request.model,
-        created: now(&desk),
+        created: now(&state),
         previous: request.previous_response_id,
         instructions,
         store: request.store.unwrap_or(true),
         metadata: if request.metadata.is_object() { request.metadata } else { json!({}) },
     };
-    let completion = Completion::new(&desk, &task, run);
+    let completion = Completion::new(&state, &task, run);
     let output = Output::new(&seq.to_string());
     if request.background.unwrap_or(false) {
         return Ok(axum::Json(said.object("in_progress", Vec::new(), None, None)).into_response());
@@ -111,9 +111,9 @@ pub(crate) async fn create(
 }
 
 /// A response as it stands.
-pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
+pub(crate) async fn retrieve(State(state): State<SocietyState>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
     let (seq, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
-    let envelopes = desk.society.messages(&task).await?;
+    let envelopes = state.society.messages(&task).await?;
     let (recorded, envelope) = envelopes.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
     let ended = envelopes.iter().filter(|(recorded, _)| recorded.seq > seq).find(|(_, envelope)| ends(envelope));
     let said = Said {
@@ -126,7 +126,7 @@ pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result
         metadata: json!({}),
     };
     let usage = match ended {
-        Some((end, _)) => Some(used_between(&desk, &task, seq, end.seq).await?),
+        Some((end, _)) => Some(used_between(&state, &task, seq, end.seq).await?),
         None => None,
     };
     let mut output = Output::new(&seq.to_string());
@@ -143,7 +143,7 @@ pub(crate) async fn retrieve(State(desk): State<Desk>, Name(id): Name) -> Result
         None => {
             // It is under way, or the client's own tools are to be called.
             let names = Names { thread: task.as_str().into(), run: task.as_str().into() };
-            let mut run = Run::listen(&desk, &task, &names).await?;
+            let mut run = Run::listen(&state, &task, &names).await?;
             run.catch_up().await?;
             let calls = run.lent_calls();
             calls.into_iter().map(LentCall::new).for_each(|call| drop(output.call(&call)));
@@ -159,21 +159,21 @@ fn previous(envelope: &Envelope) -> Option<String> {
 }
 
 /// What was used for a request between two places of the log.
-async fn used_between(desk: &Desk, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
+async fn used_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
     let names = Names { thread: task.as_str().into(), run: task.as_str().into() };
-    let run = Run::replay(desk, task, &names, from, Vec::new()).await?;
+    let run = Run::replay(state, task, &names, from, Vec::new()).await?;
     Ok(run.used_until(to).await?)
 }
 
 /// Calls off what a response is about.
-pub(crate) async fn cancel(State(desk): State<Desk>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
+pub(crate) async fn cancel(State(state): State<SocietyState>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
     let (_, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
-    match desk.society.cancel(Target::Task(task), "called off by the client").await {
+    match state.society.cancel(Target::Task(task), "called off by the client").await {
         // It is over already, which is as good.
         Ok(()) | Err(Rejected::Refused(Refusal::UnknownTask(_))) => {}
         Err(rejected) => return Err(rejected.into()),
     }
-    retrieve(State(desk), Name(id)).await
+    retrieve(State(state), Name(id)).await
 }
 
 fn ends(envelope: &Envelope) -> bool {
@@ -194,13 +194,13 @@ fn read_id(id: &str) -> Option<(Seq, TaskId)> {
 }
 
 /// The request behind a response, and what was said in it up to there.
-async fn known(desk: &Desk, id: &str) -> Result<Known, ApiError> {
+async fn known(state: &SocietyState, id: &str) -> Result<Known, ApiError> {
     let missing = || {
         let message = format!("there is no response `{id}` to go on with");
         ApiError::invalid("previous_response_not_found", "previous_response_id", message)
     };
     let (seq, task) = read_id(id).ok_or_else(missing)?;
-    let envelopes = desk.society.messages(&task).await?;
+    let envelopes = state.society.messages(&task).await?;
     if envelopes.is_empty() {
         return Err(missing());
     }

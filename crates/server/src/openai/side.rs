@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_persons_own_wish_is_no_side_request() {
+    fn a_persons_own_request_is_no_side_request() {
         for text in [
             "Generate a concise title for my essay about bread",
             "### Task: write a title\nfor the chat",

@@ -78,7 +78,7 @@ fn a_flipped_bit_in_the_database_is_noticed_unless_it_touches_nothing() {
 }
 
 #[test]
-fn an_erased_or_missing_piece_of_the_database_is_noticed() {
+fn an_erased_or_missing_chunk_of_the_database_is_noticed() {
     let (written, events) = closed(60);
     let bytes = written["polis.db"].len();
     for sector in 0..bytes / 512 {

@@ -54,7 +54,7 @@ fn a_full_disk_loses_nothing_and_stops_nothing_for_good() {
             Ok::<(), LogError>(())
         };
         append(&mut acknowledged).unwrap();
-        // Leave less and less room, so that it ends at different places.
+        // Permit less and less room, so that it ends at different places.
         let _ = fs::write(&ballast, vec![0; 700_000 + round * 150_000]);
         let refused = (0..2_000).find_map(|_| append(&mut acknowledged).err()).expect("a small disk fills up");
         assert!(matches!(refused, LogError::Full(_)), "{refused:?}");

@@ -85,7 +85,7 @@ impl World {
     }
 }
 
-/// The ids that turns and wishes have drawn.
+/// The ids that turns and commands have drawn.
 fn ids(log: &[Recorded]) -> BTreeSet<String> {
     let drawn = |recorded: &Recorded| match &recorded.event {
         Event::MessageAdded { message, .. } => Some(message.id.to_string()),

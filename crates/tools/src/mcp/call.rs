@@ -168,8 +168,8 @@ fn meta(context: &CallContext) -> RequestMetaObject {
 
 pub(super) fn failed(error: ServiceError, timeout: Duration) -> Failed {
     let unknown = "whether anything was done is not known";
-    if let Some(wish) = wants(&error) {
-        return Failed::Unwelcome(wish);
+    if let Some(wants) = wants(&error) {
+        return Failed::Unwelcome(wants);
     }
     match error {
         ServiceError::McpError(error) => {

@@ -160,7 +160,7 @@ fn kill_marked(mark: &str) {
 #[cfg(not(target_os = "linux"))]
 fn kill_marked(_: &str) {}
 
-/// Passes stderr on, line by line; whatever is longer than a line may be comes in pieces.
+/// Passes stderr on, line by line; whatever is longer than a line may be comes in chunks.
 async fn listen(server: String, mut stderr: impl AsyncRead + Unpin, last_words: LastWords) {
     let mut line = Vec::new();
     let mut buffer = [0; MAX_LINE_BYTES];

@@ -176,18 +176,18 @@ impl Server {
                 self.suspicion.notify_one();
                 failed(why)
             }
-            Err(Failed::Unwelcome(wish)) => {
-                if matches!(wish, Wants::Login(_)) {
+            Err(Failed::Unwelcome(wants)) => {
+                if matches!(wants, Wants::Login(_)) {
                     connection.locked.cancel();
                 }
-                failed(format!("{}; nothing was done", self.unwelcome(wish)))
+                failed(format!("{}; nothing was done", self.unwelcome(wants)))
             }
         }
     }
 
     /// Remembers what the server wants of a login, and says what a person can do.
-    fn unwelcome(&self, wish: Wants) -> String {
-        let (what, challenge) = match wish {
+    fn unwelcome(&self, wants: Wants) -> String {
+        let (what, challenge) = match wants {
             Wants::Login(challenge) => ("it wants you to log in", challenge),
             Wants::Rights(challenge) => ("it wants more rights than your login has", Some(challenge)),
         };
@@ -256,7 +256,7 @@ impl Server {
             })?;
             let connection =
                 self.listed(session.peer(), CancellationToken::new()).await.map_err(|error| match wants(&error) {
-                    Some(wish) => self.unwelcome(wish),
+                    Some(wants) => self.unwelcome(wants),
                     None => format!("its tools cannot be listed: {error}"),
                 })?;
             Ok::<_, String>((session, connection))

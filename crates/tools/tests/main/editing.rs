@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::bench::bench;
 
 #[tokio::test]
-async fn pieces_are_replaced_and_the_file_keeps_its_permissions() {
+async fn chunks_are_replaced_and_the_file_keeps_its_permissions() {
     let bench = bench();
     bench.put("run.sh", "one\ntwo\nthree\n");
     std::fs::set_permissions(bench.path().join("run.sh"), PermissionsExt::from_mode(0o750)).unwrap();

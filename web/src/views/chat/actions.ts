@@ -66,8 +66,8 @@ export async function branch(request: Request, text: string): Promise<void> {
   const made = await post<{ society: string }>('/api/fork', { at: branchPoint(request) })
   const { strategy, artifacts = [] } = (request.envelopes[0]?.envelope.payload.meta ?? {}) as { strategy?: string; artifacts?: Artifact[] }
   const files = { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) }
-  const wish = request.to === 'root' ? { text, ...(strategy && { strategy }), ...files } : { agentId: request.to, text, ...files }
-  const sent = await post<Accepted>(`/api/${request.to === 'root' ? 'submit' : 'send'}`, wish, prefixOf(made.society))
+  const body = request.to === 'root' ? { text, ...(strategy && { strategy }), ...files } : { agentId: request.to, text, ...files }
+  const sent = await post<Accepted>(`/api/${request.to === 'root' ? 'submit' : 'send'}`, body, prefixOf(made.society))
   await refreshSocieties()
   visit(made.society, request.to, sent.taskId)
 }

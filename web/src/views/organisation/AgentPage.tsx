@@ -64,7 +64,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
         {agent.inbox.length === 0 ? (
           <p className="faint">{t('org.inbox.empty')}</p>
         ) : (
-          <ol className="messages">
+          <ol className="envelopes">
             {agent.inbox.slice(0, 50).map(({ task, envelope }, place) => (
               <li key={envelope?.id ?? `${task}-${place}`}>
                 <strong>{envelope?.from ?? id}</strong> <span>{envelope?.payload.text ?? state.requests.get(task)?.text ?? task}</span>

@@ -40,7 +40,7 @@ export function Graph(props: { state: State; roots: Node[]; chosen: string | und
               <path key={one.node.agent.id} className="edge" d={edge(one.parent as Placed, one)} />
             ))}
             {lit.map(({ key, from, to }) => (
-              <path key={key} className="message" d={edge(from, to)} />
+              <path key={key} className="envelope" d={edge(from, to)} />
             ))}
           </g>
         </svg>

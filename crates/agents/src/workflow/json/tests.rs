@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-/// The text in pieces that end at these places, or the whole of it.
+/// The text in chunks that end at these places, or the whole of it.
 fn pieces<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
     let mut places: Vec<usize> =
         cuts.iter().map(|cut| cut % (text.len() + 1)).filter(|&cut| text.is_char_boundary(cut)).collect();
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_at_all_is_read_the_same_in_pieces_and_never_panics(
+    fn anything_at_all_is_read_the_same_in_chunks_and_never_panics(
         text in "([\\[\\]{}:,\"\\\\ u0-9truefalsn.eE+-]|.){0,60}",
         cuts in prop::collection::vec(any::<usize>(), 0..20),
     ) {

@@ -61,8 +61,8 @@ fn a_program_on_stdio_is_served_by_this_process_or_by_the_one_that_runs() {
         let begun = talk.ask("initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} })).1;
         assert_eq!(begun["result"]["serverInfo"]["name"], json!("polis"));
         talk.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        let wish = json!({ "text": "what is 15% of 240?", "waitSeconds": 600 });
-        let params = json!({ "name": "submit", "arguments": wish, "_meta": { "progressToken": 1 } });
+        let request = json!({ "text": "what is 15% of 240?", "waitSeconds": 600 });
+        let params = json!({ "name": "submit", "arguments": request, "_meta": { "progressToken": 1 } });
         let (notes, answer) = talk.ask("tools/call", params);
         assert!(answer["result"]["structuredContent"]["answer"].as_str().unwrap().contains("36"), "{answer}");
         assert!(notes.iter().all(|note| note["method"] == "notifications/progress"), "{notes:?}");
@@ -123,9 +123,9 @@ fn our_own_client_uses_another_polis_over_stdio_and_over_http() {
             assert!(told.contains(&format!("{server}__{tool} ")), "{told}");
         }
         assert!(told.contains(&format!("read       {server}__status ")), "{told}");
-        let wish = json!({ "text": "what is 15% of 240?" });
+        let request = json!({ "text": "what is 15% of 240?" });
         let tool: &'static str = if server == "there" { "there__submit" } else { "beside__submit" };
-        let model = ModelServer::start(vec![Reply::Call(tool, wish), Reply::Repeat]);
+        let model = ModelServer::start(vec![Reply::Call(tool, request), Reply::Repeat]);
         let mut command = home.command(&["run", "--approve", "all", "ask the others"]);
         model.set(&mut command);
         let done = command.env("OTHER", &token).output().unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use polis_domain::{Message, MessageId, Sender, ThreadId, TurnId};
-use polis_ports::{ComponentPiece, StreamedPiece};
+use polis_ports::{ComponentChunk, StreamedStep};
 use serde_json::{Value, json};
 
 use super::super::event::{Body, Patch, Role};
@@ -86,7 +86,7 @@ impl Narrator {
         self.tell(owner, body);
     }
 
-    pub(super) fn hear_piece(&mut self, piece: &StreamedPiece) {
+    pub(super) fn hear_piece(&mut self, piece: &StreamedStep) {
         let Some((turn, owner)) =
             self.turns.iter().find(|(_, turn)| turn.thread == piece.thread).map(|(id, turn)| (*id, turn.owner.clone()))
         else {
@@ -98,7 +98,7 @@ impl Narrator {
         }
         let key = (piece.thread.clone(), component.clone());
         if !self.growing.contains_key(&key) {
-            if matches!(grows, ComponentPiece::Again | ComponentPiece::Text { .. }) {
+            if matches!(grows, ComponentChunk::Again | ComponentChunk::Text { .. }) {
                 return;
             }
             self.grown += 1;
@@ -117,19 +117,19 @@ impl Narrator {
     }
 
     /// The verifier's summary is the answer once it has said that everything is done.
-    fn draft(&mut self, thread: &ThreadId, grows: &ComponentPiece) {
+    fn draft(&mut self, thread: &ThreadId, grows: &ComponentChunk) {
         let draft = self.drafts.entry(thread.clone()).or_default();
         match grows {
-            ComponentPiece::Field { field, value } if *value == Value::Bool(true) => {
+            ComponentChunk::Field { field, value } if *value == Value::Bool(true) => {
                 draft.agrees.insert(field.clone());
             }
-            ComponentPiece::Again => {
+            ComponentChunk::Again => {
                 self.end_draft(thread);
                 if let Some(draft) = self.drafts.get_mut(thread) {
                     *draft = Draft { attempt: draft.attempt + 1, ..Draft::default() };
                 }
             }
-            ComponentPiece::Text { field, text } if field == "summary" => {
+            ComponentChunk::Text { field, text } if field == "summary" => {
                 if !(draft.agrees.contains("allCompleted") && draft.agrees.contains("userNeedsSatisfied")) {
                     return;
                 }
@@ -167,22 +167,22 @@ impl Narrator {
 }
 
 impl Activity {
-    /// Takes in a piece; gives what it changes for whoever holds a copy.
-    fn grow(&mut self, grows: &ComponentPiece) -> Vec<Patch> {
+    /// Takes in a chunk; gives what it changes for whoever holds a copy.
+    fn grow(&mut self, grows: &ComponentChunk) -> Vec<Patch> {
         let Value::Object(content) = &mut self.content else { return Vec::new() };
         let escaped = |field: &str| field.replace('~', "~0").replace('/', "~1");
         match grows {
-            ComponentPiece::Again => {
+            ComponentChunk::Again => {
                 content.clear();
                 vec![Patch::Replace { path: String::new(), value: json!({}) }]
             }
             // Long texts are told as messages; patches would repeat them again and again.
-            ComponentPiece::Text { .. } => Vec::new(),
-            ComponentPiece::Field { field, value } => {
+            ComponentChunk::Text { .. } => Vec::new(),
+            ComponentChunk::Field { field, value } => {
                 content.insert(field.clone(), value.clone());
                 vec![Patch::Add { path: format!("/{}", escaped(field)), value: value.clone() }]
             }
-            ComponentPiece::Item { field, value, .. } => {
+            ComponentChunk::Item { field, value, .. } => {
                 let mut patch = Vec::new();
                 let list = content.entry(field.clone()).or_insert_with(|| {
                     patch.push(Patch::Add { path: format!("/{}", escaped(field)), value: json!([]) });

@@ -17,13 +17,13 @@ pub(in crate::mcp) enum Wants {
     Rights(String),
 }
 
-/// An error that may hold a wish of the server.
-pub(in crate::mcp) trait Wishes {
+/// An error that may hold a demand of the server.
+pub(in crate::mcp) trait HasChallenge {
     /// The errors of the transport in it.
     fn transport(&self) -> Vec<&DynamicTransportError>;
 }
 
-impl Wishes for ServiceError {
+impl HasChallenge for ServiceError {
     fn transport(&self) -> Vec<&DynamicTransportError> {
         match self {
             Self::TransportSend(error) => vec![error],
@@ -32,7 +32,7 @@ impl Wishes for ServiceError {
     }
 }
 
-impl Wishes for ClientInitializeError {
+impl HasChallenge for ClientInitializeError {
     fn transport(&self) -> Vec<&DynamicTransportError> {
         match self {
             Self::TransportError { error, .. } => vec![error],
@@ -43,7 +43,7 @@ impl Wishes for ClientInitializeError {
 }
 
 /// What the server wants, if that is why it said no.
-pub(in crate::mcp) fn wants(error: &impl Wishes) -> Option<Wants> {
+pub(in crate::mcp) fn wants(error: &impl HasChallenge) -> Option<Wants> {
     error.transport().into_iter().find_map(|error| within(error.error.as_ref()))
 }
 

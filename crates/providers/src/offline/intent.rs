@@ -8,7 +8,7 @@ use super::time::{self, Place};
 
 /// One of the kinds of request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Intent {
     Read {
         path: String,
     },
@@ -50,10 +50,10 @@ pub(super) enum Wish {
 }
 
 /// What `asked` wants; `earlier` requests say which table is talked about.
-pub(super) fn of(asked: &str, earlier: &[&str]) -> Wish {
+pub(super) fn of(asked: &str, earlier: &[&str]) -> Intent {
     let asked = asked.trim();
-    if let Some(wish) = plain_file(asked) {
-        return wish;
+    if let Some(intent) = plain_file(asked) {
+        return intent;
     }
     let paths = mentions::paths(asked);
     let table = paths.iter().find(|mention| is_table(&mention.name));
@@ -61,12 +61,12 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Wish {
         && let Some(places) = time::places(asked)
     {
         if let Some(word) = time::other_moment(asked) {
-            return Wish::OtherTime { word: word.to_owned() };
+            return Intent::OtherTime { word: word.to_owned() };
         }
-        return Wish::Time { places };
+        return Intent::Time { places };
     }
     if let Some(expression) = arithmetic::expression(asked) {
-        return Wish::Arithmetic { expression };
+        return Intent::Arithmetic { expression };
     }
     let lower = mentions::without_names(asked).to_lowercase();
     let has = |words: &str| words.split('|').any(|word| contains_word(&lower, word));
@@ -76,7 +76,7 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Wish {
     if let Some(table) = table {
         let lines = has("lines|words|characters|字符|times|how often|occur|出现");
         if !(counts && lines) {
-            return Wish::Table { path: Some(table.name.clone()), question: question(asked, table) };
+            return Intent::Table { path: Some(table.name.clone()), question: question(asked, table) };
         }
     }
     let file = paths.iter().find(|mention| !mention.name.ends_with('/'));
@@ -85,52 +85,52 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Wish {
         None => folder(asked, &paths),
     };
     if let Some(word) = occurrences(asked, &lower, &paths) {
-        return Wish::Count { what: Counted::Occurrences(word), place: place(), pattern: pattern(asked, &lower) };
+        return Intent::Count { what: Counted::Occurrences(word), place: place(), pattern: pattern(asked, &lower) };
     }
     let is_about_files =
         has("file|files|folder|folders|directory|directories|lines|words|characters|文件|文件夹|目录|行|字|单词|字符|图片");
     if counts && (is_about_files || file.is_some()) {
         let what = counted(&lower, file);
-        return Wish::Count { what, place: place(), pattern: pattern(asked, &lower) };
+        return Intent::Count { what, place: place(), pattern: pattern(asked, &lower) };
     }
     if summarises && (file.is_some() || mentions::folder(asked).is_some() || is_about_files) {
-        return Wish::Summarise { place: place() };
+        return Intent::Summarise { place: place() };
     }
     let lists = has("list|ls|show|what is in|what's in|which files|what files|are there|列出|有哪些|有什么|看看");
     if lists && file.is_none() && (is_about_files || mentions::folder(asked).is_some()) {
-        return Wish::List { place: folder(asked, &paths), pattern: pattern(asked, &lower) };
+        return Intent::List { place: folder(asked, &paths), pattern: pattern(asked, &lower) };
     }
     if has("is there|are there|where is|exist|exists|有没有|在哪|存在")
         && let Some(file) = file
     {
         let name = file.name.rsplit('/').next().unwrap_or(&file.name);
-        return Wish::List { place: ".".to_owned(), pattern: Some(name.to_owned()) };
+        return Intent::List { place: ".".to_owned(), pattern: Some(name.to_owned()) };
     }
     if let Some(text) = searched(asked, &lower, &paths) {
-        return Wish::Search { text, place: place() };
+        return Intent::Search { text, place: place() };
     }
     if has("analyse|analyze|analysis|explain|about|分析|解释|介绍")
         && let Some(file) = file
     {
-        return Wish::Summarise { place: file.name.clone() };
+        return Intent::Summarise { place: file.name.clone() };
     }
     if has("read|open|cat|print|display|show|content|what is in|what's in|读|打开|显示|内容|查看")
         && let Some(file) = file
     {
-        return Wish::Read { path: file.name.clone() };
+        return Intent::Read { path: file.name.clone() };
     }
     let earlier = earlier.iter().flat_map(|said| mentions::paths(said)).find(|mention| is_table(&mention.name));
     if table::is_question(&lower, earlier.is_some()) {
-        return Wish::Table { path: earlier.map(|mention| mention.name), question: asked.to_owned() };
+        return Intent::Table { path: earlier.map(|mention| mention.name), question: asked.to_owned() };
     }
     match file {
-        Some(file) if file.name.len() == asked.len() => Wish::Summarise { place: file.name.clone() },
-        _ => Wish::Chat,
+        Some(file) if file.name.len() == asked.len() => Intent::Summarise { place: file.name.clone() },
+        _ => Intent::Chat,
     }
 }
 
 /// `read FILE` and `write FILE: text`, word for word.
-fn plain_file(asked: &str) -> Option<Wish> {
+fn plain_file(asked: &str) -> Option<Intent> {
     let after = |words: &[&str]| {
         words.iter().find_map(|word| {
             let head = asked.get(..word.len())?;
@@ -142,11 +142,11 @@ fn plain_file(asked: &str) -> Option<Wish> {
         && is_path(unquoted(path))
     {
         let text = text.strip_prefix(' ').unwrap_or(text).to_owned();
-        return Some(Wish::Write { path: unquoted(path).to_owned(), text });
+        return Some(Intent::Write { path: unquoted(path).to_owned(), text });
     }
     let path = unquoted(after(&["read ", "cat ", "读取", "读一下", "读"])?);
     let is_one = is_path(path) && !path.contains(['的', '，', '里']);
-    is_one.then(|| Wish::Read { path: path.to_owned() })
+    is_one.then(|| Intent::Read { path: path.to_owned() })
 }
 
 fn unquoted(path: &str) -> &str {
@@ -342,21 +342,21 @@ pub(super) fn contains_word(lower: &str, word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn counting(what: Counted, place: &str, pattern: Option<&str>) -> Wish {
-        Wish::Count { what, place: place.to_owned(), pattern: pattern.map(str::to_owned) }
+    fn counting(what: Counted, place: &str, pattern: Option<&str>) -> Intent {
+        Intent::Count { what, place: place.to_owned(), pattern: pattern.map(str::to_owned) }
     }
 
-    fn occurring(word: &str, place: &str) -> Wish {
+    fn occurring(word: &str, place: &str) -> Intent {
         counting(Counted::Occurrences(word.to_owned()), place, None)
     }
 
     #[test]
     fn requests_are_known_by_their_words() {
-        let read = |path: &str| Wish::Read { path: path.to_owned() };
-        let sum = |place: &str| Wish::Summarise { place: place.to_owned() };
+        let read = |path: &str| Intent::Read { path: path.to_owned() };
+        let sum = |place: &str| Intent::Summarise { place: place.to_owned() };
         let list =
-            |place: &str, pattern: Option<&str>| Wish::List { place: place.to_owned(), pattern: pattern.map(str::to_owned) };
-        let find = |text: &str, place: &str| Wish::Search { text: text.to_owned(), place: place.to_owned() };
+            |place: &str, pattern: Option<&str>| Intent::List { place: place.to_owned(), pattern: pattern.map(str::to_owned) };
+        let find = |text: &str, place: &str| Intent::Search { text: text.to_owned(), place: place.to_owned() };
         for (asked, want) in [
             ("read NOTES.md", read("NOTES.md")),
             ("读取“笔记.md”。", read("笔记.md")),
@@ -389,23 +389,23 @@ mod tests {
             ("what's in docs/a.txt", read("docs/a.txt")),
             ("search for milk in notes", find("milk", "notes")),
             ("查找“牛奶”", find("牛奶", ".")),
-            ("what time is it", Wish::Time { places: Vec::new() }),
-            ("what is the capital of France?", Wish::Chat),
-            ("法国的首都是哪里？", Wish::Chat),
-            ("read between the lines", Wish::Chat),
-            ("how many people live in France?", Wish::Chat),
-            ("", Wish::Chat),
+            ("what time is it", Intent::Time { places: Vec::new() }),
+            ("what is the capital of France?", Intent::Chat),
+            ("法国的首都是哪里？", Intent::Chat),
+            ("read between the lines", Intent::Chat),
+            ("how many people live in France?", Intent::Chat),
+            ("", Intent::Chat),
         ] {
             assert_eq!(of(asked, &[]), want, "{asked}");
         }
-        assert_eq!(of("写 a.txt：你好\n再见", &[]), Wish::Write { path: "a.txt".to_owned(), text: "你好\n再见".to_owned() });
-        assert!(matches!(of("2+2", &[]), Wish::Arithmetic { .. }));
+        assert_eq!(of("写 a.txt：你好\n再见", &[]), Intent::Write { path: "a.txt".to_owned(), text: "你好\n再见".to_owned() });
+        assert!(matches!(of("2+2", &[]), Intent::Arithmetic { .. }));
     }
 
     #[test]
     fn questions_about_a_table_are_known_by_the_file_or_by_what_was_said_before() {
         let path = |asked: &str, earlier: &[&str]| match of(asked, earlier) {
-            Wish::Table { path, .. } => Ok(path),
+            Intent::Table { path, .. } => Ok(path),
             other => Err(other),
         };
         let sales = Ok(Some("sales.csv".to_owned()));

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::support::{NOON, call, result, role};
 
-/// The kind of the next wish; its details are rolled from the state.
+/// The kind of the next command; its details are rolled from the state.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Wish {
+pub(crate) enum CommandKind {
     Submit,
     Begin,
     End,
@@ -37,31 +37,31 @@ pub(crate) enum Wish {
     Revive,
 }
 
-pub(crate) fn wishes() -> impl Strategy<Value = Wish> {
+pub(crate) fn commands() -> impl Strategy<Value = CommandKind> {
     prop_oneof![
-        8 => Just(Wish::Submit),
-        16 => Just(Wish::Begin),
-        8 => Just(Wish::End),
-        16 => Just(Wish::Act),
-        12 => Just(Wish::Settle),
-        5 => Just(Wish::Expire),
-        8 => Just(Wish::Resolve),
-        6 => Just(Wish::Doubt),
-        5 => Just(Wish::Restart),
-        2 => Just(Wish::Park),
-        3 => Just(Wish::Resume),
-        1 => Just(Wish::CancelTask),
-        3 => Just(Wish::CancelTurn),
-        2 => Just(Wish::CreateRole),
-        3 => Just(Wish::Spawn),
-        2 => Just(Wish::Retry),
-        2 => Just(Wish::Budgets),
-        2 => Just(Wish::Terminate),
-        5 => Just(Wish::Nonsense),
-        6 => Just(Wish::Inquire),
-        6 => Just(Wish::Answer),
-        4 => Just(Wish::Crash),
-        4 => Just(Wish::Revive),
+        8 => Just(CommandKind::Submit),
+        16 => Just(CommandKind::Begin),
+        8 => Just(CommandKind::End),
+        16 => Just(CommandKind::Act),
+        12 => Just(CommandKind::Settle),
+        5 => Just(CommandKind::Expire),
+        8 => Just(CommandKind::Resolve),
+        6 => Just(CommandKind::Doubt),
+        5 => Just(CommandKind::Restart),
+        2 => Just(CommandKind::Park),
+        3 => Just(CommandKind::Resume),
+        1 => Just(CommandKind::CancelTask),
+        3 => Just(CommandKind::CancelTurn),
+        2 => Just(CommandKind::CreateRole),
+        3 => Just(CommandKind::Spawn),
+        2 => Just(CommandKind::Retry),
+        2 => Just(CommandKind::Budgets),
+        2 => Just(CommandKind::Terminate),
+        5 => Just(CommandKind::Nonsense),
+        6 => Just(CommandKind::Inquire),
+        6 => Just(CommandKind::Answer),
+        4 => Just(CommandKind::Crash),
+        4 => Just(CommandKind::Revive),
     ]
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits> {
     prop_oneof![2 => Just(Limits::default()), 1 => Just(small), 1 => Just(patient)]
 }
 
-/// Rolls the details of one wish.
+/// Rolls the details of one command.
 pub(crate) struct Chooser<'a> {
     spine: &'a Spine,
     now: Timestamp,
@@ -100,42 +100,44 @@ impl<'a> Chooser<'a> {
         self.spine.turns.iter().find(|(_, turn)| turn.news && turn.parked.is_none()).map(|(id, _)| *id)
     }
 
-    /// A wish and the time at which it comes.
-    pub(crate) fn choose(&mut self, wish: Wish) -> (Command, Timestamp) {
-        let command = match wish {
-            Wish::Submit => None,
-            Wish::Begin => self.begin(),
-            Wish::End => self.end(),
-            Wish::Act => self.act(),
-            Wish::Settle => self.settle(),
-            Wish::Expire => return self.expire(),
-            Wish::Resolve => self.resolve(),
-            Wish::Doubt => self.doubt(),
-            Wish::Restart => self.restart(),
-            Wish::Park => self.running().map(|turn| Command::Park { turn, reason: Failure::new("stuck", "stuck") }),
-            Wish::Revive if self.told().is_some() && self.one_in(2) => self.told().map(|turn| Command::Rest { turn }),
-            Wish::Revive => self.spine.turns.values().any(|turn| turn.is_owed()).then_some(Command::Revive),
-            Wish::Crash => self.running().map(|turn| Command::Crash { turn, failure: Failure::new("panicked", "broken") }),
-            Wish::Resume => self.parked().map(|turn| Command::Resume { turn }),
-            Wish::CancelTask => self.cancel_task(),
-            Wish::CancelTurn => self.cancel_turn(),
-            Wish::CreateRole if self.one_in(2) => {
+    /// A command and the time at which it comes.
+    pub(crate) fn choose(&mut self, command: CommandKind) -> (Command, Timestamp) {
+        let command = match command {
+            CommandKind::Submit => None,
+            CommandKind::Begin => self.begin(),
+            CommandKind::End => self.end(),
+            CommandKind::Act => self.act(),
+            CommandKind::Settle => self.settle(),
+            CommandKind::Expire => return self.expire(),
+            CommandKind::Resolve => self.resolve(),
+            CommandKind::Doubt => self.doubt(),
+            CommandKind::Restart => self.restart(),
+            CommandKind::Park => self.running().map(|turn| Command::Park { turn, reason: Failure::new("stuck", "stuck") }),
+            CommandKind::Revive if self.told().is_some() && self.one_in(2) => self.told().map(|turn| Command::Rest { turn }),
+            CommandKind::Revive => self.spine.turns.values().any(|turn| turn.is_owed()).then_some(Command::Revive),
+            CommandKind::Crash => {
+                self.running().map(|turn| Command::Crash { turn, failure: Failure::new("panicked", "broken") })
+            }
+            CommandKind::Resume => self.parked().map(|turn| Command::Resume { turn }),
+            CommandKind::CancelTask => self.cancel_task(),
+            CommandKind::CancelTurn => self.cancel_turn(),
+            CommandKind::CreateRole if self.one_in(2) => {
                 let patterns = [vec!["*"], vec!["read_*", "plan"], vec![]];
                 let role = Role::clone(&role(self.role().as_str())).with_tools(self.pick(&patterns).clone());
                 Some(Command::ChangeRole { role: Arc::new(role) })
             }
-            Wish::CreateRole => Some(Command::CreateRole { role: role(&self.name()) }),
-            Wish::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
-            Wish::Retry => self.retry(),
-            Wish::Budgets => Some(Command::SetBudgets { budgets: Arc::new(self.budgets()) }),
-            Wish::Terminate if self.one_in(3) => Some(Command::RestoreContext { thread: self.any_thread() }),
-            Wish::Terminate => {
+            CommandKind::CreateRole => Some(Command::CreateRole { role: role(&self.name()) }),
+            CommandKind::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
+            CommandKind::Retry => self.retry(),
+            CommandKind::Budgets => Some(Command::SetBudgets { budgets: Arc::new(self.budgets()) }),
+            CommandKind::Terminate if self.one_in(3) => Some(Command::RestoreContext { thread: self.any_thread() }),
+            CommandKind::Terminate => {
                 let (agent, children) = (self.agent(), self.children());
                 Some(Command::Terminate { agent, children, reason: "enough".to_owned(), now: self.one_in(3) })
             }
-            Wish::Nonsense => Some(self.nonsense()),
-            Wish::Inquire => self.inquire(),
-            Wish::Answer => self.answer(),
+            CommandKind::Nonsense => Some(self.nonsense()),
+            CommandKind::Inquire => self.inquire(),
+            CommandKind::Answer => self.answer(),
         };
         let command = command.unwrap_or_else(|| self.submit());
         let later = self.roll(50) as u64;
@@ -499,7 +501,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Wishes that nobody should have, or that come too late, or in a false name.
+    /// Commands that nobody should have, or that come too late, or in a false name.
     fn nonsense(&mut self) -> Command {
         let turn = TurnId(Seq(self.roll(self.spine.seq.0 as usize + 3) as u64));
         let id = EffectId { turn, n: *self.pick(&[0, 0, 1, 2, u32::MAX]) };

@@ -20,9 +20,9 @@ use polis_ports::{Log, Origin};
 use tower_service::Service;
 
 use crate::caller::{Caller, Scope};
-use crate::desk::Desk;
 use crate::page;
 use crate::problem::Problem;
+use crate::state::SocietyState;
 
 /// Most societies that work at once.
 const MAX_WORKING: usize = 64;
@@ -37,65 +37,65 @@ const GRACE: Duration = Duration::from_secs(30);
 const PREFIX: &str = "/s/";
 
 /// Opens a society: to work, or to be looked at.
-pub type Open = Box<dyn Fn(SocietyId, bool) -> BoxFuture<'static, Result<Desk, Failure>> + Send + Sync>;
+pub type Open = Box<dyn Fn(SocietyId, bool) -> BoxFuture<'static, Result<SocietyState, Failure>> + Send + Sync>;
 
 /// Opens societies, and gives a random number whenever it is asked.
-pub struct Keeper {
+pub struct Opener {
     /// Opens one.
     pub open: Open,
     /// A random number, new each time.
     pub entropy: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
-/// The societies of a store. Clones are the same town.
+/// The societies of a store. Clones are the same registry.
 #[derive(Clone)]
-pub struct Town(Arc<Inner>);
+pub struct Societies(Arc<Inner>);
 
 struct Inner {
     /// The society that is meant where none is named.
     first: SocietyId,
     log: Arc<dyn Log>,
-    keeper: Option<Keeper>,
-    houses: RwLock<Houses>,
+    opener: Option<Opener>,
+    entries: RwLock<Entries>,
     /// Nothing is opened any more.
     stopping: AtomicBool,
     /// Held by whoever opens or rewinds one.
     changing: tokio::sync::Mutex<()>,
 }
 
-type Houses = BTreeMap<SocietyId, House>;
+type Entries = BTreeMap<SocietyId, Entry>;
 
 /// A society that is open.
 #[derive(Clone)]
-struct House {
-    desk: Desk,
+struct Entry {
+    state: SocietyState,
     router: Router,
     works: bool,
 }
 
-impl House {
-    fn new(desk: Desk, works: bool) -> Self {
-        Self { router: desk.router(), desk, works }
+impl Entry {
+    fn new(state: SocietyState, works: bool) -> Self {
+        Self { router: state.router(), state, works }
     }
 }
 
 /// One society alone; others are not opened.
-impl From<Desk> for Town {
-    fn from(desk: Desk) -> Self {
-        Self::new(desk, None)
+impl From<SocietyState> for Societies {
+    fn from(state: SocietyState) -> Self {
+        Self::new(state, None)
     }
 }
 
-impl Town {
-    /// The town around a society that works; others are opened by its keeper.
-    pub fn new(first: Desk, keeper: impl Into<Option<Keeper>>) -> Self {
+impl Societies {
+    /// The registry around a society that works; others are opened by its keeper.
+    pub fn new(first: SocietyState, opener: impl Into<Option<Opener>>) -> Self {
         let (name, log) = (first.society().id().clone(), first.society().log().clone());
-        let houses = BTreeMap::from([(name.clone(), House::new(first, true))]);
+        let entries = BTreeMap::from([(name.clone(), Entry::new(first, true))]);
         Self(Arc::new(Inner {
             first: name,
             log,
-            keeper: keeper.into(),
-            houses: RwLock::new(houses),
+            opener: opener.into(),
+            entries: RwLock::new(entries),
             stopping: AtomicBool::new(false),
             changing: Default::default(),
         }))
@@ -111,8 +111,8 @@ impl Town {
     pub async fn stop(&self, grace: Duration) {
         self.0.stopping.store(true, Ordering::Release);
         let stop_all = async || {
-            let open: Vec<_> = self.houses(|houses| houses.values().map(|house| house.desk.clone()).collect());
-            join_all(open.iter().map(|desk| desk.society().stop(grace))).await;
+            let open: Vec<_> = self.entries(|entries| entries.values().map(|entry| entry.state.clone()).collect());
+            join_all(open.iter().map(|state| state.society().stop(grace))).await;
         };
         // Whatever was just being opened is stopped as well.
         let late = async {
@@ -124,19 +124,19 @@ impl Town {
 
     /// Ends all event streams.
     pub fn close(&self) {
-        self.houses(|houses| houses.values().for_each(|house| house.desk.close()));
+        self.entries(|entries| entries.values().for_each(|entry| entry.state.close()));
     }
 
-    /// The desks of the societies that work, by name.
-    pub fn working(&self) -> Vec<Desk> {
-        self.houses(|houses| houses.values().filter(|house| house.works).map(|house| house.desk.clone()).collect())
+    /// The states of the societies that work, by name.
+    pub fn working(&self) -> Vec<SocietyState> {
+        self.entries(|entries| entries.values().filter(|entry| entry.works).map(|entry| entry.state.clone()).collect())
     }
 
     /// The names of all societies of the store, where the log of each ends, and whether it works.
     pub(crate) async fn list(&self) -> Result<Vec<(SocietyId, Seq, bool)>, Problem> {
         let mut listed = Vec::new();
         for name in self.0.log.societies().await? {
-            let works = self.houses(|houses| houses.get(&name).is_some_and(|house| house.works));
+            let works = self.entries(|entries| entries.get(&name).is_some_and(|entry| entry.works));
             listed.push((name.clone(), self.0.log.readable_head(&name).await?, works));
         }
         Ok(listed)
@@ -154,7 +154,7 @@ impl Town {
 
     /// Begins a society and has it work, unless it is there. Gives whether it was not.
     pub(crate) async fn begin(&self, society: &SocietyId) -> Result<bool, Problem> {
-        self.keeper()?;
+        self.opener()?;
         if !is_society_name(society.as_str()) {
             return Err(NotForked::BadName(society.clone()).into());
         }
@@ -173,19 +173,19 @@ impl Town {
         at: Option<Seq>,
         name: Option<String>,
     ) -> Result<(SocietyId, Forked), Problem> {
-        let keeper = self.keeper()?;
+        let opener = self.opener()?;
         let _changing = self.0.changing.lock().await;
         let to = match name {
             Some(name) => SocietyId::from(name),
             None => free_name(&*self.0.log, from).await?,
         };
         let branch = Branch { from: from.clone(), at, to: to.clone(), aside: None };
-        Ok((to, fork(&*self.0.log, &SystemClock, &branch, (keeper.entropy)()).await?))
+        Ok((to, fork(&*self.0.log, &SystemClock, &branch, (opener.entropy)()).await?))
     }
 
     /// Stops a society, has it go on from an event, and keeps what it was under another name.
     pub(crate) async fn rewind(&self, society: &SocietyId, to: Seq) -> Result<(SocietyId, Forked), Problem> {
-        let keeper = self.keeper()?;
+        let opener = self.opener()?;
         let _changing = self.0.changing.lock().await;
         let last = self.0.log.readable_head(society).await?;
         if to > last {
@@ -195,17 +195,17 @@ impl Town {
         if self.0.log.whole(society, to).await? == Seq(0) {
             return Err(NotForked::TooEarly { society: society.clone(), at: to }.into());
         }
-        let open = self.houses(|houses| houses.get(society).cloned());
-        let works = open.as_ref().is_some_and(|house| house.works);
-        if let Some(house) = &open {
-            house.desk.society().stop(GRACE).await;
+        let open = self.entries(|entries| entries.get(society).cloned());
+        let works = open.as_ref().is_some_and(|entry| entry.works);
+        if let Some(entry) = &open {
+            entry.state.society().stop(GRACE).await;
         }
         let aside = free_name(&*self.0.log, society).await?;
         let branch = Branch { from: society.clone(), at: Some(to), to: society.clone(), aside: Some(aside.clone()) };
-        let made = fork(&*self.0.log, &SystemClock, &branch, (keeper.entropy)()).await;
-        if let Some(house) = &open {
-            house.desk.close_because(if made.is_ok() { "rewound" } else { "stopped" });
-            self.0.houses.write().unwrap_or_else(PoisonError::into_inner).remove(society);
+        let made = fork(&*self.0.log, &SystemClock, &branch, (opener.entropy)()).await;
+        if let Some(entry) = &open {
+            entry.state.close_because(if made.is_ok() { "rewound" } else { "stopped" });
+            self.0.entries.write().unwrap_or_else(PoisonError::into_inner).remove(society);
         }
         // Also where nothing was rewound: it was at work.
         if works {
@@ -219,39 +219,39 @@ impl Town {
         Router::new().fallback(dispatch).with_state(self.clone())
     }
 
-    fn keeper(&self) -> Result<&Keeper, Problem> {
+    fn opener(&self) -> Result<&Opener, Problem> {
         self.0
-            .keeper
+            .opener
             .as_ref()
             .ok_or_else(|| Problem::new(StatusCode::CONFLICT, "one_society", "this server has one society and makes no others"))
     }
 
-    fn houses<T>(&self, look: impl FnOnce(&Houses) -> T) -> T {
-        look(&self.0.houses.read().unwrap_or_else(PoisonError::into_inner))
+    fn entries<T>(&self, look: impl FnOnce(&Entries) -> T) -> T {
+        look(&self.0.entries.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Who answers for a society; opened when it has to be.
-    async fn house(&self, society: &SocietyId, works: bool) -> Result<House, Problem> {
-        let is_enough = |house: &&House| house.works || !works;
-        if let Some(house) = self.houses(|houses| houses.get(society).filter(is_enough).cloned()) {
-            return Ok(house);
+    async fn entry(&self, society: &SocietyId, works: bool) -> Result<Entry, Problem> {
+        let is_enough = |entry: &&Entry| entry.works || !works;
+        if let Some(entry) = self.entries(|entries| entries.get(society).filter(is_enough).cloned()) {
+            return Ok(entry);
         }
         let _changing = self.0.changing.lock().await;
-        if self.0.keeper.is_none() || !is_society_name(society.as_str()) || self.0.log.readable_head(society).await? == Seq(0) {
+        if self.0.opener.is_none() || !is_society_name(society.as_str()) || self.0.log.readable_head(society).await? == Seq(0) {
             return Err(NotForked::Unknown(society.clone()).into());
         }
         self.open(society, works).await.map_err(unopened)
     }
 
     /// Opens a society unless it is open. Whoever calls this holds `changing`.
-    async fn open(&self, society: &SocietyId, works: bool) -> Result<House, Failure> {
-        let is_enough = |house: &&House| house.works || !works;
-        let (open, working, looked_at) = self.houses(|houses| {
-            let working = houses.values().filter(|house| house.works).count();
-            (houses.get(society).filter(is_enough).cloned(), working, houses.len() - working)
+    async fn open(&self, society: &SocietyId, works: bool) -> Result<Entry, Failure> {
+        let is_enough = |entry: &&Entry| entry.works || !works;
+        let (open, working, looked_at) = self.entries(|entries| {
+            let working = entries.values().filter(|entry| entry.works).count();
+            (entries.get(society).filter(is_enough).cloned(), working, entries.len() - working)
         });
-        if let Some(house) = open {
-            return Ok(house);
+        if let Some(entry) = open {
+            return Ok(entry);
         }
         if self.0.stopping.load(Ordering::Acquire) {
             return Err(Failure::new(Rejected::Stopping.code(), Rejected::Stopping.to_string()));
@@ -260,23 +260,23 @@ impl Town {
             let message = format!("{MAX_WORKING} societies work here already, which is the most; start another server");
             return Err(Failure::new("too_many_societies", message));
         }
-        let keeper = self.0.keeper.as_ref().ok_or_else(|| Failure::new("one_society", "no other society is opened here"))?;
-        let desk = (keeper.open)(society.clone(), works).await?;
-        let mut houses = self.0.houses.write().unwrap_or_else(PoisonError::into_inner);
+        let opener = self.0.opener.as_ref().ok_or_else(|| Failure::new("one_society", "no other society is opened here"))?;
+        let state = (opener.open)(society.clone(), works).await?;
+        let mut entries = self.0.entries.write().unwrap_or_else(PoisonError::into_inner);
         // Whoever watches the one that was only looked at goes on watching.
-        let desk = match houses.get(society) {
-            Some(before) => desk.in_place_of(&before.desk),
-            None => desk,
+        let state = match entries.get(society) {
+            Some(before) => state.in_place_of(&before.state),
+            None => state,
         };
-        let house = House::new(desk, works);
+        let entry = Entry::new(state, works);
         if working + looked_at >= MAX_OPEN {
-            let let_go = |(name, house): (&SocietyId, &House)| (!house.works && name != society).then(|| house.desk.clone());
-            let let_go: Vec<_> = houses.iter().filter_map(let_go).collect();
-            let_go.iter().for_each(|desk| desk.close_because("let_go"));
-            houses.retain(|_, house| house.works);
+            let let_go = |(name, entry): (&SocietyId, &Entry)| (!entry.works && name != society).then(|| entry.state.clone());
+            let let_go: Vec<_> = entries.iter().filter_map(let_go).collect();
+            let_go.iter().for_each(|state| state.close_because("let_go"));
+            entries.retain(|_, entry| entry.works);
         }
-        houses.insert(society.clone(), house.clone());
-        Ok(house)
+        entries.insert(society.clone(), entry.clone());
+        Ok(entry)
     }
 }
 
@@ -285,11 +285,11 @@ fn unopened(failure: Failure) -> Problem {
 }
 
 /// Gives a request to the society that it is meant for.
-async fn dispatch(State(town): State<Town>, mut request: Request) -> Response {
+async fn dispatch(State(societies): State<Societies>, mut request: Request) -> Response {
     let named = request.uri().path().strip_prefix(PREFIX).map(|rest| rest.split_once('/').unwrap_or((rest, "")));
     let (society, path) = match named {
         Some((name, rest)) => (SocietyId::from(name), Some(format!("/{rest}"))),
-        None => (town.first().clone(), None),
+        None => (societies.first().clone(), None),
     };
     let caller = Caller::of(request.extensions());
     if let Some(path) = &path {
@@ -310,11 +310,11 @@ async fn dispatch(State(town): State<Town>, mut request: Request) -> Response {
     // Who makes another of it does not need it at work.
     let may = Scope::ALL[1..].iter().any(|scope| caller.may(*scope));
     let works = may && request.method() == Method::POST && !matches!(request.uri().path(), "/api/fork" | "/api/rewind");
-    let mut router = match town.house(&society, works).await {
-        Ok(house) => house.router,
+    let mut router = match societies.entry(&society, works).await {
+        Ok(entry) => entry.router,
         Err(problem) => return problem.into_response(),
     };
-    request.extensions_mut().insert(town);
+    request.extensions_mut().insert(societies);
     let Ok(response) = router.call(request).await;
     response
 }

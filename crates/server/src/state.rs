@@ -1,4 +1,4 @@
-//! The desk of one society: the routes with what they need, on the network or in the same process.
+//! The state of one society: the routes with what they need, on the network or in the same process.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,9 +25,9 @@ use crate::routes;
 /// Most event streams that are open at once.
 pub(crate) const MAX_STREAMS: usize = 10_000;
 
-/// Answers requests about one society. Clones are the same desk.
+/// Answers requests about one society. Clones are the same state.
 #[derive(Clone)]
-pub struct Desk {
+pub struct SocietyState {
     pub(crate) society: Society,
     pub(crate) about: Arc<About>,
     pub(crate) page: Arc<PageOptions>,
@@ -45,7 +45,7 @@ pub struct Desk {
     pub(crate) history: Arc<History>,
 }
 
-/// What the desk says about the program that it runs in.
+/// What the state says about the program that it runs in.
 #[derive(Debug, Clone)]
 pub struct About {
     /// The model that answers where none is named.
@@ -77,7 +77,7 @@ pub struct Answer {
     pub body: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
 }
 
-/// What is seen next. It waits on when the society has ended: the desk ends its streams, and says why.
+/// What is seen next. It waits on when the society has ended: the state ends its streams, and says why.
 pub(crate) async fn next_seen(watch: &mut Watch) -> Result<Seen, LogError> {
     match watch.next().await? {
         Some(seen) => Ok(seen),
@@ -85,8 +85,8 @@ pub(crate) async fn next_seen(watch: &mut Watch) -> Result<Seen, LogError> {
     }
 }
 
-impl Desk {
-    /// A desk for a society.
+impl SocietyState {
+    /// A state for a society.
     pub fn new(society: Society, about: About) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         let page = Arc::default();
@@ -108,7 +108,7 @@ impl Desk {
         Self { page: Arc::new(page), ..self }
     }
 
-    /// The same with the event streams of another desk of the same society: what ends these ends those.
+    /// The same with the event streams of another state of the same society: what ends these ends those.
     pub(crate) fn in_place_of(self, before: &Self) -> Self {
         let Self { streams, closing, reason, .. } = before.clone();
         Self { streams, closing, reason, ..self }

@@ -171,7 +171,7 @@ pub(super) fn all_go_if_done<'a>(draft: &mut Draft<'_>, agents: impl IntoIterato
     }
 }
 
-/// Whether an agent has nothing to do once this wish has happened.
+/// Whether an agent has nothing to do once this command has happened.
 fn is_idle(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
     agent.turn.is_none_or(|turn| draft.settles(turn)) && !draft.starts(id)
 }

@@ -1,4 +1,4 @@
-//! The turns that are in memory: running, waiting a while, or queued for a seat.
+//! The turns that are in memory: running, waiting a while, or queued for a slot.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,10 @@ use crate::actor::{Mail, Shared};
 use crate::turn::{End, Room, hand_in};
 
 /// Owns the tasks of all turns in memory.
-pub(crate) struct Bench {
-    hall: Arc<Hall>,
-    seats: FxHashMap<TurnId, Seat>,
-    /// Turns that are owed but have no seat yet, with their first event when it is at hand.
+pub(crate) struct Scheduler {
+    tasks: Arc<TaskCount>,
+    slots: FxHashMap<TurnId, Slot>,
+    /// Turns that are owed but have no slot yet, with their first event when it is at hand.
     queue: VecDeque<(TurnId, Option<Arc<Recorded>>)>,
     /// Waiting turns that are still in memory, oldest first; some may have left or gone on since.
     lingering: VecDeque<TurnId>,
@@ -26,20 +26,20 @@ pub(crate) struct Bench {
     max_lingering: usize,
 }
 
-struct Seat {
+struct Slot {
     /// None when the turn had come to its end before it needed one.
     task: Option<JoinHandle<()>>,
     news: Arc<News>,
     waiting: bool,
 }
 
-impl Seat {
+impl Slot {
     fn abort(&self) {
         self.task.iter().for_each(JoinHandle::abort);
     }
 }
 
-/// What a seated turn waits for and has not taken in yet. A turn has few waits open, and each ends once.
+/// What a scheduled turn waits for and has not taken in yet. A turn has few waits open, and each ends once.
 #[derive(Default)]
 pub(crate) struct News {
     unread: Mutex<Unread>,
@@ -61,7 +61,7 @@ impl News {
         Self { unread: Mutex::new(Unread { watcher: Some(watcher), ..Unread::default() }), more: Notify::new() }
     }
 
-    /// The next piece that is wanted, when it comes. The others are kept.
+    /// The next chunk that is wanted, when it comes. The others are kept.
     pub(crate) async fn next(&self, wanted: impl Fn(&Recorded) -> bool) -> Arc<Recorded> {
         loop {
             if let Some(event) = self.take(&wanted) {
@@ -71,7 +71,7 @@ impl News {
         }
     }
 
-    /// The next piece that is wanted, if it has come.
+    /// The next chunk that is wanted, if it has come.
     pub(crate) fn take(&self, wanted: impl Fn(&Recorded) -> bool) -> Option<Arc<Recorded>> {
         let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
         let place = unread.events.iter().position(|event| wanted(event));
@@ -97,22 +97,22 @@ impl News {
 
 /// Counts the tasks that have not been dropped yet.
 #[derive(Default)]
-struct Hall {
+struct TaskCount {
     present: AtomicUsize,
     left: Notify,
 }
 
 /// Counts while it lives.
-struct Presence(Arc<Hall>);
+struct TaskGuard(Arc<TaskCount>);
 
-impl Presence {
-    fn new(hall: &Arc<Hall>) -> Self {
-        hall.present.fetch_add(1, Ordering::Relaxed);
-        Self(hall.clone())
+impl TaskGuard {
+    fn new(tasks: &Arc<TaskCount>) -> Self {
+        tasks.present.fetch_add(1, Ordering::Relaxed);
+        Self(tasks.clone())
     }
 }
 
-impl Drop for Presence {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         if self.0.present.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.left.notify_one();
@@ -134,11 +134,11 @@ fn hand_in_end(turn: impl Future<Output = End> + Send + 'static, shared: Arc<Sha
     })
 }
 
-impl Bench {
+impl Scheduler {
     pub(crate) fn new(max_running: usize, max_lingering: usize) -> Self {
         Self {
-            hall: Arc::default(),
-            seats: FxHashMap::default(),
+            tasks: Arc::default(),
+            slots: FxHashMap::default(),
             queue: VecDeque::new(),
             lingering: VecDeque::new(),
             waiting: 0,
@@ -148,14 +148,14 @@ impl Bench {
     }
 
     pub(crate) fn running(&self) -> usize {
-        self.seats.len() - self.waiting
+        self.slots.len() - self.waiting
     }
 
-    /// Makes sure that an owed turn runs, now or when there is a seat.
+    /// Makes sure that an owed turn runs, now or when there is a slot.
     pub(crate) fn want(&mut self, id: TurnId, first: Option<Arc<Recorded>>) {
-        match self.seats.get_mut(&id) {
-            Some(seat) if seat.waiting => {
-                seat.waiting = false;
+        match self.slots.get_mut(&id) {
+            Some(schedule) if schedule.waiting => {
+                schedule.waiting = false;
                 self.waiting -= 1;
             }
             Some(_) => {}
@@ -165,43 +165,43 @@ impl Bench {
 
     /// Lets a turn that only waits stay in memory for a while, at the cost of the one that has waited longest.
     pub(crate) fn rest(&mut self, id: TurnId) {
-        let Some(seat) = self.seats.get_mut(&id).filter(|seat| !seat.waiting) else { return };
-        seat.waiting = true;
+        let Some(schedule) = self.slots.get_mut(&id).filter(|schedule| !schedule.waiting) else { return };
+        schedule.waiting = true;
         self.waiting += 1;
         self.lingering.push_back(id);
         while self.waiting > self.max_lingering {
             let Some(oldest) = self.lingering.pop_front() else { break };
-            if self.seats.get(&oldest).is_some_and(|seat| seat.waiting) {
-                self.leave(oldest);
+            if self.slots.get(&oldest).is_some_and(|schedule| schedule.waiting) {
+                self.remove(oldest);
             }
         }
         if self.lingering.len() > 2 * self.max_lingering + 16 {
-            let seats = &self.seats;
-            self.lingering.retain(|id| seats.get(id).is_some_and(|seat| seat.waiting));
+            let slots = &self.slots;
+            self.lingering.retain(|id| slots.get(id).is_some_and(|schedule| schedule.waiting));
         }
     }
 
     /// Lets a turn rest that says it can do nothing more just now; unless something has come since it said so.
     pub(crate) fn rest_if_idle(&mut self, id: TurnId) {
-        if self.seats.get(&id).is_some_and(|seat| seat.news.is_idle()) {
+        if self.slots.get(&id).is_some_and(|schedule| schedule.news.is_idle()) {
             self.rest(id);
         }
     }
 
     /// Whether a turn rests and has taken in all that it was told.
     pub(crate) fn is_resting(&self, id: TurnId) -> bool {
-        self.seats.get(&id).is_some_and(|seat| seat.waiting && seat.news.is_idle())
+        self.slots.get(&id).is_some_and(|schedule| schedule.waiting && schedule.news.is_idle())
     }
 
     /// Stops a turn that is owed nothing.
-    pub(crate) fn leave(&mut self, id: TurnId) {
-        if let Some(seat) = self.seats.remove(&id) {
-            self.waiting -= usize::from(seat.waiting);
-            seat.abort();
+    pub(crate) fn remove(&mut self, id: TurnId) {
+        if let Some(schedule) = self.slots.remove(&id) {
+            self.waiting -= usize::from(schedule.waiting);
+            schedule.abort();
         }
     }
 
-    /// Takes the next turn that has no seat, if there is room for it.
+    /// Takes the next turn that has no slot, if there is room for it.
     pub(crate) fn next(&mut self) -> Option<(TurnId, Option<Arc<Recorded>>)> {
         if self.running() >= self.max_running {
             return None;
@@ -209,13 +209,13 @@ impl Bench {
         self.queue.pop_front()
     }
 
-    pub(crate) fn is_seated(&self, id: TurnId) -> bool {
-        self.seats.contains_key(&id)
+    pub(crate) fn is_scheduled(&self, id: TurnId) -> bool {
+        self.slots.contains_key(&id)
     }
 
-    /// Seats a turn; `run` makes its task from where its news will be. What is wished for in the end is handed in, or given back
-    /// where it comes at once and is all that the turn wishes for.
-    pub(crate) fn seat<F>(&mut self, id: TurnId, shared: &Arc<Shared>, run: impl FnOnce(Arc<News>) -> F) -> Option<Command>
+    /// Slots a turn; `run` makes its task from where its news will be. What is asked for in the end is handed in, or given back
+    /// where it comes at once and is all that the turn commands for.
+    pub(crate) fn schedule<F>(&mut self, id: TurnId, shared: &Arc<Shared>, run: impl FnOnce(Arc<News>) -> F) -> Option<Command>
     where
         F: Future<Output = End> + Send + 'static,
     {
@@ -224,27 +224,27 @@ impl Bench {
         let mut turn = Box::pin(run(news.clone()));
         // Many turns have nothing to wait for: they are over at once, and need no task.
         let end = tokio::task::unconstrained(turn.as_mut()).now_or_never();
-        let (wish, room) = match end {
+        let (command, room) = match end {
             Some(End { command, is_first: true }) => (Some(command), None),
             Some(End { command, .. }) => (None, hand_in(shared, Mail::Command { command, reply: None })),
             None => (None, Some(hand_in_end(turn, shared.clone()))),
         };
         let task = room.map(|room| {
-            let presence = Presence::new(&self.hall);
+            let presence = TaskGuard::new(&self.tasks);
             tokio::spawn(async move {
                 // Goes last: nothing is left of a turn that is not counted any more.
                 let _presence = presence;
                 room.await;
             })
         });
-        self.seats.insert(id, Seat { task, news, waiting: false });
-        wish
+        self.slots.insert(id, Slot { task, news, waiting: false });
+        command
     }
 
-    /// Tells a seated turn what came of one of its waits.
+    /// Tells a scheduled turn what came of one of its waits.
     pub(crate) fn tell(&mut self, id: TurnId, news: &Arc<Recorded>) {
-        if let Some(seat) = self.seats.get(&id) {
-            seat.news.tell(news.clone());
+        if let Some(schedule) = self.slots.get(&id) {
+            schedule.news.tell(news.clone());
         }
     }
 
@@ -254,17 +254,17 @@ impl Bench {
         self.queue.clear();
         self.lingering.clear();
         self.waiting = 0;
-        while self.hall.present.load(Ordering::Acquire) > 0 {
-            self.hall.left.notified().await;
+        while self.tasks.present.load(Ordering::Acquire) > 0 {
+            self.tasks.left.notified().await;
         }
     }
 
     fn stop(&mut self) {
-        self.seats.drain().for_each(|(_, seat)| seat.abort());
+        self.slots.drain().for_each(|(_, schedule)| schedule.abort());
     }
 }
 
-impl Drop for Bench {
+impl Drop for Scheduler {
     fn drop(&mut self) {
         self.stop();
     }
