@@ -518,8 +518,17 @@ export type Event = {
   societyForked: {
     /** The society that it shares its past with, as it was called then. */
     from: SocietyId;
+    /** The request that asked for the fork, if it has a key. */
+    request?: Request | null;
     /** Makes the ids that are drawn from now on unlike those of the other one. */
     seed: string;
+  };
+} | {
+  requestDone: {
+    /** How many events it caused. */
+    events: number;
+    /** Which. */
+    request: Request;
   };
 } | {
   toolAllowed: {
@@ -1390,6 +1399,14 @@ export type ReplyTo = "nobody" | "user" | {
   effect: EffectId;
 };
 
+/** A request that happens once. */
+export type Request = {
+  /** Digest of everything that was asked: another request with the same key is a mistake of the client. */
+  fingerprint: Digest;
+  /** The same for a repeat. */
+  key: string;
+};
+
 /** What was answered. */
 export type Resolved = {
   id: string;
@@ -1598,14 +1615,14 @@ export type StreamedStep = {
   action: string;
   /** Who, such as `planner`. */
   agentType: string;
+  /** What the component grows by. */
+  chunk?: ComponentChunk | null;
   /** The component that is being written, such as `planner-response`, or the tool that is called; none when nothing is. */
   component?: string | null;
   /** How long the step took, when it is over. */
   durationMs?: number | null;
   /** Its address. */
   path: SubThreadPath;
-  /** What the component grows by. */
-  piece?: ComponentChunk | null;
   /** The request that it is done for. */
   task: TaskId;
   /** The thread that it happens in. */

@@ -20,7 +20,7 @@ const SUMMARY_TOKENS: u32 = 1_000;
 
 const SUMMARISE: &str = "Summarise the conversation for the assistant who goes on with it and will not see it again. Keep what was \
 asked and decided, names, numbers, paths and ids word for word, what was tried and what came of it, and what is still to do. \
-Permit out greetings and repetitions. Write in the language of the conversation, as short notes, in at most 300 words. \
+Leave out greetings and repetitions. Write in the language of the conversation, as short notes, in at most 300 words. \
 Answer with the notes alone.";
 
 /// How much of a conversation the model is shown.

@@ -1,6 +1,6 @@
 //! A type of agent that Polis does not have: its template, its business context, its reply as it streams.
 
-use polis_agents::workflow::{AgentType, ContextSource, Piece, PromptError, PromptManager, ReplyReader};
+use polis_agents::workflow::{AgentType, Chunk, ContextSource, PromptError, PromptManager, ReplyReader};
 
 const TEMPLATE: &str = "# Reviewer\n\nYou review what the Executor wrote.\n\n## Business context\n\n{{businessContext}}\n\n\
                         ## Output\n\nOne JSON object with `component` \"reviewer-response\", `verdict` and `remarks`.\n";
@@ -28,11 +28,11 @@ fn anybody_can_add_a_type_of_agent() {
 fn its_reply_is_shown_as_it_streams() {
     let mut reader = ReplyReader::new("reviewer-response");
     let mut shown = Vec::new();
-    for piece in ["Well: {\"component\":\"reviewer-re", "sponse\",\"verdict\":\"go", "od\",\"remarks\":[\"a\",", "\"b\"]} bye"]
+    for chunk in ["Well: {\"component\":\"reviewer-re", "sponse\",\"verdict\":\"go", "od\",\"remarks\":[\"a\",", "\"b\"]} bye"]
     {
-        reader.push(piece, &mut |piece| match piece {
-            Piece::Text { field: "verdict", text } => shown.push(text.to_owned()),
-            Piece::Item { field: "remarks", value, .. } => shown.push(value.to_string()),
+        reader.push(chunk, &mut |chunk| match chunk {
+            Chunk::Text { field: "verdict", text } => shown.push(text.to_owned()),
+            Chunk::Item { field: "remarks", value, .. } => shown.push(value.to_string()),
             _ => {}
         });
     }

@@ -178,7 +178,7 @@ async fn a_walk_that_is_forked_at_each_tenth_event_ends_well_in_both() {
         let end = whole.whole(&"main".into(), Seq(at)).await.unwrap();
         let log = Arc::new(MemoryLog::new());
         log.append(&"main".into(), Seq(0), &all[..end.0 as usize]).await.unwrap();
-        let branch = Branch { from: "main".into(), at: None, to: "other".into(), aside: None };
+        let branch = Branch { from: "main".into(), at: None, to: "other".into(), aside: None, request: None };
         let forked = fork(&*log, &clock, &branch, at).await.unwrap();
         assert_eq!((forked.at, forked.in_doubt), (end, 0));
         let before = replies(&events(&log, "main"));

@@ -35,6 +35,7 @@ fn about(event: &Event) -> String {
     match event {
         Event::SocietyFounded { .. } | Event::SuggestionDropped => String::new(),
         Event::SocietyForked { from, .. } => format!("from {from}"),
+        Event::RequestDone { request, .. } => request.key.to_string(),
         Event::ToolAllowed { allowed } => serde_json::to_string(allowed).unwrap_or_default(),
         Event::ToolPinned { tool, identity, .. } => format!("{tool} as {}", short(identity, 12)),
         Event::BudgetsSet { budgets } => serde_json::to_string(budgets).unwrap_or_default(),

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::config::Config;
 use crate::planning::AskAboutPlans;
-use crate::team::SeenPiece;
+use crate::team::SeenStep;
 use crate::trouble::Trouble;
 use crate::wiring::{Opened, Store};
 use crate::{out, token, wiring};
@@ -60,9 +60,9 @@ pub(crate) enum Told {
     /// An event of the log, as it was written and as it is understood.
     Event { data: String, recorded: Box<Recorded> },
     /// A chunk of text that a model is writing.
-    Piece { effect: EffectId, thread: ThreadId, text: String },
+    Step { effect: EffectId, thread: ThreadId, text: String },
     /// What somebody in a workflow is seen doing.
-    Seen(Box<SeenPiece>),
+    Seen(Box<SeenStep>),
 }
 
 /// What happens, from a place of the log on.
@@ -208,13 +208,13 @@ impl Events {
                 "delta" => {
                     let Streamed { effect, thread, delta } = serde_json::from_str(&event.data).map_err(strange)?;
                     if let Some(text) = delta.get("content").and_then(Value::as_str) {
-                        return Ok(Told::Piece { effect, thread, text: text.to_owned() });
+                        return Ok(Told::Step { effect, thread, text: text.to_owned() });
                     }
                 }
                 // Chunks of replies that were lost are told again.
                 "resync" => {}
                 // A newer polis may show more than we know; what counts stands in the log soon after.
-                "chunk" => {
+                "step" => {
                     if let Ok(seen) = serde_json::from_str(&event.data) {
                         return Ok(Told::Seen(seen));
                     }

@@ -14,7 +14,7 @@ use crate::lines::Lines;
 use crate::out;
 use crate::person::{self, Waiting, Word};
 use crate::progress::Progress;
-use crate::team::{Growth, SeenPiece};
+use crate::team::{Growth, SeenStep};
 use crate::trouble::{Exit, Trouble};
 
 /// How a request ended, or why we no longer wait for it.
@@ -85,7 +85,7 @@ impl Follow<'_> {
                 told = self.events.next() => told?,
             };
             match told {
-                Told::Piece { effect, thread, text } => self.piece(effect, &thread, &text)?,
+                Told::Step { effect, thread, text } => self.chunk(effect, &thread, &text)?,
                 Told::Seen(seen) => self.seen(&seen)?,
                 Told::Event { recorded, .. } if recorded.seq < self.from => {}
                 Told::Event { data, recorded } => {
@@ -169,7 +169,7 @@ impl Follow<'_> {
     }
 
     /// What somebody in a workflow is seen doing: a line, or more of the answer.
-    fn seen(&mut self, seen: &SeenPiece) -> Result<(), Trouble> {
+    fn seen(&mut self, seen: &SeenStep) -> Result<(), Trouble> {
         if matches!(self.show, Show::Json) || !self.progress.has_member(&seen.thread) {
             return Ok(());
         }
@@ -189,7 +189,7 @@ impl Follow<'_> {
         }
     }
 
-    fn piece(&mut self, effect: EffectId, thread: &ThreadId, text: &str) -> Result<(), Trouble> {
+    fn chunk(&mut self, effect: EffectId, thread: &ThreadId, text: &str) -> Result<(), Trouble> {
         let (Show::Words(words) | Show::Progress(Some(words))) = &mut self.show else { return Ok(()) };
         if *thread != words.thread || !self.progress.has(effect.turn) {
             return Ok(());
@@ -241,7 +241,7 @@ impl Words {
     fn add(&mut self, text: &str) -> Result<(), Trouble> {
         self.shown.push_str(text);
         self.is_open = true;
-        out::piece(text)
+        out::text(text)
     }
 
     /// Shows what is still missing of the answer.

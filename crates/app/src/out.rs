@@ -19,7 +19,7 @@ use crate::trouble::{Exit, Trouble};
 
 /// Writes one line of the result.
 pub(crate) fn line(text: &str) -> Result<(), Trouble> {
-    piece(&format!("{text}\n"))
+    self::text(&format!("{text}\n"))
 }
 
 /// Whether the result goes into a file or a pipe as it is.
@@ -31,7 +31,7 @@ pub(crate) fn set_raw(is_raw: bool) {
 }
 
 /// Writes a part of the result at once.
-pub(crate) fn piece(text: &str) -> Result<(), Trouble> {
+pub(crate) fn text(text: &str) -> Result<(), Trouble> {
     let mut stdout = io::stdout().lock();
     let is_raw = IS_RAW.load(Ordering::Relaxed) && !stdout.is_terminal();
     let shown = if is_raw { Cow::Borrowed(text) } else { harmless(text) };

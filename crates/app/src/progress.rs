@@ -7,7 +7,7 @@ use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, 
 
 use crate::describe::{inquired, vain};
 use crate::out::short;
-use crate::team::{SeenPiece, Team, seconds, used};
+use crate::team::{SeenStep, Team, seconds, used};
 
 /// Longest chunk of a text that is shown on a line.
 const CHARS: usize = 100;
@@ -63,7 +63,7 @@ impl Progress {
     }
 
     /// What somebody in a workflow is seen doing, if it is worth a line.
-    pub(crate) fn seen(&mut self, seen: &SeenPiece) -> Option<String> {
+    pub(crate) fn seen(&mut self, seen: &SeenStep) -> Option<String> {
         self.team.line(seen)
     }
 

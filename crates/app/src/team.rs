@@ -45,16 +45,16 @@ impl Member {
 /// What somebody is seen doing, live.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SeenPiece {
+pub(crate) struct SeenStep {
     pub(crate) thread: ThreadId,
     action: String,
     component: Option<String>,
-    piece: Option<Piece>,
+    chunk: Option<Chunk>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Piece {
+enum Chunk {
     Again,
     Text { field: String, text: String },
     Item { field: String, value: Value },
@@ -132,9 +132,9 @@ impl Team {
     }
 
     /// What is seen live, if it is news.
-    pub(crate) fn line(&mut self, seen: &SeenPiece) -> Option<String> {
+    pub(crate) fn line(&mut self, seen: &SeenStep) -> Option<String> {
         let who = self.members.get(&seen.thread)?.name();
-        if let (Some("planner-response"), Some(Piece::Item { field, value })) = (seen.component.as_deref(), &seen.piece) {
+        if let (Some("planner-response"), Some(Chunk::Item { field, value })) = (seen.component.as_deref(), &seen.chunk) {
             return (field == "todos").then(|| self.todo(value)).flatten().map(|todo| format!("{who} plans {todo}"));
         }
         let does = match &*seen.action {
@@ -164,12 +164,12 @@ impl Team {
     }
 }
 
-impl SeenPiece {
+impl SeenStep {
     /// What the answer grows by, if this is it.
     pub(crate) fn answer(&self) -> Option<Growth<'_>> {
-        match (&*self.action, &self.piece) {
-            ("summarizing", Some(Piece::Text { field, text })) if field == "summary" => Some(Growth::Text(text)),
-            (_, Some(Piece::Again)) if self.component.as_deref() == Some("verifier-response") => Some(Growth::Again),
+        match (&*self.action, &self.chunk) {
+            ("summarizing", Some(Chunk::Text { field, text })) if field == "summary" => Some(Growth::Text(text)),
+            (_, Some(Chunk::Again)) if self.component.as_deref() == Some("verifier-response") => Some(Growth::Again),
             _ => None,
         }
     }
@@ -218,10 +218,10 @@ mod tests {
 
     use super::*;
 
-    fn seen(team: &mut Team, action: &str, piece: Value) -> Option<String> {
-        let piece = json!({ "thread": "sub_1", "path": "messages[1].meta._thread", "agentType": "planner", "action": action,
-                            "component": "planner-response", "chunk": piece });
-        team.line(&serde_json::from_value(piece).unwrap())
+    fn seen(team: &mut Team, action: &str, chunk: Value) -> Option<String> {
+        let chunk = json!({ "thread": "sub_1", "path": "messages[1].meta._thread", "agentType": "planner", "action": action,
+                            "component": "planner-response", "chunk": chunk });
+        team.line(&serde_json::from_value(chunk).unwrap())
     }
 
     fn recorded(thread: &str, event: Value) -> Recorded {

@@ -111,7 +111,7 @@ fn a_society_forked_at_each_tenth_event_comes_to_its_end_twice() {
 /// Forks `main` where it ends, and gives that place.
 fn fork_here(dir: &Path) -> usize {
     let log = LocalLog::open(&dir.join("data")).unwrap();
-    let branch = Branch { from: "main".into(), at: None, to: "other".into(), aside: None };
+    let branch = Branch { from: "main".into(), at: None, to: "other".into(), aside: None, request: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(fork(&log, &SystemClock, &branch, 3)).unwrap().at.0 as usize
 }

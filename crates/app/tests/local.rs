@@ -67,16 +67,16 @@ async fn it_is_busy_while_it_loads(server: &mut Server) {
 
 async fn it_streams_up_to_the_token_limit(models: &Models) {
     let mut deltas = models.stream(asking("Write a story about the sea.", 24)).await.unwrap();
-    let (mut pieces, mut output_tokens, mut finish) = (0, 0, None);
+    let (mut chunks, mut output_tokens, mut finish) = (0, 0, None);
     while let Some(delta) = deltas.next().await {
         match delta.unwrap() {
-            Delta::Content(_) => pieces += 1,
+            Delta::Content(_) => chunks += 1,
             Delta::Usage(usage) => output_tokens = usage.output_tokens,
             Delta::Done(why) => finish = Some(why),
             _ => {}
         }
     }
-    assert!(pieces > 10, "{pieces} chunks are no stream");
+    assert!(chunks > 10, "{chunks} chunks are no stream");
     assert_eq!((output_tokens, finish), (24, Some(Finish::Length)));
 }
 

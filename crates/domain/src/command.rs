@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     AgentId, Answer, Attempt, Budgets, Children, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId, Limits, Message,
-    MessagePatch, Meta, MetaPath, Org, Outcome, Phase, Plan, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId,
-    Timestamp, TurnId,
+    MessagePatch, Meta, MetaPath, Org, Outcome, Phase, Plan, Request, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId,
+    ThreadId, Timestamp, TurnId,
 };
 
 /// A command; `decide` says what happens.
@@ -26,6 +26,15 @@ pub enum Command {
         from: SocietyId,
         /// Where ids come from after the fork.
         seed: u64,
+        /// The request that asks for it, if it has a key.
+        request: Option<Request>,
+    },
+    /// Do something unless this request was done before.
+    Once {
+        /// The request.
+        request: Request,
+        /// What it asks for.
+        command: Box<Command>,
     },
     /// Set all budgets.
     SetBudgets {

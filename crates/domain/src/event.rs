@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Envelope, Failure, Inbox, Inquiry, InquiryId, Level,
-    Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings,
-    SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Request, Role, RoleId, Scope, Seq,
+    Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its place, its time and its thread.
@@ -50,6 +50,16 @@ pub enum Event {
         #[serde(with = "crate::id::hex")]
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         seed: u64,
+        /// The request that asked for the fork, if it has a key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Request>,
+    },
+    /// A request with an idempotency key was done. Its effect is in the same append, right before this event.
+    RequestDone {
+        /// Which.
+        request: Request,
+        /// How many events it caused.
+        events: u32,
     },
     /// A person has said that a tool need not be asked about any more.
     ToolAllowed {
@@ -592,6 +602,7 @@ impl Event {
             | Self::ContextRestored { by, .. } => *by,
             Self::SocietyFounded { .. }
             | Self::SocietyForked { .. }
+            | Self::RequestDone { .. }
             | Self::ToolAllowed { .. }
             | Self::ToolPinned { .. }
             | Self::BudgetsSet { .. }

@@ -10,9 +10,9 @@ use crate::spine::{
     Termination, Turn,
 };
 use crate::{
-    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, INTERRUPTED, Inquiry, InquiryId, KnownCall,
-    ListedArtifact, MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope, Settlement,
-    Source, Spent, Task, TaskId, Timestamp, TurnId,
+    Account, AgentId, Cleared, Digest, DoneRequest, Effect, EffectId, Envelope, Event, INTERRUPTED, Inquiry, InquiryId,
+    KnownCall, ListedArtifact, MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope,
+    Settlement, Source, Spent, Task, TaskId, Timestamp, TurnId,
 };
 
 /// Most lists of tools whose names need not be logged again.
@@ -38,10 +38,15 @@ impl Spine {
                 self.seed = *seed;
                 self.limits = *limits;
             }
-            Event::SocietyForked { seed, .. } => {
+            Event::SocietyForked { seed, request, .. } => {
+                let (seq, events) = (recorded.seq, 0);
+                request.iter().for_each(|request| self.requests.insert(DoneRequest { request: *request, seq, events }));
                 let past = Era { seed: self.seed, ended: recorded.seq };
                 Arc::make_mut(&mut self.eras).push(past);
                 self.seed = *seed;
+            }
+            Event::RequestDone { request, events } => {
+                self.requests.insert(DoneRequest { request: *request, seq: recorded.seq, events: *events });
             }
             Event::RoleCreated { role, by } => {
                 let turn = by.and_then(|by| self.turns.get(&by.turn));

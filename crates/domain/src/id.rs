@@ -309,6 +309,11 @@ impl Digest {
         digesting.parts(parts);
         digesting.digest()
     }
+
+    /// Its bits.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
 }
 
 /// A digest of the parts so far.

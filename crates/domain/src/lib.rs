@@ -27,6 +27,7 @@ mod phase;
 mod plan;
 mod question;
 mod refusal;
+mod request;
 mod reuse;
 #[cfg(feature = "schema")]
 mod schema;
@@ -64,6 +65,7 @@ pub use phase::{BadPhase, Phase};
 pub use plan::{Approach, PLAN, Plan, Step, StepStatus};
 pub use question::{Question, Wanted};
 pub use refusal::Refusal;
+pub use request::{DoneRequest, IdempotencyKey, Request, Requests};
 pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};
 pub use shape::misfits;
 pub use spine::{

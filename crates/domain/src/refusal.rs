@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{AgentId, BadOrg, Counted, EffectId, Failure, InquiryId, MessageId, RoleId, TaskId, ThreadId, TurnId};
+use crate::{AgentId, BadOrg, Counted, DoneRequest, EffectId, Failure, InquiryId, MessageId, RoleId, TaskId, ThreadId, TurnId};
 
 /// Why a command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +13,12 @@ pub enum Refusal {
     /// The society has begun already.
     #[error("the society has been founded already")]
     AlreadyFounded,
+    /// The request was done before; the log has its effect. Whoever sent the command answers from there.
+    #[error("this request was done before, at event {}", .0.seq)]
+    DoneBefore(DoneRequest),
+    /// The key of the request belongs to another one.
+    #[error("this idempotency key was used for another request; take a new one")]
+    KeyReused,
     /// The person's endpoint sends, it does not receive orders (R157).
     #[error("不能向用户端点发送消息 (messages cannot be sent to the user endpoint; name an agent, for example root)")]
     ToUser,
@@ -227,6 +233,8 @@ impl Refusal {
         match self {
             Self::NotFounded => "not_founded",
             Self::AlreadyFounded => "already_founded",
+            Self::DoneBefore(_) => "done_before",
+            Self::KeyReused => "key_reused",
             Self::ToUser => "to_user",
             Self::UnknownAgent(_) => "unknown_agent",
             Self::Leaving(_) => "leaving",

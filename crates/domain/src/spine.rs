@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::id::names;
 use crate::{
     Account, AgentId, Allowed, Budgets, Call, Catalogue, Digest, Effect, EffectClass, EffectId, Envelope, Failure, InquiryId,
-    Known, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Reserved, Role, RoleId, Ruling, Scope,
-    Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
+    Known, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Requests, Reserved, Role, RoleId, Ruling,
+    Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
 };
 
 /// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
@@ -60,6 +60,9 @@ pub struct Spine {
     pub threads: FxHashMap<ThreadId, Head>,
     /// The turns that are not settled, oldest first.
     pub turns: BTreeMap<TurnId, Box<Turn>>,
+    /// The requests with idempotency keys that were done.
+    #[serde(default)]
+    pub requests: Requests,
     /// The artifacts that the log names.
     pub artifacts: Catalogue,
     /// What running calls have asked and nobody has answered.

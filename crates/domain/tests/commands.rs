@@ -101,6 +101,18 @@ impl<'a> Chooser<'a> {
     }
 
     /// A command and the time at which it comes.
+    /// What comes from outside may have a key, one of a few.
+    fn with_key(&mut self, command: Command) -> Command {
+        match command {
+            Command::Send { .. } | Command::Cancel { .. } | Command::Resolve { .. } | Command::Terminate { .. } => {
+                let key = IdempotencyKey(self.roll(6) as u128);
+                let request = Request { key, fingerprint: Digest::of([["one", "other"][self.roll(2)]]) };
+                Command::Once { request, command: Box::new(command) }
+            }
+            command => command,
+        }
+    }
+
     pub(crate) fn choose(&mut self, command: CommandKind) -> (Command, Timestamp) {
         let command = match command {
             CommandKind::Submit => None,
@@ -140,6 +152,7 @@ impl<'a> Chooser<'a> {
             CommandKind::Answer => self.answer(),
         };
         let command = command.unwrap_or_else(|| self.submit());
+        let command = if self.one_in(8) { self.with_key(command) } else { command };
         let later = self.roll(50) as u64;
         (command, Timestamp(self.now.0 + later))
     }

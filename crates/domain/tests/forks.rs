@@ -43,7 +43,7 @@ proptest! {
         live(&mut theirs, &before.to_vec(), NOON);
         let shared = ours.log.len();
         let open = ours.spine.turns.clone();
-        theirs.command(Command::Fork { from: "main".into(), seed: 99 }, now).unwrap();
+        theirs.command(Command::Fork { from: "main".into(), seed: 99, request: None }, now).unwrap();
         prop_assert_eq!(&theirs.spine.turns, &open, "what was open is owed in both");
         live(&mut ours, &after.to_vec(), now);
         live(&mut theirs, &after.to_vec(), now);

@@ -34,6 +34,8 @@ pub(crate) struct Past {
     calls: Calls,
     flows: Flows,
     chains: Chains,
+    /// The keys of the requests that were done.
+    requests: BTreeSet<String>,
 }
 
 /// Something that an agent is to turn to.
@@ -103,6 +105,7 @@ impl Past {
             ("a call is answered from the log only where nothing can have changed", self.calls.audit(recorded)),
             ("chains of messages end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
             ("who is made has no tool that its maker lacks", fences(spine)),
+            ("a request with a key is done once", self.requests(recorded)),
         ];
         first_broken(laws)
     }
@@ -110,6 +113,7 @@ impl Past {
     /// Every law that holds once all events of a command are folded in.
     pub(crate) fn after_command(&mut self, before: &Before, command: &Command, events: &[Recorded], spine: &Spine) -> Law {
         self.effects.values_mut().filter(|progress| **progress == Progress::Acting).for_each(|it| *it = Progress::Over);
+        let command = if let Command::Once { command, .. } = command { command } else { command };
         let laws = [
             ("a command that is granted leaves events", granted(events)),
             ("an idle agent has an empty inbox", idle(spine)),
@@ -124,6 +128,13 @@ impl Past {
             ("a cancel settles everything below, children first", self.cancelled(before, command, events, spine)),
         ];
         first_broken(laws)
+    }
+
+    fn requests(&mut self, recorded: &Recorded) -> Law {
+        if let Event::RequestDone { request, .. } = &recorded.event {
+            law!(self.requests.insert(request.key.to_string()), "{} is done again", request.key);
+        }
+        Ok(())
     }
 
     fn sequence(&mut self, recorded: &Recorded, spine: &Spine) -> Law {
@@ -412,6 +423,7 @@ fn is_act(event: &Event) -> bool {
         | Event::AgentSpawned { .. } => true,
         Event::SocietyFounded { .. }
         | Event::SocietyForked { .. }
+        | Event::RequestDone { .. }
         | Event::ToolAllowed { .. }
         | Event::ToolPinned { .. }
         | Event::BudgetsSet { .. }

@@ -76,14 +76,14 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "phaseApplied suggestionDropped threadOpened threadLinked turnRested turnParked turnResumed turnSettled budgetsSet budgetGranted",
         "effectRetried toolAllowed callInquired callAnswered",
         "effectRetried toolAllowed agentDismissed agentTerminated contextCompressed contextRestored contextKept",
-        "effectRetried toolAllowed planSet answeredFromLog roleChanged",
+        "effectRetried toolAllowed planSet answeredFromLog roleChanged requestDone",
     ];
     let refusals = [
         "already_founded to_user unknown_agent unknown_role name_taken bad_name unknown_task turn_not_open not_parked not_open",
         "not_waiting out_of_order text_too_long empty_text busy too_many_effects would_deadlock unknown_thread not_your_thread",
         "thread_busy no_such_message slot_taken foreign_task false_sender not_a_sub_thread budget_busy call_too_large not_yours policy_denied repeated_call",
         "bad_answer budget_exhausted",
-        "too_many_hops message_loop too_many_turns same_role",
+        "too_many_hops message_loop too_many_turns same_role done_before key_reused",
         "leaving not_your_child has_children root_stays too_many_agents nothing_to_compress nothing_to_restore",
     ];
     let expected = events.into_iter().chain(refusals).flat_map(str::split_whitespace);

@@ -594,6 +594,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Act { id, .. }
         | Command::Doubt { id }
         | Command::Restart { id } => Some(id.turn),
+        Command::Once { command, .. } => turn_of(command),
         Command::Found { .. }
         | Command::Revive
         | Command::Rest { .. }

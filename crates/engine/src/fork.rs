@@ -3,7 +3,7 @@
 //! What had ended stays ended in both. What was open at the fork is owed in both: a turn goes on from its journal, a write whose
 //! result is not known is in doubt.
 
-use polis_domain::{Command, Failure, SPINE_VERSION, Seq, SocietyId, Spine, Stage, decide, mix};
+use polis_domain::{Command, Event, Failure, Request, SPINE_VERSION, Seq, SocietyId, Spine, Stage, decide, mix};
 use polis_ports::{Clock, Fork, Log, LogError, Snapshot};
 
 /// Events read at a time.
@@ -20,6 +20,8 @@ pub struct Branch {
     pub to: SocietyId,
     /// What the one is called from now on that had this name so far (a rewind); none when the name is free.
     pub aside: Option<SocietyId>,
+    /// The request that asks for it, if it has an idempotency key.
+    pub request: Option<Request>,
 }
 
 /// A fork that was made.
@@ -65,6 +67,9 @@ pub enum NotForked {
     /// Another society has the name.
     #[error("there is a society `{0}` already; choose another name")]
     Taken(SocietyId),
+    /// The idempotency key belongs to another request.
+    #[error("this idempotency key was used for another request; take a new one")]
+    KeyReused,
     /// The log cannot be read or written.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -79,6 +84,7 @@ impl NotForked {
             Self::NoSuchPlace { .. } => "no_such_event",
             Self::TooEarly { .. } => "too_early",
             Self::Taken(_) => "society_exists",
+            Self::KeyReused => "key_reused",
             Self::Log(error) => error.code(),
         }
     }
@@ -107,7 +113,7 @@ pub async fn free_name(log: &dyn Log, name: &SocietyId) -> Result<SocietyId, Log
 ///
 /// A society whose name is given away must not be open anywhere; one that is only forked may go on working.
 pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u64) -> Result<Forked, NotForked> {
-    let Branch { from, at, to, aside } = branch;
+    let Branch { from, at, to, aside, request } = branch;
     for name in [Some(to), aside.as_ref()].into_iter().flatten() {
         if !is_society_name(name.as_str()) {
             return Err(NotForked::BadName(name.clone()));
@@ -126,7 +132,7 @@ pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u6
         return Err(NotForked::TooEarly { society: from.clone(), at: asked });
     }
     let mut spine = fold(log, from, whole).await?;
-    let command = Command::Fork { from: from.clone(), seed: mix(entropy ^ mix(whole.0)) };
+    let command = Command::Fork { from: from.clone(), seed: mix(entropy ^ mix(whole.0)), request: *request };
     let first = decide(&spine, command, clock.now()).ok().and_then(|mut events| events.pop());
     let first = first.ok_or_else(|| NotForked::TooEarly { society: from.clone(), at: asked })?;
     spine.evolve(&first);
@@ -136,8 +142,31 @@ pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u6
         done => done?,
     }
     save(log, to, &spine).await;
-    let in_doubt = spine.turns.values().flat_map(|turn| &turn.open).filter(|open| is_doubtful(open)).count();
-    Ok(Forked { at: whole, open_turns: spine.turns.len(), in_doubt })
+    Ok(Forked::of(&spine, whole))
+}
+
+/// The fork that a request with this key has made of a society's past, if it has: the last one in the society's own past.
+pub async fn forked_before(log: &dyn Log, society: &SocietyId, request: Request) -> Result<Option<Forked>, NotForked> {
+    let Some(origin) = log.origin(society).await? else { return Ok(None) };
+    let first = log.read(society, origin.at, 1).await?;
+    let Some(Event::SocietyForked { request: Some(made), .. }) = first.first().map(|recorded| &recorded.event) else {
+        return Ok(None);
+    };
+    if made.key != request.key {
+        return Ok(None);
+    }
+    if *made != request {
+        return Err(NotForked::KeyReused);
+    }
+    let spine = fold(log, society, origin.at).await?;
+    Ok(Some(Forked::of(&spine, origin.at)))
+}
+
+impl Forked {
+    fn of(spine: &Spine, at: Seq) -> Self {
+        let in_doubt = spine.turns.values().flat_map(|turn| &turn.open).filter(|open| is_doubtful(open)).count();
+        Self { at, open_turns: spine.turns.len(), in_doubt }
+    }
 }
 
 fn is_doubtful(open: &polis_domain::OpenEffect) -> bool {

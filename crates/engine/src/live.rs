@@ -108,7 +108,7 @@ fn say(line: &Line<Frame>, frame: Frame) {
         + match &frame {
             Frame::Committed(events) => events.iter().map(|recorded| weight(&recorded.event)).sum(),
             Frame::Delta(told) => bytes_of(&told.delta),
-            Frame::Piece(told) => told.piece.as_ref().map_or(0, bytes_of_piece),
+            Frame::Step(told) => told.chunk.as_ref().map_or(0, bytes_of_piece),
             Frame::Missed => 0,
         };
     line.say(frame, bytes);
@@ -122,8 +122,8 @@ fn bytes_of(delta: &Delta) -> usize {
     }
 }
 
-fn bytes_of_piece(piece: &ComponentChunk) -> usize {
-    match piece {
+fn bytes_of_piece(chunk: &ComponentChunk) -> usize {
+    match chunk {
         ComponentChunk::Again => 0,
         ComponentChunk::Text { text, .. } => text.len(),
         ComponentChunk::Item { value, .. } | ComponentChunk::Field { value, .. } => polis_domain::value_weight(value),
@@ -192,7 +192,7 @@ impl Channel {
             match &frame {
                 Frame::Committed(events) => self.tell_threads(events),
                 Frame::Delta(told) => self.tell_thread(&told.thread, &frame),
-                Frame::Piece(told) => self.tell_thread(&told.thread, &frame),
+                Frame::Step(told) => self.tell_thread(&told.thread, &frame),
                 Frame::Missed => self.threads.values().for_each(|line| say(line, Frame::Missed)),
             }
         }
@@ -244,7 +244,7 @@ impl Channel {
                     }
                 }
             }
-            Frame::Piece(_) | Frame::Missed => {}
+            Frame::Step(_) | Frame::Missed => {}
         }
     }
 

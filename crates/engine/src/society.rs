@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
+use crate::once::Once;
 use crate::own_thread::run_on_own_thread;
 use crate::{BadCast, Cast, LocalLive, NoModel, NoTools, Operation, SystemClock, Watch};
 
@@ -196,6 +197,19 @@ pub struct Sent {
     pub seq: Seq,
 }
 
+impl Sent {
+    /// The first message that was sent by what a command did.
+    pub fn of(events: &[Arc<Recorded>]) -> Option<Self> {
+        events.iter().find_map(|recorded| match &recorded.event {
+            Event::MessageSent { envelope, .. } => {
+                let (message_id, task_id) = (envelope.id.clone(), envelope.task_id.clone());
+                Some(Self { message_id, task_id, seq: recorded.seq })
+            }
+            _ => None,
+        })
+    }
+}
+
 /// What a society leaves behind when it has come to rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rest {
@@ -211,6 +225,8 @@ pub struct Rest {
 #[derive(Clone)]
 pub struct Society {
     handle: Arc<Handle>,
+    /// The request that this handle is for, if it is for one.
+    pub(crate) once: Option<Once>,
 }
 
 /// What all clones of a handle share.
@@ -257,7 +273,7 @@ impl Society {
             tokio::spawn(life);
         }
         open.await.unwrap_or_else(|_| Err(LogError::Failed("the society ended while it was opened".into())))?;
-        Ok(Self { handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }) })
+        Ok(Self { handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }), once: None })
     }
 
     /// Opens a society only to look at it: nothing is founded, no turn runs, no time passes, and every command is refused.
@@ -270,7 +286,7 @@ impl Society {
             drop(living);
         });
         let shared = Arc::new(Shared::new(id, ports, Cast::new(), door));
-        Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }) })
+        Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }), once: None })
     }
 
     /// Its name.
@@ -362,9 +378,8 @@ impl Society {
             reply_to: ReplyTo::User,
             hops: 0,
         };
-        let (message_id, task_id) = (envelope.id.clone(), envelope.task_id.clone());
         let events = self.command(Command::Send { envelope: Arc::new(envelope) }).await?;
-        Ok(Sent { message_id, task_id, seq: events.first().map_or(Seq(0), |event| event.seq) })
+        Sent::of(&events).ok_or_else(|| LogError::Damaged("a message was sent and the log does not have it".to_owned()).into())
     }
 
     /// Makes a role.
@@ -600,12 +615,12 @@ impl Society {
 
     async fn command(&self, command: Command) -> Committed {
         let (reply, answer) = oneshot::channel();
-        let mail = Mail::Command { command, reply: Some(reply) };
+        let mail = Mail::Command { command: self.wrapped(command), reply: Some(reply) };
         if self.handle.shared.door.send(mail).await.is_err() {
             return Err(self.over().await);
         }
         match answer.await {
-            Ok(committed) => committed,
+            Ok(committed) => self.unwrapped(committed).await,
             Err(_) if self.handle.shared.door.is_closed() => Err(self.over().await),
             // Nothing is done where one only looks.
             Err(_) => Err(Rejected::Stopping),

@@ -38,7 +38,7 @@ pub enum Seen {
     /// A chunk of a reply that is being written.
     Delta(Arc<StreamedDelta>),
     /// What somebody in a workflow is seen doing.
-    Piece(Arc<StreamedStep>),
+    Step(Arc<StreamedStep>),
 }
 
 impl Watch {
@@ -90,7 +90,7 @@ impl Watch {
             match told {
                 Some(Frame::Committed(events)) => self.ready.extend(events.iter().cloned()),
                 Some(Frame::Delta(delta)) => return Ok(Some(Seen::Delta(delta))),
-                Some(Frame::Piece(piece)) => return Ok(Some(Seen::Piece(piece))),
+                Some(Frame::Step(chunk)) => return Ok(Some(Seen::Step(chunk))),
                 Some(Frame::Missed) => {
                     self.behind = true;
                     self.missed += 1;
@@ -122,7 +122,7 @@ impl Watch {
         loop {
             match self.next().await? {
                 Some(Seen::Event(recorded)) => return Ok(Some(recorded)),
-                Some(Seen::Delta(_) | Seen::Piece(_)) => {}
+                Some(Seen::Delta(_) | Seen::Step(_)) => {}
                 None => return Ok(None),
             }
         }

@@ -33,7 +33,7 @@ pub enum Frame {
     /// A chunk of a reply that is not in the log yet (D07). It may be lost, and is not repeated.
     Delta(Arc<StreamedDelta>),
     /// What somebody in a workflow is seen doing, and what a component grows by meanwhile (D07). It may be lost as well.
-    Piece(Arc<StreamedStep>),
+    Step(Arc<StreamedStep>),
     /// Frames are missing, because this watcher was too slow or the log had failed: read the log again from the last event seen.
     Missed,
 }
@@ -72,7 +72,7 @@ pub struct StreamedStep {
     pub component: Option<Arc<str>>,
     /// What the component grows by.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub piece: Option<ComponentChunk>,
+    pub chunk: Option<ComponentChunk>,
     /// How long the step took, when it is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,

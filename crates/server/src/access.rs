@@ -23,7 +23,6 @@ use polis_ports::Clock;
 use crate::caller::Caller;
 use crate::listener::MAX_HEAD_BYTES;
 use crate::metrics::Counts;
-use crate::once::{Answers, Asked};
 use crate::problem::Problem;
 use crate::rate::{Buckets, Counted, Rate};
 use crate::session::Sessions;
@@ -69,7 +68,6 @@ pub(crate) struct Guard {
     pub(crate) rates: Rates,
     pub(crate) buckets: Buckets,
     pub(crate) counts: Arc<Counts>,
-    pub(crate) answers: Arc<Answers>,
 }
 
 /// Which page a browser asks for.
@@ -95,10 +93,8 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
             (Some(secret), Some(tokens)) => guard.begin_session(tokens, &secret, &request),
             _ => match guard.caller(&request) {
                 Ok((caller, known)) => {
-                    let asked = Asked { target: request.uri().to_string().into(), answers: guard.answers.clone() };
                     let extensions = request.extensions_mut();
                     extensions.insert(caller);
-                    extensions.insert(asked);
                     extensions.insert(guard.counts.clone());
                     extensions.insert(Scheme(if guard.sessions.is_secure { "https" } else { "http" }));
                     let response = next.run(request).await;
@@ -337,7 +333,6 @@ mod tests {
             rates: Rates::default(),
             buckets: Buckets::default(),
             counts: Arc::default(),
-            answers: Arc::new(Answers::open(None)),
         }
     }
 

@@ -1,6 +1,5 @@
 //! What a person does with a component on the page: a word to the agent that showed it, or the answer to what waits (D25).
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{AgentId, TaskId, Verdict};
 use schemars::JsonSchema;
@@ -10,9 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::approvals;
 use crate::body::Json;
 use crate::caller::{Caller, Scope};
-use crate::once::Once;
+use crate::once::Keyed;
 use crate::problem::Problem;
-use crate::state::SocietyState;
 use crate::submit::Accepted;
 
 /// Longest data of an action.
@@ -49,9 +47,8 @@ pub(crate) struct Acted {
 }
 
 pub(crate) async fn act(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     caller: Caller,
-    once: Once,
     Json(request): Json<ComponentAction>,
 ) -> Result<axum::Json<Acted>, Problem> {
     check(&request)?;
@@ -64,7 +61,7 @@ pub(crate) async fn act(
     let text = format!("[{} {}] {}", request.component, request.action, request.data);
     let action = json!({ "component": request.component, "action": request.action, "data": request.data });
     let meta = Map::from_iter([("_component_action".to_owned(), action)]);
-    let sent = once.send(&state.society, request.agent_id, &text, request.task_id, meta).await?;
+    let sent = state.society.send_with_meta(request.agent_id, &text, request.task_id, meta).await?;
     Ok(axum::Json(Acted { message: Some(sent.into()), approval_id: None }))
 }
 

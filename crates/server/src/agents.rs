@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::body::Json;
-use crate::once::Once;
+use crate::once::Keyed;
 use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::state::SocietyState;
@@ -149,9 +149,8 @@ pub(crate) struct Compressing {
 }
 
 pub(crate) async fn compress(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     Name(id): Name,
-    once: Once,
     Json(request): Json<Compress>,
 ) -> Result<axum::Json<Compressing>, Problem> {
     let agent = state.society.addressee(AgentId::from(id)).await?;
@@ -162,7 +161,7 @@ pub(crate) async fn compress(
         }
         false => {
             let meta = Map::from_iter([("_ui_action".to_owned(), "compress".into())]);
-            Some(once.send(&state.society, agent, "[compress]", None, meta).await?.task_id)
+            Some(state.society.send_with_meta(agent, "[compress]", None, meta).await?.task_id)
         }
     };
     Ok(axum::Json(Compressing { ok: true, task_id }))
@@ -170,9 +169,8 @@ pub(crate) async fn compress(
 
 /// Says to an agent what one of its operations says. What goes with it is the agent's word, not the caller's (R034).
 pub(crate) async fn operate(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     Name(id): Name,
-    once: Once,
     Json(request): Json<Operate>,
 ) -> Result<axum::Json<Accepted>, Problem> {
     let agent = state.society.addressee(AgentId::from(id)).await?;
@@ -192,7 +190,7 @@ pub(crate) async fn operate(
     let (label, message) = words.map_or((&operation.label, &operation.message), |words| (&words.label, &words.message));
     let mut meta = operation.meta.clone();
     meta.insert(OPERATION.to_owned(), Value::from(&**label));
-    let sent = once.send(&state.society, agent, message, request.task_id, meta).await?;
+    let sent = state.society.send_with_meta(agent, message, request.task_id, meta).await?;
     Ok(axum::Json(sent.into()))
 }
 

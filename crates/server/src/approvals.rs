@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::body::Json;
+use crate::once::Keyed;
 use crate::paging::{self, Paging};
 use crate::problem::Problem;
 use crate::state::SocietyState;
@@ -188,7 +189,7 @@ async fn shown(state: &SocietyState, open: Vec<Found>) -> Result<Vec<Approval>, 
 }
 
 pub(crate) async fn resolve(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     Name(id): Name,
     Json(word): Json<Word>,
 ) -> Result<axum::Json<Resolved>, Problem> {

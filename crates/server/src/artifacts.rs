@@ -126,7 +126,7 @@ pub(crate) async fn get(State(state): State<SocietyState>, Name(id): Name, heade
     {
         headers.insert(CONTENT_RANGE, told);
     }
-    *response.body_mut() = Body::from_stream(pieces(state.society.clone(), id, range));
+    *response.body_mut() = Body::from_stream(chunks(state.society.clone(), id, range));
     Ok(response)
 }
 
@@ -194,7 +194,7 @@ fn part(range: &str, total: u64) -> Part {
 }
 
 /// A content, chunk by chunk. Each is checked; when that fails under way the answer breaks off, so that nobody takes it for whole.
-fn pieces(society: Society, id: ArtifactId, range: Range<u64>) -> impl Stream<Item = io::Result<Bytes>> {
+fn chunks(society: Society, id: ArtifactId, range: Range<u64>) -> impl Stream<Item = io::Result<Bytes>> {
     stream::try_unfold((society, range), move |(society, range)| async move {
         if range.is_empty() {
             return Ok(None);
@@ -225,11 +225,11 @@ pub(crate) async fn put(
 ) -> Result<axum::Json<Artifact>, Problem> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let mut draft = state.society.artifacts().draft()?;
-    let (send, mut pieces) = mpsc::channel::<Bytes>(QUEUED);
+    let (send, mut chunks) = mpsc::channel::<Bytes>(QUEUED);
     let (whole, is_whole) = tokio::sync::oneshot::channel::<()>();
     let written = tokio::task::spawn_blocking(move || {
-        while let Some(piece) = pieces.blocking_recv() {
-            draft.write(&piece)?;
+        while let Some(chunk) = chunks.blocking_recv() {
+            draft.write(&chunk)?;
         }
         // A body that broke off is not kept.
         match is_whole.blocking_recv() {
@@ -239,8 +239,8 @@ pub(crate) async fn put(
     });
     let (mut body, mut left) = (request.into_body().into_data_stream(), MAX_DRAINED_PIECES);
     loop {
-        let piece = match tokio::time::timeout(TIMEOUT, body.next()).await {
-            Ok(Some(Ok(piece))) => piece,
+        let chunk = match tokio::time::timeout(TIMEOUT, body.next()).await {
+            Ok(Some(Ok(chunk))) => chunk,
             Ok(None) => break,
             Ok(Some(Err(error))) => {
                 return Err(Problem::bad_request("bad_body", format!("the body broke off: {error}; send it again")));
@@ -251,7 +251,7 @@ pub(crate) async fn put(
             }
         };
         // When it cannot be written, some of the rest is read all the same, so that its sender gets to hear why.
-        left = if send.send(piece).await.is_ok() { MAX_DRAINED_PIECES } else { left - 1 };
+        left = if send.send(chunk).await.is_ok() { MAX_DRAINED_PIECES } else { left - 1 };
         if left == 0 {
             break;
         }

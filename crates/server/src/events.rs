@@ -192,12 +192,12 @@ impl Telling {
                 self.wants(recorded).await.then(|| committed(recorded, &self.past))
             }
             Seen::Delta(delta) if self.over.contains(&delta.effect) => None,
-            Seen::Delta(delta) => self.wants_piece(&delta.thread, delta.effect.turn).await.then(|| streamed(delta)),
-            Seen::Piece(piece) => {
-                let is_of_task = self.which.task.as_ref().is_none_or(|task| *task == piece.task);
-                let is_wanted = self.is_of(Some(&piece.thread)) && is_of_task;
-                let is_wanted = is_wanted && self.which.agent.as_ref().is_none_or(|agent| agent.main_thread() == piece.thread);
-                is_wanted.then(|| pictured(piece))
+            Seen::Delta(delta) => self.wants_step(&delta.thread, delta.effect.turn).await.then(|| streamed(delta)),
+            Seen::Step(chunk) => {
+                let is_of_task = self.which.task.as_ref().is_none_or(|task| *task == chunk.task);
+                let is_wanted = self.is_of(Some(&chunk.thread)) && is_of_task;
+                let is_wanted = is_wanted && self.which.agent.as_ref().is_none_or(|agent| agent.main_thread() == chunk.thread);
+                is_wanted.then(|| pictured(chunk))
             }
         }
     }
@@ -206,7 +206,7 @@ impl Telling {
         self.which.thread.is_none() || self.which.thread.as_ref() == thread
     }
 
-    async fn wants_piece(&mut self, thread: &ThreadId, turn: TurnId) -> bool {
+    async fn wants_step(&mut self, thread: &ThreadId, turn: TurnId) -> bool {
         if !self.is_of(Some(thread)) {
             return false;
         }
@@ -326,8 +326,8 @@ fn streamed(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
 }
 
 /// What somebody in a workflow is seen doing. It has no id either.
-fn pictured(piece: &StreamedStep) -> Result<Event, serde_json::Error> {
-    Ok(Event::default().event("chunk").data(serde_json::to_string(piece)?))
+fn pictured(chunk: &StreamedStep) -> Result<Event, serde_json::Error> {
+    Ok(Event::default().event("step").data(serde_json::to_string(chunk)?))
 }
 
 /// The stream ends because the log cannot be read.

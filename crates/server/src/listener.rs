@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 use crate::Societies;
 use crate::access::{Guard, Peer, Rates, check};
 use crate::dress::dress;
-use crate::once::Answers;
 use crate::rate::Buckets;
 use crate::session::Sessions;
 use crate::tls::Tls;
@@ -65,8 +63,6 @@ pub struct Security {
     pub cors: Vec<String>,
     /// How often somebody may ask.
     pub rates: Rates,
-    /// Where the answers to requests with an `Idempotency-Key` outlast a restart.
-    pub answers: Option<PathBuf>,
 }
 
 /// Why there is no listening on an address.
@@ -141,7 +137,7 @@ impl Listener {
     /// end, and then HTTP.
     pub async fn serve(self, societies: impl Into<Societies>, stop: CancellationToken, grace: Duration) {
         let societies = societies.into();
-        let Security { tls, tokens, hosts, cors, rates, answers } = self.security;
+        let Security { tls, tokens, hosts, cors, rates } = self.security;
         let guard = Arc::new(Guard {
             tokens: self.token.map(|token| Tokens::new(&token, tokens)),
             listen: self.address.ip(),
@@ -155,7 +151,6 @@ impl Listener {
             rates,
             buckets: Buckets::default(),
             counts: Arc::default(),
-            answers: Arc::new(Answers::open(answers)),
         });
         let service =
             TowerToHyperService::new(societies.router().layer(from_fn(dress)).layer(from_fn_with_state(guard, check)));

@@ -55,8 +55,7 @@ const IN_BODY: &[(u16, &str)] = &[
     (413, "body_too_large"),
     (415, "unsupported_media_type"),
 ];
-const WITH_KEY: &[(u16, &str)] =
-    &[(400, "bad_idempotency_key"), (409, "key_in_use"), (422, "key_reused"), (500, "answer_not_kept"), (500, "panicked")];
+const WITH_KEY: &[(u16, &str)] = &[(400, "bad_idempotency_key"), (422, "key_reused")];
 
 /// The contract as JSON.
 pub fn contract() -> &'static Value {

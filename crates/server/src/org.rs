@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::body::Json;
+use crate::once::Keyed;
 use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::state::SocietyState;
@@ -81,7 +82,7 @@ pub(crate) async fn roles(
 }
 
 pub(crate) async fn terminate(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     Name(id): Name,
     Json(request): Json<Terminate>,
 ) -> Result<axum::Json<Terminated>, Problem> {
@@ -93,7 +94,7 @@ pub(crate) async fn terminate(
 }
 
 pub(crate) async fn import(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     Wanted(how): Wanted<How>,
     Json(written): Json<Value>,
 ) -> Result<axum::Json<Imported>, Problem> {

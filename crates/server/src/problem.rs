@@ -105,6 +105,7 @@ impl From<NotForked> for Problem {
             NotForked::BadName(_) => StatusCode::BAD_REQUEST,
             NotForked::Unknown(_) => StatusCode::NOT_FOUND,
             NotForked::NoSuchPlace { .. } | NotForked::TooEarly { .. } | NotForked::Taken(_) => StatusCode::CONFLICT,
+            NotForked::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             NotForked::Log(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, error.code(), error.to_string())
@@ -119,6 +120,7 @@ impl From<LogError> for Problem {
 
 fn status_of(refusal: &Refusal) -> StatusCode {
     match refusal {
+        Refusal::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         Refusal::ToUser
         | Refusal::BadName(_)
         | Refusal::BadTitle(_)
@@ -134,6 +136,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         Refusal::Busy(_) | Refusal::BudgetBusy => StatusCode::TOO_MANY_REQUESTS,
         Refusal::NotFounded => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::AlreadyFounded
+        | Refusal::DoneBefore(_)
         | Refusal::ForeignTask(_)
         | Refusal::FalseSender(_)
         | Refusal::NotASubThread(_)

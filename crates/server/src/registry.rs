@@ -14,8 +14,10 @@ use axum::http::uri::PathAndQuery;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::{BoxFuture, join, join_all};
-use polis_domain::{Failure, Seq, SocietyId};
-use polis_engine::{Branch, Forked, NotForked, Rejected, SystemClock, fork, free_name, is_society_name};
+use polis_domain::{Failure, Request as OnceRequest, Seq, SocietyId};
+use polis_engine::{
+    Branch, Forked, NotForked, Rejected, Society, SystemClock, fork, forked_before, free_name, is_society_name,
+};
 use polis_ports::{Log, Origin};
 use tower_service::Service;
 
@@ -169,24 +171,38 @@ impl Societies {
     /// Begins a society with the past of another, which may go on working meanwhile.
     pub(crate) async fn fork(
         &self,
-        from: &SocietyId,
+        society: &Society,
         at: Option<Seq>,
         name: Option<String>,
     ) -> Result<(SocietyId, Forked), Problem> {
         let opener = self.opener()?;
         let _changing = self.0.changing.lock().await;
-        let to = match name {
-            Some(name) => SocietyId::from(name),
-            None => free_name(&*self.0.log, from).await?,
+        let (from, request) = (society.id(), society.request());
+        let to = match (name, request) {
+            (Some(name), _) => SocietyId::from(name),
+            // A repeat must look for it under the same name.
+            (None, Some(request)) => SocietyId::from(format!("{from}-{}", &request.key.to_string()[..8])),
+            (None, None) => free_name(&*self.0.log, from).await?,
         };
-        let branch = Branch { from: from.clone(), at, to: to.clone(), aside: None };
+        if let Some(made) = self.forked_before(&to, request).await? {
+            society.set_replay();
+            return Ok((to, made));
+        }
+        let branch = Branch { from: from.clone(), at, to: to.clone(), aside: None, request };
         Ok((to, fork(&*self.0.log, &SystemClock, &branch, (opener.entropy)()).await?))
     }
 
     /// Stops a society, has it go on from an event, and keeps what it was under another name.
-    pub(crate) async fn rewind(&self, society: &SocietyId, to: Seq) -> Result<(SocietyId, Forked), Problem> {
+    pub(crate) async fn rewind(&self, handle: &Society, to: Seq) -> Result<(SocietyId, Forked), Problem> {
         let opener = self.opener()?;
         let _changing = self.0.changing.lock().await;
+        let (society, request) = (handle.id(), handle.request());
+        if let Some(made) = self.forked_before(society, request).await?
+            && let Some(origin) = self.0.log.origin(society).await?
+        {
+            handle.set_replay();
+            return Ok((origin.from, made));
+        }
         let last = self.0.log.readable_head(society).await?;
         if to > last {
             return Err(NotForked::NoSuchPlace { society: society.clone(), at: to, last }.into());
@@ -201,7 +217,7 @@ impl Societies {
             entry.state.society().stop(GRACE).await;
         }
         let aside = free_name(&*self.0.log, society).await?;
-        let branch = Branch { from: society.clone(), at: Some(to), to: society.clone(), aside: Some(aside.clone()) };
+        let branch = Branch { from: society.clone(), at: Some(to), to: society.clone(), aside: Some(aside.clone()), request };
         let made = fork(&*self.0.log, &SystemClock, &branch, (opener.entropy)()).await;
         if let Some(entry) = &open {
             entry.state.close_because(if made.is_ok() { "rewound" } else { "stopped" });
@@ -212,6 +228,14 @@ impl Societies {
             self.open(society, true).await.map_err(unopened)?;
         }
         Ok((aside, made?))
+    }
+
+    /// The fork that this request has made before, if it has a key.
+    async fn forked_before(&self, society: &SocietyId, request: Option<OnceRequest>) -> Result<Option<Forked>, Problem> {
+        match request {
+            Some(request) if is_society_name(society.as_str()) => Ok(forked_before(&*self.0.log, society, request).await?),
+            _ => Ok(None),
+        }
     }
 
     /// The routes of all societies, without the checks of who asks.

@@ -11,7 +11,7 @@ use polis_domain::{Artifact, Org, Thread};
 
 use crate::caller::{Caller, Scope};
 use crate::doc::Doc;
-use crate::once::answer_once;
+use crate::once::with_key;
 use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::state::SocietyState;
@@ -208,7 +208,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/api/societies", gate: READ, handler: || get(societies::list),
             doc: Doc::new("The societies of the store.").asks::<Paging>().gives::<societies::Listed>() },
     Route { method: Method::POST, path: "/api/societies", gate: ADMIN, handler: || post(societies::begin),
-            doc: Doc::new("Begins a society and has it work, unless it is there.").takes::<societies::Begin>().gives::<societies::Begun>().once().fails(BEGIN) },
+            doc: Doc::new("Begins a society and has it work, unless it is there.").takes::<societies::Begin>().gives::<societies::Begun>().fails(BEGIN) },
     Route { method: Method::POST, path: "/api/fork", gate: ADMIN, handler: || post(societies::fork),
             doc: Doc::new("Begins a society with the past of this one.").takes::<societies::Fork>().gives::<societies::Made>().once().fails(FORK) },
     Route { method: Method::POST, path: "/api/rewind", gate: ADMIN, handler: || post(societies::rewind),
@@ -306,7 +306,7 @@ async fn pass(State((route, state)): State<(&'static Route, SocietyState)>, requ
         Gate::Needs(scope) => Caller::of(request.extensions()).needs(scope),
     };
     match admitted {
-        Ok(()) if route.doc.once => answer_once(&state, request, next).await,
+        Ok(()) if route.doc.once => with_key(&state, request, next).await,
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }

@@ -1,16 +1,15 @@
 //! The societies of the store: a list of them, a fork of one, and a way back for one.
 
 use axum::Extension;
-use axum::extract::State;
 use polis_domain::{Seq, SocietyId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::body::Json;
+use crate::once::Keyed;
 use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::registry::Societies;
-use crate::state::SocietyState;
 use crate::wanted::Wanted;
 
 /// The societies of the store, by name.
@@ -110,7 +109,6 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn begin(
-    State(_): State<SocietyState>,
     Extension(societies): Extension<Societies>,
     Json(request): Json<Begin>,
 ) -> Result<axum::Json<Begun>, Problem> {
@@ -120,23 +118,23 @@ pub(crate) async fn begin(
 }
 
 pub(crate) async fn fork(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     Extension(societies): Extension<Societies>,
     Json(request): Json<Fork>,
 ) -> Result<axum::Json<Made>, Problem> {
     let from = state.society.id().clone();
-    let (society, made) = societies.fork(&from, request.at.map(Seq), request.name).await?;
+    let (society, made) = societies.fork(&state.society, request.at.map(Seq), request.name).await?;
     let (open_turns, in_doubt) = (made.open_turns, made.in_doubt);
     Ok(axum::Json(Made { society, from, at: made.at, kept: None, open_turns, in_doubt }))
 }
 
 pub(crate) async fn rewind(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     Extension(societies): Extension<Societies>,
     Json(request): Json<Rewind>,
 ) -> Result<axum::Json<Made>, Problem> {
     let society = state.society.id().clone();
-    let (kept, made) = societies.rewind(&society, Seq(request.to)).await?;
+    let (kept, made) = societies.rewind(&state.society, Seq(request.to)).await?;
     let (open_turns, in_doubt) = (made.open_turns, made.in_doubt);
     Ok(axum::Json(Made { from: kept.clone(), society, at: made.at, kept: Some(kept), open_turns, in_doubt }))
 }

@@ -1,6 +1,5 @@
 //! Giving the society something to do: a new request to root, or a word to any agent.
 
-use axum::extract::State;
 use polis_domain::{AgentId, Artifact, MessageId, Seq, TaskId};
 use polis_engine::Sent;
 use schemars::JsonSchema;
@@ -9,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::artifacts::{Attached, attached};
 use crate::body::Json;
-use crate::once::Once;
+use crate::once::Keyed;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 
@@ -71,24 +70,15 @@ pub(crate) struct Accepted {
     seq: Seq,
 }
 
-pub(crate) async fn submit(
-    State(state): State<SocietyState>,
-    once: Once,
-    Json(request): Json<Submit>,
-) -> Result<axum::Json<Accepted>, Problem> {
+pub(crate) async fn submit(Keyed(state): Keyed, Json(request): Json<Submit>) -> Result<axum::Json<Accepted>, Problem> {
     let meta = told([("strategy", json!(request.strategy)), (PLAN_APPROVAL, json!(request.plan_approval))]);
-    said(&state, &once, (AgentId::root(), &request.text, None), request.artifacts, meta).await
+    said(&state, (AgentId::root(), &request.text, None), request.artifacts, meta).await
 }
 
-pub(crate) async fn send(
-    State(state): State<SocietyState>,
-    once: Once,
-    Json(request): Json<Send>,
-) -> Result<axum::Json<Accepted>, Problem> {
+pub(crate) async fn send(Keyed(state): Keyed, Json(request): Json<Send>) -> Result<axum::Json<Accepted>, Problem> {
     let agent = state.society.addressee(request.agent_id).await?;
     said(
         &state,
-        &once,
         (agent, &request.text, request.task_id),
         request.artifacts,
         told([(PLAN_APPROVAL, json!(request.plan_approval))]),
@@ -106,13 +96,12 @@ fn told<const N: usize>(said: [(&str, Value); N]) -> Map<String, Value> {
 
 async fn said(
     state: &SocietyState,
-    once: &Once,
     (agent, text, task): (AgentId, &str, Option<TaskId>),
     artifacts: Vec<Attached>,
     mut meta: Map<String, Value>,
 ) -> Result<axum::Json<Accepted>, Problem> {
     Artifact::attach(&mut meta, &attached(&state.society, artifacts).await?);
-    let sent = once.send(&state.society, agent, text, task, meta).await?;
+    let sent = state.society.send_with_meta(agent, text, task, meta).await?;
     Ok(axum::Json(sent.into()))
 }
 

@@ -7,14 +7,14 @@ use axum::http::StatusCode;
 use polis_domain::{
     AgentId, Due, EffectId, Envelope, Failure, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskId, Turn, TurnId,
 };
-use polis_engine::Rejected;
+use polis_engine::{Rejected, Sent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use crate::body::Json;
 use crate::messages;
-use crate::once::Once;
+use crate::once::Keyed;
 use crate::paging::Paging;
 use crate::plans;
 use crate::problem::Problem;
@@ -181,11 +181,15 @@ pub(crate) async fn tasks(
 }
 
 pub(crate) async fn cancel(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     Name(id): Name,
     Json(request): Json<Cancel>,
 ) -> Result<axum::Json<Cancelled>, Problem> {
     let task_id = TaskId::from(id);
+    // Its turn is settled because of the first one.
+    if state.society.done_before().await?.is_some() {
+        return Ok(axum::Json(Cancelled { task_id }));
+    }
     let target = match request.turn.map(|turn| TurnId(Seq(turn))) {
         Some(turn) => {
             let task = task_id.clone();
@@ -203,14 +207,14 @@ pub(crate) async fn cancel(
 
 /// Gives the last word of the person about a request to its receiver again, as a retry (R043).
 pub(crate) async fn retry(
-    State(state): State<SocietyState>,
+    Keyed(state): Keyed,
     Name(id): Name,
-    once: Once,
     Json(Retry {}): Json<Retry>,
 ) -> Result<axum::Json<Accepted>, Problem> {
     let task = TaskId::from(id);
     let envelopes = messages::personal(&state.society, &task).await?;
-    if let Some(sent) = once.before(&envelopes) {
+    // The request is under way again because of the first one.
+    if let Some(sent) = state.society.done_before().await?.and_then(|events| Sent::of(&events)) {
         return Ok(axum::Json(sent.into()));
     }
     let asked = task.clone();
@@ -222,7 +226,7 @@ pub(crate) async fn retry(
     let (_, envelope) = last.ok_or_else(|| Problem::new(StatusCode::CONFLICT, "nothing_to_retry", "nobody asked for this"))?;
     let mut meta: Map<_, _> = envelope.payload.meta.clone().into();
     meta.insert("_ui_action".to_owned(), "retry".into());
-    let sent = once.send(&state.society, envelope.to.clone(), &envelope.payload.text, Some(task), meta).await?;
+    let sent = state.society.send_with_meta(envelope.to.clone(), &envelope.payload.text, Some(task), meta).await?;
     Ok(axum::Json(sent.into()))
 }
 

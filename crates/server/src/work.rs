@@ -113,8 +113,8 @@ impl Peer {
         };
         let answer = self.state.ask_for(self.caller.clone(), target, body.map(Value::to_string)).await;
         let answer = answer.map_err(|error| strange(error.to_string()))?;
-        let whole = answer.body.try_fold(Vec::new(), |mut whole, piece| async move {
-            whole.extend_from_slice(&piece);
+        let whole = answer.body.try_fold(Vec::new(), |mut whole, chunk| async move {
+            whole.extend_from_slice(&chunk);
             Ok(whole)
         });
         let whole = whole.await.map_err(|error| strange(error.to_string()))?;
@@ -197,11 +197,11 @@ impl Follow {
             };
             let recorded = match seen {
                 Seen::Event(recorded) => recorded,
-                Seen::Delta(delta) => match self.piece(&delta) {
+                Seen::Delta(delta) => match self.chunk(&delta) {
                     Some(heard) => return Ok(heard),
                     None => continue,
                 },
-                Seen::Piece(_) => continue,
+                Seen::Step(_) => continue,
             };
             self.seen = recorded.seq;
             if self.is_end(&recorded) {
@@ -221,23 +221,23 @@ impl Follow {
     pub(crate) async fn rest(&mut self) -> Result<Vec<Heard>, Problem> {
         let society = &self.peer.state.society;
         let head = society.log().readable_head(society.id()).await?;
-        let mut pieces = Vec::new();
+        let mut chunks = Vec::new();
         while self.seen < head {
             match self.watch.next().await? {
                 Some(Seen::Event(recorded)) => {
                     self.seen = recorded.seq;
                     self.hear(&recorded);
                 }
-                Some(Seen::Delta(delta)) => pieces.extend(self.piece(&delta)),
-                Some(Seen::Piece(_)) => {}
+                Some(Seen::Delta(delta)) => chunks.extend(self.chunk(&delta)),
+                Some(Seen::Step(_)) => {}
                 None => break,
             }
         }
-        Ok(pieces)
+        Ok(chunks)
     }
 
     /// A chunk of what may become the answer.
-    fn piece(&self, told: &StreamedDelta) -> Option<Heard> {
+    fn chunk(&self, told: &StreamedDelta) -> Option<Heard> {
         self.turns.get(&told.effect.turn).filter(|worker| worker.answers_person)?;
         match &told.delta {
             Delta::Content(text) if !text.is_empty() => Some(Heard::Text { effect: told.effect, text: text.clone() }),

@@ -275,11 +275,11 @@ async fn files_come_in_as_artifacts_and_an_agent_can_be_named() {
 
 #[tokio::test]
 async fn the_answer_is_streamed_in_chunks_that_make_it_up() {
-    let pieces = ["w0 ", "w1 ", "w2 ", "w3"];
+    let chunks = ["w0 ", "w1 ", "w2 ", "w3"];
     let tools = polis_testkit::ScriptedTools::new()
         .with("note", polis_domain::EffectClass::Write, |_, _| polis_domain::CallResult::good("noted"));
     let model = polis_testkit::ScriptedModel::new(move |_| {
-        polis_testkit::Line::pieces(&pieces).after(std::time::Duration::from_millis(300))
+        polis_testkit::Line::chunks(&chunks).after(std::time::Duration::from_millis(300))
     });
     let rig = Rig::on(std::sync::Arc::new(polis_testkit::MemoryLog::new()), model, tools).await;
     let think = || Op::Think("x".into());

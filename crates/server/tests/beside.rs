@@ -85,10 +85,10 @@ fn tasks(rig: &Rig) -> Vec<TaskId> {
 
 #[tokio::test]
 async fn chunks_joined_are_the_answer_however_many_they_are() {
-    for pieces in [&["echo"][..], &["echo: ", "plain"], &["let x", " = ", "{\n", "\n  1 ", "};", " "]] {
-        let whole = pieces.concat();
-        let line: Vec<&'static str> = pieces.to_vec();
-        let model = ScriptedModel::new(move |_| Line::pieces(&line));
+    for chunks in [&["echo"][..], &["echo: ", "plain"], &["let x", " = ", "{\n", "\n  1 ", "};", " "]] {
+        let whole = chunks.concat();
+        let line: Vec<&'static str> = chunks.to_vec();
+        let model = ScriptedModel::new(move |_| Line::chunks(&line));
         let rig = Rig::on(Arc::new(MemoryLog::new()), model, note()).await;
         let think = || Op::Think("x".into());
         let several = vec![think(), Op::Call(vec![("note".into(), "{}".into())]), think()];

@@ -98,7 +98,7 @@ async fn a_client_that_reconnects_sees_every_event_once_and_in_order() {
         for _ in 0..lasts % 13 + 1 {
             let told = stream.committed().await;
             assert_eq!(told.id, Some(seen.len() as u64 + 1), "nothing twice, nothing missing");
-            let ended = told.data["event"]["messageSent"]["message"]["payload"]["text"] == json!("the end");
+            let ended = told.data["event"]["messageSent"]["envelope"]["payload"]["text"] == json!("the end");
             seen.push(told.data);
             if ended {
                 break 'reading;
@@ -131,7 +131,7 @@ async fn chunks_of_a_reply_come_before_it_and_have_no_id() {
     let mut stream = Stream::open(&rig, &format!("/api/events?after={}", rig.last()), None).await;
     rig.run(vec![Op::Think("x".into())]).await;
     let mut started = None;
-    let mut pieces = Vec::new();
+    let mut chunks = Vec::new();
     loop {
         let told = stream.next().await.unwrap();
         match told.name.as_str() {
@@ -141,14 +141,14 @@ async fn chunks_of_a_reply_come_before_it_and_have_no_id() {
                     (told.id, Some(&told.data["effect"]), &told.data["thread"]),
                     (None, started.as_ref(), &json!("root"))
                 );
-                pieces.push(told.data["delta"].clone());
+                chunks.push(told.data["delta"].clone());
             }
             "effectEnded" => break,
             _ => {}
         }
     }
-    assert_eq!(pieces[0], json!({ "content": "a thought" }));
-    assert_eq!(pieces.last(), Some(&json!({ "done": "stop" })));
+    assert_eq!(chunks[0], json!({ "content": "a thought" }));
+    assert_eq!(chunks.last(), Some(&json!({ "done": "stop" })));
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn a_stream_of_one_request_has_what_is_seen_done_for_it_and_for_no_other()
     let rig = Rig::start().await;
     let mut stream = Stream::open(&rig, &format!("/api/events?after={}&task=one", rig.last()), None).await;
     for (task, todo) in [("other", None), ("one", Some("a")), ("one", None)] {
-        let piece = StreamedStep {
+        let chunk = StreamedStep {
             task: task.into(),
             thread: "sub_root_1".into(),
             path: "messages[1].meta._thread".parse().unwrap(),
@@ -164,15 +164,15 @@ async fn a_stream_of_one_request_has_what_is_seen_done_for_it_and_for_no_other()
             agent_type: "executor".into(),
             action: "thinking".into(),
             component: None,
-            piece: None,
+            chunk: None,
             duration_ms: None,
             usage: None,
         };
-        rig.live.publish(&society(), Frame::Piece(Arc::new(piece)));
+        rig.live.publish(&society(), Frame::Step(Arc::new(chunk)));
     }
     for todo in [json!("a"), json!(null)] {
         let told = stream.next().await.unwrap();
-        assert_eq!((&*told.name, &told.data["task"], &told.data["todo"]), ("chunk", &json!("one"), &todo));
+        assert_eq!((&*told.name, &told.data["task"], &told.data["todo"]), ("step", &json!("one"), &todo));
     }
 }
 
@@ -306,20 +306,20 @@ async fn a_client_that_does_not_read_is_told_to_begin_its_replies_anew_and_misse
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_comes_late_sees_a_reply_from_its_beginning() {
     let rig = Rig::start().await;
-    let piece = |text: &str| {
+    let chunk = |text: &str| {
         let (effect, thread) = ("7.0".parse().unwrap(), "root".into());
         let delta = polis_ports::Delta::Content(text.to_owned());
         polis_ports::Frame::Delta(Arc::new(polis_ports::StreamedDelta { effect, thread, delta }))
     };
-    rig.live.publish(&society(), piece("Once "));
-    rig.live.publish(&society(), piece("upon"));
+    rig.live.publish(&society(), chunk("Once "));
+    rig.live.publish(&society(), chunk("upon"));
     let mut late = Stream::open(&rig, "/api/events", None).await;
     let mut told = late.next().await.unwrap();
     while told.name != "delta" {
         told = late.next().await.unwrap();
     }
     assert_eq!(told.data["delta"], json!({ "content": "Once upon" }));
-    rig.live.publish(&society(), piece(" a time"));
+    rig.live.publish(&society(), chunk(" a time"));
     assert_eq!(late.next().await.unwrap().data["delta"], json!({ "content": " a time" }));
 }
 
@@ -344,7 +344,8 @@ async fn a_place_of_another_history_is_not_gone_on_with() {
     let (log, old) = (first.log.clone(), first.last());
     assert_eq!(after(&first, "0").await, (200, "1".to_owned()));
     first.stop().await;
-    let branch = Branch { from: society(), at: Some(Seq(old.0 - 4)), to: society(), aside: Some("main-1".into()) };
+    let branch =
+        Branch { from: society(), at: Some(Seq(old.0 - 4)), to: society(), aside: Some("main-1".into()), request: None };
     let shared = fork(&*log, &SystemClock, &branch, 99).await.unwrap().at;
     let model = || ScriptedModel::new(|_| Line::text("a thought"));
     let rig = Rig::on(log.clone(), model(), ScriptedTools::new()).await;

@@ -13,10 +13,9 @@ async fn keyed(rig: &Rig, target: &str, key: &str, body: &Value) -> Reply {
     rig.ask("POST", target, &headers, body.to_string().into_bytes()).await
 }
 
-async fn rig(log: &Arc<MemoryLog>, answers: Option<&std::path::Path>) -> Rig {
-    let security = Security { answers: answers.map(Into::into), ..Security::default() };
+async fn rig(log: &Arc<MemoryLog>) -> Rig {
     let model = ScriptedModel::new(|_| Line::text("a thought"));
-    Rig::at(log.clone(), model, ScriptedTools::new(), security).await
+    Rig::at(log.clone(), model, ScriptedTools::new(), Security::default()).await
 }
 
 fn envelopes(log: &MemoryLog) -> usize {
@@ -26,10 +25,8 @@ fn envelopes(log: &MemoryLog) -> usize {
 
 #[tokio::test]
 async fn a_repeat_gets_the_first_answer_and_sends_nothing_also_after_a_restart() {
-    let dir = tempfile::tempdir().unwrap();
-    let answers = dir.path().join("answers");
     let log = Arc::new(MemoryLog::new());
-    let first = rig(&log, Some(&answers)).await;
+    let first = rig(&log).await;
     let body = json!({ "text": Program(vec![Op::Think("x".into())]).text() });
     let accepted = keyed(&first, "/api/submit", "k1", &body).await.ok();
     let again = keyed(&first, "/api/submit", "k1", &body).await;
@@ -45,7 +42,7 @@ async fn a_repeat_gets_the_first_answer_and_sends_nothing_also_after_a_restart()
     first.ending(&accepted["taskId"].as_str().unwrap().into()).await;
     first.stop().await;
 
-    let second = rig(&log, Some(&answers)).await;
+    let second = rig(&log).await;
     assert_eq!(keyed(&second, "/api/submit", "k1", &body).await.ok(), accepted);
     assert_eq!(envelopes(&log), 2);
 }
@@ -53,15 +50,13 @@ async fn a_repeat_gets_the_first_answer_and_sends_nothing_also_after_a_restart()
 /// After damage, say, when people begin anew or put an older copy back: what was answered then was not done in this history.
 #[tokio::test]
 async fn an_answer_holds_only_in_the_history_that_it_was_given_in() {
-    let dir = tempfile::tempdir().unwrap();
-    let answers = dir.path().join("answers");
     let (lost, fresh) = (Arc::new(MemoryLog::new()), Arc::new(MemoryLog::new()));
     let body = json!({ "text": Program(vec![Op::Think("x".into())]).text() });
-    let first = rig(&lost, Some(&answers)).await;
+    let first = rig(&lost).await;
     keyed(&first, "/api/submit", "k1", &body).await.ok();
     first.stop().await;
 
-    let second = rig(&fresh, Some(&answers)).await;
+    let second = rig(&fresh).await;
     let sent = keyed(&second, "/api/submit", "k1", &body).await;
     assert_eq!((sent.headers.contains_key("idempotent-replayed"), envelopes(&fresh)), (false, 1));
     let again = keyed(&second, "/api/submit", "k1", &body).await;
@@ -73,7 +68,7 @@ async fn an_answer_holds_only_in_the_history_that_it_was_given_in() {
 async fn a_message_with_a_key_is_not_sent_twice_even_if_the_answer_was_lost() {
     let log = Arc::new(MemoryLog::new());
     let body = json!({ "text": Program(vec![Op::Think("x".into())]).text() });
-    let first = rig(&log, None).await;
+    let first = rig(&log).await;
     let accepted = keyed(&first, "/api/submit", "k1", &body).await.ok();
     let within =
         json!({ "agentId": "root", "text": Program(vec![Op::Think("y".into())]).text(), "taskId": accepted["taskId"] });
@@ -83,14 +78,14 @@ async fn a_message_with_a_key_is_not_sent_twice_even_if_the_answer_was_lost() {
     let retried = keyed(&first, &retry, "k3", &json!({})).await.ok();
     first.stop().await;
 
-    let second = rig(&log, None).await;
+    let second = rig(&log).await;
     assert_eq!(keyed(&second, "/api/submit", "k1", &body).await.ok(), accepted);
     assert_eq!(keyed(&second, "/api/send", "k2", &within).await.ok(), word);
     assert_eq!(keyed(&second, &retry, "k3", &json!({})).await.ok(), retried);
     assert_eq!(keyed(&second, "/api/submit", "k4", &body).await.status, 200);
     assert_eq!(envelopes(&log), 4);
     second.stop().await;
-    let third = rig(&log, None).await;
+    let third = rig(&log).await;
     let other = keyed(&third, "/api/submit", "k1", &json!({ "text": "[]" })).await;
     assert_eq!(other.problem(), (422, "key_reused".to_owned()));
 }

@@ -58,8 +58,8 @@ impl Line {
     }
 
     /// A reply in words that comes chunk by chunk.
-    pub fn pieces(pieces: &[&str]) -> Self {
-        Self { deltas: pieces.iter().map(|piece| Delta::Content((*piece).to_owned())).collect(), ..Self::default() }
+    pub fn chunks(chunks: &[&str]) -> Self {
+        Self { deltas: chunks.iter().map(|chunk| Delta::Content((*chunk).to_owned())).collect(), ..Self::default() }
     }
 
     /// A reply that asks for a tool.

@@ -16,7 +16,7 @@ pub(crate) async fn tell_of(watch: &mut Watch) -> LogError {
                     tell(&format!("{}{phase}: {about}", "  ".repeat(depth)));
                 }
             }
-            Ok(Some(Seen::Delta(_) | Seen::Piece(_))) => {}
+            Ok(Some(Seen::Delta(_) | Seen::Step(_))) => {}
             Ok(None) => std::future::pending().await,
             Err(error) => return error,
         }

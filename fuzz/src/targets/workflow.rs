@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use polis_agents::workflow::{
-    MOST_TODOS, Piece, ReplyReader, parse_executor_response, parse_planner_response, parse_verifier_response,
+    Chunk, MOST_TODOS, ReplyReader, parse_executor_response, parse_planner_response, parse_verifier_response,
 };
 use serde_json::Value;
 
@@ -72,18 +72,18 @@ struct Shown {
 }
 
 impl Shown {
-    fn put(&mut self, piece: Piece<'_>) {
+    fn put(&mut self, piece: Chunk<'_>) {
         match piece {
-            Piece::Again => *self = Self { again: self.again + 1, ..Self::default() },
-            Piece::Text { field, text } => self.texts.entry(field.to_owned()).or_default().push_str(text),
-            Piece::Item { field, index, value } => {
+            Chunk::Again => *self = Self { again: self.again + 1, ..Self::default() },
+            Chunk::Text { field, text } => self.texts.entry(field.to_owned()).or_default().push_str(text),
+            Chunk::Item { field, index, value } => {
                 let items = self.items.entry(field.to_owned()).or_default();
                 // A name that stands there twice begins anew.
                 items.truncate(index);
                 assert_eq!(items.len(), index, "an element of `{field}` is left out");
                 items.push(value.clone());
             }
-            Piece::Field { field, value } => drop(self.fields.insert(field.to_owned(), value.clone())),
+            Chunk::Field { field, value } => drop(self.fields.insert(field.to_owned(), value.clone())),
         }
     }
 }

@@ -97,10 +97,10 @@ export function isOfWorkflow(turn: Turn): boolean {
 function growing(state: State, turn: Turn): Json[] {
   const thread = state.threads.get(turn.thread)
   if (!thread || turn.settledAt !== undefined) return []
-  const { piece } = thread
-  if (piece?.component === 'planner-response') return Array.isArray(piece.props.todos) ? piece.props.todos.filter(Boolean) : []
+  const { step } = thread
+  if (step?.component === 'planner-response') return Array.isArray(step.props.todos) ? step.props.todos.filter(Boolean) : []
   if (unitName(turn.behaviour) !== 'planner') return []
-  // Whoever came late has not seen the pieces, but is told the text from its beginning.
+  // Whoever came late has not seen the chunks, but is told the text from its beginning.
   const text = openEffects(state, turn).findLast((effect) => effect.live?.text)?.live?.text
   const todos = text && parsePartialJson<JsonObject>(text).data?.todos
   return Array.isArray(todos) ? todos.filter((todo) => todo !== null && typeof todo === 'object') : []

@@ -181,7 +181,7 @@ const steps: Steps = {
     effect.retries.push(attempt)
     delete effect.live
     const thread = state.threads.get(effect.thread)
-    if (thread) delete thread.piece
+    if (thread) delete thread.step
     if (spent) spend(state, effect, spent)
     touchEffect(state, effect)
   },
@@ -361,7 +361,7 @@ const steps: Steps = {
     const thread = state.threads.get(turn.thread)
     if (thread) {
       if (thread.turn === id) delete thread.turn
-      delete thread.piece
+      delete thread.step
       if (message) {
         thread.messages[index] = message
         turn.answer = index

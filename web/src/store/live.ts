@@ -1,4 +1,4 @@
-// Takes in what is told beside the log: pieces of replies and of components that are still being written. None of it is
+// Takes in what is told beside the log: chunks of replies and of components that are still being written. None of it is
 // kept: the log brings the whole.
 
 import type { Json, LiveDelta, StreamedStep } from '../types'
@@ -23,7 +23,7 @@ export function hear(state: State, { effect: id, delta }: LiveDelta): void {
   touchEffect(state, effect)
 }
 
-/** Pieces were lost, or the line is a new one: those of replies under way are told again from their beginning. */
+/** Chunks were lost, or the line is a new one: those of replies under way are told again from their beginning. */
 export function forget(state: State): void {
   for (const effect of state.effects.values()) {
     if (!effect.live) continue
@@ -31,8 +31,8 @@ export function forget(state: State): void {
     touchEffect(state, effect)
   }
   for (const thread of state.threads.values()) {
-    if (!thread.piece) continue
-    delete thread.piece
+    if (!thread.step) continue
+    delete thread.step
     touch(state, thread)
   }
   state.rev += 1
@@ -54,16 +54,16 @@ export function catchUpLive(state: State, told: [string, LiveReply][]): void {
   }
 }
 
-export function see(state: State, piece: StreamedStep): void {
-  const thread = state.threads.get(piece.thread)
+export function see(state: State, step: StreamedStep): void {
+  const thread = state.threads.get(step.thread)
   // What says only how long a step took is in the log as well.
-  if (!thread || (piece.durationMs !== undefined && !piece.piece)) return
-  const { agentType, action, component } = piece
-  const before = thread.piece
-  const isSame = before?.component === component && piece.piece !== 'again'
+  if (!thread || (step.durationMs !== undefined && !step.chunk)) return
+  const { agentType, action, component } = step
+  const before = thread.step
+  const isSame = before?.component === component && step.chunk !== 'again'
   const props = isSame && before ? before.props : {}
-  thread.piece = { agentType, action, props, ...(component && { component }) }
-  const more = piece.piece
+  thread.step = { agentType, action, props, ...(component && { component }) }
+  const more = step.chunk
   if (more && more !== 'again') {
     if ('text' in more) props[more.text.field] = String(props[more.text.field] ?? '') + more.text.text
     else if ('field' in more) props[more.field.field] = more.field.value as Json

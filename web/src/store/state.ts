@@ -60,7 +60,7 @@ export interface Thread {
   meta: JsonObject
   turn?: number
   /** What is seen to be done in it, while it is done. */
-  piece?: LivePiece
+  step?: LiveStep
 }
 
 export type Item =
@@ -128,7 +128,7 @@ export interface LiveReply {
 }
 
 /** A component that is being written. */
-export interface LivePiece {
+export interface LiveStep {
   agentType: string
   action: string
   component?: string

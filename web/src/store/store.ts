@@ -216,7 +216,7 @@ class Store {
     }
     if (!data) return true
     if (name === 'delta') hear(this.state, JSON.parse(data) as LiveDelta)
-    else if (name === 'piece') see(this.state, JSON.parse(data) as StreamedStep)
+    else if (name === 'step') see(this.state, JSON.parse(data) as StreamedStep)
     else if (name === 'resync') forget(this.state)
     else if (name === 'stopping' || name === 'problem') return false
     else fold(this.state, JSON.parse(data) as Recorded)

@@ -94,12 +94,12 @@ test('a thread below a thread has an address, and what it spends counts above', 
 
 test('todos are there while the planner writes them, one after the other', () => {
   const state = nested()
-  const piece = (index: number) => see(state, { thread: 'deep', path: '', agentType: 'planner', action: 'planning', component: 'planner-response', piece: { item: { field: 'todos', index, value: { id: `t${index}`, title: `do ${index}` } } } })
+  const piece = (index: number) => see(state, { thread: 'deep', path: '', agentType: 'planner', action: 'planning', component: 'planner-response', chunk: { item: { field: 'todos', index, value: { id: `t${index}`, title: `do ${index}` } } } })
   piece(0)
   assert.deepEqual(planOf(state, state.turns.get(4)!)?.steps.map((step) => step.text), ['do 0'])
   piece(1)
   assert.deepEqual(planOf(state, state.turns.get(4)!), { steps: [0, 1].map((n) => ({ id: `t${n}`, text: `do ${n}`, status: 'pending' })), isGrowing: true })
-  see(state, { thread: 'deep', path: '', agentType: 'planner', action: 'planning', component: 'planner-response', piece: 'again' })
+  see(state, { thread: 'deep', path: '', agentType: 'planner', action: 'planning', component: 'planner-response', chunk: 'again' })
   assert.equal(planOf(state, state.turns.get(4)!), undefined, 'it begins anew')
 })
 

@@ -81,8 +81,8 @@ fn verdict() -> Value {
 
 fn said(response: &Value) -> Bytes {
     let characters: Vec<char> = response.to_string().chars().collect();
-    let pieces = characters.chunks(PIECE).map(|piece| json!({ "content": piece.iter().collect::<String>() }));
-    stream(pieces, "stop")
+    let chunks = characters.chunks(PIECE).map(|chunk| json!({ "content": chunk.iter().collect::<String>() }));
+    stream(chunks, "stop")
 }
 
 fn call(todo: &str) -> Bytes {

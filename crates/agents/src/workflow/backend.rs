@@ -116,7 +116,7 @@ pub struct Activity {
     /// The component that is being written, or the tool that is called.
     pub component: Option<Arc<str>>,
     /// What the component grows by.
-    pub piece: Option<ComponentChunk>,
+    pub chunk: Option<ComponentChunk>,
     /// How long the step took, when it is over.
     pub duration_ms: Option<u64>,
     /// What the step used, when a model's reply is whole.
@@ -126,7 +126,7 @@ pub struct Activity {
 impl Activity {
     /// Somebody begins to do something.
     pub fn new(agent: &AgentType, action: AgentAction) -> Self {
-        Self { agent: agent.clone(), action, component: None, piece: None, duration_ms: None, usage: None }
+        Self { agent: agent.clone(), action, component: None, chunk: None, duration_ms: None, usage: None }
     }
 }
 

@@ -141,13 +141,13 @@ impl JsonReader {
 
     /// Takes more text, tells what has come, and returns how many bytes of it belong to the value. A number at the top ends
     /// with [`JsonReader::finish`]. After an error the reader is of no more use.
-    pub fn push(&mut self, piece: &str, listener: &mut Listener<'_>) -> Result<usize, JsonError> {
-        let allowed = piece.floor_char_boundary(self.limits.bytes - self.taken);
+    pub fn push(&mut self, chunk: &str, listener: &mut Listener<'_>) -> Result<usize, JsonError> {
+        let allowed = chunk.floor_char_boundary(self.limits.bytes - self.taken);
         let mut at = 0;
         while at < allowed && self.state != State::Whole {
-            at += self.step(&piece[at..allowed], self.taken + at, listener)?;
+            at += self.step(&chunk[at..allowed], self.taken + at, listener)?;
         }
-        if at < piece.len() && self.state != State::Whole {
+        if at < chunk.len() && self.state != State::Whole {
             return Err(JsonError::TooLong(self.limits.bytes));
         }
         self.taken += at;

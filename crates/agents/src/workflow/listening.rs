@@ -6,7 +6,7 @@ use polis_domain::Failure;
 use polis_ports::ComponentChunk;
 
 use super::backend::{Activity, StreamCallbacks, Watcher};
-use super::{AgentAction, AgentType, Piece, ReplyReader};
+use super::{AgentAction, AgentType, Chunk, ReplyReader};
 
 /// What is seen of one reply.
 pub(super) struct Listening {
@@ -24,8 +24,8 @@ impl Listening {
         Self { watcher, agent: agent.clone(), component: component.into(), action, reader, is_thinking: false }
     }
 
-    fn tell(&self, action: AgentAction, component: Option<Arc<str>>, piece: Option<ComponentChunk>) {
-        (self.watcher)(Activity { component, piece, ..Activity::new(&self.agent, action) });
+    fn tell(&self, action: AgentAction, component: Option<Arc<str>>, chunk: Option<ComponentChunk>) {
+        (self.watcher)(Activity { component, chunk, ..Activity::new(&self.agent, action) });
     }
 }
 
@@ -33,18 +33,18 @@ impl StreamCallbacks for Listening {
     fn on_content(&mut self, text: &str) {
         self.is_thinking = false;
         let Self { watcher, agent, component, action, reader, .. } = self;
-        reader.push(text, &mut |piece| {
-            let is_summary = matches!(piece, Piece::Text { field: "summary", .. });
+        reader.push(text, &mut |chunk| {
+            let is_summary = matches!(chunk, Chunk::Text { field: "summary", .. });
             let action = if is_summary && *agent == AgentType::VERIFIER { AgentAction::Summarizing } else { *action };
-            let piece = match piece {
-                Piece::Again => ComponentChunk::Again,
-                Piece::Text { field, text } => ComponentChunk::Text { field: field.to_owned(), text: text.to_owned() },
-                Piece::Item { field, index, value } => {
+            let chunk = match chunk {
+                Chunk::Again => ComponentChunk::Again,
+                Chunk::Text { field, text } => ComponentChunk::Text { field: field.to_owned(), text: text.to_owned() },
+                Chunk::Item { field, index, value } => {
                     ComponentChunk::Item { field: field.to_owned(), index, value: value.clone() }
                 }
-                Piece::Field { field, value } => ComponentChunk::Field { field: field.to_owned(), value: value.clone() },
+                Chunk::Field { field, value } => ComponentChunk::Field { field: field.to_owned(), value: value.clone() },
             };
-            watcher(Activity { component: Some(component.clone()), piece: Some(piece), ..Activity::new(agent, action) });
+            watcher(Activity { component: Some(component.clone()), chunk: Some(chunk), ..Activity::new(agent, action) });
         });
     }
 

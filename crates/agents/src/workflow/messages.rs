@@ -44,7 +44,7 @@ const ENGLISH: Words = Words {
     refused: "The plan that the user refused",
     remarks: "What the user said about it, and about earlier ones",
     plan_as_wanted: "Plan anew, as the user wants it.",
-    plan_again: "Plan what is left. Permit out what is completed.",
+    plan_again: "Plan what is left. Leave out what is completed.",
     current: "The current task",
     needed: "Results of the tasks that it depends on",
     happened: "What happened",
@@ -203,7 +203,7 @@ mod tests {
             planner_message(Language::En, "Count.", Some(&plan()), &["Count all rows".into()], None),
             "## The user's request\n\nCount.\n\n## The plan so far\n\n- a [completed] (priority 1) Do a well\n  result: There are 3.\n\
              - b [pending] (priority 2; after a) Do b well\n\n## Improvements that the Verifier demands\n\n- Count all rows\n\n\
-             Plan what is left. Permit out what is completed."
+             Plan what is left. Leave out what is completed."
         );
     }
 

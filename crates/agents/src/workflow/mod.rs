@@ -57,7 +57,7 @@ pub use prompts::{
     VERIFIER_CORE_TEMPLATE,
 };
 pub use proof::{Evidence, check_proof};
-pub use reply::{Piece, ReplyReader};
+pub use reply::{Chunk, ReplyReader};
 pub use response::{
     Component, ExecutorResponse, NextAction, PlannerResponse, SummaryResponse, TaskJudgement, TodoList, TodoState, Verdict,
     VerifierResponse, parse_executor_response, parse_planner_response, parse_verifier_response,

@@ -11,7 +11,7 @@ pub(super) const THOUGHTS: [(&str, &str); 3] =
 
 /// What a streaming reply adds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Piece<'a> {
+pub enum Chunk<'a> {
     /// Another object begins; what was told before belongs to none that counts.
     Again,
     /// A text field of the object grows by this.
@@ -77,7 +77,7 @@ impl ReplyReader {
     }
 
     /// Takes more bytes. A character may be cut in two; what is no UTF-8 becomes U+FFFD.
-    pub fn push_bytes(&mut self, bytes: &[u8], listener: &mut dyn FnMut(Piece<'_>)) {
+    pub fn push_bytes(&mut self, bytes: &[u8], listener: &mut dyn FnMut(Chunk<'_>)) {
         let mut rest = std::mem::take(&mut self.cut);
         rest.extend_from_slice(bytes);
         let mut rest = &rest[..];
@@ -99,7 +99,7 @@ impl ReplyReader {
     }
 
     /// Takes more text.
-    pub fn push(&mut self, text: &str, listener: &mut dyn FnMut(Piece<'_>)) {
+    pub fn push(&mut self, text: &str, listener: &mut dyn FnMut(Chunk<'_>)) {
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
             match &mut self.state {
@@ -141,7 +141,7 @@ impl ReplyReader {
                             return;
                         }
                         if std::mem::take(&mut self.is_again) {
-                            listener(Piece::Again);
+                            listener(Chunk::Again);
                         }
                         self.state = State::Inside(Box::new(reader));
                     }
@@ -153,7 +153,7 @@ impl ReplyReader {
     }
 
     /// Gives the object more of the text and says how much of it was its.
-    fn read(&mut self, text: &str, listener: &mut dyn FnMut(Piece<'_>)) -> usize {
+    fn read(&mut self, text: &str, listener: &mut dyn FnMut(Chunk<'_>)) -> usize {
         let State::Inside(reader) = &mut self.state else { return 0 };
         let before = reader.taken();
         let mut is_the_one = false;
@@ -162,8 +162,8 @@ impl ReplyReader {
             if let ([], JsonEvent::Done(value)) = (path, event) {
                 is_the_one = value.get("component").and_then(Value::as_str) == Some(component);
             }
-            if let Some(piece) = piece(path, event) {
-                listener(piece);
+            if let Some(chunk) = chunk(path, event) {
+                listener(chunk);
             }
         });
         match taken {
@@ -188,11 +188,11 @@ impl ReplyReader {
     }
 }
 
-fn piece<'a>(path: &'a [Step], event: JsonEvent<'a>) -> Option<Piece<'a>> {
+fn chunk<'a>(path: &'a [Step], event: JsonEvent<'a>) -> Option<Chunk<'a>> {
     match (path, event) {
-        ([Step::Key(field)], JsonEvent::Append(text)) => Some(Piece::Text { field, text }),
-        ([Step::Key(field)], JsonEvent::Done(value)) => Some(Piece::Field { field, value }),
-        ([Step::Key(field), Step::Index(index)], JsonEvent::Done(value)) => Some(Piece::Item { field, index: *index, value }),
+        ([Step::Key(field)], JsonEvent::Append(text)) => Some(Chunk::Text { field, text }),
+        ([Step::Key(field)], JsonEvent::Done(value)) => Some(Chunk::Field { field, value }),
+        ([Step::Key(field), Step::Index(index)], JsonEvent::Done(value)) => Some(Chunk::Item { field, index: *index, value }),
         (_, JsonEvent::Open(_) | JsonEvent::Append(_) | JsonEvent::Done(_)) => None,
     }
 }
@@ -222,19 +222,19 @@ mod tests {
     }
 
     impl Shown {
-        fn put(&mut self, piece: Piece<'_>) {
-            match piece {
-                Piece::Again => *self = Self { again: self.again + 1, ..Self::default() },
-                Piece::Text { field, text } => match self.texts.entry(field).or_insert_with(|| json!("")) {
+        fn put(&mut self, chunk: Chunk<'_>) {
+            match chunk {
+                Chunk::Again => *self = Self { again: self.again + 1, ..Self::default() },
+                Chunk::Text { field, text } => match self.texts.entry(field).or_insert_with(|| json!("")) {
                     Value::String(all) => all.push_str(text),
                     _ => unreachable!(),
                 },
-                Piece::Item { field, index, value } => {
+                Chunk::Item { field, index, value } => {
                     let list = self.lists.entry(field).or_insert_with(|| json!([])).as_array_mut().unwrap();
                     assert_eq!(list.len(), index);
                     list.push(value.clone());
                 }
-                Piece::Field { field, value } => {
+                Chunk::Field { field, value } => {
                     self.fields.insert(field.to_owned(), value.clone());
                 }
             }
@@ -247,7 +247,7 @@ mod tests {
         let mut places: Vec<usize> = cuts.iter().map(|cut| cut % (reply.len() + 1)).chain([0, reply.len()]).collect();
         places.sort_unstable();
         for pair in places.windows(2) {
-            reader.push_bytes(&reply.as_bytes()[pair[0]..pair[1]], &mut |piece| shown.put(piece));
+            reader.push_bytes(&reply.as_bytes()[pair[0]..pair[1]], &mut |chunk| shown.put(chunk));
         }
         shown
     }
@@ -294,8 +294,8 @@ mod tests {
         let mut reader = ReplyReader::new("planner-response");
         let mut seen = Vec::new();
         let first = PLAN.find(",{\"id\":\"task-2").unwrap();
-        reader.push(&PLAN[..first], &mut |piece| {
-            if let Piece::Item { value, .. } = piece {
+        reader.push(&PLAN[..first], &mut |chunk| {
+            if let Chunk::Item { value, .. } = chunk {
                 seen.push(value["id"].clone());
             }
         });
@@ -314,8 +314,8 @@ mod tests {
     fn bytes_that_are_no_text_become_a_mark() {
         let mut reader = ReplyReader::new("x");
         let mut text = String::new();
-        let mut listener = |piece: Piece<'_>| {
-            if let Piece::Text { text: more, .. } = piece {
+        let mut listener = |chunk: Chunk<'_>| {
+            if let Chunk::Text { text: more, .. } = chunk {
                 text.push_str(more);
             }
         };

@@ -201,10 +201,10 @@ impl AgentBackend for TurnBackend<'_> {
     fn watcher(&self) -> Option<Watcher> {
         let teller = self.turn.teller()?.about(self.todo.clone());
         Some(Arc::new(move |activity: Activity| {
-            let Activity { agent, action, component, piece, duration_ms, usage } = activity;
+            let Activity { agent, action, component, chunk, duration_ms, usage } = activity;
             match duration_ms {
                 Some(duration_ms) => teller.tell_end(agent.name(), action.name(), component.as_deref(), duration_ms, usage),
-                None => teller.tell(agent.name(), action.name(), component.as_deref(), piece),
+                None => teller.tell(agent.name(), action.name(), component.as_deref(), chunk),
             }
         }))
     }

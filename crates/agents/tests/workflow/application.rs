@@ -220,7 +220,7 @@ fn each_kind_of_chunk_has_its_callback() {
     let (six, mut listeners) = (Six::default(), Listeners::default());
     listeners.listen("s", Box::new(six.clone()));
     let call = Delta::ToolCall { index: 0, id: None, name: Some("look".into()), arguments: "{}".to_owned() };
-    let pieces = [
+    let chunks = [
         Delta::Content("a".to_owned()),
         call,
         Delta::Reasoning("hm".to_owned()),
@@ -228,9 +228,9 @@ fn each_kind_of_chunk_has_its_callback() {
         Delta::Error(Failure::new("x", "y")),
         Delta::Stopped,
     ];
-    for piece in &pieces {
-        listeners.tell("s", piece);
-        listeners.tell("another", piece);
+    for chunk in &chunks {
+        listeners.tell("s", chunk);
+        listeners.tell("another", chunk);
     }
     assert_eq!(*six.0.lock().unwrap(), ["content", "tool calls", "reasoning", "done", "error", "stopped"]);
 }

@@ -140,13 +140,13 @@ async fn todos_and_the_summary_are_seen_while_they_are_written() {
     engine().run(&mut backend, "a and b?".into()).await.unwrap();
     let seen = seen.lock().unwrap();
     let todos = seen.iter().filter(|activity| {
-        matches!(&activity.piece, Some(ComponentChunk::Item { field, value, .. }) if field == "todos" && value["priority"].is_u64())
+        matches!(&activity.chunk, Some(ComponentChunk::Item { field, value, .. }) if field == "todos" && value["priority"].is_u64())
     });
     assert_eq!(todos.count(), 2);
     let summary: String = seen
         .iter()
         .filter(|activity| activity.action.name() == "summarizing")
-        .filter_map(|activity| match &activity.piece {
+        .filter_map(|activity| match &activity.chunk {
             Some(ComponentChunk::Text { text, .. }) => Some(text.as_str()),
             _ => None,
         })

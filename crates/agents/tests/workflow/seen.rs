@@ -14,7 +14,7 @@ async fn chunks_come_with_their_address_before_the_reply_is_in_the_log() {
     let mut seen = Vec::new();
     loop {
         match watch.next().await.unwrap().unwrap() {
-            Seen::Piece(piece) => seen.push(piece),
+            Seen::Step(chunk) => seen.push(chunk),
             Seen::Event(recorded) => match &recorded.event {
                 Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.task_id == sent.task_id => break,
                 _ => {}
@@ -23,20 +23,20 @@ async fn chunks_come_with_their_address_before_the_reply_is_in_the_log() {
         }
     }
     let of = |agent: &str, action: &str| {
-        let found = seen.iter().find(|piece| &*piece.agent_type == agent && &*piece.action == action);
-        found.map(|piece| piece.path.to_string()).unwrap_or_default()
+        let found = seen.iter().find(|chunk| &*chunk.agent_type == agent && &*chunk.action == action);
+        found.map(|chunk| chunk.path.to_string()).unwrap_or_default()
     };
     assert_eq!(of("planner", "planning"), "messages[1].meta._thread.messages[0].meta._thread");
     assert_eq!(of("executor", "calling_tool"), "messages[1].meta._thread.messages[2].meta._thread");
     assert_eq!(of("verifier", "summarizing"), "messages[1].meta._thread.messages[4].meta._thread");
-    assert!(seen.iter().all(|piece| piece.task == sent.task_id));
-    assert!(seen.iter().all(|piece| piece.todo.is_some() == (&*piece.agent_type == "executor")));
-    assert!(["a", "b"].iter().all(|todo| seen.iter().any(|piece| piece.todo.as_deref() == Some(*todo))));
-    let ends: Vec<_> = seen.iter().filter(|piece| piece.duration_ms.is_some()).collect();
-    let used = ends.iter().filter_map(|piece| piece.usage).map(|usage| usage.output_tokens).sum::<u64>();
+    assert!(seen.iter().all(|chunk| chunk.task == sent.task_id));
+    assert!(seen.iter().all(|chunk| chunk.todo.is_some() == (&*chunk.agent_type == "executor")));
+    assert!(["a", "b"].iter().all(|todo| seen.iter().any(|chunk| chunk.todo.as_deref() == Some(*todo))));
+    let ends: Vec<_> = seen.iter().filter(|chunk| chunk.duration_ms.is_some()).collect();
+    let used = ends.iter().filter_map(|chunk| chunk.usage).map(|usage| usage.output_tokens).sum::<u64>();
     assert_eq!((ends.len(), used), (8, 6), "six replies and two calls end");
-    assert!(ends.iter().any(|piece| &*piece.action == "calling_tool" && piece.component.as_deref() == Some("look")));
-    let todo = seen.iter().find_map(|piece| match &piece.piece {
+    assert!(ends.iter().any(|chunk| &*chunk.action == "calling_tool" && chunk.component.as_deref() == Some("look")));
+    let todo = seen.iter().find_map(|chunk| match &chunk.chunk {
         Some(ComponentChunk::Item { field, index: 1, value }) if field == "todos" => Some(value["id"].clone()),
         _ => None,
     });

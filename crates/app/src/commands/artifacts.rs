@@ -99,14 +99,14 @@ async fn whole(door: &Door, start: &str) -> Result<ArtifactId, Trouble> {
 
 async fn to_stdout(mut answer: Answer) -> Result<(), Trouble> {
     let is_terminal = io::stdout().is_terminal();
-    while let Some(piece) = answer.body.next().await {
-        let piece = piece.map_err(broken)?;
+    while let Some(chunk) = answer.body.next().await {
+        let chunk = chunk.map_err(broken)?;
         if is_terminal {
-            out::piece(&String::from_utf8_lossy(&piece))?;
+            out::text(&String::from_utf8_lossy(&chunk))?;
             continue;
         }
         let mut stdout = io::stdout().lock();
-        stdout.write_all(&piece).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        stdout.write_all(&chunk).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => Trouble::nobody_listens(),
             _ => Trouble::new("output_failed", format!("the output cannot be written: {error}")),
         })?;
@@ -119,8 +119,8 @@ async fn to_file(mut answer: Answer, path: &Path) -> Result<(), Trouble> {
     let failed = |error: io::Error| Trouble::new("output_failed", format!("{} cannot be written: {error}", path.display()));
     let draft = Draft(PathBuf::from(format!("{}.part", path.display())));
     let mut file = File::create(&draft.0).map_err(failed)?;
-    while let Some(piece) = answer.body.next().await {
-        file.write_all(&piece.map_err(broken)?).map_err(failed)?;
+    while let Some(chunk) = answer.body.next().await {
+        file.write_all(&chunk.map_err(broken)?).map_err(failed)?;
     }
     file.sync_all().and_then(|()| fs::rename(&draft.0, path)).map_err(failed)
 }

@@ -80,8 +80,8 @@ async fn exchange(door: &Door, target: &str, line: String, say: &mpsc::Sender<Va
     let first = first.map_err(gone)?;
     if first.starts_with(b"{") {
         let mut whole = first.to_vec();
-        while let Some(piece) = body.next().await {
-            whole.extend_from_slice(&piece.map_err(gone)?);
+        while let Some(chunk) = body.next().await {
+            whole.extend_from_slice(&chunk.map_err(gone)?);
         }
         let message: Value = serde_json::from_slice(&whole).map_err(strange)?;
         if message.get("jsonrpc").is_none() {

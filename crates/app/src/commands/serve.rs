@@ -136,8 +136,7 @@ fn security(config: &Config, args: &Serve) -> Result<Security, Trouble> {
         rates.token = Rate { per_second, burst: per_second.saturating_mul(10) };
     }
     let (hosts, cors) = (config.door.hosts.clone(), config.door.cors.clone());
-    let answers = Some(config.data.join("answers"));
-    Ok(Security { tls, tokens: Some(token::further(&config.data)), hosts, cors, rates, answers })
+    Ok(Security { tls, tokens: Some(token::further(&config.data)), hosts, cors, rates })
 }
 
 fn is_origin(text: &str) -> bool {

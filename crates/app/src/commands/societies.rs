@@ -67,7 +67,7 @@ pub(crate) async fn fork(config: &Config, args: &Fork) -> Result<Exit, Trouble> 
                 Some(name) => SocietyId::from(name.as_str()),
                 None => free_name(log, &config.society).await?,
             };
-            make(log, Branch { from: config.society.clone(), at: args.at.map(Seq), to, aside: None }).await?
+            make(log, Branch { from: config.society.clone(), at: args.at.map(Seq), to, aside: None, request: None }).await?
         }
     };
     tell(args.json, args.at, made, |made| {
@@ -82,7 +82,7 @@ pub(crate) async fn rewind(config: &Config, args: &Rewind) -> Result<Exit, Troub
             let log = &**opened.state.society().log();
             let aside = Some(free_name(log, &config.society).await?);
             let society = config.society.clone();
-            make(log, Branch { from: society.clone(), at: Some(Seq(args.to)), to: society, aside }).await?
+            make(log, Branch { from: society.clone(), at: Some(Seq(args.to)), to: society, aside, request: None }).await?
         }
     };
     tell(args.json, Some(args.to), made, |made| {

@@ -1,4 +1,4 @@
-//! What happens when somebody commands for something: events, or a refusal and no change.
+//! What a command does: events, or a refusal and no change.
 //!
 //! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all.
 
@@ -25,11 +25,20 @@ use crate::{
 /// Decides one command at one time. Pure: the same arguments give the same events.
 pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<Recorded>>, Refusal> {
     let mut draft = Draft::new(spine, at);
+    let (request, command) = match command {
+        Command::Once { request, command } => (Some(request), *command),
+        command => (None, command),
+    };
+    if let Some(done) = request.and_then(|request| spine.requests.get(request.key)) {
+        let is_same = request.is_some_and(|request| request.fingerprint == done.request.fingerprint);
+        return Err(if is_same { Refusal::DoneBefore(*done) } else { Refusal::KeyReused });
+    }
     match (spine.is_founded(), command) {
         (false, Command::Found { seed, limits, role }) => org::found(&mut draft, seed, limits, role)?,
         (true, Command::Found { .. }) => return Err(Refusal::AlreadyFounded),
         (false, _) => return Err(Refusal::NotFounded),
-        (true, Command::Fork { from, seed }) => draft.push(None, Event::SocietyForked { from, seed }),
+        (true, Command::Once { .. }) => return Err(Refusal::KeyReused),
+        (true, Command::Fork { from, seed, request }) => draft.push(None, Event::SocietyForked { from, seed, request }),
         (true, Command::CreateRole { role }) => org::create_role(&mut draft, role, None)?,
         (true, Command::ChangeRole { role }) => org::change_role(&mut draft, role)?,
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
@@ -66,6 +75,10 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::Park { turn, reason }) => turn::park(&mut draft, turn, reason)?,
         (true, Command::Resume { turn }) => turn::resume(&mut draft, turn)?,
         (true, Command::Cancel { target, reason }) => cancel::cancel(&mut draft, target, reason)?,
+    }
+    if let Some(request) = request {
+        let events = u32::try_from(draft.events.len()).unwrap_or(u32::MAX);
+        draft.push(None, Event::RequestDone { request, events });
     }
     Ok(draft.events)
 }

@@ -26,8 +26,8 @@ impl Teller {
     }
 
     /// Tells who is seen doing what, and what the component that is being written grows by.
-    pub fn tell(&self, agent_type: &str, action: &str, component: Option<&str>, piece: Option<ComponentChunk>) {
-        self.publish(|seen| StreamedStep { component: component.map(Into::into), piece, ..seen(agent_type, action) });
+    pub fn tell(&self, agent_type: &str, action: &str, component: Option<&str>, chunk: Option<ComponentChunk>) {
+        self.publish(|seen| StreamedStep { component: component.map(Into::into), chunk, ..seen(agent_type, action) });
     }
 
     /// Tells that a step is over, how long it took, and what it used if a model was asked.
@@ -48,11 +48,11 @@ impl Teller {
                 agent_type: agent_type.into(),
                 action: action.into(),
                 component: None,
-                piece: None,
+                chunk: None,
                 duration_ms: None,
                 usage: None,
             };
-            ports.live.publish(society, Frame::Piece(Arc::new(told(&seen))));
+            ports.live.publish(society, Frame::Step(Arc::new(told(&seen))));
         }
     }
 }

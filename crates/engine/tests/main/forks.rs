@@ -14,7 +14,8 @@ use crate::bed::{Bed, answer, call, is_approval, open_effect, submit};
 
 async fn branch(bed: &Bed, at: Option<u64>, to: &str, aside: Option<&str>) -> Result<Forked, NotForked> {
     let clock = ManualClock::at(polis_domain::Timestamp(1_700_000_000_000));
-    let branch = Branch { from: "main".into(), at: at.map(Seq), to: to.into(), aside: aside.map(SocietyId::from) };
+    let branch =
+        Branch { from: "main".into(), at: at.map(Seq), to: to.into(), aside: aside.map(SocietyId::from), request: None };
     fork(&*bed.log, &clock, &branch, 11).await
 }
 

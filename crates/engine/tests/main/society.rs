@@ -118,7 +118,7 @@ async fn a_watcher_sees_every_event_once_from_wherever_it_starts() {
                     }
                 }
                 Seen::Delta(_) => deltas += 1,
-                Seen::Piece(piece) => panic!("{piece:?}"),
+                Seen::Step(chunk) => panic!("{chunk:?}"),
             }
         }
     });

@@ -27,15 +27,15 @@ fn logged(bed: &Bed) -> [Vec<u64>; 2] {
 /// The places of the events that are seen until there is nothing more, and how many chunks of replies.
 async fn seen(mut watch: Watch) -> (Vec<u64>, usize) {
     let all = async {
-        let (mut seen, mut pieces) = (Vec::new(), 0);
+        let (mut seen, mut chunks) = (Vec::new(), 0);
         while let Some(next) = watch.next().await.unwrap() {
             match next {
                 Seen::Event(recorded) => seen.push(recorded.seq.0),
-                Seen::Delta(_) | Seen::Piece(_) => pieces += 1,
+                Seen::Delta(_) | Seen::Step(_) => chunks += 1,
             }
         }
         assert!(watch.next().await.unwrap().is_none(), "what has ended begins again");
-        (seen, pieces)
+        (seen, chunks)
     };
     tokio::time::timeout(PATIENCE, all).await.expect("it never ends")
 }
@@ -60,9 +60,9 @@ async fn whoever_watches_sees_everything_and_then_that_the_society_has_ended() {
         // Where it was not stopped, it ends with its last handle.
         drop(society);
         for ((quick, slow), logged) in quick.into_iter().zip(slow).zip(logged(&bed)) {
-            let (events, pieces) = quick.await.unwrap();
-            assert!(pieces > 0);
-            assert_eq!((&events, seen(slow).await), (&logged, (logged.clone(), pieces)));
+            let (events, chunks) = quick.await.unwrap();
+            assert!(chunks > 0);
+            assert_eq!((&events, seen(slow).await), (&logged, (logged.clone(), chunks)));
         }
     }
 }

@@ -185,7 +185,7 @@ impl Narrator {
         match seen {
             Seen::Event(recorded) => self.hear_event(recorded),
             Seen::Delta(delta) => self.hear_delta(delta),
-            Seen::Piece(piece) => self.hear_piece(piece),
+            Seen::Step(chunk) => self.hear_step(chunk),
         }
         if self.quiet {
             self.out.clear();

@@ -51,7 +51,7 @@ impl Model for Piecemeal {
         let is_talk = matches!(request.messages.first(), Some(ChatMessage::User { text, .. }) if &**text == "talk");
         let is_first = !request.messages.iter().any(|message| matches!(message, ChatMessage::Tool { .. }));
         let mut deltas = vec![Delta::Reasoning("let ".to_owned()), Delta::Reasoning("me see".to_owned())];
-        deltas.extend(["a ", "thought", "!"].map(|piece| Delta::Content(piece.to_owned())));
+        deltas.extend(["a ", "thought", "!"].map(|chunk| Delta::Content(chunk.to_owned())));
         if is_first && !request.tools.is_empty() {
             for (index, tool) in (0..).zip(["note", "guarded"]) {
                 let (id, name) = (Some(format!("c{index}").into()), Some(tool.into()));
@@ -268,7 +268,7 @@ async fn what_a_turn_asks_a_model_for_itself_alone_is_told_to_nobody() {
                     break;
                 }
             }
-            Seen::Piece(_) => {}
+            Seen::Step(_) => {}
         }
     }
     assert_eq!(asides.len(), 1);

@@ -134,11 +134,11 @@ async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
     }
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < total {
-        let piece = artifacts.read(&id, bytes.len() as u64, total as usize - bytes.len()).await?.bytes;
-        if piece.is_empty() {
+        let chunk = artifacts.read(&id, bytes.len() as u64, total as usize - bytes.len()).await?.bytes;
+        if chunk.is_empty() {
             break;
         }
-        bytes.extend_from_slice(&piece);
+        bytes.extend_from_slice(&chunk);
     }
     let known = peer.state.society.listing().find(&id).await;
     let kind = known.map_or_else(|| "application/octet-stream".into(), |known| known.media_type);

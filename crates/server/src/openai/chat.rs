@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::asking::{Asking, Begun, Item, begin, is_retry};
-use super::completion::{Completion, Ending, Piece};
+use super::completion::{Chunk, Completion, Ending};
 use super::conversation::named;
 use super::error::{ApiError, Body};
 use super::models::chosen;
@@ -261,9 +261,9 @@ impl Said {
                     return Some((Ok::<_, Infallible>(sse::Event::default().data(data)), (said, completion, ready)));
                 }
                 match completion.next().await? {
-                    Piece::Content(text) => ready.push_back(said.chunk(&json!({ "content": text }), None)),
-                    Piece::Reasoning(text) => ready.push_back(said.chunk(&json!({ "reasoning_content": text }), None)),
-                    Piece::End(ending) => ready.extend(said.end(ending, &completion.usage)),
+                    Chunk::Content(text) => ready.push_back(said.chunk(&json!({ "content": text }), None)),
+                    Chunk::Reasoning(text) => ready.push_back(said.chunk(&json!({ "reasoning_content": text }), None)),
+                    Chunk::End(ending) => ready.extend(said.end(ending, &completion.usage)),
                 }
             }
         });

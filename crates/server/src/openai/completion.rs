@@ -11,7 +11,7 @@ use crate::tasks::BUSY;
 use polis_domain::TaskId;
 
 /// What comes next.
-pub(super) enum Piece {
+pub(super) enum Chunk {
     Content(String),
     Reasoning(String),
     End(Ending),
@@ -31,7 +31,7 @@ pub(super) struct Completion {
     state: SocietyState,
     task: TaskId,
     run: Run,
-    ready: VecDeque<Piece>,
+    ready: VecDeque<Chunk>,
     has_content: bool,
     /// Whether the next text is apart from the one before.
     is_new: bool,
@@ -56,10 +56,10 @@ impl Completion {
     }
 
     /// The next chunk; none after the end.
-    pub(super) async fn next(&mut self) -> Option<Piece> {
+    pub(super) async fn next(&mut self) -> Option<Chunk> {
         loop {
-            if let Some(piece) = self.ready.pop_front() {
-                return Some(piece);
+            if let Some(chunk) = self.ready.pop_front() {
+                return Some(chunk);
             }
             if self.ended {
                 return None;
@@ -74,11 +74,11 @@ impl Completion {
     /// Everything to the end: the answer alone, what was thought on the way, and how it ended.
     pub(super) async fn whole(&mut self) -> (String, String, Ending) {
         let (mut content, mut reasoning) = (String::new(), String::new());
-        while let Some(piece) = self.next().await {
-            match piece {
-                Piece::Content(text) => content.push_str(&text),
-                Piece::Reasoning(text) => reasoning.push_str(&text),
-                Piece::End(ending) => {
+        while let Some(chunk) = self.next().await {
+            match chunk {
+                Chunk::Content(text) => content.push_str(&text),
+                Chunk::Reasoning(text) => reasoning.push_str(&text),
+                Chunk::End(ending) => {
                     let content = self.run.answer().map_or(content, |answer| answer.to_string());
                     return (content, reasoning, ending);
                 }
@@ -89,18 +89,18 @@ impl Completion {
 
     fn end(&mut self, ending: Ending) {
         self.ended = true;
-        self.ready.push_back(Piece::End(ending));
+        self.ready.push_back(Chunk::End(ending));
     }
 
     fn say(&mut self, text: String) {
         let apart = std::mem::take(&mut self.is_new) && self.has_content;
         self.has_content = true;
-        self.ready.push_back(Piece::Content(if apart { format!("\n\n{text}") } else { text }));
+        self.ready.push_back(Chunk::Content(if apart { format!("\n\n{text}") } else { text }));
     }
 
     fn think(&mut self, text: String) {
         self.ends_line = text.ends_with('\n');
-        self.ready.push_back(Piece::Reasoning(text));
+        self.ready.push_back(Chunk::Reasoning(text));
     }
 
     /// A line about what is done.

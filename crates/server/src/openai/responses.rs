@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::asking::{Asking, Begun, Item, Known, PREVIOUS, begin, is_retry};
 use super::chat::{format_instruction, now, text_of, unbuffered};
-use super::completion::{Completion, Ending, Piece};
+use super::completion::{Chunk, Completion, Ending};
 use super::conversation::named;
 use super::error::{ApiError, Body};
 use super::models::chosen;
@@ -310,9 +310,9 @@ impl Said {
                     return Some((Ok::<_, Infallible>(told), (said, completion, output, ready, number)));
                 }
                 match completion.next().await? {
-                    Piece::Content(text) => ready.extend(output.content(&text)),
-                    Piece::Reasoning(text) => ready.extend(output.reasoning(&text)),
-                    Piece::End(ending) => {
+                    Chunk::Content(text) => ready.extend(output.content(&text)),
+                    Chunk::Reasoning(text) => ready.extend(output.reasoning(&text)),
+                    Chunk::End(ending) => {
                         ready.extend(output.close());
                         let (kind, status, error) = match ending {
                             Ending::Stop => ("response.completed", "completed", None),

@@ -46,7 +46,7 @@ impl World {
         }
         let clock = Arc::new(ManualClock::at(Timestamp(self.time.load(Ordering::Relaxed))));
         let other = SocietyId::from("fork");
-        let branch = Branch { from: self.society.clone(), at: Some(asked), to: other.clone(), aside: None };
+        let branch = Branch { from: self.society.clone(), at: Some(asked), to: other.clone(), aside: None, request: None };
         let forked = fork(&*self.log, &*clock, &branch, self.plan.seed).await.map_err(|error| error.to_string())?;
         let plan = self.plan.undisturbed();
         let weather = Weather::new(&plan);

@@ -37,7 +37,7 @@ async fn it_works_in_a_sub_thread_of_its_own_and_is_seen_there() {
     let mut seen = Vec::new();
     loop {
         match watch.next().await.unwrap().unwrap() {
-            Seen::Piece(piece) if &*piece.agent_type == "reviewer" => seen.push(piece.path.to_string()),
+            Seen::Step(chunk) if &*chunk.agent_type == "reviewer" => seen.push(chunk.path.to_string()),
             Seen::Event(recorded) => match &recorded.event {
                 Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.task_id == sent.task_id => break,
                 _ => {}

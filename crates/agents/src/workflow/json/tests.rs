@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 
 /// The text in chunks that end at these places, or the whole of it.
-fn pieces<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
+fn chunks<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
     let mut places: Vec<usize> =
         cuts.iter().map(|cut| cut % (text.len() + 1)).filter(|&cut| text.is_char_boundary(cut)).collect();
     places.extend([0, text.len()]);
@@ -43,13 +43,13 @@ fn put(root: &mut Value, path: &[Step], event: JsonEvent<'_>) {
 }
 
 /// The value that was read and the one that its events fold to.
-fn read(pieces: &[&str]) -> Result<(Value, Value), JsonError> {
+fn read(chunks: &[&str]) -> Result<(Value, Value), JsonError> {
     let mut reader = JsonReader::default();
     let mut folded = Value::Null;
     let mut listener = |path: &[Step], event: JsonEvent<'_>| put(&mut folded, path, event);
-    for piece in pieces {
-        let taken = reader.push(piece, &mut listener)?;
-        assert!(taken == piece.len() || reader.is_whole());
+    for chunk in chunks {
+        let taken = reader.push(chunk, &mut listener)?;
+        assert!(taken == chunk.len() || reader.is_whole());
     }
     let value = reader.finish(&mut listener)?;
     Ok((value, folded))
@@ -101,7 +101,7 @@ proptest! {
             (false, false) => value.to_string(),
         };
         let expected: Value = serde_json::from_str(&text).unwrap();
-        let (read, folded) = read(&pieces(&text, &cuts)).unwrap();
+        let (read, folded) = read(&chunks(&text, &cuts)).unwrap();
         prop_assert_eq!(&read, &expected);
         prop_assert_eq!(&folded, &expected);
     }
@@ -112,7 +112,7 @@ proptest! {
         cuts in prop::collection::vec(any::<usize>(), 0..20),
     ) {
         let whole = read(&[&text]);
-        let cut = read(&pieces(&text, &cuts));
+        let cut = read(&chunks(&text, &cuts));
         prop_assert_eq!(whole.is_ok(), cut.is_ok());
         if let (Ok(whole), Ok(cut)) = (&whole, &cut) {
             prop_assert_eq!(&whole.0, &cut.0);
@@ -128,9 +128,9 @@ proptest! {
 fn a_plan_is_told_as_it_is_written() {
     let mut reader = JsonReader::default();
     let mut said = Vec::new();
-    for piece in [r#"{"summary":"Re"#, r#"ad \u4e"#, r#"2d","todos":[{"id":"a"},{"id""#, r#":"b"}], "n": 1"#, "2}"] {
+    for chunk in [r#"{"summary":"Re"#, r#"ad \u4e"#, r#"2d","todos":[{"id":"a"},{"id""#, r#":"b"}], "n": 1"#, "2}"] {
         reader
-            .push(piece, &mut |path, event| {
+            .push(chunk, &mut |path, event| {
                 let path: Vec<String> = path
                     .iter()
                     .map(|step| match step {

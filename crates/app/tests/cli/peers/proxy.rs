@@ -65,7 +65,7 @@ impl Line {
 /// The head and the body of a request.
 pub(crate) fn read_request(stream: &mut TcpStream) -> Vec<u8> {
     let mut request = Vec::new();
-    let mut piece = [0; 4096];
+    let mut chunk = [0; 4096];
     loop {
         let text = String::from_utf8_lossy(&request);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
@@ -74,9 +74,9 @@ pub(crate) fn read_request(stream: &mut TcpStream) -> Vec<u8> {
                 return request;
             }
         }
-        match stream.read(&mut piece) {
+        match stream.read(&mut chunk) {
             Ok(0) | Err(_) => return request,
-            Ok(count) => request.extend_from_slice(&piece[..count]),
+            Ok(count) => request.extend_from_slice(&chunk[..count]),
         }
     }
 }

@@ -86,17 +86,17 @@ impl Narrator {
         self.tell(owner, body);
     }
 
-    pub(super) fn hear_piece(&mut self, piece: &StreamedStep) {
+    pub(super) fn hear_step(&mut self, chunk: &StreamedStep) {
         let Some((turn, owner)) =
-            self.turns.iter().find(|(_, turn)| turn.thread == piece.thread).map(|(id, turn)| (*id, turn.owner.clone()))
+            self.turns.iter().find(|(_, turn)| turn.thread == chunk.thread).map(|(id, turn)| (*id, turn.owner.clone()))
         else {
             return;
         };
-        let (Some(component), Some(grows)) = (&piece.component, &piece.piece) else { return };
-        if &*piece.agent_type == "verifier" {
-            self.draft(&piece.thread, grows);
+        let (Some(component), Some(grows)) = (&chunk.component, &chunk.chunk) else { return };
+        if &*chunk.agent_type == "verifier" {
+            self.draft(&chunk.thread, grows);
         }
-        let key = (piece.thread.clone(), component.clone());
+        let key = (chunk.thread.clone(), component.clone());
         if !self.growing.contains_key(&key) {
             if matches!(grows, ComponentChunk::Again | ComponentChunk::Text { .. }) {
                 return;
