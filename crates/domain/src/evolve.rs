@@ -158,7 +158,7 @@ impl Spine {
             }
             Event::TurnRested { turn } => {
                 if let Some(turn) = self.turns.get_mut(turn) {
-                    turn.news = false;
+                    turn.has_unread_answers = false;
                     turn.revived = 0;
                 }
             }
@@ -380,7 +380,7 @@ impl Spine {
             reply_to: *reply_to,
             next: 0,
             open: Vec::new(),
-            news: false,
+            has_unread_answers: false,
             parked: None,
             planning: false,
             crashes: 0,
@@ -430,7 +430,8 @@ impl Spine {
         let Some(place) = turn.open.iter().position(|open| open.n == id.n) else { return };
         let ended = turn.open.remove(place);
         let waits = turn.open.iter().any(|open| !open.own);
-        turn.news = waits && (turn.news || matches!(ended.kind, OpenKind::Unit(_) | OpenKind::Ask(_)));
+        turn.has_unread_answers =
+            waits && (turn.has_unread_answers || matches!(ended.kind, OpenKind::Unit(_) | OpenKind::Ask(_)));
         if turn.parked.is_none() {
             self.reserve(&ended, Spent::minus);
         }

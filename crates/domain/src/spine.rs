@@ -325,7 +325,7 @@ pub struct Turn {
     pub open: Vec<OpenEffect>,
     /// Whether a unit or an agent has answered while others are open, and the turn has not said since that it only waits: it may
     /// go on with it before they end.
-    pub news: bool,
+    pub has_unread_answers: bool,
     /// Why it stands still until a person acts.
     pub parked: Option<Box<Failure>>,
     /// Whether it makes a plan: it has set one that has no steps yet.
@@ -526,7 +526,7 @@ impl Turn {
         let waits = |open: &OpenEffect| matches!(open.stage, Stage::Waiting | Stage::InDoubt);
         // A call that the turn does by effects of its own is as far as those are.
         let mut others = self.open.iter().filter(|open| !open.own).peekable();
-        self.parked.is_none() && (self.news || others.peek().is_none() || !others.all(waits))
+        self.parked.is_none() && (self.has_unread_answers || others.peek().is_none() || !others.all(waits))
     }
 }
 

@@ -97,7 +97,7 @@ impl<'a> Chooser<'a> {
 
     /// A turn that was told of some of its waits.
     fn told(&self) -> Option<TurnId> {
-        self.spine.turns.iter().find(|(_, turn)| turn.news && turn.parked.is_none()).map(|(id, _)| *id)
+        self.spine.turns.iter().find(|(_, turn)| turn.has_unread_answers && turn.parked.is_none()).map(|(id, _)| *id)
     }
 
     /// A command and the time at which it comes.

@@ -35,7 +35,7 @@ pub struct Forked {
 
 /// Why there is no fork.
 #[derive(Debug, thiserror::Error)]
-pub enum NotForked {
+pub enum ForkError {
     /// The name cannot be one.
     #[error(
         "`{0}` cannot be the name of a society; use up to 64 letters, digits, `-`, `_` and `.`, beginning with a letter or digit"
@@ -70,7 +70,7 @@ pub enum NotForked {
     Log(#[from] LogError),
 }
 
-impl NotForked {
+impl ForkError {
     /// A stable name for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -84,8 +84,8 @@ impl NotForked {
     }
 }
 
-impl From<NotForked> for Failure {
-    fn from(error: NotForked) -> Self {
+impl From<ForkError> for Failure {
+    fn from(error: ForkError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }
@@ -106,33 +106,33 @@ pub async fn free_name(log: &dyn Log, name: &SocietyId) -> Result<SocietyId, Log
 /// Begins a society with the past of another. `entropy` is a random number, new each time.
 ///
 /// A society whose name is given away must not be open anywhere; one that is only forked may go on working.
-pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u64) -> Result<Forked, NotForked> {
+pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u64) -> Result<Forked, ForkError> {
     let Branch { from, at, to, aside } = branch;
     for name in [Some(to), aside.as_ref()].into_iter().flatten() {
         if !is_society_name(name.as_str()) {
-            return Err(NotForked::BadName(name.clone()));
+            return Err(ForkError::BadName(name.clone()));
         }
     }
     let last = log.head(from).await?;
     if last == Seq(0) {
-        return Err(NotForked::Unknown(from.clone()));
+        return Err(ForkError::Unknown(from.clone()));
     }
     let asked = at.unwrap_or(last);
     if asked > last {
-        return Err(NotForked::NoSuchPlace { society: from.clone(), at: asked, last });
+        return Err(ForkError::NoSuchPlace { society: from.clone(), at: asked, last });
     }
     let whole = log.whole(from, asked).await?;
     if whole == Seq(0) {
-        return Err(NotForked::TooEarly { society: from.clone(), at: asked });
+        return Err(ForkError::TooEarly { society: from.clone(), at: asked });
     }
     let mut spine = fold(log, from, whole).await?;
     let command = Command::Fork { from: from.clone(), seed: mix(entropy ^ mix(whole.0)) };
     let first = decide(&spine, command, clock.now()).ok().and_then(|mut events| events.pop());
-    let first = first.ok_or_else(|| NotForked::TooEarly { society: from.clone(), at: asked })?;
+    let first = first.ok_or_else(|| ForkError::TooEarly { society: from.clone(), at: asked })?;
     spine.evolve(&first);
     let fork = Fork { from: from.clone(), at: whole, to: to.clone(), aside: aside.clone(), first };
     match log.fork(&fork).await {
-        Err(LogError::Conflict { society, .. }) => return Err(NotForked::Taken(society)),
+        Err(LogError::Conflict { society, .. }) => return Err(ForkError::Taken(society)),
         done => done?,
     }
     save(log, to, &spine).await;

@@ -15,17 +15,17 @@ pub(crate) const FRESH: &str = "_fresh";
 
 /// The list as it was last put together.
 #[derive(Default)]
-pub(crate) struct Offers(Mutex<Made>);
+pub(crate) struct Offers(Mutex<OfferCache>);
 
 /// The whole list, and what some roles have of it.
 #[derive(Default)]
-struct Made {
+struct OfferCache {
     whole: Option<Offer>,
     narrow: Vec<(Arc<[Arc<Role>]>, Offer)>,
 }
 
 /// Most narrow lists that are kept.
-const NARROW: usize = 64;
+const MAX_NARROW: usize = 64;
 
 /// A list, and what it was made of.
 #[derive(Clone)]
@@ -44,25 +44,25 @@ impl Offers {
     pub(crate) fn now(&self, toolbox: &dyn Toolbox, cast: &Cast, fences: &Arc<[Arc<Role>]>) -> Offer {
         let port = toolbox;
         let toolbox = toolbox.tools();
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let whole = match &made.whole {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = match &cache.whole {
             Some(offer) if Arc::ptr_eq(&offer.toolbox, &toolbox) => offer.clone(),
             _ => {
-                made.narrow.clear();
-                made.whole.insert(Offer::of(toolbox, cast, port)).clone()
+                cache.narrow.clear();
+                cache.whole.insert(Offer::of(toolbox, cast, port)).clone()
             }
         };
         if fences.is_empty() {
             return whole;
         }
-        if let Some((_, offer)) = made.narrow.iter().find(|(known, _)| known == fences) {
+        if let Some((_, offer)) = cache.narrow.iter().find(|(cached, _)| cached == fences) {
             return offer.clone();
         }
         let offer = whole.within(fences);
-        if made.narrow.len() >= NARROW {
-            made.narrow.remove(0);
+        if cache.narrow.len() >= MAX_NARROW {
+            cache.narrow.remove(0);
         }
-        made.narrow.push((fences.clone(), offer.clone()));
+        cache.narrow.push((fences.clone(), offer.clone()));
         offer
     }
 }

@@ -28,9 +28,9 @@ pub struct PrepareSubThread {
 impl StateHandler for PrepareSubThread {
     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let query = turn.task().message.clone();
-        let placeholder = self.placeholder.as_deref().unwrap_or_else(|| WAIT.to(&query));
+        let placeholder = self.placeholder.as_deref().unwrap_or_else(|| WAIT.in_language_of(&query));
         let mut response = Response::new(placeholder);
-        let task = Task::action(turn.task().id.clone(), "ContinueProcessing", CONTINUE.to(&query))
+        let task = Task::action(turn.task().id.clone(), "ContinueProcessing", CONTINUE.in_language_of(&query))
             .with_meta("originalQuery", &*query)
             .with_meta("timestamp", turn.now().0);
         response.add_next_task(task);

@@ -17,10 +17,10 @@ const EVENT_BYTES: usize = 512;
 
 /// What is kept of one society.
 #[derive(Default)]
-pub(crate) struct Recent(Mutex<Kept>);
+pub(crate) struct Recent(Mutex<Cache>);
 
 #[derive(Default)]
-struct Kept {
+struct Cache {
     threads: FxHashMap<ThreadId, Page>,
     /// The threads, the one that was opened first in front.
     order: VecDeque<ThreadId>,
@@ -36,32 +36,32 @@ struct Page {
 impl Recent {
     /// Takes in what was appended just now.
     pub(crate) fn extend(&self, events: &[Arc<Recorded>]) {
-        let mut kept = self.lock();
+        let mut cache = self.lock();
         for recorded in events {
             let Some(thread) = &recorded.thread else { continue };
             if matches!(recorded.event, Event::ThreadOpened { .. }) {
-                kept.threads.insert(thread.clone(), Page::default());
-                kept.order.push_back(thread.clone());
+                cache.threads.insert(thread.clone(), Page::default());
+                cache.order.push_back(thread.clone());
             }
-            let Some(page) = kept.threads.get_mut(thread) else { continue };
+            let Some(page) = cache.threads.get_mut(thread) else { continue };
             let bytes = weight(&recorded.event);
             page.events.push(recorded.clone());
             page.bytes += bytes;
-            kept.bytes += bytes;
+            cache.bytes += bytes;
         }
-        while kept.bytes > BYTES
-            && let Some(oldest) = kept.order.pop_front()
+        while cache.bytes > BYTES
+            && let Some(oldest) = cache.order.pop_front()
         {
-            kept.bytes -= kept.threads.remove(&oldest).map_or(0, |page| page.bytes);
+            cache.bytes -= cache.threads.remove(&oldest).map_or(0, |page| page.bytes);
         }
     }
 
     /// A thread that has no event yet: nobody has used its name.
     pub(crate) fn begin(&self, thread: ThreadId) {
-        let mut kept = self.lock();
-        kept.bytes += EVENT_BYTES;
-        kept.threads.insert(thread.clone(), Page { bytes: EVENT_BYTES, ..Page::default() });
-        kept.order.push_back(thread);
+        let mut cache = self.lock();
+        cache.bytes += EVENT_BYTES;
+        cache.threads.insert(thread.clone(), Page { bytes: EVENT_BYTES, ..Page::default() });
+        cache.order.push_back(thread);
     }
 
     /// How many events of a thread are of this kind; nothing where the thread is not here.
@@ -71,8 +71,8 @@ impl Recent {
 
     /// The events of a thread in a range, if the thread is here.
     pub(crate) fn read(&self, thread: &ThreadId, range: ThreadRange) -> Option<Vec<Arc<Recorded>>> {
-        let kept = self.lock();
-        let events = &kept.threads.get(thread)?.events;
+        let cache = self.lock();
+        let events = &cache.threads.get(thread)?.events;
         let begin = events.partition_point(|recorded| recorded.seq <= range.after);
         let end = events.partition_point(|recorded| recorded.seq <= range.through).max(begin);
         let end = end.min(begin.saturating_add(range.oldest));
@@ -81,10 +81,10 @@ impl Recent {
 
     /// Forgets everything: the log may have gone another way.
     pub(crate) fn clear(&self) {
-        *self.lock() = Kept::default();
+        *self.lock() = Cache::default();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Cache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,17 +14,18 @@ use polis_ports::{
 };
 use tokio::sync::{Notify, mpsc};
 
-use crate::actor::{Mail, Shared, fold};
-use crate::scheduler::News;
-use crate::society::Ports;
+use crate::fold::fold;
+use crate::shared::Ports;
+use crate::shared::{ActorMessage, Shared};
 use crate::turn::{self, End, TurnStart};
+use crate::unread::UnreadEvents;
 use crate::{Cast, LocalLive};
 
 /// Events read at a time.
 const PAGE: usize = 1_000;
 
 /// Commands of one turn that may queue; it stops at the first.
-const WISHES: usize = 8;
+const MAX_COMMANDS: usize = 8;
 
 /// What a replay came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,7 +58,7 @@ pub struct Divergence {
 }
 
 /// A turn that has begun and is not settled yet.
-struct Begun {
+struct StartedTurn {
     agent: AgentId,
     thread: ThreadId,
     role: Option<Arc<Role>>,
@@ -65,7 +66,7 @@ struct Begun {
 }
 
 /// How a second run of a turn ended.
-enum Ran {
+enum Rerun {
     /// It commands to settle or to stand still.
     Ended(Command),
     /// It commands for something that the log does not have.
@@ -81,7 +82,7 @@ enum Ran {
 pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<Replayed, LogError> {
     let (live, _) = fold(ports, society).await?;
     let mut spine = Spine::default();
-    let mut begun = BTreeMap::<TurnId, Begun>::new();
+    let mut started = BTreeMap::<TurnId, StartedTurn>::new();
     let mut replayed = Replayed::default();
     loop {
         let page = ports.log.read(society, spine.seq, PAGE).await?;
@@ -90,34 +91,34 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
         }
         for recorded in &page {
             if let Event::TurnSettled { turn, settlement, .. } = &recorded.event
-                && let Some(known) = begun.remove(turn)
+                && let Some(started_turn) = started.remove(turn)
                 && !ends_process(&spine, *turn, settlement)
             {
                 replayed.turns += 1;
-                replayed.effects += known.effects as usize;
-                let stage = Stage { society, ports, cast, spine: &live };
-                let ran = stage.run(*turn, &known, recorded.seq).await;
-                let differs = difference(&spine, recorded, *turn, settlement, ran);
+                replayed.effects += started_turn.effects as usize;
+                let stage = Replayer { society, ports, cast, spine: &live };
+                let rerun = stage.run(*turn, &started_turn, recorded.seq).await;
+                let differs = difference(&spine, recorded, *turn, settlement, rerun);
                 replayed.divergences.extend(differs.map(|(effect, what)| {
                     let effect = effect.map(|n| EffectId { turn: *turn, n });
-                    Divergence { turn: *turn, agent: known.agent, thread: known.thread, effect, what }
+                    Divergence { turn: *turn, agent: started_turn.agent, thread: started_turn.thread, effect, what }
                 }));
             }
             if let Some(id) = recorded.event.effect()
-                && let Some(known) = begun.get_mut(&id.turn)
+                && let Some(started_turn) = started.get_mut(&id.turn)
             {
-                known.effects = known.effects.max(id.n + 1);
+                started_turn.effects = started_turn.effects.max(id.n + 1);
             }
             spine.evolve(recorded);
             if let (Event::TurnStarted { agent, .. }, Some(thread)) = (&recorded.event, &recorded.thread) {
-                let role = spine.agents.get(agent).and_then(|known| spine.roles.get(&known.role)).cloned();
-                let known = Begun { agent: agent.clone(), thread: thread.clone(), role, effects: 0 };
-                begun.insert(TurnId(recorded.seq), known);
+                let role = spine.agents.get(agent).and_then(|started_turn| spine.roles.get(&started_turn.role)).cloned();
+                let started_turn = StartedTurn { agent: agent.clone(), thread: thread.clone(), role, effects: 0 };
+                started.insert(TurnId(recorded.seq), started_turn);
             }
         }
     }
     replayed.events = spine.seq.0;
-    replayed.open = begun.len();
+    replayed.open = started.len();
     if spine != live {
         let what = "the log folded from zero is not the state that a snapshot of it leads to; delete the snapshots".to_owned();
         let (turn, agent) = (TurnId(spine.seq), AgentId::root());
@@ -127,17 +128,17 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
 }
 
 /// Where turns are run again.
-struct Stage<'a> {
+struct Replayer<'a> {
     society: &'a SocietyId,
     ports: &'a Ports,
     cast: &'a Cast,
     spine: &'a Spine,
 }
 
-impl Stage<'_> {
-    async fn run(&self, id: TurnId, known: &Begun, through: Seq) -> Ran {
+impl Replayer<'_> {
+    async fn run(&self, id: TurnId, started_turn: &StartedTurn, through: Seq) -> Rerun {
         // Ports of its own: a call that is begun may be reported after the run is over, and must not count for the next.
-        let (called, mut calls) = mpsc::channel(WISHES);
+        let (called, mut calls) = mpsc::channel(MAX_COMMANDS);
         let ports = Ports {
             model: Arc::new(NoCalls { port: self.ports.model.clone(), called: called.clone() }),
             toolbox: Arc::new(NoCalls { port: self.ports.toolbox.clone(), called }),
@@ -145,15 +146,15 @@ impl Stage<'_> {
             live: Arc::new(LocalLive::default()),
             ..self.ports.clone()
         };
-        let (door, mut mail) = mpsc::channel(WISHES);
-        let shared = Arc::new(Shared::new(self.society.clone(), ports, self.cast.clone(), door));
+        let (actor, mut mailbox) = mpsc::channel(MAX_COMMANDS);
+        let shared = Arc::new(Shared::new(self.society.clone(), ports, self.cast.clone(), actor));
         let start = Box::new(TurnStart {
             id,
-            agent: known.agent.clone(),
-            thread: known.thread.clone(),
-            role: known.role.clone(),
-            chosen: turn::chosen(self.spine, &known.agent),
-            fences: self.spine.fences(&known.agent).into(),
+            agent: started_turn.agent.clone(),
+            thread: started_turn.thread.clone(),
+            role: started_turn.role.clone(),
+            chosen: turn::chosen(self.spine, &started_turn.agent),
+            fences: self.spine.fences(&started_turn.agent).into(),
             seed: self.spine.seed,
             eras: self.spine.eras.clone(),
             limits: self.spine.limits,
@@ -163,26 +164,26 @@ impl Stage<'_> {
             through,
         });
         let idle = Arc::new(Notify::new());
-        let ended = turn::run(start, Arc::new(News::watched(idle.clone())));
+        let ended = turn::run(start, Arc::new(UnreadEvents::watched(idle.clone())));
         tokio::pin!(ended);
         loop {
-            let mail = tokio::select! {
+            let mailbox = tokio::select! {
                 biased;
-                Some(call) = calls.recv() => return Ran::Called(call),
-                Some(mail) = mail.recv() => mail,
+                Some(call) = calls.recv() => return Rerun::Called(call),
+                Some(mailbox) = mailbox.recv() => mailbox,
                 End { command, .. } = &mut ended => {
                     // What it has sent ahead of its end counts first.
-                    return match mail.try_recv() {
-                        Ok(Mail::Command { command, .. }) => Ran::Issued(command),
-                        _ => Ran::Ended(command),
+                    return match mailbox.try_recv() {
+                        Ok(ActorMessage::Command { command, .. }) => Rerun::Issued(command),
+                        _ => Rerun::Ended(command),
                     };
                 }
-                () = idle.notified() => return Ran::Waits,
+                () = idle.notified() => return Rerun::Waits,
             };
-            match mail {
-                Mail::Command { command, .. } => return Ran::Issued(command),
-                Mail::Look(look) => look(self.spine),
-                Mail::Rest { .. } | Mail::Stop { .. } => return Ran::Waits,
+            match mailbox {
+                ActorMessage::Command { command, .. } => return Rerun::Issued(command),
+                ActorMessage::Look(look) => look(self.spine),
+                ActorMessage::Rest { .. } | ActorMessage::Stop { .. } => return Rerun::Waits,
             }
         }
     }
@@ -200,43 +201,46 @@ fn difference(
     settled: &Recorded,
     turn: TurnId,
     settlement: &Settlement,
-    ran: Ran,
+    rerun: Rerun,
 ) -> Option<(Option<u32>, String)> {
     // What was called off may have been anywhere.
     let is_cut = matches!(settlement, Settlement::Cancelled(_));
-    match ran {
-        Ran::Ended(Command::Park { reason, .. }) | Ran::Issued(Command::Park { reason, .. }) => {
+    match rerun {
+        Rerun::Ended(Command::Park { reason, .. }) | Rerun::Issued(Command::Park { reason, .. }) => {
             let n = reason.message.strip_prefix("effect ").and_then(|rest| rest.split(' ').next()?.parse().ok());
             Some((n, reason.message))
         }
         _ if is_cut => None,
-        Ran::Ended(command) => {
+        Rerun::Ended(command) => {
             let decided = decide(spine, command, settled.at).unwrap_or_default();
             let is_end = |event: &Event| matches!(event, Event::TurnSettled { turn: it, .. } if *it == turn);
             match decided.iter().find(|recorded| is_end(&recorded.event)) {
                 Some(now) if now.event == settled.event => None,
-                Some(now) => Some((None, format!("it ended with {} and ends with {} now", told(settled), told(now)))),
+                Some(now) => Some((
+                    None,
+                    format!("it ended with {} and ends with {} now", describe_settlement(settled), describe_settlement(now)),
+                )),
                 None => Some((None, "it was settled and cannot be settled now".to_owned())),
             }
         }
-        Ran::Issued(Command::Begin { n, effects, .. }) => {
+        Rerun::Issued(Command::Begin { n, effects, .. }) => {
             let kind = effects.first().map_or("nothing", |effect| effect.kind());
             Some((Some(n), format!("effect {n} is {kind} now, and there was none in the log")))
         }
-        Ran::Issued(Command::Act { id, .. }) => {
+        Rerun::Issued(Command::Act { id, .. }) => {
             Some((Some(id.n), format!("effect {} is a change now, and there was none in the log", id.n)))
         }
-        Ran::Issued(command) => {
+        Rerun::Issued(command) => {
             let issued = format!("{command:?}");
             let name = issued.split([' ', '{']).next().unwrap_or_default().to_owned();
             Some((None, format!("it commands for something that it did not command for then ({name})")))
         }
-        Ran::Called(call) => Some((None, format!("it calls {call}, although the log has what came of everything"))),
-        Ran::Waits => Some((None, "it waits for something that the log does not have".to_owned())),
+        Rerun::Called(call) => Some((None, format!("it calls {call}, although the log has what came of everything"))),
+        Rerun::Waits => Some((None, "it waits for something that the log does not have".to_owned())),
     }
 }
 
-fn told(settled: &Recorded) -> String {
+fn describe_settlement(settled: &Recorded) -> String {
     match &settled.event {
         Event::TurnSettled { settlement, message, next, .. } => {
             let text = message.as_ref().map_or("", |message| &message.text);

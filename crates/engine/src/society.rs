@@ -5,66 +5,22 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Answer, BadOrg, Behaviour, Budgets, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, Limits,
-    MessageId, MessageKind, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
+    AgentId, Answer, BadOrg, Behaviour, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, MessageId,
+    MessageKind, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
     SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
-use polis_ports::{Artifacts, Clock, Frame, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
+use polis_ports::{Artifacts, Frame, Listing, Log, LogError, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
+use crate::actor::{Actor, Standby};
+use crate::fold::fold;
 use crate::own_thread::run_on_own_thread;
-use crate::{BadCast, Cast, LocalLive, NoModel, NoTools, Operation, SystemClock, Watch};
+use crate::shared::{ActorMessage, Committed, Options, Ports, Shared};
+use crate::{Cast, CommandError, OpenError, Operation, Watch};
 
 /// Questions that may queue at a society that is only looked at.
-const LOOKERS: usize = 64;
-
-/// What a society needs from the world.
-#[derive(Clone)]
-pub struct Ports {
-    /// Keeps what happened.
-    pub log: Arc<dyn Log>,
-    /// Thinks.
-    pub model: Arc<dyn Model>,
-    /// Acts.
-    pub toolbox: Arc<dyn Toolbox>,
-    /// Tells whoever watches.
-    pub live: Arc<dyn Live>,
-    /// Knows the time.
-    pub clock: Arc<dyn Clock>,
-    /// Keeps what is too long for the log.
-    pub artifacts: Arc<dyn Artifacts>,
-}
-
-impl Ports {
-    /// A log, and nothing that thinks or acts yet; watched on this machine, with this machine's clock.
-    pub fn new(log: impl Log + 'static) -> Self {
-        Self {
-            log: Arc::new(log),
-            model: Arc::new(NoModel),
-            toolbox: Arc::new(NoTools),
-            live: Arc::new(LocalLive::default()),
-            clock: Arc::new(SystemClock),
-            artifacts: Arc::new(NoArtifacts),
-        }
-    }
-
-    /// The same ports with a model.
-    pub fn with_model(self, model: impl Model + 'static) -> Self {
-        Self { model: Arc::new(model), ..self }
-    }
-
-    /// The same ports with tools.
-    pub fn with_tools(self, toolbox: impl Toolbox + 'static) -> Self {
-        Self { toolbox: Arc::new(toolbox), ..self }
-    }
-
-    /// The same ports with a place for artifacts.
-    pub fn with_artifacts(self, artifacts: impl Artifacts + 'static) -> Self {
-        Self { artifacts: Arc::new(artifacts), ..self }
-    }
-}
+const MAX_QUEUED_LOOKS: usize = 64;
 
 /// What came of a document that was brought in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,112 +33,6 @@ pub struct Imported {
     pub agents: usize,
     /// What of the document did not come in, in words.
     pub left: Vec<String>,
-}
-
-/// How long a call of a tool of whoever asks waits for them where nothing else is said.
-pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_secs(600);
-
-/// How a society is run on this node.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// A random number, new each time: ids of what comes from outside are drawn from it.
-    pub entropy: u64,
-    /// What holds in the society, if it is founded now.
-    pub limits: Limits,
-    /// The role of root, if the society is founded now.
-    pub role: Arc<Role>,
-    /// The models of roles that name none: the first, and those to turn to when it fails. With none, the port's own choice.
-    pub models: Vec<Arc<str>>,
-    /// What may be spent on models from now on.
-    pub budgets: Budgets,
-    /// How long a call of a tool that whoever asks has brought along waits for what came of it.
-    pub client_patience: Duration,
-    /// Most turns that run at once; the others queue.
-    pub max_running: usize,
-    /// Most waiting turns that stay in memory; the others are run again when their answer comes.
-    pub max_lingering: usize,
-    /// Commands that may queue before whoever asks must wait.
-    pub mailbox: usize,
-    /// How long to wait before a log that failed is tried again.
-    pub retry_ms: u64,
-    /// Whether the society and its turns run on a thread of their own instead of the runtime that opens it. What passes
-    /// between its loop and its turns then never crosses threads, which is most of what a short turn costs.
-    pub own_thread: bool,
-}
-
-impl Options {
-    /// The defaults, for a root with this role.
-    pub fn new(entropy: u64, role: Role) -> Self {
-        Self {
-            entropy,
-            limits: Limits::default(),
-            role: Arc::new(role),
-            models: Vec::new(),
-            budgets: Budgets::default(),
-            client_patience: CLIENT_PATIENCE,
-            max_running: 4_096,
-            max_lingering: 1_024,
-            mailbox: 1_024,
-            retry_ms: 1_000,
-            own_thread: false,
-        }
-    }
-}
-
-/// Why a command came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Rejected {
-    /// It is not allowed, or makes no sense.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The log cannot be written or read now; nothing was changed that anybody was told of.
-    #[error("{}", .0.message)]
-    Unavailable(Failure),
-    /// The society is stopping.
-    #[error("the society is stopping and takes nothing in; try again after its restart")]
-    Stopping,
-}
-
-impl Rejected {
-    /// A stable name for programs.
-    pub fn code(&self) -> &str {
-        match self {
-            Self::Refused(refusal) => refusal.code(),
-            Self::Unavailable(failure) => &failure.code,
-            Self::Stopping => "stopping",
-        }
-    }
-
-    pub(crate) fn unavailable(error: &LogError) -> Self {
-        Self::Unavailable(Failure::new(error.code(), error.to_string()))
-    }
-}
-
-impl From<LogError> for Rejected {
-    fn from(error: LogError) -> Self {
-        Self::unavailable(&error)
-    }
-}
-
-/// Why a society was not opened.
-#[derive(Debug, thiserror::Error)]
-pub enum NotOpened {
-    /// Its log cannot be read or written.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// Its agents do not fit together.
-    #[error(transparent)]
-    Cast(#[from] BadCast),
-}
-
-impl NotOpened {
-    /// A stable name for programs.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Log(error) => error.code(),
-            Self::Cast(_) => "bad_agent",
-        }
-    }
 }
 
 /// A message that is in the log.
@@ -228,20 +78,20 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.abandoned.store(true, Ordering::Relaxed);
         // Wakes the actor; when its mailbox is full, it is awake.
-        let _ = self.shared.door.try_send(Mail::Stop { grace: Duration::ZERO });
+        let _ = self.shared.actor.try_send(ActorMessage::Stop { grace: Duration::ZERO });
     }
 }
 
 impl Society {
     /// Opens a society: folds its log and takes up whatever is owed. An empty log is founded.
-    pub async fn open(id: SocietyId, ports: Ports, cast: Cast, options: Options) -> Result<Self, NotOpened> {
+    pub async fn open(id: SocietyId, ports: Ports, cast: Cast, options: Options) -> Result<Self, OpenError> {
         cast.check()?;
-        let (door, mail) = mpsc::channel(options.mailbox);
+        let (actor, mailbox) = mpsc::channel(options.mailbox);
         let entropy = mix(options.entropy);
         let (models, client_patience) = (options.models.clone(), options.client_patience);
-        let shared = Arc::new(Shared { models, client_patience, ..Shared::new(id, ports, cast, door) });
+        let shared = Arc::new(Shared { models, client_patience, ..Shared::new(id, ports, cast, actor) });
         let own_thread = options.own_thread;
-        let actor = Actor::new(shared.clone(), options, mail);
+        let actor = Actor::new(shared.clone(), options, mailbox);
         let (opened, open) = oneshot::channel();
         let (living, ended) = watch::channel(None);
         let running = shared.clone();
@@ -263,13 +113,13 @@ impl Society {
     /// Opens a society only to look at it: nothing is founded, no turn runs, no time passes, and every command is refused.
     pub async fn open_to_look(id: SocietyId, ports: Ports) -> Result<Self, LogError> {
         let (spine, _) = fold(&ports, &id).await?;
-        let (door, mail) = mpsc::channel(LOOKERS);
+        let (actor, mailbox) = mpsc::channel(MAX_QUEUED_LOOKS);
         let (living, ended) = watch::channel(None);
         tokio::spawn(async move {
-            show(spine, mail).await;
+            answer_looks(spine, mailbox).await;
             drop(living);
         });
-        let shared = Arc::new(Shared::new(id, ports, Cast::new(), door));
+        let shared = Arc::new(Shared::new(id, ports, Cast::new(), actor));
         Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }) })
     }
 
@@ -321,12 +171,12 @@ impl Society {
     }
 
     /// Gives root a new request.
-    pub async fn submit(&self, text: &str) -> Result<Sent, Rejected> {
+    pub async fn submit(&self, text: &str) -> Result<Sent, CommandError> {
         self.send(AgentId::root(), text, None).await
     }
 
     /// Says something to an agent, as the person; within a request of before, or as a new one.
-    pub async fn send(&self, to: AgentId, text: &str, task: Option<TaskId>) -> Result<Sent, Rejected> {
+    pub async fn send(&self, to: AgentId, text: &str, task: Option<TaskId>) -> Result<Sent, CommandError> {
         self.send_with_meta(to, text, task, Map::new()).await
     }
 
@@ -337,7 +187,7 @@ impl Society {
         text: &str,
         task: Option<TaskId>,
         meta: Map<String, Value>,
-    ) -> Result<Sent, Rejected> {
+    ) -> Result<Sent, CommandError> {
         let id = self.draw(|seed, at, draw| unique_id("msg", seed, at, draw));
         let task = task.unwrap_or_else(|| self.new_task());
         self.send_named(id, task, to, text, meta).await
@@ -351,7 +201,7 @@ impl Society {
         to: AgentId,
         text: &str,
         meta: Map<String, Value>,
-    ) -> Result<Sent, Rejected> {
+    ) -> Result<Sent, CommandError> {
         let envelope = Envelope {
             id,
             from: AgentId::user(),
@@ -368,52 +218,52 @@ impl Society {
     }
 
     /// Makes a role.
-    pub async fn create_role(&self, role: Role) -> Result<(), Rejected> {
+    pub async fn create_role(&self, role: Role) -> Result<(), CommandError> {
         self.command(Command::CreateRole { role: Arc::new(role) }).await.map(drop)
     }
 
     /// Puts another role in the place of one of the same name. Turns under way go on with what it was.
-    pub async fn change_role(&self, role: Role) -> Result<(), Rejected> {
+    pub async fn change_role(&self, role: Role) -> Result<(), CommandError> {
         self.command(Command::ChangeRole { role: Arc::new(role) }).await.map(drop)
     }
 
     /// Makes an agent below another.
-    pub async fn spawn(&self, agent: AgentId, role: RoleId, parent: AgentId) -> Result<(), Rejected> {
+    pub async fn spawn(&self, agent: AgentId, role: RoleId, parent: AgentId) -> Result<(), CommandError> {
         self.command(Command::Spawn { agent, role, parent }).await.map(drop)
     }
 
     /// Answers an approval, or settles a write that is in doubt.
-    pub async fn resolve(&self, id: EffectId, resolution: Resolution) -> Result<(), Rejected> {
+    pub async fn resolve(&self, id: EffectId, resolution: Resolution) -> Result<(), CommandError> {
         self.command(Command::Resolve { id, resolution }).await.map(drop)
     }
 
     /// Answers what a running call asks of the person; nothing to turn away from it.
-    pub async fn reply(&self, id: InquiryId, verdict: Option<Verdict>) -> Result<(), Rejected> {
+    pub async fn reply(&self, id: InquiryId, verdict: Option<Verdict>) -> Result<(), CommandError> {
         let answer = verdict.map_or(Answer::Cancelled, Answer::Verdict);
         self.command(Command::Answer { id, answer, spent: None }).await.map(drop)
     }
 
     /// Lets a parked turn try again.
-    pub async fn resume(&self, turn: polis_domain::TurnId) -> Result<(), Rejected> {
+    pub async fn resume(&self, turn: polis_domain::TurnId) -> Result<(), CommandError> {
         self.command(Command::Resume { turn }).await.map(drop)
     }
 
     /// Calls off a request or a turn, with everything below it.
-    pub async fn cancel(&self, target: Target, reason: &str) -> Result<(), Rejected> {
+    pub async fn cancel(&self, target: Target, reason: &str) -> Result<(), CommandError> {
         self.command(Command::Cancel { target, reason: reason.to_owned() }).await.map(drop)
     }
 
     /// Sends an agent away. It does first what waits for it; or, with `now`, goes with its work undone.
-    pub async fn terminate(&self, agent: AgentId, children: Children, reason: &str, now: bool) -> Result<(), Rejected> {
+    pub async fn terminate(&self, agent: AgentId, children: Children, reason: &str, now: bool) -> Result<(), CommandError> {
         self.command(Command::Terminate { agent, children, reason: reason.to_owned(), now }).await.map(drop)
     }
 
     /// Makes the roles and agents of a document that are not there yet; all of them or none. Root's role becomes what the document
     /// says only with `root`.
-    pub async fn import(&self, org: Org, root: bool) -> Result<Imported, Rejected> {
+    pub async fn import(&self, org: Org, root: bool) -> Result<Imported, CommandError> {
         self.check_roles(&org)?;
-        let told = org.clone();
-        let left = self.look(move |spine| told.left_out(spine, root)).await?;
+        let imported = org.clone();
+        let left = self.look(move |spine| imported.left_out(spine, root)).await?;
         let events = self.command(Command::Import { org: Box::new(org), root }).await?;
         let count = |which: fn(&Event) -> bool| events.iter().filter(|recorded| which(&recorded.event)).count();
         Ok(Imported {
@@ -425,7 +275,7 @@ impl Society {
     }
 
     /// Whether somebody here runs the agents of these roles, and whether their models can be.
-    fn check_roles(&self, org: &Org) -> Result<(), Rejected> {
+    fn check_roles(&self, org: &Org) -> Result<(), CommandError> {
         let behaviours = self.handle.shared.cast.behaviours();
         for OrgRole { role, .. } in &org.roles {
             let (id, behaviour) = (&role.id, &role.behaviour);
@@ -442,7 +292,7 @@ impl Society {
     }
 
     /// Whom a name means: an agent of that name, or the one agent of the role of that name; else whoever it names (D30).
-    pub async fn addressee(&self, name: AgentId) -> Result<AgentId, Rejected> {
+    pub async fn addressee(&self, name: AgentId) -> Result<AgentId, CommandError> {
         if name.is_user() {
             return Ok(name);
         }
@@ -455,13 +305,13 @@ impl Society {
     }
 
     /// Has an agent compress its conversation as its next task. Whether it can is up to its code.
-    pub async fn compress(&self, agent: AgentId) -> Result<Sent, Rejected> {
+    pub async fn compress(&self, agent: AgentId) -> Result<Sent, CommandError> {
         let meta = Map::from_iter([("_ui_action".to_owned(), "compress".into())]);
         self.send_with_meta(agent, "[compress]", None, meta).await
     }
 
     /// Undoes the last compression of a thread; from the next turn on the model is shown what it was shown before.
-    pub async fn restore_context(&self, thread: ThreadId) -> Result<(), Rejected> {
+    pub async fn restore_context(&self, thread: ThreadId) -> Result<(), CommandError> {
         self.command(Command::RestoreContext { thread }).await.map(drop)
     }
 
@@ -471,28 +321,31 @@ impl Society {
     }
 
     /// Looks at the spine as the log has it. While the log cannot be written, that is its last committed state.
-    pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Result<T, Rejected> {
+    pub async fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Spine) -> T + Send + 'static,
+    ) -> Result<T, CommandError> {
         let (reply, answer) = oneshot::channel();
         let look = Box::new(move |spine: &Spine| {
             let _ = reply.send(question(spine));
         });
-        if self.handle.shared.door.send(Mail::Look(look)).await.is_err() {
+        if self.handle.shared.actor.send(ActorMessage::Look(look)).await.is_err() {
             return Err(self.over().await);
         }
         match answer.await {
             Ok(answer) => Ok(answer),
             // A question that was still on its way when the society ended is not answered either.
-            Err(_) if self.handle.shared.door.is_closed() => Err(self.over().await),
+            Err(_) if self.handle.shared.actor.is_closed() => Err(self.over().await),
             // The log itself says best what is wrong with it.
             Err(_) => Err(match self.ports().log.head(self.id()).await {
                 Err(error) => error.into(),
-                Ok(_) => Rejected::Unavailable(Failure::new("unavailable", "the log is out of order just now; try again")),
+                Ok(_) => CommandError::Unavailable(Failure::new("unavailable", "the log is out of order just now; try again")),
             }),
         }
     }
 
     /// What passed between the person and the society about a request, in order; nothing if there is no such request.
-    pub async fn messages(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, Rejected> {
+    pub async fn messages(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, CommandError> {
         let events = self.ports().log.read_thread(self.id(), &task.thread(), ThreadRange::ALL).await?;
         let envelope = |recorded: Recorded| match &recorded.event {
             Event::MessageSent { envelope, .. } => Some((recorded.clone(), envelope.clone())),
@@ -502,7 +355,7 @@ impl Society {
     }
 
     /// One thread, addressed from a main thread. Its sub-threads appear by name only.
-    pub async fn thread(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, Rejected> {
+    pub async fn thread(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, CommandError> {
         let (from, to) = (main.clone(), path.clone());
         let known = self.look(move |spine| {
             let found = spine.resolve(&from, &to)?;
@@ -516,7 +369,7 @@ impl Society {
     }
 
     /// One thread with all its sub-threads in place, in the documents' shape.
-    pub async fn tree(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, Rejected> {
+    pub async fn tree(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, CommandError> {
         let mut thread = self.thread(main, path).await?;
         let id = thread.id.clone();
         let links = self.look(move |spine| spine.threads.get(&id).map(|head| head.links.clone()).unwrap_or_default()).await?;
@@ -544,7 +397,7 @@ impl Society {
     }
 
     /// Waits for the message that ends a request; where the society ends without it, that is why.
-    pub async fn answer(&self, sent: &Sent) -> Result<Arc<Envelope>, Rejected> {
+    pub async fn answer(&self, sent: &Sent) -> Result<Arc<Envelope>, CommandError> {
         let mut watch = self.watch_thread(sent.task_id.thread(), sent.seq);
         loop {
             let Some(recorded) = watch.next_event().await? else { return Err(self.over().await) };
@@ -562,7 +415,7 @@ impl Society {
     /// next opening.
     pub async fn stop(&self, grace: Duration) {
         // A closed door means that it has ended already.
-        let _ = self.handle.shared.door.send(Mail::Stop { grace }).await;
+        let _ = self.handle.shared.actor.send(ActorMessage::Stop { grace }).await;
         // Nothing is ever told there; it closes.
         let _ = self.handle.ended.clone().changed().await;
     }
@@ -578,8 +431,8 @@ impl Society {
     }
 
     /// Why nothing comes of a command any more.
-    async fn over(&self) -> Rejected {
-        self.ended().await.as_deref().map_or(Rejected::Stopping, Rejected::unavailable)
+    async fn over(&self) -> CommandError {
+        self.ended().await.as_deref().map_or(CommandError::Stopping, CommandError::unavailable)
     }
 
     /// What its log says is unfinished; also when it has ended.
@@ -600,15 +453,15 @@ impl Society {
 
     async fn command(&self, command: Command) -> Committed {
         let (reply, answer) = oneshot::channel();
-        let mail = Mail::Command { command, reply: Some(reply) };
-        if self.handle.shared.door.send(mail).await.is_err() {
+        let mailbox = ActorMessage::Command { command, reply: Some(reply) };
+        if self.handle.shared.actor.send(mailbox).await.is_err() {
             return Err(self.over().await);
         }
         match answer.await {
             Ok(committed) => committed,
-            Err(_) if self.handle.shared.door.is_closed() => Err(self.over().await),
+            Err(_) if self.handle.shared.actor.is_closed() => Err(self.over().await),
             // Nothing is done where one only looks.
-            Err(_) => Err(Rejected::Stopping),
+            Err(_) => Err(CommandError::Stopping),
         }
     }
 
@@ -623,13 +476,13 @@ impl Society {
 }
 
 /// Answers questions about a spine that does not change.
-async fn show(spine: Spine, mut mail: mpsc::Receiver<Mail>) {
-    while let Some(mail) = mail.recv().await {
-        match mail {
-            Mail::Look(look) => look(&spine),
+async fn answer_looks(spine: Spine, mut mailbox: mpsc::Receiver<ActorMessage>) {
+    while let Some(mailbox) = mailbox.recv().await {
+        match mailbox {
+            ActorMessage::Look(look) => look(&spine),
             // Dropping the reply tells whoever commands that nothing comes of it.
-            Mail::Command { .. } | Mail::Rest { .. } => {}
-            Mail::Stop { .. } => return,
+            ActorMessage::Command { .. } | ActorMessage::Rest { .. } => {}
+            ActorMessage::Stop { .. } => return,
         }
     }
 }
@@ -661,7 +514,7 @@ async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender
         if matches!(error, LogError::Conflict { .. }) {
             return Some(error);
         }
-        match actor.stand_by(&error).await {
+        match actor.standby(&error).await {
             Standby::TryAgain => failed = Some(error),
             Standby::Stop => return None,
         }

@@ -8,7 +8,7 @@ use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{Frame, LiveStream, Log, LogError, StreamedDelta, StreamedStep, ThreadRange};
 use tokio::sync::watch::Receiver;
 
-use crate::society::Ports;
+use crate::shared::Ports;
 
 /// Events read from the log at a time.
 const PAGE: usize = 256;
@@ -25,20 +25,20 @@ pub struct Watch {
     /// It has: what the log has is seen, and then nothing more comes.
     is_over: bool,
     seen: Seq,
-    behind: bool,
+    is_behind: bool,
     ready: VecDeque<Arc<Recorded>>,
     missed: u64,
 }
 
 /// What a watcher sees next.
 #[derive(Debug, Clone)]
-pub enum Seen {
+pub enum WatchEvent {
     /// The next event of the log.
     Event(Arc<Recorded>),
     /// A chunk of a reply that is being written.
     Delta(Arc<StreamedDelta>),
     /// What somebody in a workflow is seen doing.
-    Piece(Arc<StreamedStep>),
+    Step(Arc<StreamedStep>),
 }
 
 impl Watch {
@@ -52,11 +52,11 @@ impl Watch {
         // Live first, the log second: whatever is appended in between is seen in both and told once.
         let live = ports.live.watch(&society, thread.as_ref());
         let (log, ready) = (ports.log.clone(), VecDeque::new());
-        Self { society, thread, log, live, ended, is_over: false, seen: after, behind: true, ready, missed: 0 }
+        Self { society, thread, log, live, ended, is_over: false, seen: after, is_behind: true, ready, missed: 0 }
     }
 
     /// The next thing to see; none when the society has ended and everything that its log has was seen.
-    pub async fn next(&mut self) -> Result<Option<Seen>, LogError> {
+    pub async fn next(&mut self) -> Result<Option<WatchEvent>, LogError> {
         loop {
             if let Some(recorded) = self.ready.pop_front() {
                 if recorded.seq <= self.seen {
@@ -65,14 +65,14 @@ impl Watch {
                 // Between two events of one thread there may be any number of others.
                 if self.thread.is_some() || recorded.seq == self.seen.next() {
                     self.seen = recorded.seq;
-                    return Ok(Some(Seen::Event(recorded)));
+                    return Ok(Some(WatchEvent::Event(recorded)));
                 }
-                self.behind = true;
+                self.is_behind = true;
                 self.ready.clear();
             }
-            if self.behind {
+            if self.is_behind {
                 let page = self.page().await?;
-                self.behind = page.len() == PAGE;
+                self.is_behind = page.len() == PAGE;
                 self.ready.extend(page.into_iter().map(Arc::new));
                 if !self.ready.is_empty() {
                     continue;
@@ -81,22 +81,22 @@ impl Watch {
             if self.is_over {
                 return Ok(None);
             }
-            let told = tokio::select! {
+            let frame = tokio::select! {
                 // What was told before the end is seen before it.
                 biased;
-                told = self.live.next() => told,
+                frame = self.live.next() => frame,
                 _ = self.ended.changed() => None,
             };
-            match told {
+            match frame {
                 Some(Frame::Committed(events)) => self.ready.extend(events.iter().cloned()),
-                Some(Frame::Delta(delta)) => return Ok(Some(Seen::Delta(delta))),
-                Some(Frame::Piece(piece)) => return Ok(Some(Seen::Piece(piece))),
+                Some(Frame::Delta(delta)) => return Ok(Some(WatchEvent::Delta(delta))),
+                Some(Frame::Step(step)) => return Ok(Some(WatchEvent::Step(step))),
                 Some(Frame::Missed) => {
-                    self.behind = true;
+                    self.is_behind = true;
                     self.missed += 1;
                 }
                 // Not all that the log has need have been told.
-                None => (self.is_over, self.behind) = (true, true),
+                None => (self.is_over, self.is_behind) = (true, true),
             }
         }
     }
@@ -121,8 +121,8 @@ impl Watch {
     pub async fn next_event(&mut self) -> Result<Option<Arc<Recorded>>, LogError> {
         loop {
             match self.next().await? {
-                Some(Seen::Event(recorded)) => return Ok(Some(recorded)),
-                Some(Seen::Delta(_) | Seen::Piece(_)) => {}
+                Some(WatchEvent::Event(recorded)) => return Ok(Some(recorded)),
+                Some(WatchEvent::Delta(_) | WatchEvent::Step(_)) => {}
                 None => return Ok(None),
             }
         }

@@ -33,7 +33,7 @@ pub enum Frame {
     /// A chunk of a reply that is not in the log yet (D07). It may be lost, and is not repeated.
     Delta(Arc<StreamedDelta>),
     /// What somebody in a workflow is seen doing, and what a component grows by meanwhile (D07). It may be lost as well.
-    Piece(Arc<StreamedStep>),
+    Step(Arc<StreamedStep>),
     /// Frames are missing, because this watcher was too slow or the log had failed: read the log again from the last event seen.
     Missed,
 }

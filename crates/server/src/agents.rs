@@ -178,7 +178,7 @@ pub(crate) async fn operate(
     let agent = state.society.addressee(AgentId::from(id)).await?;
     let asked = agent.clone();
     let behaviour = state.society.look(move |spine| behaviour(spine, &asked)).await?;
-    let behaviour = behaviour.ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(agent.clone())))?;
+    let behaviour = behaviour.ok_or_else(|| polis_engine::CommandError::from(Refusal::UnknownAgent(agent.clone())))?;
     let offered = state.society.operations(&behaviour);
     let operation = offered.iter().find(|operation| *operation.name == *request.operation).ok_or_else(|| {
         let names: Vec<&str> = offered.iter().map(|operation| &*operation.name).collect();
@@ -228,7 +228,7 @@ pub(crate) async fn agent(State(state): State<SocietyState>, Name(id): Name) -> 
     let wanted = AgentId::from(id);
     let asked = wanted.clone();
     let found = state.society.look(move |spine| Some((detail(spine, &asked)?, behaviour(spine, &asked)))).await?;
-    let (mut detail, behaviour) = found.ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(wanted)))?;
+    let (mut detail, behaviour) = found.ok_or_else(|| polis_engine::CommandError::from(Refusal::UnknownAgent(wanted)))?;
     detail.operations = behaviour.iter().flat_map(|behaviour| state.society.operations(behaviour)).map(Offered::from).collect();
     Ok(axum::Json(detail))
 }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use polis_domain::{
     AgentId, Due, EffectId, Envelope, Failure, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskId, Turn, TurnId,
 };
-use polis_engine::Rejected;
+use polis_engine::CommandError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -191,7 +191,7 @@ pub(crate) async fn cancel(
             let task = task_id.clone();
             let is_its = state.society.look(move |spine| spine.turns.get(&turn).is_some_and(|turn| turn.task == task)).await?;
             if !is_its {
-                return Err(Rejected::from(Refusal::TurnNotOpen(turn)).into());
+                return Err(CommandError::from(Refusal::TurnNotOpen(turn)).into());
             }
             Target::Turn(turn)
         }

@@ -168,7 +168,7 @@ async fn a_stream_of_one_request_has_what_is_seen_done_for_it_and_for_no_other()
             duration_ms: None,
             usage: None,
         };
-        rig.live.publish(&society(), Frame::Piece(Arc::new(piece)));
+        rig.live.publish(&society(), Frame::Step(Arc::new(piece)));
     }
     for todo in [json!("a"), json!(null)] {
         let told = stream.next().await.unwrap();

@@ -106,7 +106,7 @@ pub(super) fn park(draft: &mut Draft<'_>, id: TurnId, reason: Failure) -> Result
 /// Notes that a turn only waits. Where that is known already there is nothing to note.
 pub(super) fn rest(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
-    if !turn.news {
+    if !turn.has_unread_answers {
         return Err(Refusal::TurnNotOpen(id));
     }
     let thread = turn.thread.clone();

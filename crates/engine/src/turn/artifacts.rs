@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{Artifact, ArtifactId, Command, Effect, Failure, ListedArtifact, Outcome};
-use polis_ports::{ArtifactError, Hasher, Shelf, Window};
+use polis_ports::{ArtifactError, ArtifactStore, Hasher, Window};
 
 use super::Turn;
 
@@ -27,11 +27,11 @@ impl Turn {
             Some(Err(failure)) => return Err(failure),
             None => {}
         }
-        let kept = self.start.shared.ports.artifacts.put(content).await.map(|_| artifact);
-        let kept = kept.map_err(|error| Failure::new(error.code(), error.to_string()));
-        let outcome = kept.clone().map_or_else(Outcome::Failed, Outcome::Kept);
+        let stored = self.start.shared.ports.artifacts.put(content).await.map(|_| artifact);
+        let stored = stored.map_err(|error| Failure::new(error.code(), error.to_string()));
+        let outcome = stored.clone().map_or_else(Outcome::Failed, Outcome::Kept);
         self.report(entry.id, outcome, None).await;
-        kept
+        stored
     }
 
     /// A part of a content that the society's log names. A turn whose content is damaged or gone stands still until somebody
@@ -62,14 +62,14 @@ impl Turn {
             entries[..entries.partition_point(|entry| entry.seq <= place)].to_vec()
         };
         match self.start.shared.look(list).await {
-            Some(listed) => listed,
+            Some(artifacts) => artifacts,
             // The turn is about to be dropped.
             None => std::future::pending().await,
         }
     }
 
     /// What a call of this turn is given.
-    pub(super) fn shelf(&self) -> Shelf {
-        Shelf { store: self.start.shared.ports.artifacts.clone(), listing: self.start.shared.clone() }
+    pub(super) fn artifact_store(&self) -> ArtifactStore {
+        ArtifactStore { store: self.start.shared.ports.artifacts.clone(), listing: self.start.shared.clone() }
     }
 }

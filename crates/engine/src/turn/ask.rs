@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Turn;
 use super::journal::Entry;
-use crate::actor::Mail;
+use crate::shared::ActorMessage;
 
 impl Turn {
     /// Asks another agent and waits for its answer, at most `patience`.
@@ -159,15 +159,15 @@ impl Turn {
             to: to.clone(),
             task_id: self.task.id.clone(),
             kind: MessageKind::Message,
-            payload: Payload { text: text.into(), meta: self.errand().clone() },
+            payload: Payload { text: text.into(), meta: self.forwarded_meta().clone() },
             reply_to,
             hops: self.task.hops + 1,
         }
     }
 
     /// What goes along with whatever belongs to the same request.
-    fn errand(&mut self) -> &Meta {
-        self.errand.get_or_insert_with(|| {
+    fn forwarded_meta(&mut self) -> &Meta {
+        self.forwarded_meta.get_or_insert_with(|| {
             let resource = self.task.meta.get(Task::RESOURCE).map(|value| (Task::RESOURCE.to_owned(), value.clone()));
             resource.into_iter().chain([(Task::FROM.to_owned(), self.start.agent.as_str().into())]).collect()
         })
@@ -186,14 +186,14 @@ impl Turn {
 
     pub(super) async fn wait_for_all(&mut self, effects: Vec<Effect>) -> Vec<Result<Outcome, Failure>> {
         let entries = self.state(effects).await;
-        self.hear(&entries).await
+        self.wait_for_entries(&entries).await
     }
 
     /// Waits until each of these has come to its end.
-    pub(super) async fn hear(&mut self, entries: &[Entry]) -> Vec<Result<Outcome, Failure>> {
+    pub(super) async fn wait_for_entries(&mut self, entries: &[Entry]) -> Vec<Result<Outcome, Failure>> {
         let mut results: Vec<_> = entries.iter().map(|entry| self.result(entry)).collect();
         while results.iter().any(Option::is_none) {
-            let event = self.next_news(entries.iter()).await;
+            let event = self.next_event_of(entries.iter()).await;
             let place = entries.iter().position(|entry| entry.is_about(&event));
             if let Some(place) = place {
                 results[place] = self.result(&Entry::new(entries[place].id, [event]));
@@ -203,17 +203,17 @@ impl Turn {
     }
 
     /// What comes next of one of these. A turn that has units says when it can do nothing but wait.
-    pub(super) async fn next_news(&mut self, entries: impl Iterator<Item = &Entry> + Clone) -> Arc<Recorded> {
+    pub(super) async fn next_event_of(&mut self, entries: impl Iterator<Item = &Entry> + Clone) -> Arc<Recorded> {
         let wanted = |event: &Recorded| entries.clone().any(|entry| entry.is_about(event));
         if !self.has_units {
-            return self.news.next(wanted).await;
+            return self.unread.next(wanted).await;
         }
-        if let Some(event) = self.news.take(wanted) {
+        if let Some(event) = self.unread.take(wanted) {
             return event;
         }
         // A closed door means that the society has ended; so will this turn.
-        let _ = self.start.shared.door.send(Mail::Rest { turn: self.start.id }).await;
-        self.news.next(wanted).await
+        let _ = self.start.shared.actor.send(ActorMessage::Rest { turn: self.start.id }).await;
+        self.unread.next(wanted).await
     }
 }
 

@@ -14,10 +14,10 @@ use serde_json::Value;
 use super::host::{Asker, CallHost};
 use super::journal::Entry;
 use super::reuse::take_fresh;
-use super::{Turn, TurnStart, lent, send};
-use crate::actor::Shared;
+use super::{Turn, TurnStart, client_tools, send};
 use crate::offer::is_recallable;
 use crate::plant::{Plant, is_planted};
+use crate::shared::Shared;
 
 /// Most messages of a request that are searched for what the person has named.
 const WORDS: usize = 1_000;
@@ -61,22 +61,22 @@ impl Turn {
     /// What a call comes to before it is made.
     fn call_of(&self, call: &ToolCall, tools: &[ToolSpec]) -> Call {
         let Shared { ports, cast, .. } = &*self.start.shared;
-        let lent = self.lent();
-        let brought = lent.iter().find(|lent| lent.name == call.name);
-        let is_lent = brought.is_some();
-        let own = !is_lent && cast.find_tool(&call.name).is_some();
+        let client_tools = self.client_tools();
+        let client_tool = client_tools.iter().find(|client_tools| client_tools.name == call.name);
+        let is_client_tool = client_tool.is_some();
+        let own = !is_client_tool && cast.find_tool(&call.name).is_some();
         // What is judged is what is stated and called: the name is looked up once.
-        let listed = if own || is_lent { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
+        let listed = if own || is_client_tool { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
         let is_shown = |tool: &Arc<str>| !ToolSpec::is_for_code(tool) || tools.iter().any(|spec| spec.name == *tool);
         let listed = listed.and_then(|tool| if is_shown(&tool) { Ok(tool) } else { Err(ToolError::Unknown(tool.to_string())) });
         let tool = listed.clone().unwrap_or_else(|_| call.name.clone());
-        let spec = brought.or_else(|| tools.iter().find(|spec| spec.name == tool));
+        let spec = client_tool.or_else(|| tools.iter().find(|spec| spec.name == tool));
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = self.caller();
         let lacking = self.start.fences.iter().find(|role| !role.has_tool(&tool));
         let ruling = match (lacking, listed) {
-            _ if is_lent => lent::ruling(&tool, self.start.shared.client_patience),
+            _ if is_client_tool => client_tools::ruling(&tool, self.start.shared.client_patience),
             (Some(role), _) => {
                 let message = format!("{tool} may not be used here: role `{}` does not have it", role.id);
                 Ruling::Refuse(Failure::new("policy_denied", message))
@@ -84,8 +84,8 @@ impl Turn {
             (None, Err(absent)) => Ruling::Refuse(Failure::new("unknown_tool", absent.to_string())),
             (None, Ok(_)) => ports.toolbox.ruling(&tool, &arguments, &who),
         };
-        let is_brought = own || is_lent;
-        let identity = if is_brought { None } else { ports.toolbox.identity(&tool) };
+        let has_no_server = own || is_client_tool;
+        let identity = if has_no_server { None } else { ports.toolbox.identity(&tool) };
         let (identity, definition, reads) = match identity {
             Some(it) => (Some(it.digest), Some(it.definition), it.reads),
             None => (None, None, Vec::new()),
@@ -115,9 +115,9 @@ impl Turn {
     /// counts. Of those that can do harm it is noted whether the person has named their targets.
     async fn note_flow(&self, calls: &mut [Call]) {
         let who = self.caller();
-        let lent = self.lent();
+        let client_tools = self.client_tools();
         for call in calls.iter_mut() {
-            call.flow = match lent.iter().any(|lent| lent.name == call.tool) {
+            call.flow = match client_tools.iter().any(|client_tools| client_tools.name == call.tool) {
                 // Nobody here knows where the client has it from.
                 true => Flow { outside: Some(format!("the client's tool {}", call.tool).into()), ..Flow::default() },
                 false => self.start.shared.ports.toolbox.flow(&call.tool, &call.arguments, &who),
@@ -208,7 +208,7 @@ impl Turn {
             let (place, result) = tokio::select! {
                 biased;
                 Some(done) = running.next() => done,
-                event = self.news.next(|event| entries.iter().any(|entry| entry.is_about(event))) => {
+                event = self.unread.next(|event| entries.iter().any(|entry| entry.is_about(event))) => {
                     let Some(place) = entries.iter().position(|entry| entry.is_about(&event)) else { continue };
                     if let Event::CallAnswered { id, .. } = &event.event {
                         hosts.iter().filter(|host| host.call() == id.call).for_each(|host| host.deliver(&event.event));
@@ -236,7 +236,7 @@ impl Turn {
             results[place] = Some(result);
         }
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate().filter(|(place, _)| !asked.contains(place)) {
-            results[place] = results[place].take().map(|result| self.told(entry, call, result));
+            results[place] = results[place].take().map(|result| self.annotate(entry, call, result));
         }
         for place in asked {
             results[place] = Some(self.call_if_agreed(&entries[place], calls[place].clone()).await);
@@ -246,7 +246,7 @@ impl Turn {
 
     /// Waits for a person's word about a call, and makes it as they said: with their arguments where they gave others.
     pub(super) async fn call_if_agreed(&mut self, entry: &Entry, mut call: Call) -> CallResult {
-        match self.hear(std::slice::from_ref(entry)).await.pop() {
+        match self.wait_for_entries(std::slice::from_ref(entry)).await.pop() {
             // What the person says is the result; nothing is run.
             Some(Ok(Outcome::Verdict(verdict))) if entry.wants_words() => match &verdict.answer {
                 Some(Value::String(text)) if verdict.approved => CallResult::good(text.as_str()),
@@ -263,7 +263,7 @@ impl Turn {
                 CallResult { changed, ..made }
             }
             Some(Ok(Outcome::Verdict(verdict))) => self.declined(entry, &verdict),
-            Some(Err(failure)) if &*failure.code == "timed_out" && entry.wants_words() => lent::unanswered(&call.tool),
+            Some(Err(failure)) if &*failure.code == "timed_out" && entry.wants_words() => client_tools::unanswered(&call.tool),
             Some(Err(failure)) => refused(&failure.to_string()),
             Some(Ok(_)) | None => refused("the call was not made"),
         }
@@ -302,7 +302,7 @@ impl Turn {
                 task: self.task.id.clone(),
                 path: self.path(),
                 resource: self.task.resource(),
-                artifacts: self.shelf(),
+                artifacts: self.artifact_store(),
                 host: Some(host),
             },
         }

@@ -15,7 +15,7 @@ use polis_ports::{Caller, ChatMessage, Chosen, Collector, Delta, Host, ModelErro
 use tokio::sync::{Notify, oneshot};
 
 use super::send;
-use crate::actor::{Mail, Shared};
+use crate::shared::{ActorMessage, Shared};
 
 /// Most times that one call may ask.
 const MAX_INQUIRIES: u32 = 32;
@@ -46,7 +46,7 @@ pub(super) struct CallHost {
     asker: Asker,
     state: Mutex<State>,
     /// A model has been heard to the end.
-    heard: Notify,
+    model_done: Notify,
 }
 
 #[derive(Default)]
@@ -63,7 +63,7 @@ struct State {
 
 impl CallHost {
     pub(super) fn new(shared: Arc<Shared>, asker: Asker) -> Self {
-        Self { shared, asker, state: Mutex::default(), heard: Notify::new() }
+        Self { shared, asker, state: Mutex::default(), model_done: Notify::new() }
     }
 
     pub(super) fn call(&self) -> EffectId {
@@ -92,7 +92,7 @@ impl CallHost {
     /// Waits until no model is asked any more, so that what it cost stands in the log before the call's result.
     pub(super) async fn quiet(&self) {
         while self.state().samples > 0 {
-            self.heard.notified().await;
+            self.model_done.notified().await;
         }
     }
 
@@ -310,7 +310,7 @@ impl Drop for Asked<'_> {
         if !self.is_answered {
             let command = Command::Answer { id: self.id, answer: Answer::void(), spent: self.spent };
             // When there is no room for it, it goes with the end of the call.
-            let _ = self.host.shared.door.try_send(Mail::Command { command, reply: None });
+            let _ = self.host.shared.actor.try_send(ActorMessage::Command { command, reply: None });
         }
     }
 }
@@ -328,7 +328,7 @@ impl<'a> Sample<'a> {
 impl Drop for Sample<'_> {
     fn drop(&mut self) {
         self.0.state().samples -= 1;
-        self.0.heard.notify_one();
+        self.0.model_done.notify_one();
     }
 }
 

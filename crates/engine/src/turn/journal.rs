@@ -64,7 +64,7 @@ impl Journal {
     }
 
     /// The agent that an effect sends away, if it does.
-    pub(super) fn sent_away(&self, n: u32) -> Option<AgentId> {
+    pub(super) fn terminated_agent(&self, n: u32) -> Option<AgentId> {
         self.entries.get(&n)?.events.iter().find_map(|recorded| match &recorded.event {
             Event::EffectStarted { effect: Effect::Terminate { agent, .. }, .. } => Some(agent.clone()),
             _ => None,
@@ -161,8 +161,8 @@ impl Entry {
 
     /// The last event of the effect itself; what a running call asked stands beside it.
     pub(super) fn last(&self) -> Option<&Arc<Recorded>> {
-        let beside = |event: &Event| matches!(event, Event::CallInquired { .. } | Event::CallAnswered { .. });
-        self.events.iter().rfind(|recorded| !beside(&recorded.event))
+        let is_inquiry = |event: &Event| matches!(event, Event::CallInquired { .. } | Event::CallAnswered { .. });
+        self.events.iter().rfind(|recorded| !is_inquiry(&recorded.event))
     }
 
     /// What a call asked in an earlier run and nobody has answered.
@@ -193,10 +193,10 @@ impl Entry {
                 }
                 // How far a message is from the person was not always counted.
                 (Effect::Ask { envelope, deadline }, Effect::Ask { envelope: asked, deadline: until }) => {
-                    let told = |envelope: &polis_domain::Envelope| {
+                    let identity = |envelope: &polis_domain::Envelope| {
                         (envelope.to.clone(), envelope.payload.text.clone(), envelope.id.clone())
                     };
-                    (told(envelope), envelope.reply_to, deadline) == (told(asked), asked.reply_to, until)
+                    (identity(envelope), envelope.reply_to, deadline) == (identity(asked), asked.reply_to, until)
                 }
                 (logged, effect) => logged == effect,
             },

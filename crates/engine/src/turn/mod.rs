@@ -7,12 +7,12 @@
 mod artifacts;
 mod ask;
 mod call;
+mod client_tools;
 mod context;
 mod conversation;
 mod declined;
 mod host;
 mod journal;
-mod lent;
 mod model;
 mod own;
 mod phases;
@@ -23,12 +23,11 @@ mod retry;
 mod reuse;
 mod society;
 mod steer;
+mod step_sink;
 mod sub_threads;
-mod teller;
 mod threads;
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -37,26 +36,25 @@ use polis_domain::{
     Seq, Shown, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
 };
 use polis_ports::{Chosen, LogError, ToolSpec};
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::RecvError;
 
-use crate::actor::{Committed, Mail, Shared};
-use crate::cast::{Post, Scope};
+use crate::cast::{Registration, Scope};
 use crate::offer::Offer;
-use crate::scheduler::News;
+use crate::shared::{ActorMessage, Committed, PendingSend, Shared};
+use crate::unread::UnreadEvents;
 pub use context::Context;
 use journal::{Entry, Journal};
 pub use request::{Request, Requests};
+pub use step_sink::StepSink;
 pub use sub_threads::SubThreadGroup;
-pub use teller::Teller;
 pub use threads::{BatchUpdate, NewMessage};
 
 /// Which names of an agent another agent chose.
 pub(crate) fn chosen(spine: &Spine, agent: &AgentId) -> Chosen {
-    let Some(known) = spine.agents.get(agent) else { return Chosen::default() };
-    let founder = spine.founders.get(&known.role);
-    Chosen { agent: known.by_agent, role: founder.is_some_and(|founder| !founder.created_by.is_user()) }
+    let Some(agent) = spine.agents.get(agent) else { return Chosen::default() };
+    let founder = spine.founders.get(&agent.role);
+    Chosen { agent: agent.by_agent, role: founder.is_some_and(|founder| !founder.created_by.is_user()) }
 }
 
 /// What a turn needs to begin.
@@ -107,7 +105,7 @@ pub struct Turn {
     /// What of the thread is compressed.
     shown: Shown,
     journal: Journal,
-    news: Arc<News>,
+    unread: Arc<UnreadEvents>,
     /// The number of the next effect.
     n: u32,
     /// Ids drawn so far.
@@ -120,15 +118,15 @@ pub struct Turn {
     /// The phase that the turn has suggested for its own thread.
     suggested: Option<Phase>,
     /// The code that runs, and what it can reach just now.
-    post: Arc<Post>,
+    registration: Arc<Registration>,
     scope: Arc<Scope>,
     /// Whether it has run units or asked several at once, some of which may be open while it waits for something else.
     has_units: bool,
     /// What its model calls have cost so far.
     used: Usage,
-    known: threads::Known,
+    thread_cache: threads::ThreadCache,
     /// What goes along with whatever it sends.
-    errand: Option<Meta>,
+    forwarded_meta: Option<Meta>,
     /// What it has called so far, if anything.
     repeats: Option<Box<reuse::Repeats>>,
 }
@@ -148,12 +146,12 @@ impl From<Command> for End {
 }
 
 /// Runs a turn to its end, or until it is dropped.
-pub(crate) async fn run(start: Box<TurnStart>, news: Arc<News>) -> End {
+pub(crate) async fn run(start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
     let id = start.id;
     if let Some(until) = start.rests_until {
         start.shared.ports.clock.sleep_until(until).await;
     }
-    match AssertUnwindSafe(work(start, news)).catch_unwind().await {
+    match AssertUnwindSafe(work(start, unread)).catch_unwind().await {
         Ok(end) => end,
         Err(panic) => Command::Crash { turn: id, failure: panicked(&*panic) }.into(),
     }
@@ -166,7 +164,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
     Failure::new("panicked", format!("the agent's code panicked: {text}"))
 }
 
-async fn work(mut start: Box<TurnStart>, news: Arc<News>) -> End {
+async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
     let id = start.id;
     let park = |code: &'static str, message: String| Command::Park { turn: id, reason: Failure::new(code, message) }.into();
     let (first, journal) = match start.first.take() {
@@ -180,7 +178,7 @@ async fn work(mut start: Box<TurnStart>, news: Arc<News>) -> End {
     let Event::TurnStarted { behaviour, phase, task, origin, reply_to, message, index, shown, .. } = &first.event else {
         return park("data_damaged", format!("event {} does not start a turn", first.seq));
     };
-    let Some(post) = start.shared.cast.find(behaviour) else {
+    let Some(registration) = start.shared.cast.find(behaviour) else {
         return park("no_behaviour", format!("no code is registered for `{behaviour}`; register it and resume the turn"));
     };
     let mut turn = Turn {
@@ -196,22 +194,22 @@ async fn work(mut start: Box<TurnStart>, news: Arc<News>) -> End {
         own_index: *index,
         shown: *shown,
         journal,
-        news,
+        unread,
         n: 0,
         draws: 0,
         position: (first.seq, first.at),
         reported: Vec::new(),
         suggested: None,
-        scope: post.scope.clone(),
-        post: post.clone(),
+        scope: registration.scope.clone(),
+        registration: registration.clone(),
         has_units: false,
         used: Usage::default(),
-        known: threads::Known::default(),
-        errand: None,
+        thread_cache: threads::ThreadCache::default(),
+        forwarded_meta: None,
         repeats: None,
         start,
     };
-    let responded = post.run(&mut turn).await;
+    let responded = registration.run(&mut turn).await;
     let result = match responded {
         Ok(response) => turn.result_of(response).await,
         Err(failure) => TurnResult::Failed(failure),
@@ -246,7 +244,7 @@ impl Turn {
     /// The tools that a model can be shown: what the agent's role has, and the roles of everybody above it; and what the task brings
     /// along.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
-        self.with_lent(self.offer().tools)
+        self.with_client_tools(self.offer().tools)
     }
 
     fn offer(&self) -> Offer {
@@ -335,7 +333,7 @@ impl Turn {
         let mut sent = send(&self.start.shared, command);
         self.position.1 = at;
         async move {
-            sent.handed_in().await;
+            sent.enqueued().await;
             self.reported.push(sent.answer);
         }
     }
@@ -353,7 +351,7 @@ impl Turn {
     fn commit(&mut self, command: Command) -> impl Future<Output = Vec<Arc<Recorded>>> + Send {
         let mut sent = send(&self.start.shared, command);
         async move {
-            sent.handed_in().await;
+            sent.enqueued().await;
             let events = committed(sent.answer).await;
             // What was sent before is in the log as well.
             for mut reported in std::mem::take(&mut self.reported) {
@@ -370,7 +368,7 @@ impl Turn {
     async fn arrived(&mut self, events: &[Arc<Recorded>]) {
         self.take_in(events);
         if let Some(reason) = threads::refusal(events).cloned() {
-            send(&self.start.shared, Command::Park { turn: self.start.id, reason }).handed_in().await;
+            send(&self.start.shared, Command::Park { turn: self.start.id, reason }).enqueued().await;
             std::future::pending().await
         }
     }
@@ -400,19 +398,16 @@ impl Turn {
 
 /// A command on its way into the log. Handing one in waits for nobody, nearly always: a future that holds commands is large, and
 /// every turn pays for the room of the largest step in it.
-struct Sent {
-    room: Option<Room>,
+struct PendingCommand {
+    pending_send: Option<PendingSend>,
     answer: oneshot::Receiver<Committed>,
 }
 
-/// Waits until there is room for a chunk of mail. Says whether anybody takes it.
-pub(crate) type Room = Pin<Box<dyn Future<Output = bool> + Send>>;
-
-impl Sent {
+impl PendingCommand {
     /// Waits until it is handed in. Where nobody takes it the society has ended, and so will whoever waits.
-    async fn handed_in(&mut self) {
-        if let Some(room) = self.room.take()
-            && !room.await
+    async fn enqueued(&mut self) {
+        if let Some(pending_send) = self.pending_send.take()
+            && !pending_send.await
         {
             std::future::pending::<()>().await;
         }
@@ -420,27 +415,15 @@ impl Sent {
 
     /// What comes of it.
     async fn answer(mut self) -> Result<Committed, RecvError> {
-        self.handed_in().await;
+        self.enqueued().await;
         self.answer.await
     }
 }
 
 /// Hands a command in; what comes of it is heard later.
-fn send(shared: &Shared, command: Command) -> Sent {
+fn send(shared: &Shared, command: Command) -> PendingCommand {
     let (reply, answer) = oneshot::channel();
-    Sent { room: hand_in(shared, Mail::Command { command, reply: Some(reply) }), answer }
-}
-
-/// Hands mail in, or says what is to be waited for where there is no room for it.
-pub(crate) fn hand_in(shared: &Shared, mail: Mail) -> Option<Room> {
-    match shared.door.try_send(mail) {
-        Ok(()) => None,
-        Err(TrySendError::Full(mail)) => {
-            let door = shared.door.clone();
-            Some(Box::pin(async move { door.send(mail).await.is_ok() }))
-        }
-        Err(TrySendError::Closed(_)) => Some(Box::pin(std::future::ready(false))),
-    }
+    PendingCommand { pending_send: shared.enqueue(ActorMessage::Command { command, reply: Some(reply) }), answer }
 }
 
 /// The events of a command that was handed in. Where there are none, the turn is about to be dropped: it stands still here.

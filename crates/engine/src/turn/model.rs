@@ -15,8 +15,8 @@ use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, StreamedDel
 use super::Turn;
 use super::journal::Entry;
 use super::retry::Attempts;
-use crate::actor::Shared;
 use crate::offer::list;
+use crate::shared::Shared;
 
 /// Tokens that a reply may have where a budget holds and the request does not say.
 const REPLY_TOKENS: u32 = 8_192;
@@ -24,17 +24,17 @@ const REPLY_TOKENS: u32 = 8_192;
 impl Turn {
     /// Asks a model and gives its whole reply. A reply that is in the log is never asked for again.
     pub async fn model(&mut self, request: ModelRequest) -> Result<Reply, Failure> {
-        self.model_heard(request, &mut |_| {}).await
+        self.model_streaming(request, &mut |_| {}).await
     }
 
-    /// The same; `ear` hears the reply chunk by chunk as it comes, also what is thrown away because it broke off. It hears
+    /// The same; `on_delta` hears the reply chunk by chunk as it comes, also what is thrown away because it broke off. It hears
     /// nothing of a reply that is in the log already, so nothing that counts may depend on it.
-    pub async fn model_heard(
+    pub async fn model_streaming(
         &mut self,
         mut request: ModelRequest,
-        ear: &mut (dyn FnMut(&Delta) + Send),
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Reply, Failure> {
-        self.circles()?;
+        self.check_for_loops()?;
         let models = self.models(&request);
         let reserve = self.reserve(&mut request, &models);
         // The society's own choice may change from run to run, and is not part of what is asked.
@@ -62,7 +62,7 @@ impl Turn {
             }
             let result = match self.result(entry) {
                 Some(result) => result,
-                None => self.think(entry, request, models, ear).await,
+                None => self.think(entry, request, models, on_delta).await,
             };
             return match result {
                 Ok(Outcome::Reply(reply)) => {
@@ -123,7 +123,7 @@ impl Turn {
     /// Waits until a person has granted more.
     async fn granted(&mut self, entries: &[Entry], lacking: &[Level]) -> Result<(), Failure> {
         let used_up = lacking.iter().map(Level::to_string).collect::<Vec<_>>().join("; ");
-        match self.hear(entries).await.pop() {
+        match self.wait_for_entries(entries).await.pop() {
             Some(Ok(Outcome::Verdict(verdict))) if verdict.approved => Ok(()),
             Some(Ok(Outcome::Verdict(verdict))) => {
                 let said = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
@@ -139,7 +139,7 @@ impl Turn {
         entry: &Entry,
         mut request: ModelRequest,
         models: Vec<Arc<str>>,
-        ear: &mut (dyn FnMut(&Delta) + Send),
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Outcome, Failure> {
         let permit = entry.stated().and_then(|(_, permit)| permit.cloned());
         if permit.as_ref().is_some_and(|permit| !permit.ample) {
@@ -161,9 +161,10 @@ impl Turn {
         loop {
             request.model = attempts.model();
             let window = port.window(&request.model);
-            request.system = told(&system, permit.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
+            request.system =
+                with_notes(&system, permit.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
             let began = self.start.shared.ports.clock.now();
-            let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), ear).await;
+            let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), on_delta).await;
             let took = self.start.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
                 Ok(reply) => {
@@ -197,36 +198,36 @@ impl Turn {
         id: EffectId,
         request: &ModelRequest,
         permit: Option<&Permit>,
-        ear: &mut (dyn FnMut(&Delta) + Send),
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> (Result<Reply, ModelError>, Usage) {
-        let mut telling = Telling {
+        let mut publisher = DeltaPublisher {
             shared: &self.start.shared,
             id,
             thread: &self.start.thread,
             used: Usage::default(),
             over: false,
             is_aside: request.aside,
-            ear,
+            on_delta,
         };
         let clock = &self.start.shared.ports.clock;
         let mut reply = match permit.and_then(|permit| permit.time_ms) {
-            None => telling.collect(request.clone()).await,
+            None => publisher.collect(request.clone()).await,
             Some(ms) => tokio::select! {
                 biased;
-                reply = telling.collect(request.clone()) => reply,
+                reply = publisher.collect(request.clone()) => reply,
                 () = clock.sleep_until(Timestamp(clock.now().0.saturating_add(ms))) => {
                     let reason = format!("no whole reply within the {:?} that one call may take", Duration::from_millis(ms));
                     Err(ModelError::Cut { reason })
                 }
             },
         };
-        telling.over = true;
+        publisher.over = true;
         match &mut reply {
             Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request.clone(), reply),
             Ok(_) => {}
-            Err(error) => telling.tell(&Delta::Error(Failure::new(error.code(), error.to_string()))),
+            Err(error) => publisher.publish(&Delta::Error(Failure::new(error.code(), error.to_string()))),
         }
-        let used = reply.as_ref().map_or(telling.used, |reply| reply.usage);
+        let used = reply.as_ref().map_or(publisher.used, |reply| reply.usage);
         (reply, used)
     }
 
@@ -243,7 +244,7 @@ impl Turn {
 const NEARLY_FULL: u64 = 80;
 
 /// What an agent is told about itself; and of its budgets and of the conversation's length, when they come to their end (D11).
-fn told(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>) -> Text {
+fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>) -> Text {
     let near = permit.map_or(&[][..], |permit| &permit.near);
     let mut notes = Vec::new();
     if !near.is_empty() {
@@ -260,7 +261,7 @@ fn told(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>) -> Te
 }
 
 /// Collects a reply and tells whoever watches of each chunk; and that it stopped, when nobody waits for it any more.
-struct Telling<'a> {
+struct DeltaPublisher<'a> {
     shared: &'a Shared,
     id: EffectId,
     thread: &'a ThreadId,
@@ -269,16 +270,16 @@ struct Telling<'a> {
     over: bool,
     /// Whether nobody watches what is said.
     is_aside: bool,
-    ear: &'a mut (dyn FnMut(&Delta) + Send),
+    on_delta: &'a mut (dyn FnMut(&Delta) + Send),
 }
 
-impl Telling<'_> {
+impl DeltaPublisher<'_> {
     async fn collect(&mut self, request: ModelRequest) -> Result<Reply, ModelError> {
         let mut stream = self.shared.ports.model.stream(request).await?;
         let mut collector = Collector::default();
         while let Some(delta) = stream.next().await {
             let delta = delta?;
-            self.tell(&delta);
+            self.publish(&delta);
             if let Delta::Usage(usage) = &delta {
                 self.used = *usage;
             }
@@ -287,20 +288,20 @@ impl Telling<'_> {
         collector.finish().map(Reply::without_torn_call)
     }
 
-    fn tell(&mut self, delta: &Delta) {
-        (self.ear)(delta);
+    fn publish(&mut self, delta: &Delta) {
+        (self.on_delta)(delta);
         let Shared { ports, society, .. } = self.shared;
         if !self.is_aside && ports.live.is_watched(society) {
-            let told = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
-            ports.live.publish(society, Frame::Delta(Arc::new(told)));
+            let with_notes = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
+            ports.live.publish(society, Frame::Delta(Arc::new(with_notes)));
         }
     }
 }
 
-impl Drop for Telling<'_> {
+impl Drop for DeltaPublisher<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.tell(&Delta::Stopped);
+            self.publish(&Delta::Stopped);
         }
     }
 }

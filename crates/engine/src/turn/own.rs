@@ -21,7 +21,7 @@ impl Turn {
             Some(_) => {}
             None => {
                 let result = self.result(&entry).map_or_else(|| refused("the call has no result"), result_of);
-                return self.told(&entry, &call, result);
+                return self.annotate(&entry, &call, result);
             }
         }
         let result = tool.call(self, &call.arguments).await;
@@ -32,7 +32,7 @@ impl Turn {
                 result
             }
         };
-        self.told(&entry, &call, result)
+        self.annotate(&entry, &call, result)
     }
 
     /// A value that depends on more than the log, such as what stands in a file: worked out once, noted under this name, and
@@ -46,7 +46,8 @@ impl Turn {
             own: true,
             ..Call::default()
         };
-        let is_this = |entry: &Entry| matches!(entry.stated(), Some((Effect::Tool(noted), _)) if noted.is_same(&call));
+        let is_this =
+            |entry: &Entry| matches!(entry.stated(), Some((Effect::Tool(usage_meta), _)) if usage_meta.is_same(&call));
         let value: Arc<str> = match self.journal.peek(EffectId { turn: self.start.id, n: self.n }) {
             Some(entry) if !is_this(entry) => return None,
             Some(entry) if entry.end().is_some() => "".into(),

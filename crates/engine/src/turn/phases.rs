@@ -17,8 +17,8 @@ impl Turn {
             let bot = self.task.meta.get("bot").and_then(|bot| bot.as_str()).unwrap_or_default();
             return Ok(Response::new(bot));
         }
-        let (post, phase) = (self.post.clone(), self.phase.clone());
-        let handler = post.handler(&phase).ok_or_else(|| no_handler(&phase))?;
+        let (registration, phase) = (self.registration.clone(), self.phase.clone());
+        let handler = registration.handler(&phase).ok_or_else(|| no_handler(&phase))?;
         self.scope = handler.scope.clone();
         let response = handler.handler.handle(self).await?;
         let response = match &handler.next {
@@ -31,8 +31,8 @@ impl Turn {
     /// One round of a unit (R070): its handler's words become the bot message; the unit does what they say and its report
     /// becomes the user message, unless nothing follows (D05); the phase that follows is suggested.
     pub async fn interact<U: InteractionUnit + ?Sized>(&mut self, unit: &U) -> Result<Interaction, Failure> {
-        let (post, phase) = (self.post.clone(), self.phase.clone());
-        let part = post.unit().ok_or_else(|| Failure::new("not_a_unit", "only a unit's own turn is a round of it"))?;
+        let (registration, phase) = (self.registration.clone(), self.phase.clone());
+        let part = registration.unit().ok_or_else(|| Failure::new("not_a_unit", "only a unit's own turn is a round of it"))?;
         let message = "缺少StateHandler，无法生成bot消息 (the unit has no handler; give it one with `Units::with_handler`)";
         let handler = part.handler.as_ref().ok_or_else(|| Failure::new("no_state_handler", message))?;
         let response = handler.handle(self).await?;
@@ -79,7 +79,7 @@ impl Turn {
     /// What the model is told about the agent whose code this is (R037).
     pub async fn system_prompt(&mut self) -> Result<Arc<str>, Failure> {
         let scope = self.scope.clone();
-        scope.voice.system_prompt(self).await
+        scope.prompt_source.system_prompt(self).await
     }
 }
 

@@ -19,7 +19,7 @@ impl Turn {
             let events = self.read(&thread, range).await;
             let found = events.iter().rev().find_map(|recorded| match &recorded.event {
                 Event::PlanSet { plan, .. } => Some(plan.clone()),
-                Event::SettingsUpdated { settings, .. } | Event::ThreadOpened { settings, .. } => Some(kept(settings)),
+                Event::SettingsUpdated { settings, .. } | Event::ThreadOpened { settings, .. } => Some(plan_of(settings)),
                 _ => None,
             });
             match found {
@@ -37,6 +37,6 @@ impl Turn {
     }
 }
 
-fn kept(settings: &Settings) -> Plan {
+fn plan_of(settings: &Settings) -> Plan {
     settings.rest.get(PLAN).and_then(|plan| Plan::deserialize(plan).ok()).unwrap_or_default()
 }

@@ -49,17 +49,17 @@ impl Turn {
             }
             effects.push(Effect::Ask { envelope: Arc::new(envelope), deadline: Some(self.after(patience)) });
         }
-        let mut told = Vec::with_capacity(effects.len());
+        let mut stated = Vec::with_capacity(effects.len());
         for entry in self.state(effects).await {
             match entry.refusal().cloned() {
-                Some(failure) => told.push(Err(failure)),
+                Some(failure) => stated.push(Err(failure)),
                 None => {
-                    told.push(Ok(entry.id));
+                    stated.push(Ok(entry.id));
                     requests.open.push(entry);
                 }
             }
         }
-        told
+        stated
     }
 
     /// The answer that came first, of those that are waited for; none when nothing is waited for any more.
@@ -76,7 +76,7 @@ impl Turn {
                 };
                 return Some((entry.id, answer(outcome)));
             }
-            let event = self.next_news(requests.open.iter()).await;
+            let event = self.next_event_of(requests.open.iter()).await;
             if let Some(entry) = requests.open.iter_mut().find(|entry| entry.is_about(&event)) {
                 entry.events.push(event);
             }

@@ -114,7 +114,7 @@ impl Turn {
 
     fn waiting(&self, request: &SubThreadRequest) -> String {
         let usual = if self.path().is_main() { &WAIT } else { &WAIT_NESTED };
-        request.placeholder.clone().unwrap_or_else(|| usual.to(&self.task.message).to_owned())
+        request.placeholder.clone().unwrap_or_else(|| usual.in_language_of(&self.task.message).to_owned())
     }
 
     async fn add_bot_message(&mut self, text: String, mut meta: Meta) -> Result<Arc<Message>, Failure> {
@@ -135,14 +135,14 @@ impl Turn {
         if self.used == Usage::default() || meta.contains_key("usage") {
             return;
         }
-        let noted = Meta::of(&Noted { usage: self.used });
-        if meta.is_empty() { *meta = noted } else { meta.extend(noted) }
+        let usage_meta = Meta::of(&UsageMeta { usage: self.used });
+        if meta.is_empty() { *meta = usage_meta } else { meta.extend(usage_meta) }
     }
 }
 
 /// What a message says of its turn.
 #[derive(Serialize)]
-struct Noted {
+struct UsageMeta {
     usage: Usage,
 }
 

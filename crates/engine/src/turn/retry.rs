@@ -106,14 +106,14 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
 
     /// How long to wait before the same model is asked again, if it is.
     fn wait(&self, error: &ModelError) -> Option<Duration> {
-        let told = error.retry_after().unwrap_or_default();
+        let asked_for = error.retry_after().unwrap_or_default();
         if matches!(error, ModelError::Resting { .. }) {
-            return Some(told);
+            return Some(asked_for);
         }
-        let may = error.is_passing() && self.failed < MAX_RETRIES && told <= MAX_PATIENCE;
+        let may = error.is_passing() && self.failed < MAX_RETRIES && asked_for <= MAX_PATIENCE;
         may.then(|| match error {
             ModelError::Adapted { .. } => Duration::ZERO,
-            _ => told.max(Duration::from_secs(1 << self.failed)),
+            _ => asked_for.max(Duration::from_secs(1 << self.failed)),
         })
     }
 }

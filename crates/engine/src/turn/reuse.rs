@@ -22,7 +22,7 @@ const PATIENCE: u32 = 4;
 const REFUSALS: u32 = 3;
 
 /// What an agent is told about a result that it has from before.
-const KNOWN: &str = "[Not called again: the same call gave this before, and nothing was written since. If you need it anew, call \
+const REUSED_NOTE: &str = "[Not called again: the same call gave this before, and nothing was written since. If you need it anew, call \
                      with \"{}\" and say why.]";
 
 /// Rounds in which an agent may try to send messages that are no longer passed on, before its turn ends.
@@ -91,7 +91,7 @@ impl Turn {
     }
 
     /// What the agent reads: the result, and what it should know about it. What the log says of the call counts.
-    pub(super) fn told(&mut self, entry: &Entry, call: &Call, result: CallResult) -> CallResult {
+    pub(super) fn annotate(&mut self, entry: &Entry, call: &Call, result: CallResult) -> CallResult {
         let call = match entry.events.first().map(|first| &first.event) {
             Some(Event::EffectStarted { effect: Effect::Tool(logged), .. }) => logged,
             Some(Event::EffectRefused { failure, .. }) if &*failure.code == REPEATED => {
@@ -102,7 +102,7 @@ impl Turn {
         };
         let mut notes = Vec::new();
         if result.from.is_some() {
-            notes.push(KNOWN.replace("{}", FRESH));
+            notes.push(REUSED_NOTE.replace("{}", FRESH));
         }
         let (nudge, stop) = bounds(&self.start.limits, call);
         let often = self.repeats.get_or_insert_default().note(call, &result);
@@ -126,7 +126,7 @@ impl Turn {
     }
 
     /// Why the turn must end, when it goes in circles. Asked before each round.
-    pub(super) fn circles(&mut self) -> Result<(), Failure> {
+    pub(super) fn check_for_loops(&mut self) -> Result<(), Failure> {
         let Some(repeats) = &mut self.repeats else { return Ok(()) };
         if let Some(failure) = repeats.stopped.take() {
             repeats.stopped_rounds += 1;

@@ -50,7 +50,7 @@ impl Turn {
         if let Some(envelope) = self.journal.envelope(n) {
             return envelope.to.clone();
         }
-        if let Some(agent) = self.journal.sent_away(n) {
+        if let Some(agent) = self.journal.terminated_agent(n) {
             return agent;
         }
         let wanted = name.to_owned();

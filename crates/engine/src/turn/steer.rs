@@ -7,7 +7,7 @@ use polis_ports::ThreadRange;
 use tokio::sync::oneshot;
 
 use super::Turn;
-use crate::actor::Mail;
+use crate::shared::ActorMessage;
 
 impl Turn {
     /// What the person has said to this agent about the turn's own request since anybody last asked, oldest first. It leaves
@@ -25,8 +25,8 @@ impl Turn {
 
     /// Whether nothing more was said in the turn's task than so many messages of the person. Where that is not in memory the answer is
     /// no, and it may be another in a second run: only whether to ask at all may depend on it.
-    pub fn has_heard_all(&self, heard: usize) -> bool {
-        self.messages_of_task().is_some_and(|said| said <= heard)
+    pub fn has_heard_all(&self, model_done: usize) -> bool {
+        self.messages_of_task().is_some_and(|said| said <= model_done)
     }
 
     /// How many messages the person has written in the turn's task, if that is known without asking the log.
@@ -75,7 +75,7 @@ impl Turn {
             });
             let _ = reply.send(found.is_some());
         };
-        if self.start.shared.door.send(Mail::Look(Box::new(look))).await.is_err() {
+        if self.start.shared.actor.send(ActorMessage::Look(Box::new(look))).await.is_err() {
             return false;
         }
         answer.await.unwrap_or(false)

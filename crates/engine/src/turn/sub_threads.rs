@@ -19,13 +19,13 @@ use super::ask::answer;
 use super::journal::Entry;
 use super::phases::no_handler;
 use super::{BatchUpdate, Turn, panicked};
-use crate::cast::{Course, Scope};
+use crate::cast::{DeclaredSubThread, Scope};
 use crate::text::FAILED;
 use crate::{Interaction, Progress, SubThreadResult};
 
 /// A sub-thread that is under way.
 struct Run {
-    course: Arc<Course>,
+    declared: Arc<DeclaredSubThread>,
     task: Task,
     holder: MessageId,
     path: SubThreadPath,
@@ -84,9 +84,9 @@ impl Turn {
         changes: Vec<BatchUpdate>,
         requests: Vec<SubThreadRequest>,
     ) -> Result<(), Failure> {
-        let courses = requests.iter().map(|request| self.declared(request)).collect::<Result<Vec<_>, _>>()?;
+        let sub_threads = requests.iter().map(|request| self.declared(request)).collect::<Result<Vec<_>, _>>()?;
         let acts = self.acts_of(changes).await?;
-        let runs = self.open_runs(acts, courses.into_iter().zip(requests).collect()).await?;
+        let runs = self.open_runs(acts, sub_threads.into_iter().zip(requests).collect()).await?;
         self.begin_all(group, runs).await;
         Ok(())
     }
@@ -119,9 +119,9 @@ impl Turn {
 
     /// What a sub-thread agent does that is asked like any other: the same, in a message of its own.
     pub(crate) async fn run_as_sub_thread(&mut self) -> Result<Response, Failure> {
-        let course = self.post.own_course().cloned().ok_or_else(not_run)?;
+        let declared = self.registration.own_sub_thread().cloned().ok_or_else(not_run)?;
         let request = SubThreadRequest::new("", self.task.message.clone());
-        let runs = self.open_runs(Vec::new(), vec![(course, request)]).await?;
+        let runs = self.open_runs(Vec::new(), vec![(declared, request)]).await?;
         let mut group = SubThreadGroup::default();
         self.begin_all(&mut group, runs).await;
         let result = self.finish(group).await.pop().ok_or_else(not_run)?;
@@ -131,10 +131,10 @@ impl Turn {
         }
     }
 
-    fn declared(&self, request: &SubThreadRequest) -> Result<Arc<Course>, Failure> {
-        let found = self.scope.courses.get(&request.name).cloned();
+    fn declared(&self, request: &SubThreadRequest) -> Result<Arc<DeclaredSubThread>, Failure> {
+        let found = self.scope.sub_threads.get(&request.name).cloned();
         found.ok_or_else(|| {
-            let declared: Vec<_> = self.scope.courses.keys().map(|name| format!("`{name}`")).collect();
+            let declared: Vec<_> = self.scope.sub_threads.keys().map(|name| format!("`{name}`")).collect();
             let message = format!(
                 "there is no sub-thread `{}` here; `sub_threads` of the code that runs it must declare it ({})",
                 request.name,
@@ -152,12 +152,12 @@ impl Turn {
     async fn open_runs(
         &mut self,
         mut acts: Vec<Act>,
-        wanted: Vec<(Arc<Course>, SubThreadRequest)>,
+        wanted: Vec<(Arc<DeclaredSubThread>, SubThreadRequest)>,
     ) -> Result<Vec<Run>, Failure> {
         let (here, parent) = (self.path(), self.start.thread.clone());
-        let held: Arc<str> = FAILED.to(&self.task.message).into();
+        let held: Arc<str> = FAILED.in_language_of(&self.task.message).into();
         let mut runs = Vec::with_capacity(wanted.len());
-        for (course, request) in wanted {
+        for (declared, request) in wanted {
             let (holder, index) = match &request.holder {
                 Some(holder) => (holder.clone(), Some(self.index_of(&parent, holder).await?)),
                 None => {
@@ -168,11 +168,11 @@ impl Turn {
                 }
             };
             let SubThreadRequest { slot, meta, message, .. } = request;
-            let brief_status = BriefStatus { phase: course.first.clone(), ..BriefStatus::default() };
+            let brief_status = BriefStatus { phase: declared.first.clone(), ..BriefStatus::default() };
             let settings = Settings { brief_status, ..Settings::default() };
             let (parent, child, held) = (parent.clone(), self.sub_thread_id(&here, &parent), Some(held.clone()));
             acts.push(Act::OpenSubThread { parent, index, slot, child, settings, meta, held });
-            runs.push((course, holder, message));
+            runs.push((declared, holder, message));
         }
         if acts.is_empty() {
             return Ok(Vec::new());
@@ -182,11 +182,11 @@ impl Turn {
         Ok(runs
             .into_iter()
             .zip(paths)
-            .map(|((course, holder, message), path)| self.run_of(course, holder, message, path))
+            .map(|((declared, holder, message), path)| self.run_of(declared, holder, message, path))
             .collect())
     }
 
-    fn run_of(&self, course: Arc<Course>, holder: MessageId, message: Arc<str>, path: SubThreadPath) -> Run {
+    fn run_of(&self, declared: Arc<DeclaredSubThread>, holder: MessageId, message: Arc<str>, path: SubThreadPath) -> Run {
         let name = if path.is_nested() { "ProcessNestedSubThread" } else { "ProcessSubThread" };
         let original_task = self.task.meta.get("originalQuery").and_then(Value::as_str).unwrap_or(&self.task.message);
         let (sub_thread_path, parent_thread_path, timestamp) = (&path, &self.path, self.now());
@@ -194,8 +194,8 @@ impl Turn {
         let meta = UnitMeta { original_task, timestamp, sub_thread_path, parent_thread_path, current_resource_id };
         let meta = Meta::of(&meta);
         let task = Task { meta, ..Task::action(self.task.id.clone(), name, message) };
-        let phase = course.first.clone();
-        Run { course, task, holder, path, results: Vec::new(), seen: 0, phase, messages: Vec::new(), result: None }
+        let phase = declared.first.clone();
+        Run { declared, task, holder, path, results: Vec::new(), seen: 0, phase, messages: Vec::new(), result: None }
     }
 
     async fn finish(&mut self, mut group: SubThreadGroup) -> Vec<SubThreadResult> {
@@ -253,7 +253,7 @@ impl Turn {
                 };
                 return (place, outcome);
             }
-            let event = self.next_news(open.iter().map(|(_, entry)| entry)).await;
+            let event = self.next_event_of(open.iter().map(|(_, entry)| entry)).await;
             if let Some((_, entry)) = open.iter_mut().find(|(_, entry)| entry.is_about(&event)) {
                 entry.events.push(event);
             }
@@ -267,18 +267,18 @@ impl Turn {
             Some(Ok(_)) => self.next_of(run, true).await,
             None => self.next_of(run, false).await,
         };
-        let told = match next {
+        let outcome = match next {
             Ok(Next::Unit(unit)) => return Some(*unit),
             Ok(Next::Done(text)) => Ok(text),
             Err(failure) => Err(failure),
         };
-        run.result = Some(self.close(run, told).await);
+        run.result = Some(self.close(run, outcome).await);
         None
     }
 
     /// What follows in a sub-thread: another unit, or its end.
     async fn next_of(&mut self, run: &mut Run, is_unit_done: bool) -> Result<Next, Failure> {
-        let course = run.course.clone();
+        let declared = run.declared.clone();
         let thread = self.thread(&run.path).await?;
         if is_unit_done {
             run.results.push(pair(run.phase.clone(), &thread.messages[run.seen.min(thread.messages.len())..])?);
@@ -288,18 +288,18 @@ impl Turn {
         let next = suggested.clone().unwrap_or_else(|| thread.phase().clone());
         let is_settled = is_unit_done && suggested.is_none();
         let progress = Progress { results: std::mem::take(&mut run.results), thread, path: run.path.clone(), next };
-        let chosen = self.as_agent(&course.scope, async |turn| course.agent.next_unit(&progress, turn).await).await?;
-        if course.agent.is_terminal(&chosen) || is_settled && chosen == progress.next {
-            let text = self.as_agent(&course.scope, async |turn| course.agent.summarize(&progress, turn).await).await?;
+        let chosen = self.as_agent(&declared.scope, async |turn| declared.agent.next_unit(&progress, turn).await).await?;
+        if declared.agent.is_terminal(&chosen) || is_settled && chosen == progress.next {
+            let text = self.as_agent(&declared.scope, async |turn| declared.agent.summarize(&progress, turn).await).await?;
             run.messages = progress.thread.messages;
             return Ok(Next::Done(text));
         }
-        let limit = course.agent.max_interactions();
+        let limit = declared.agent.max_interactions();
         if progress.results.len() >= limit {
             let message = format!("the sub-thread is not done after {limit} interactions, which is the most it may have");
             return Err(Failure::new("too_many_interactions", message));
         }
-        let behaviour = course.units.get(&chosen).cloned().ok_or_else(|| no_handler(&chosen))?;
+        let behaviour = declared.units.get(&chosen).cloned().ok_or_else(|| no_handler(&chosen))?;
         if chosen != progress.next {
             self.suggest_phase_in(&run.path, chosen.clone()).await?;
         }
@@ -309,8 +309,8 @@ impl Turn {
     }
 
     /// Writes into the message what came of its sub-thread, and that the sub-thread is done.
-    async fn close(&mut self, run: &mut Run, told: Result<String, Failure>) -> SubThreadResult {
-        let result = self.outcome(run, told);
+    async fn close(&mut self, run: &mut Run, outcome: Result<String, Failure>) -> SubThreadResult {
+        let result = self.outcome(run, outcome);
         let Err(refused) = self.write_result(run, &result).await else { return result };
         // What it comes to cannot stand there, for its length perhaps. That can.
         let failed = self.outcome(run, Err(result.failure.unwrap_or(refused)));
@@ -318,10 +318,10 @@ impl Turn {
         failed
     }
 
-    fn outcome(&self, run: &mut Run, told: Result<String, Failure>) -> SubThreadResult {
-        let (text, failure) = match told {
+    fn outcome(&self, run: &mut Run, outcome: Result<String, Failure>) -> SubThreadResult {
+        let (text, failure) = match outcome {
             Ok(text) => (text, None),
-            Err(failure) => (format!("{}{failure}", FAILED.to(&self.task.message)), Some(failure)),
+            Err(failure) => (format!("{}{failure}", FAILED.in_language_of(&self.task.message)), Some(failure)),
         };
         let messages = std::mem::take(&mut run.messages);
         SubThreadResult { message: run.holder.clone(), path: run.path.clone(), text, failure, messages }

@@ -14,13 +14,13 @@ use super::Turn;
 
 /// What this run of the turn has learned about threads; a second run learns it again.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct ThreadCache {
     threads: FxHashMap<SubThreadPath, ThreadId>,
     indices: FxHashMap<(ThreadId, MessageId), u32>,
 }
 
 /// How much may be on its way into the log before a turn waits with one more change.
-const MOST_AHEAD: usize = 16;
+const MAX_AHEAD: usize = 16;
 
 /// One of several changes that are made together (R117).
 #[derive(Debug, Clone, PartialEq)]
@@ -184,7 +184,7 @@ impl Turn {
         let act = Act::OpenSubThread { parent, index: at, slot: place, child: child.clone(), settings, meta, held: None };
         self.act(vec![act]).await?;
         let address = path.child_at(index, slot);
-        self.known.threads.insert(address.clone(), child);
+        self.thread_cache.threads.insert(address.clone(), child);
         Ok(address)
     }
 
@@ -195,7 +195,7 @@ impl Turn {
         for recorded in events {
             if let Event::ThreadLinked { index, slot, child, .. } = &recorded.event {
                 let address = here.child_at(*index, slot.clone());
-                self.known.threads.insert(address.clone(), child.clone());
+                self.thread_cache.threads.insert(address.clone(), child.clone());
                 addresses.push(address);
             }
         }
@@ -258,7 +258,7 @@ impl Turn {
         let events = self.read(&thread, range).await;
         let view = Thread::fold(thread.clone(), events.iter().map(|recorded| &**recorded));
         let indices = (0..).zip(&view.messages).map(|(index, message)| ((thread.clone(), message.id.clone()), index));
-        self.known.indices.extend(indices);
+        self.thread_cache.indices.extend(indices);
         Ok(view)
     }
 
@@ -284,7 +284,7 @@ impl Turn {
             let recent: Vec<_> =
                 messages.indexed().skip(found.saturating_sub(limit)).map(|(i, message)| (i, message.clone())).collect();
             let indices = recent.iter().map(|(index, message)| ((thread.clone(), message.id.clone()), *index));
-            self.known.indices.extend(indices);
+            self.thread_cache.indices.extend(indices);
             return Ok(recent);
         }
     }
@@ -318,7 +318,7 @@ impl Turn {
         if *path == self.path() {
             return Ok(self.start.thread.clone());
         }
-        if let Some(thread) = self.known.threads.get(path) {
+        if let Some(thread) = self.thread_cache.threads.get(path) {
             return Ok(thread.clone());
         }
         let Some((parent, segment)) = path.parent().zip(path.segments().last()) else {
@@ -334,26 +334,26 @@ impl Turn {
             _ => None,
         });
         let child = linked.ok_or_else(|| Failure::new("no_such_thread", format!("there is no sub-thread at {path}")))?;
-        self.known.threads.insert(path.clone(), child.clone());
+        self.thread_cache.threads.insert(path.clone(), child.clone());
         Ok(child)
     }
 
     pub(super) async fn index_of(&mut self, thread: &ThreadId, message: &MessageId) -> Result<u32, Failure> {
         let key = (thread.clone(), message.clone());
-        if let Some(index) = self.known.indices.get(&key) {
+        if let Some(index) = self.thread_cache.indices.get(&key) {
             return Ok(*index);
         }
         let range = ThreadRange::through(self.place().await);
         // What has just arrived may have told.
-        if let Some(index) = self.known.indices.get(&key) {
+        if let Some(index) = self.thread_cache.indices.get(&key) {
             return Ok(*index);
         }
         let events = self.read(thread, range).await;
         let messages = Thread::fold(thread.clone(), events.iter().map(|recorded| &**recorded)).messages;
-        let found = (0..).zip(&messages).find(|(_, known)| known.id == *message).map(|(index, _)| index);
+        let found = (0..).zip(&messages).find(|(_, found)| found.id == *message).map(|(index, _)| index);
         let index =
             found.ok_or_else(|| Failure::new("no_such_message", format!("thread `{thread}` has no message `{message}`")))?;
-        self.known.indices.insert(key, index);
+        self.thread_cache.indices.insert(key, index);
         Ok(index)
     }
 
@@ -391,7 +391,7 @@ impl Turn {
         if self.journal.has(self.n) || !self.takes(&acts) {
             return self.act(acts).await.map(drop);
         }
-        if self.reported.len() >= MOST_AHEAD {
+        if self.reported.len() >= MAX_AHEAD {
             self.place().await;
         }
         let id = EffectId { turn: self.start.id, n: self.n };
@@ -421,7 +421,7 @@ impl Turn {
         }
         for recorded in events {
             if let (Event::MessageAdded { index, message, .. }, Some(thread)) = (&recorded.event, &recorded.thread) {
-                self.known.indices.insert((thread.clone(), message.id.clone()), *index);
+                self.thread_cache.indices.insert((thread.clone(), message.id.clone()), *index);
             }
         }
     }
@@ -471,8 +471,8 @@ pub(super) fn refusal(events: &[Arc<Recorded>]) -> Option<&Failure> {
 
 /// Whether the log has exactly these changes, in this order.
 fn agree(acts: &[Act], events: &[Arc<Recorded>]) -> bool {
-    let told = |recorded: &&Arc<Recorded>| !matches!(recorded.event, Event::Acted { .. } | Event::ThreadOpened { .. });
-    let mut events = events.iter().filter(told);
+    let is_change = |recorded: &&Arc<Recorded>| !matches!(recorded.event, Event::Acted { .. } | Event::ThreadOpened { .. });
+    let mut events = events.iter().filter(is_change);
     acts.iter().all(|act| events.next().is_some_and(|recorded| agrees(act, recorded))) && events.next().is_none()
 }
 

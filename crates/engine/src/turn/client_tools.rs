@@ -12,7 +12,7 @@ use super::Turn;
 
 /// A tool as the meta of a task has it.
 #[derive(Deserialize)]
-struct Lent {
+struct ClientTool {
     name: Arc<str>,
     #[serde(default)]
     description: String,
@@ -22,18 +22,18 @@ struct Lent {
 
 impl Turn {
     /// The tools that the task brings along. They stand before any of ours that have the same names.
-    pub(super) fn lent(&self) -> Vec<ToolSpec> {
-        lent(&self.task)
+    pub(super) fn client_tools(&self) -> Vec<ToolSpec> {
+        client_tools(&self.task)
     }
 
     /// A list of tools with those of the task; the same list where there are none.
-    pub(super) fn with_lent(&self, tools: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
-        let lent = self.lent();
-        if lent.is_empty() {
+    pub(super) fn with_client_tools(&self, tools: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
+        let client_tools = self.client_tools();
+        if client_tools.is_empty() {
             return tools;
         }
-        let others = tools.iter().filter(|tool| lent.iter().all(|lent| lent.name != tool.name));
-        others.cloned().chain(lent.iter().cloned()).collect()
+        let others = tools.iter().filter(|tool| client_tools.iter().all(|client_tools| client_tools.name != tool.name));
+        others.cloned().chain(client_tools.iter().cloned()).collect()
     }
 }
 
@@ -50,10 +50,10 @@ pub(super) fn unanswered(tool: &str) -> CallResult {
     CallResult::failed(message)
 }
 
-fn lent(task: &Task) -> Vec<ToolSpec> {
-    let listed = task.meta.get(Task::LENT_TOOLS).and_then(Value::as_array);
+fn client_tools(task: &Task) -> Vec<ToolSpec> {
+    let listed = task.meta.get(Task::CLIENT_TOOLS).and_then(Value::as_array);
     let spec = |value: &Value| {
-        let Lent { name, description, parameters } = Lent::deserialize(value).ok()?;
+        let ClientTool { name, description, parameters } = ClientTool::deserialize(value).ok()?;
         // Nobody here knows what it does, so no earlier result answers a call.
         Some(ToolSpec { name, description, parameters, class: EffectClass::Read, volatile: true })
     };
@@ -69,9 +69,9 @@ mod tests {
     #[test]
     fn what_is_no_tool_is_left_out() {
         let task = Task::message("t".into(), "x");
-        assert!(lent(&task).is_empty());
+        assert!(client_tools(&task).is_empty());
         let tools = json!([{ "name": "weather", "parameters": { "type": "object" } }, { "description": "nameless" }, 7]);
-        let lent = lent(&task.with_meta(Task::LENT_TOOLS, tools));
-        assert_eq!(lent.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["weather"]);
+        let client_tools = client_tools(&task.with_meta(Task::CLIENT_TOOLS, tools));
+        assert_eq!(client_tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["weather"]);
     }
 }
