@@ -48,7 +48,7 @@ pub use offer::brief_description;
 pub use ready::{ExecuteSubThread, PrepareSubThread};
 pub use replay::{Divergence, Replayed, replay};
 pub use shared::{Options, Ports};
-pub use society::{Imported, Rest, Sent, Society};
+pub use society::{Imported, Sent, Society, UnfinishedWork};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
 pub use turn::{BatchUpdate, Context, NewMessage, Request, Requests, StepSink, SubThreadGroup, Turn};

@@ -148,9 +148,9 @@ pub use polis_domain::{
 pub use polis_engine::{
     Agent, BatchUpdate, Branch, Cast, CastError, CommandError, Context, Divergence, ExecuteSubThread, ForkError, Forked,
     Interaction, InteractionUnit, LocalLive, NewMessage, NoModel, NoTools, OpenError, Operation, OperationWords, Options,
-    Phases, Ports, PrepareSubThread, Progress, Replayed, Request, Requests, Rest, Sent, Society, StateHandler, StepSink,
-    SubThreadAgent, SubThreadGroup, SubThreadResult, SubThreads, SystemClock, Turn, TurnTool, Units, Watch, WatchEvent, fork,
-    free_name, is_society_name, replay,
+    Phases, Ports, PrepareSubThread, Progress, Replayed, Request, Requests, Sent, Society, StateHandler, StepSink,
+    SubThreadAgent, SubThreadGroup, SubThreadResult, SubThreads, SystemClock, Turn, TurnTool, UnfinishedWork, Units, Watch,
+    WatchEvent, fork, free_name, is_society_name, replay,
 };
 pub use polis_ports as ports;
 pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};

@@ -1,4 +1,5 @@
-//! Tools that whoever asks has brought along. A call of one is a question: what the asker says came of it is its result.
+//! Tools that the client of a request brings along (as in the OpenAI API). A call of one is a question to the client, and the answer
+//! is its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use super::Turn;
 
-/// A tool as the meta of a task has it.
+/// A tool as the meta of a task describes it.
 #[derive(Deserialize)]
 struct ClientTool {
     name: Arc<str>,
@@ -21,12 +22,12 @@ struct ClientTool {
 }
 
 impl Turn {
-    /// The tools that the task brings along. They stand before any of ours that have the same names.
+    /// The tools that the client of this task brings along. They take precedence over our own of the same name.
     pub(super) fn client_tools(&self) -> Vec<ToolSpec> {
         client_tools(&self.task)
     }
 
-    /// A list of tools with those of the task; the same list where there are none.
+    /// A list of tools with the client's added; the same `Arc` if there are none.
     pub(super) fn with_client_tools(&self, tools: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
         let client_tools = self.client_tools();
         if client_tools.is_empty() {
@@ -37,14 +38,14 @@ impl Turn {
     }
 }
 
-/// What becomes of a call of such a tool. Whoever asks may be gone, so it is not waited for without end.
+/// The ruling for a call of a client's tool: ask the client, and wait for a limited time because it may have disconnected.
 pub(super) fn ruling(tool: &str, patience: Duration) -> Ruling {
     let question = format!("`{tool}` is a tool of whoever asks: call it, and say what came of it");
     let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     Ruling::Person(Question::words(question, Vec::new()).within(patience_ms))
 }
 
-/// What the model is told of a call that nobody answered in time.
+/// The result of a call that the client did not answer in time.
 pub(super) fn unanswered(tool: &str) -> CallResult {
     let message = format!("the client that brought `{tool}` along did not say in time what came of it; go on without it");
     CallResult::failed(message)
@@ -54,7 +55,7 @@ fn client_tools(task: &Task) -> Vec<ToolSpec> {
     let listed = task.meta.get(Task::CLIENT_TOOLS).and_then(Value::as_array);
     let spec = |value: &Value| {
         let ClientTool { name, description, parameters } = ClientTool::deserialize(value).ok()?;
-        // Nobody here knows what it does, so no earlier result answers a call.
+        // What the tool does is unknown, so no earlier result may answer a call: `volatile`.
         Some(ToolSpec { name, description, parameters, class: EffectClass::Read, volatile: true })
     };
     listed.into_iter().flatten().filter_map(spec).collect()

@@ -185,7 +185,7 @@ proptest! {
             assert!(begun.elapsed() <= Duration::from_secs(30));
             assert!(matches!(more, Err(CommandError::Stopping)), "{more:?}");
             assert!(matches!(society.submit("more").await, Err(CommandError::Stopping)));
-            let rest = society.at_rest().await.unwrap();
+            let rest = society.unfinished_work().await.unwrap();
             let answered = bed.events().iter().filter(|recorded| envelope(recorded).is_some()).count();
             assert_eq!(rest.open_turns + rest.pending_messages + answered, work.len(), "nothing accepted is lost");
             let spine = polis_domain::Spine::from_iter(&bed.events());
