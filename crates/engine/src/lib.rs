@@ -1,14 +1,14 @@
-//! How a society moves.
+//! The runtime of a society: its actor, its turns, and the programming model for agents.
 //!
-//! One actor per society takes commands, decides, appends the events to the log, evolves, publishes, and then reconciles:
-//! it starts what is owed and not running and stops what is running and not owed. Starting, cancelling and recovering after a
+//! One actor per society takes commands, decides them, appends the events to the log, publishes them, and then reconciles: it
+//! starts what is owed and not running and stops what is running and not owed. Starting, cancelling and recovering after a
 //! crash are the same code.
 //!
-//! Reading order: [`Society`] is the door, `actor` the loop behind it, `scheduler` the turns that run, [`Turn`] what a
-//! handler is given, [`Agent`], [`StateHandler`],
-//! [`SubThreadAgent`] and [`InteractionUnit`] what anybody writes, [`Cast`] where it is registered.
+//! Reading order: [`Society`] is the public handle, `actor` the loop behind it, `scheduler` the turns in memory, [`Turn`] the context of a
+//! handler. [`Agent`], [`StateHandler`], [`SubThreadAgent`] and [`InteractionUnit`] are what a user of the crate implements, and
+//! [`Cast`] is where the implementations are registered. `shared` has what all of these need.
 //!
-//! This crate names no HTTP, database or vendor; what it needs from the world are the ports.
+//! This crate knows no HTTP, database or vendor; it reaches the world through the ports.
 
 mod actor;
 mod agent;

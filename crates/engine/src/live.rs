@@ -10,26 +10,26 @@ use polis_ports::{ComponentChunk, Delta, Frame, Live, LiveStream, StreamedDelta}
 use crate::broadcast::{Broadcast, Lagged, Subscriber};
 use crate::recent::weight;
 
-/// Bytes, roughly counted, that a watcher may lag behind before it is told to read the log again.
+/// How many bytes, roughly, a watcher may lag behind before it has to read the log again.
 const MAX_BYTES: usize = 8 << 20;
 
-/// The same for whoever watches one thread: there may be many of them, and little happens in each.
+/// The same for a watcher of one thread: there may be many of those, and little happens in each.
 const MAX_THREAD_BYTES: usize = 256 << 10;
 
-/// What a frame takes beside its texts, roughly.
+/// The size of a frame without its texts, roughly.
 const FRAME_BYTES: usize = 128;
 
-/// Longest part of a reply that is remembered for late comers; of a longer one they see what follows.
+/// The longest partial reply that is remembered for late watchers. Of a longer one they only see what follows.
 const MAX_REMEMBERED_BYTES: usize = 256 << 10;
 
-/// Most replies under way that are remembered.
+/// How many partial replies are remembered.
 const MAX_REMEMBERED: usize = 4_096;
 
-/// Tells the watchers of this process. A slow one loses frames and is told so; nobody waits for it.
+/// Publishes to the watchers of this process. A slow watcher loses frames and gets `Frame::Missed`; publishing never waits.
 #[derive(Debug, Default)]
 pub struct LocalLive {
     societies: Arc<Mutex<Societies>>,
-    /// Whether replies under way are remembered for late comers.
+    /// Whether partial replies are remembered for late watchers.
     remembers: bool,
 }
 
@@ -37,11 +37,11 @@ type Societies = HashMap<SocietyId, Channel>;
 
 #[derive(Debug)]
 struct Channel {
-    /// Whoever watches everything.
+    /// For watchers of the whole society.
     all: Arc<Broadcast<Frame>>,
-    /// Whoever watches one thread.
+    /// For watchers of one thread.
     threads: HashMap<ThreadId, Arc<Broadcast<Frame>>>,
-    /// The replies that are being written.
+    /// The replies in progress.
     partial: BTreeMap<EffectId, PartialReply>,
 }
 
@@ -51,17 +51,17 @@ impl Default for Channel {
     }
 }
 
-/// What of a reply was told so far.
+/// The deltas of a reply so far.
 #[derive(Debug)]
 struct PartialReply {
     thread: ThreadId,
-    /// None once it has become too long.
+    /// None when the reply is longer than `MAX_REMEMBERED_BYTES`.
     deltas: Option<Vec<Delta>>,
     bytes: usize,
 }
 
 impl LocalLive {
-    /// Remembers the replies that are being written, also while nobody watches: whoever comes late is told them from their beginning.
+    /// Remembers replies in progress even while nobody watches, so that a late watcher gets them from their beginning.
     pub fn remembering() -> Self {
         Self { remembers: true, ..Self::default() }
     }
@@ -80,7 +80,7 @@ impl Live for LocalLive {
                 channel.send(frame);
             } else if let Some(channel) = societies.get_mut(society) {
                 channel.send(frame);
-                // The next watcher makes a new one.
+                // The next watcher creates it again.
                 if channel.is_unwatched() {
                     societies.remove(society);
                 }
@@ -134,10 +134,10 @@ fn bytes_of_chunk(piece: &ComponentChunk) -> usize {
 struct Watching {
     societies: Arc<Mutex<Societies>>,
     society: SocietyId,
-    /// The only thread that it watches, if it is not everything.
+    /// The only thread that it watches; none for the whole society.
     thread: Option<ThreadId>,
     subscriber: Subscriber<Frame>,
-    /// What is told before anything new.
+    /// Partial replies to deliver before new frames.
     first: VecDeque<Frame>,
 }
 
@@ -149,7 +149,7 @@ impl Watching {
         match self.subscriber.recv().await {
             Ok(frame) => frame,
             Err(Lagged) => {
-                // Replies under way are told again from their beginning, and then only what comes after that.
+                // Subscribe again and deliver partial replies from their beginning; new frames follow without a gap.
                 with(&self.societies, |societies| {
                     let channel = societies.entry(self.society.clone()).or_default();
                     self.subscriber = channel.subscribe(self.thread.as_ref());
@@ -166,7 +166,7 @@ impl Drop for Watching {
         let Some(thread) = &self.thread else { return };
         with(&self.societies, |societies| {
             self.subscriber.unsubscribe();
-            // The last one of a thread leaves nothing behind.
+            // The last watcher of a thread removes its channel.
             if let Some(channel) = societies.get_mut(&self.society)
                 && channel.threads.get(thread).is_some_and(|broadcast| broadcast.subscribers() == 0)
             {
@@ -274,7 +274,7 @@ impl PartialReply {
                 Some(Delta::ToolCall { index: before, arguments: partial_replies, .. }),
                 Delta::ToolCall { index, id: None, name: None, arguments },
             ) if before == index => partial_replies.push_str(arguments),
-            // What only the vendor reads is no text.
+            // Opaque data for the vendor is not shown.
             (_, Delta::Echo(_)) => {}
             (_, delta) => deltas.push(delta.clone()),
         }

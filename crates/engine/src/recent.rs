@@ -1,6 +1,6 @@
-//! The events of the newest sub-threads and requests, in memory: whoever reads one right after it was written need not ask the log.
+//! A cache of the newest threads, so that a read right after a write does not go to the log.
 //!
-//! A thread is here from its first event on or not at all, so that a read gives exactly what the log would give.
+//! A thread is cached from its first event on or not at all, so that a read gives exactly what the log would give.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,20 +9,20 @@ use polis_domain::{Event, Outcome, Recorded, ThreadId};
 use polis_ports::ThreadRange;
 use rustc_hash::FxHashMap;
 
-/// Most bytes that are kept, roughly counted.
+/// The size of the cache in bytes, roughly.
 const BYTES: usize = 16 * 1024 * 1024;
 
-/// What an event takes beside its texts, roughly.
+/// The size of an event without its texts, roughly.
 const EVENT_BYTES: usize = 512;
 
-/// What is kept of one society.
+/// The cache of one society.
 #[derive(Default)]
 pub(crate) struct Recent(Mutex<Cache>);
 
 #[derive(Default)]
 struct Cache {
     threads: FxHashMap<ThreadId, Page>,
-    /// The threads, the one that was opened first in front.
+    /// The threads in the order in which they were opened.
     order: VecDeque<ThreadId>,
     bytes: usize,
 }
@@ -34,7 +34,7 @@ struct Page {
 }
 
 impl Recent {
-    /// Takes in what was appended just now.
+    /// Adds events that were just appended.
     pub(crate) fn extend(&self, events: &[Arc<Recorded>]) {
         let mut cache = self.lock();
         for recorded in events {
@@ -56,7 +56,7 @@ impl Recent {
         }
     }
 
-    /// A thread that has no event yet: nobody has used its name.
+    /// Adds a thread that has no events yet. Its id must be new.
     pub(crate) fn begin(&self, thread: ThreadId) {
         let mut cache = self.lock();
         cache.bytes += EVENT_BYTES;
@@ -64,12 +64,12 @@ impl Recent {
         cache.order.push_back(thread);
     }
 
-    /// How many events of a thread are of this kind; nothing where the thread is not here.
+    /// How many events of a thread match; none if the thread is not cached.
     pub(crate) fn count(&self, thread: &ThreadId, is_so: impl Fn(&Recorded) -> bool) -> Option<usize> {
         Some(self.lock().threads.get(thread)?.events.iter().filter(|recorded| is_so(recorded)).count())
     }
 
-    /// The events of a thread in a range, if the thread is here.
+    /// The events of a thread in a range; none if the thread is not cached.
     pub(crate) fn read(&self, thread: &ThreadId, range: ThreadRange) -> Option<Vec<Arc<Recorded>>> {
         let cache = self.lock();
         let events = &cache.threads.get(thread)?.events;
@@ -79,7 +79,7 @@ impl Recent {
         Some(events[begin.max(end.saturating_sub(range.newest))..end].to_vec())
     }
 
-    /// Forgets everything: the log may have gone another way.
+    /// Empties the cache: after a failed append it may hold events that are not in the log.
     pub(crate) fn clear(&self) {
         *self.lock() = Cache::default();
     }
@@ -89,7 +89,7 @@ impl Recent {
     }
 }
 
-/// The bytes that an event takes, roughly.
+/// The size of an event in bytes, roughly.
 pub(crate) fn weight(event: &Event) -> usize {
     EVENT_BYTES
         + match event {

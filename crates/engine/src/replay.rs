@@ -1,5 +1,5 @@
-//! Strict replay: the log is folded, and every settled turn is run again against its journal. Nothing is called and nothing is
-//! written; whatever a turn asks for now that it did not ask for then is a divergence.
+//! Strict replay: folds the log and runs every settled turn again against its journal. No model or tool is called and nothing is
+//! written; anything that a turn does now and did not do then is a divergence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,40 +24,40 @@ use crate::{Cast, LocalLive};
 /// Events read at a time.
 const PAGE: usize = 1_000;
 
-/// Commands of one turn that may queue; it stops at the first.
+/// The mailbox capacity for a replayed turn; the replay ends at the first command.
 const MAX_COMMANDS: usize = 8;
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Replayed {
-    /// Events that were folded.
+    /// How many events were folded.
     pub events: u64,
-    /// Settled turns that were run again: all but those that processes ended with.
+    /// How many settled turns were run again: all but those that were dead-lettered because they killed processes.
     pub turns: usize,
-    /// Their effects, all of them answered by the log.
+    /// How many effects these turns have in the log.
     pub effects: usize,
-    /// Turns that are not settled; they are not run.
+    /// How many turns are not settled. They are not run again.
     pub open: usize,
-    /// What is not as it was, in the order of the log.
+    /// The divergences, in the order of the log.
     pub divergences: Vec<Divergence>,
 }
 
 /// Where code or state differs from what the log says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// The turn.
+    /// The turn that diverged.
     pub turn: TurnId,
-    /// Whose it was.
+    /// The agent of the turn.
     pub agent: AgentId,
-    /// In which thread.
+    /// The thread of the turn.
     pub thread: ThreadId,
-    /// The effect, where it is about one.
+    /// The effect that differs, if it is one.
     pub effect: Option<EffectId>,
-    /// What differs.
+    /// A description of the difference.
     pub what: String,
 }
 
-/// A turn that has begun and is not settled yet.
+/// A turn that has started and is not settled at the present position.
 struct StartedTurn {
     agent: AgentId,
     thread: ThreadId,
@@ -67,18 +67,18 @@ struct StartedTurn {
 
 /// How a second run of a turn ended.
 enum Rerun {
-    /// It commands to settle or to stand still.
+    /// It settled or parked.
     Ended(Command),
-    /// It commands for something that the log does not have.
+    /// It issued a command that the log does not have.
     Issued(Command),
     /// It called a model or a tool.
     Called(String),
-    /// It waits for something that never came.
+    /// It waits for an event that the log does not have.
     Waits,
 }
 
-/// Replays a society's log with these agents. Of the ports only the log and the artifacts are used; models and tools are asked
-/// what they are, and never called.
+/// Replays a society's log with these agents. Only the log and the artifact port are used as they are; models and tools may be
+/// queried for their properties but never called.
 pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<Replayed, LogError> {
     let (live, _) = fold(ports, society).await?;
     let mut spine = Spine::default();
@@ -96,8 +96,8 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
             {
                 replayed.turns += 1;
                 replayed.effects += started_turn.effects as usize;
-                let stage = Replayer { society, ports, cast, spine: &live };
-                let rerun = stage.run(*turn, &started_turn, recorded.seq).await;
+                let replayer = Replayer { society, ports, cast, spine: &live };
+                let rerun = replayer.run(*turn, &started_turn, recorded.seq).await;
                 let differs = difference(&spine, recorded, *turn, settlement, rerun);
                 replayed.divergences.extend(differs.map(|(effect, what)| {
                     let effect = effect.map(|n| EffectId { turn: *turn, n });
@@ -111,7 +111,7 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
             }
             spine.evolve(recorded);
             if let (Event::TurnStarted { agent, .. }, Some(thread)) = (&recorded.event, &recorded.thread) {
-                let role = spine.agents.get(agent).and_then(|started_turn| spine.roles.get(&started_turn.role)).cloned();
+                let role = spine.agents.get(agent).and_then(|agent| spine.roles.get(&agent.role)).cloned();
                 let started_turn = StartedTurn { agent: agent.clone(), thread: thread.clone(), role, effects: 0 };
                 started.insert(TurnId(recorded.seq), started_turn);
             }
@@ -127,7 +127,7 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
     Ok(replayed)
 }
 
-/// Where turns are run again.
+/// Runs turns again.
 struct Replayer<'a> {
     society: &'a SocietyId,
     ports: &'a Ports,
@@ -137,7 +137,7 @@ struct Replayer<'a> {
 
 impl Replayer<'_> {
     async fn run(&self, id: TurnId, started_turn: &StartedTurn, through: Seq) -> Rerun {
-        // Ports of its own: a call that is begun may be reported after the run is over, and must not count for the next.
+        // Each run has its own ports: a late report of a call must not count for the next turn.
         let (called, mut calls) = mpsc::channel(MAX_COMMANDS);
         let ports = Ports {
             model: Arc::new(NoCalls { port: self.ports.model.clone(), called: called.clone() }),
@@ -167,12 +167,12 @@ impl Replayer<'_> {
         let ended = turn::run(start, Arc::new(UnreadEvents::watched(idle.clone())));
         tokio::pin!(ended);
         loop {
-            let mailbox = tokio::select! {
+            let message = tokio::select! {
                 biased;
                 Some(call) = calls.recv() => return Rerun::Called(call),
-                Some(mailbox) = mailbox.recv() => mailbox,
+                Some(message) = mailbox.recv() => message,
                 End { command, .. } = &mut ended => {
-                    // What it has sent ahead of its end counts first.
+                    // A command that it sent ahead comes before its end.
                     return match mailbox.try_recv() {
                         Ok(ActorMessage::Command { command, .. }) => Rerun::Issued(command),
                         _ => Rerun::Ended(command),
@@ -180,7 +180,7 @@ impl Replayer<'_> {
                 }
                 () = idle.notified() => return Rerun::Waits,
             };
-            match mailbox {
+            match message {
                 ActorMessage::Command { command, .. } => return Rerun::Issued(command),
                 ActorMessage::Look(look) => look(self.spine),
                 ActorMessage::Rest { .. } | ActorMessage::Stop { .. } => return Rerun::Waits,
@@ -189,13 +189,13 @@ impl Replayer<'_> {
     }
 }
 
-/// Whether a turn was given up because processes ended while they ran it: this one would be the next.
+/// Whether a turn was dead-lettered because it killed processes. Running it again might kill this one.
 fn ends_process(spine: &Spine, turn: TurnId, settlement: &Settlement) -> bool {
     let was_run_again = spine.turns.get(&turn).is_some_and(|turn| turn.revived > 0);
     was_run_again && matches!(settlement, Settlement::Failed(failure) if &*failure.code == ENDS_PROCESS)
 }
 
-/// What a second run did otherwise than the log says, and at which effect.
+/// How a second run differs from the log, and at which effect.
 fn difference(
     spine: &Spine,
     settled: &Recorded,
@@ -203,7 +203,7 @@ fn difference(
     settlement: &Settlement,
     rerun: Rerun,
 ) -> Option<(Option<u32>, String)> {
-    // What was called off may have been anywhere.
+    // A cancelled turn may have been at any point.
     let is_cut = matches!(settlement, Settlement::Cancelled(_));
     match rerun {
         Rerun::Ended(Command::Park { reason, .. }) | Rerun::Issued(Command::Park { reason, .. }) => {
@@ -233,7 +233,7 @@ fn difference(
         Rerun::Issued(command) => {
             let issued = format!("{command:?}");
             let name = issued.split([' ', '{']).next().unwrap_or_default().to_owned();
-            Some((None, format!("it commands for something that it did not command for then ({name})")))
+            Some((None, format!("it issues a command that it did not issue then ({name})")))
         }
         Rerun::Called(call) => Some((None, format!("it calls {call}, although the log has what came of everything"))),
         Rerun::Waits => Some((None, "it waits for something that the log does not have".to_owned())),

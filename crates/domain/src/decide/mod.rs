@@ -1,4 +1,4 @@
-//! What happens when somebody commands for something: events, or a refusal and no change.
+//! Deciding commands: each gives events, or a refusal and no change.
 //!
 //! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all.
 

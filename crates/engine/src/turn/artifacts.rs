@@ -1,4 +1,4 @@
-//! Contents outside the log: kept as an effect, so that a second run gets the same reference; read as the log names them.
+//! Artifacts: contents outside the log. Storing one is an effect, so that a second run gets the same reference.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use polis_ports::{ArtifactError, ArtifactStore, Hasher, Window};
 use super::Turn;
 
 impl Turn {
-    /// Keeps a content outside the log and gives the reference to it. Put that into a message's meta with
-    /// [`Artifact::attach`], and whoever reads the message finds it.
+    /// Stores a content outside the log and returns a reference to it. [`Artifact::attach`] puts the reference into the meta of a message,
+    /// where readers of the message find it.
     pub async fn put_artifact(
         &mut self,
         name: &str,
@@ -34,8 +34,8 @@ impl Turn {
         stored
     }
 
-    /// A part of a content that the society's log names. A turn whose content is damaged or gone stands still until somebody
-    /// has put it back.
+    /// Reads a part of a content that the society's log names. If the content is damaged or missing, the turn is parked until a
+    /// person has restored it.
     pub async fn artifact(&mut self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, Failure> {
         let (place, wanted) = (self.place().await, *id);
         let find = move |spine: &polis_domain::Spine| spine.artifacts.find(&wanted).is_some_and(|found| found.seq <= place);
@@ -63,12 +63,12 @@ impl Turn {
         };
         match self.start.shared.look(list).await {
             Some(artifacts) => artifacts,
-            // The turn is about to be dropped.
+            // The society is stopping, and the turn is about to be dropped.
             None => std::future::pending().await,
         }
     }
 
-    /// What a call of this turn is given.
+    /// The artifact store that tool calls of this turn get.
     pub(super) fn artifact_store(&self) -> ArtifactStore {
         ArtifactStore { store: self.start.shared.ports.artifacts.clone(), listing: self.start.shared.clone() }
     }

@@ -83,7 +83,7 @@ impl Turn {
         Ok(results.into_iter().map(answer).collect())
     }
 
-    /// A unit in a sub-thread, whose task says where it is.
+    /// A unit in a sub-thread, with the addresses that its task must carry.
     pub(super) async fn unit(&mut self, path: &SubThreadPath, behaviour: Behaviour, mut task: Task) -> Result<Effect, Failure> {
         task.meta.insert("subThreadPath".to_owned(), path.to_string().into());
         task.meta.insert("parentThreadPath".to_owned(), self.path().to_string().into());
@@ -93,7 +93,7 @@ impl Turn {
         self.placed(path, behaviour, task).await
     }
 
-    /// The same, where the task says so already.
+    /// A unit in a sub-thread, whose task already carries its addresses.
     pub(super) async fn placed(&mut self, path: &SubThreadPath, behaviour: Behaviour, task: Task) -> Result<Effect, Failure> {
         let thread = self.resolve(path).await?;
         self.has_units = true;

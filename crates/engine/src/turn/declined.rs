@@ -1,5 +1,5 @@
-//! What a model reads where a person said no: that the call was not made, and what to do instead. It follows from the log alone,
-//! so a second run reads the same.
+//! The results of calls that a person declined: that the call was not made, and what the model should do instead. They are derived from
+//! the log alone, so a second run gets the same.
 
 use polis_domain::{CallResult, Effect, Review, Verdict};
 
@@ -10,7 +10,7 @@ use super::journal::Entry;
 const ASK_PERSON: &str = "ask_person";
 
 impl Turn {
-    /// The result of a call that a person did not agree to.
+    /// The result of a call that a person declined.
     pub(super) fn declined(&self, entry: &Entry, verdict: &Verdict) -> CallResult {
         if verdict.reason == Verdict::NOBODY_ASKED {
             return CallResult::failed(
