@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Envelope, Failure, Inbox, Inquiry, InquiryId, Level,
-    Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings,
+    AgentId, Allowed, Answer, Behaviour, Budgets, Effect, EffectId, Envelope, Failure, Inbox, InboxEntry, Inquiry, InquiryId,
+    Level, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Role, RoleId, Scope, Seq, Settings,
     SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
@@ -169,12 +169,12 @@ pub enum Event {
         /// That message's place, or where the next one would go.
         index: u32,
         /// What of the thread is compressed; nothing for most.
-        #[serde(default, skip_serializing_if = "Shown::is_all")]
-        shown: Shown,
+        #[serde(default, skip_serializing_if = "ContextState::is_default")]
+        shown: ContextState,
     },
     /// A turn wants something; nothing has happened yet.
     EffectStarted {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
         /// What is wanted.
         effect: Effect,
@@ -184,7 +184,7 @@ pub enum Event {
     },
     /// An attempt at a model call came to nothing, and another one follows (D09).
     EffectRetried {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
         /// What was tried, and what is next.
         attempt: Attempt,
@@ -194,7 +194,7 @@ pub enum Event {
     },
     /// What was wanted has come, for good or ill.
     EffectEnded {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
         /// What came.
         outcome: Outcome,
@@ -204,17 +204,17 @@ pub enum Event {
     },
     /// A write was started and its result is not known. Nobody may repeat it unasked.
     EffectDoubted {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
     /// A person or policy says that a doubtful write may be done again.
     EffectCleared {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
     /// A cleared write is about to be done again.
     EffectRestarted {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
     /// A running call asks for a word of the person or of a model; the inquiry's id is the call's with this event's place.
@@ -241,14 +241,14 @@ pub enum Event {
     },
     /// What was wanted is not allowed; nothing happened.
     EffectRefused {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
         /// Why.
         failure: Failure,
     },
     /// Marks, in the turn's own thread, an effect whose events stand elsewhere.
     Acted {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
     /// A message stands in the thread.
@@ -352,7 +352,7 @@ pub enum Event {
     },
     /// A turn's code has broken down; it is run again.
     TurnCrashed {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
         /// How.
         failure: Failure,
@@ -361,7 +361,7 @@ pub enum Event {
     },
     /// A turn is about to be run again by another process than the one before, which may have ended on its account.
     TurnRevived {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
         /// When it is run, where it has to wait until others have shown that they are not to blame.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -369,7 +369,7 @@ pub enum Event {
     },
     /// A turn has taken in what it was told of some of its waits, and only waits for the others now.
     TurnRested {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
     },
     /// What an agent was asked has broken its code down again and again. It is set aside, and the agent turns to what is next.
@@ -385,19 +385,19 @@ pub enum Event {
     },
     /// A turn stands still until a person acts.
     TurnParked {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
         /// Why.
         reason: Failure,
     },
     /// A parked turn may go on.
     TurnResumed {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
     },
     /// A turn is over.
     TurnSettled {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
         /// How it ended.
         settlement: Settlement,
@@ -450,11 +450,11 @@ pub struct Permit {
     pub ample: bool,
 }
 
-/// What of a thread the model is shown.
+/// Which part of a thread the model sees when a turn starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Shown"))]
 #[serde(rename_all = "camelCase", default)]
-pub struct Shown {
+pub struct ContextState {
     /// The compression that holds; none when everything is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression: Option<Seq>,
@@ -462,8 +462,8 @@ pub struct Shown {
     pub failed: u32,
 }
 
-impl Shown {
-    fn is_all(&self) -> bool {
+impl ContextState {
+    fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -625,7 +625,7 @@ impl Event {
 
 impl Cleared {
     /// Whether this entry of the inbox leaves.
-    pub fn takes(&self, due: &Due, inbox: &Inbox) -> bool {
+    pub fn takes(&self, due: &InboxEntry, inbox: &Inbox) -> bool {
         match self {
             Self::Task(task) => due.task() == task,
             Self::Everything => true,

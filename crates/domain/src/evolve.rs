@@ -6,12 +6,12 @@ use rustc_hash::FxHashMap;
 
 use crate::artifact::named_in;
 use crate::spine::{
-    Agent, DeadLetter, Due, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Pin, Place, Planned, Spine, Stage,
-    Termination, Turn,
+    Agent, DeadLetter, Era, Founder, Head, Inbox, InboxEntry, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef,
+    Spine, Stage, Termination, Turn,
 };
 use crate::{
-    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, INTERRUPTED, Inquiry, InquiryId, KnownCall,
-    ListedArtifact, MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope, Settlement,
+    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, INTERRUPTED, Inquiry, InquiryId, ListedArtifact,
+    MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, ReusableResult, Role, Scope, Settlement,
     Source, Spent, Task, TaskId, Timestamp, TurnId,
 };
 
@@ -61,9 +61,9 @@ impl Spine {
                     created_at: recorded.at,
                     turn: None,
                     inbox: None,
-                    leaving: None,
+                    termination: None,
                     within: None,
-                    set_aside: 0,
+                    dead_letters: 0,
                     by_agent: by.is_some(),
                 };
                 let maker = by.and_then(|by| self.turns.get(&by.turn)).map(|turn| (&turn.agent, &turn.task));
@@ -76,7 +76,7 @@ impl Spine {
             Event::AgentDismissed { agent, caller, reason, detach, waiter } => {
                 let (caller, reason) = (caller.clone(), reason.clone());
                 if let Some(agent) = self.agents.get_mut(agent) {
-                    agent.leaving = Some(Box::new(Leaving { caller, reason, detach: *detach, waiter: *waiter }));
+                    agent.termination = Some(Box::new(PendingTermination { caller, reason, detach: *detach, waiter: *waiter }));
                 }
             }
             Event::AgentTerminated { agent } => self.terminate(agent, recorded.at),
@@ -86,12 +86,12 @@ impl Spine {
                 if by.is_none()
                     && envelope.to.is_user()
                     && envelope.kind == MessageKind::Message
-                    && let Some(effort) = self.efforts.get_mut(&envelope.task_id)
+                    && let Some(effort) = self.activities.get_mut(&envelope.task_id)
                 {
                     effort.is_reported = true;
                 }
                 if envelope.from.is_user() {
-                    self.known.forget(&envelope.task_id);
+                    self.reusable.forget(&envelope.task_id);
                 }
                 self.receive(envelope);
             }
@@ -164,7 +164,7 @@ impl Spine {
             }
             Event::MessageDeadLettered { agent, task, turn, failure } => {
                 if let Some(agent) = self.agents.get_mut(agent) {
-                    agent.set_aside = agent.set_aside.saturating_add(1);
+                    agent.dead_letters = agent.dead_letters.saturating_add(1);
                 }
                 let (agent, task, failure) = (agent.clone(), task.clone(), failure.clone());
                 self.dead_letters.push_back(DeadLetter { agent, task, turn: *turn, failure, at: recorded.at });
@@ -225,8 +225,9 @@ impl Spine {
     }
 
     fn terminate(&mut self, agent: &AgentId, at: Timestamp) {
-        let Some(Agent { role, parent, created_at, leaving, within, .. }) = self.agents.remove(agent) else { return };
-        let Leaving { caller, reason, detach, .. } = leaving.map_or_else(Leaving::nobody, |leaving| *leaving);
+        let Some(Agent { role, parent, created_at, termination, within, .. }) = self.agents.remove(agent) else { return };
+        let PendingTermination { caller, reason, detach, .. } =
+            termination.map_or_else(PendingTermination::nobody, |termination| *termination);
         if detach {
             for child in self.agents.values_mut().filter(|child| child.parent.as_ref() == Some(agent)) {
                 child.parent.clone_from(&parent);
@@ -249,7 +250,7 @@ impl Spine {
         turn.planning = plan.steps.is_empty();
         let (task, agent, thread) = (turn.task.clone(), turn.agent.clone(), thread.clone());
         self.plans.retain(|known| known.task != task || known.thread != thread);
-        self.plans.push_back(Planned { task, agent, thread, seq: recorded.seq });
+        self.plans.push_back(PlanRef { task, agent, thread, seq: recorded.seq });
         if self.plans.len() > MAX_PLANS {
             self.plans.pop_front();
         }
@@ -284,9 +285,9 @@ impl Spine {
 
     /// One more turn for a request, sooner or later.
     fn begin_effort(&mut self, task: &TaskId) {
-        let effort = match self.efforts.get_mut(task) {
+        let effort = match self.activities.get_mut(task) {
             Some(effort) => effort,
-            None => self.efforts.entry(task.clone()).or_default(),
+            None => self.activities.entry(task.clone()).or_default(),
         };
         effort.turns = effort.turns.saturating_add(1);
         effort.open += 1;
@@ -294,10 +295,10 @@ impl Spine {
 
     /// A turn for a request is over, or will not be. Nothing is kept of a request for which nothing is under way.
     fn end_effort(&mut self, task: &TaskId) {
-        let Some(effort) = self.efforts.get_mut(task) else { return };
+        let Some(effort) = self.activities.get_mut(task) else { return };
         effort.open = effort.open.saturating_sub(1);
         if effort.open == 0 {
-            self.efforts.remove(task);
+            self.activities.remove(task);
             self.trails.end_task(task);
         }
     }
@@ -306,9 +307,9 @@ impl Spine {
         let Some(agent) = self.agents.get_mut(&envelope.to) else { return };
         let inbox = agent.inbox.get_or_insert_default();
         inbox.bytes += envelope.payload.text.len();
-        inbox.entries.push_back(Due::Envelope(envelope.clone()));
+        inbox.entries.push_back(InboxEntry::Envelope(envelope.clone()));
         if envelope.from.is_user()
-            && let Some(effort) = self.efforts.get_mut(&envelope.task_id)
+            && let Some(effort) = self.activities.get_mut(&envelope.task_id)
         {
             effort.turns = 0;
             effort.messages.clear();
@@ -317,7 +318,7 @@ impl Spine {
         self.begin_effort(&envelope.task_id);
         if !envelope.from.is_user()
             && envelope.reply_to == ReplyTo::Nobody
-            && let Some(effort) = self.efforts.get_mut(&envelope.task_id)
+            && let Some(effort) = self.activities.get_mut(&envelope.task_id)
         {
             let sent = effort.messages.entry(envelope.from.clone()).or_default().entry(envelope.to.clone()).or_default();
             *sent = sent.saturating_add(1);
@@ -330,7 +331,7 @@ impl Spine {
         if let Some(inbox) = &mut agent.inbox {
             gone = inbox.entries.iter().filter(|due| of.takes(due, inbox)).map(|due| due.task().clone()).collect();
             inbox.entries = inbox.entries.iter().filter(|due| !of.takes(due, inbox)).cloned().collect();
-            inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
+            inbox.bytes = inbox.entries.iter().map(InboxEntry::bytes).sum();
         }
         agent.shrink_inbox();
         gone.iter().for_each(|task| self.end_effort(task));
@@ -339,10 +340,9 @@ impl Spine {
     fn take_messages(&mut self, agent: &crate::AgentId, envelopes: &[std::sync::Arc<crate::Envelope>]) {
         let Some(agent) = self.agents.get_mut(agent) else { return };
         if let Some(inbox) = &mut agent.inbox {
-            let is_taken =
-                |due: &Due| matches!(due, Due::Envelope(envelope) if envelopes.iter().any(|taken| taken.id == envelope.id));
+            let is_taken = |due: &InboxEntry| matches!(due, InboxEntry::Envelope(envelope) if envelopes.iter().any(|taken| taken.id == envelope.id));
             inbox.entries.retain(|due| !is_taken(due));
-            inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
+            inbox.bytes = inbox.entries.iter().map(InboxEntry::bytes).sum();
         }
         agent.shrink_inbox();
         envelopes.iter().for_each(|envelope| self.end_effort(&envelope.task_id));
@@ -398,7 +398,7 @@ impl Spine {
             _ => Vec::new(),
         };
         match effect {
-            Effect::Tool(call) if call.may_write() => self.known.forget_all(self.seq),
+            Effect::Tool(call) if call.may_write() => self.reusable.forget_all(self.seq),
             Effect::Model { tools: Some(list), .. } if !list.names.is_empty() => self.name_tools(list.digest),
             _ => {}
         }
@@ -406,7 +406,7 @@ impl Spine {
             self.trails.follow(id, &turn.agent, &turn.task, &call.flow);
         }
         if let (Effect::Model { .. }, Some(turn)) = (effect, self.turns.get(&id.turn))
-            && let Some(effort) = self.efforts.get_mut(&turn.task)
+            && let Some(effort) = self.activities.get_mut(&turn.task)
         {
             match effort.calls.get_mut(&turn.agent) {
                 Some(calls) => *calls = calls.saturating_add(1),
@@ -442,12 +442,12 @@ impl Spine {
         let Some(turn) = self.turns.get(&id.turn) else { return };
         let Some(open) = turn.open.iter().find(|open| open.n == id.n) else { return };
         match (outcome, open.recallable.as_deref().copied()) {
-            _ if open.may_write() => self.known.forget_all(recorded.seq),
+            _ if open.may_write() => self.reusable.forget_all(recorded.seq),
             (Outcome::Result(result), Some((key, began))) if !result.is_error => {
                 let source = Source { effect: id, thread: turn.thread.clone(), seq: recorded.seq };
-                self.known.remember(&turn.task, began, KnownCall { key, source, at: recorded.at });
+                self.reusable.remember(&turn.task, began, ReusableResult { key, source, at: recorded.at });
             }
-            (Outcome::Verdict(_), _) => self.known.forget(&turn.task),
+            (Outcome::Verdict(_), _) => self.reusable.forget(&turn.task),
             _ => {}
         }
     }
@@ -524,8 +524,8 @@ impl Spine {
     /// A request that is answered needs no account any more, and no word of a person; what it cost stands in the answer.
     fn close_account(&mut self, envelope: &Envelope) {
         if envelope.to.is_user() && envelope.kind != MessageKind::Message {
-            self.known.forget(&envelope.task_id);
-            if let Some(effort) = self.efforts.get_mut(&envelope.task_id) {
+            self.reusable.forget(&envelope.task_id);
+            if let Some(effort) = self.activities.get_mut(&envelope.task_id) {
                 effort.calls.clear();
             }
             self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&envelope.task_id));
@@ -547,7 +547,7 @@ impl Spine {
         self.drop_inquiries(|inquiry| inquiry.call.turn == id);
         let Some(turn) = self.turns.remove(&id) else { return };
         if turn.open.iter().any(OpenEffect::may_write) {
-            self.known.forget_all(self.seq);
+            self.reusable.forget_all(self.seq);
         }
         for open in &turn.open {
             book(&mut self.ledger, open, UNSEEN);
@@ -560,7 +560,7 @@ impl Spine {
         }
         if let Some(agent) = self.agents.get_mut(&turn.agent) {
             if *settlement == Settlement::Done {
-                agent.set_aside = 0;
+                agent.dead_letters = 0;
             }
             if agent.turn == Some(id) {
                 agent.turn = None;
@@ -636,7 +636,7 @@ pub(crate) fn is_past(spawn: Timestamp, now: Timestamp) -> bool {
     spawn.0 + 60_000 <= now.0
 }
 
-impl Leaving {
+impl PendingTermination {
     fn nobody() -> Self {
         Self { caller: AgentId::user(), reason: String::new(), detach: false, waiter: None }
     }
@@ -660,7 +660,7 @@ impl Agent {
         for (i, task) in tasks.iter().enumerate().rev() {
             // Only the last of the chain answers whoever waits.
             let reply_to = if i == last { reply_to } else { ReplyTo::Nobody };
-            let due = Due::FollowUp { task: task.clone(), reply_to };
+            let due = InboxEntry::FollowUp { task: task.clone(), reply_to };
             inbox.bytes += due.bytes();
             inbox.entries.push_front(due);
         }

@@ -453,14 +453,14 @@ impl Actor {
             let Some(turn) = self.spine.turns.get(&id).filter(|turn| turn.is_owed() && !self.scheduler.is_scheduled(id)) else {
                 continue;
             };
-            let fences = self.spine.fences(&turn.agent);
+            let limiting_roles = self.spine.limiting_roles(&turn.agent);
             let start = Box::new(turn::TurnStart {
                 id,
                 agent: turn.agent.clone(),
                 thread: turn.thread.clone(),
                 role: self.spine.role_of(turn).cloned(),
                 chosen: turn::chosen(&self.spine, &turn.agent),
-                fences: if fences.is_empty() { Arc::default() } else { fences.into() },
+                limiting_roles: if limiting_roles.is_empty() { Arc::default() } else { limiting_roles.into() },
                 seed: self.spine.seed,
                 eras: self.spine.eras.clone(),
                 limits: self.spine.limits,

@@ -41,7 +41,7 @@ pub(crate) struct Offer {
 
 impl Offers {
     /// The present list, limited to the tools that all these roles allow.
-    pub(crate) fn now(&self, toolbox: &dyn Toolbox, cast: &Cast, fences: &Arc<[Arc<Role>]>) -> Offer {
+    pub(crate) fn now(&self, toolbox: &dyn Toolbox, cast: &Cast, limiting_roles: &Arc<[Arc<Role>]>) -> Offer {
         let port = toolbox;
         let toolbox = toolbox.tools();
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,24 +52,24 @@ impl Offers {
                 cache.whole.insert(Offer::of(toolbox, cast, port)).clone()
             }
         };
-        if fences.is_empty() {
+        if limiting_roles.is_empty() {
             return whole;
         }
-        if let Some((_, offer)) = cache.narrow.iter().find(|(cached, _)| cached == fences) {
+        if let Some((_, offer)) = cache.narrow.iter().find(|(cached, _)| cached == limiting_roles) {
             return offer.clone();
         }
-        let offer = whole.within(fences);
+        let offer = whole.within(limiting_roles);
         if cache.narrow.len() >= MAX_NARROW {
             cache.narrow.remove(0);
         }
-        cache.narrow.push((fences.clone(), offer.clone()));
+        cache.narrow.push((limiting_roles.clone(), offer.clone()));
         offer
     }
 }
 
 impl Offer {
-    fn within(&self, fences: &[Arc<Role>]) -> Self {
-        let has = |tool: &&ToolSpec| fences.iter().all(|role| role.has_tool(&tool.name));
+    fn within(&self, limiting_roles: &[Arc<Role>]) -> Self {
+        let has = |tool: &&ToolSpec| limiting_roles.iter().all(|role| role.has_tool(&tool.name));
         Self::new(self.toolbox.clone(), self.all.iter().filter(has).cloned().collect())
     }
 

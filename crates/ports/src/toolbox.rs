@@ -43,7 +43,7 @@ pub trait Toolbox: Send + Sync {
     }
 
     /// Whether a server may have a model's words while a call of ours runs there.
-    fn lending(&self, _server: &str, _who: &Caller<'_>) -> Ruling {
+    fn sampling_ruling(&self, _server: &str, _who: &Caller<'_>) -> Ruling {
         Ruling::Ask(String::new())
     }
 

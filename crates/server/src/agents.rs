@@ -245,7 +245,7 @@ fn detail(spine: &Spine, id: &AgentId) -> Option<AgentDetail> {
         spine.agents.iter().filter(|(_, child)| child.parent.as_ref() == Some(id)).map(|(child, _)| child.clone()).collect();
     children.sort();
     let agent = describe(spine, id, known, worst(spine).get(id).copied());
-    Some(AgentDetail { agent, role, children, leaving: known.leaving.is_some(), operations: Vec::new() })
+    Some(AgentDetail { agent, role, children, leaving: known.termination.is_some(), operations: Vec::new() })
 }
 
 impl Context {

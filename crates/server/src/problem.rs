@@ -142,7 +142,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::TooManyHops { .. }
         | Refusal::MessageLoop { .. }
         | Refusal::TooManyTurns { .. }
-        | Refusal::Leaving(_)
+        | Refusal::Terminating(_)
         | Refusal::NotYourChild(_)
         | Refusal::HasChildren(_)
         | Refusal::RootStays

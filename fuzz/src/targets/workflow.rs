@@ -64,14 +64,14 @@ fn component(name: &str, fields: &str) -> String {
 
 /// What stays of the pieces that listeners are told.
 #[derive(Debug, Default, PartialEq)]
-struct Shown {
+struct ContextState {
     texts: BTreeMap<String, String>,
     items: BTreeMap<String, Vec<Value>>,
     fields: BTreeMap<String, Value>,
     again: usize,
 }
 
-impl Shown {
+impl ContextState {
     fn put(&mut self, piece: Piece<'_>) {
         match piece {
             Piece::Again => *self = Self { again: self.again + 1, ..Self::default() },
@@ -91,7 +91,7 @@ impl Shown {
 /// What listeners are told does not depend on how the bytes come.
 fn pieces_are_the_same(input: &[u8]) {
     let told = |size: usize| {
-        let (mut reader, mut shown) = (ReplyReader::new("planner-response"), Shown::default());
+        let (mut reader, mut shown) = (ReplyReader::new("planner-response"), ContextState::default());
         for piece in input.chunks(size.max(1)) {
             reader.push_bytes(piece, &mut |piece| shown.put(piece));
         }

@@ -86,7 +86,7 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             draft.push(Some(&parent), Event::ThreadLinked { by, index, slot, child, held });
         }
         Act::TakeMessages => {
-            let envelopes = message::said_meanwhile(draft, turn);
+            let envelopes = message::untaken_messages(draft, turn);
             draft.push(Some(&turn.thread), Event::MessagesTaken { by, agent: turn.agent.clone(), envelopes });
         }
         Act::Send { envelope } => send(draft, turn, by, envelope)?,

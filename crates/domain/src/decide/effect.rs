@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::budget::Allowance;
 use super::{Draft, Start, budget, message, terminate};
-use crate::spine::{OpenEffect, OpenKind, Stage, Standing, Turn};
+use crate::spine::{LastingApproval, OpenEffect, OpenKind, Stage, Turn};
 use crate::{
     AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, Matching, Origin, Outcome,
     ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp, ToolList, TurnId, Verdict,
@@ -119,7 +119,7 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
                 (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)), aside }, permit)
             }
             Allowance::Ask(lacking) => {
-                let calls = draft.spine.efforts.get(&turn.task).map(|effort| effort.calls.clone()).unwrap_or_default();
+                let calls = draft.spine.activities.get(&turn.task).map(|effort| effort.calls.clone()).unwrap_or_default();
                 (Effect::Grant { lacking, calls }, None)
             }
             Allowance::Later => return Err(Refusal::BudgetBusy),
@@ -183,27 +183,27 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<
                 change: None,
             });
         }
-        Ruling::Approved => return Ok(made(call, Ruling::Approved)),
-        Ruling::AskEach(why) => Asked::Each(why),
-        Ruling::Ask(why) if draft.spine.is_allowed(&call, &turn.agent, &turn.task) => Asked::Granted(why),
-        Ruling::Ask(why) => Asked::Once(why),
-        Ruling::Allow => Asked::Nothing,
+        Ruling::Approved => return Ok(permitted(call, Ruling::Approved)),
+        Ruling::AskEach(why) => AskReason::Each(why),
+        Ruling::Ask(why) if draft.spine.is_allowed(&call, &turn.agent, &turn.task) => AskReason::Granted(why),
+        Ruling::Ask(why) => AskReason::Once(why),
+        Ruling::Allow => AskReason::Nothing,
     };
     let outside = draft.spine.trails.exposes(&turn.agent, &turn.task, &call.flow);
     let pinned = pin_of(draft, &call.tool).filter(|(pinned, _)| call.identity.as_ref().is_some_and(|now| now != *pinned));
     let changed = pinned.map(|(_, before)| Changed { before: before.clone(), after: definition.cloned().unwrap_or_default() });
     match why {
-        Asked::Nothing if outside.is_empty() && changed.is_none() => {
-            call.from = known(draft, turn, &call);
-            Ok(made(call, Ruling::Allow))
+        AskReason::Nothing if outside.is_empty() && changed.is_none() => {
+            call.from = reusable_result(draft, turn, &call);
+            Ok(permitted(call, Ruling::Allow))
         }
-        Asked::Granted(_) if outside.is_empty() && changed.is_none() => Ok(made(call, Ruling::Approved)),
-        why => Ok(asked_about(turn, call, why, outside, changed)),
+        AskReason::Granted(_) if outside.is_empty() && changed.is_none() => Ok(permitted(call, Ruling::Approved)),
+        why => Ok(approval_of(turn, call, why, outside, changed)),
     }
 }
 
 /// Why a person is asked about a call, if they are.
-enum Asked {
+enum AskReason {
     /// Nothing speaks against it.
     Nothing,
     /// They have said that calls like this one need not be asked about.
@@ -215,11 +215,11 @@ enum Asked {
 }
 
 /// The question that stands in place of a call.
-fn asked_about(turn: &Turn, mut call: Box<Call>, why: Asked, outside: Vec<Arc<str>>, changed: Option<Changed>) -> Effect {
+fn approval_of(turn: &Turn, mut call: Box<Call>, why: AskReason, outside: Vec<Arc<str>>, changed: Option<Changed>) -> Effect {
     let (why, each) = match why {
-        Asked::Nothing => (String::new(), false),
-        Asked::Granted(why) | Asked::Once(why) => (why, false),
-        Asked::Each(why) => (why, true),
+        AskReason::Nothing => (String::new(), false),
+        AskReason::Granted(why) | AskReason::Once(why) => (why, false),
+        AskReason::Each(why) => (why, true),
     };
     // No word for always covers what injected instructions may want.
     let each = each || !outside.is_empty();
@@ -252,7 +252,7 @@ fn asked_about(turn: &Turn, mut call: Box<Call>, why: Asked, outside: Vec<Arc<st
 }
 
 /// A call that is made now.
-fn made(mut call: Box<Call>, ruling: Ruling) -> Effect {
+fn permitted(mut call: Box<Call>, ruling: Ruling) -> Effect {
     call.ruling = ruling;
     call.reads.clear();
     Effect::Tool(call)
@@ -277,7 +277,7 @@ fn pin_of<'a>(draft: &'a Draft<'_>, tool: &str) -> Option<(&'a Arc<str>, &'a Arc
 }
 
 /// The result that answers a call without its being made (D20).
-fn known(draft: &Draft<'_>, turn: &Turn, call: &Call) -> Option<Source> {
+fn reusable_result(draft: &Draft<'_>, turn: &Turn, call: &Call) -> Option<Source> {
     let reuse_ms = draft.spine.limits.reuse_ms;
     let key = call.key.filter(|_| reuse_ms > 0 && call.fresh.is_none() && call.class == EffectClass::Read)?;
     let writes = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Tool(call), .. } if call.may_write());
@@ -285,7 +285,7 @@ fn known(draft: &Draft<'_>, turn: &Turn, call: &Call) -> Option<Source> {
         return None;
     }
     let after = Timestamp(draft.at.0.saturating_sub(reuse_ms));
-    draft.spine.known.find(&turn.task, key, after).cloned()
+    draft.spine.reusable.find(&turn.task, key, after).cloned()
 }
 
 /// A list of tools, without the names that the log has.
@@ -378,8 +378,8 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
             };
             let turns = draft.spine.turns.iter();
             let others: Vec<EffectId> = turns
-                .flat_map(|(turn, known)| {
-                    known.open.iter().filter(|open| waits(open)).map(|open| EffectId { turn: *turn, n: open.n })
+                .flat_map(|(turn, state)| {
+                    state.open.iter().filter(|open| waits(open)).map(|open| EffectId { turn: *turn, n: open.n })
                 })
                 .filter(|other| *other != id)
                 .collect();
@@ -413,7 +413,7 @@ pub(super) fn check_answer(draft: &Draft<'_>, wanted: &Wanted, verdict: &Verdict
 fn remember(
     draft: &mut Draft<'_>,
     id: EffectId,
-    standing: &Standing,
+    standing: &LastingApproval,
     always: Always,
     verdict: &Verdict,
 ) -> Result<(), Refusal> {
@@ -440,7 +440,7 @@ fn remember(
 }
 
 /// Notes that a server may do this without being asked about it.
-pub(super) fn lend(draft: &mut Draft<'_>, id: EffectId, what: Arc<str>, verdict: &Verdict) -> Result<(), Refusal> {
+pub(super) fn allow_sampling(draft: &mut Draft<'_>, id: EffectId, what: Arc<str>, verdict: &Verdict) -> Result<(), Refusal> {
     let Some(always) = verdict.always.filter(|_| verdict.approved) else { return Ok(()) };
     if always == Always::Reads || verdict.matching.is_some() {
         return Err(Refusal::BadAnswer("`always` is `agent`, `task` or `tool` here, without `where`".to_owned()));

@@ -21,7 +21,7 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
         inquiry @ Inquiry::Person { .. } => (inquiry, None),
         Inquiry::Model { model, request, prompt, reserve, about, ruling } => match ruling {
             Ruling::Deny(why) => return Err(Refusal::Denied { what: about, why }),
-            Ruling::Ask(why) if !draft.spine.is_lent(&about, &turn.agent, &turn.task) => {
+            Ruling::Ask(why) if !draft.spine.may_sample(&about, &turn.agent, &turn.task) => {
                 let text = format!("May the server `{by}` ask a model, on account of {}? {why}", turn.agent);
                 let question =
                     Question { text: text.trim_end().to_owned(), wanted: crate::Wanted::Agreement, patience_ms: None };
@@ -53,7 +53,7 @@ pub(super) fn answer(draft: &mut Draft<'_>, id: InquiryId, answer: Answer, spent
         (OpenInquiry::Person { wanted, about }, Answer::Verdict(verdict)) => {
             effect::check_answer(draft, wanted, verdict)?;
             if let Some(about) = about {
-                effect::lend(draft, id.call, about.clone(), verdict)?;
+                effect::allow_sampling(draft, id.call, about.clone(), verdict)?;
             }
         }
         (OpenInquiry::Person { .. }, Answer::Cancelled | Answer::Failed(_))

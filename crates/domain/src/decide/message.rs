@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Draft, check_name, terminate};
-use crate::spine::{Due, Turn};
+use crate::spine::{InboxEntry, Turn};
 use crate::{AgentId, EffectId, Envelope, Event, Failure, MessageKind, Refusal, ReplyTo, TaskId, ThreadId};
 
 /// A message from outside. It goes straight into the receiver's inbox, never through the person's own (R158).
@@ -55,7 +55,7 @@ pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, envelope: &Envelope) -
 /// waits alone is refused as a deadlock.
 fn check_pair(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     let limit = draft.spine.limits.messages_per_pair;
-    let effort = draft.spine.efforts.get(&envelope.task_id);
+    let effort = draft.spine.activities.get(&envelope.task_id);
     let passed = |from: &AgentId, to: &AgentId| {
         let is_alike = |other: &Envelope| {
             other.from == *from && other.to == *to && other.task_id == envelope.task_id && other.reply_to == ReplyTo::Nobody
@@ -84,7 +84,7 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
         Refusal::TooManyTurns { limit } => format!("agents have taken {limit} turns"),
         _ => return,
     };
-    let Some(effort) = draft.spine.efforts.get(&turn.task).filter(|effort| !effort.is_reported) else { return };
+    let Some(effort) = draft.spine.activities.get(&turn.task).filter(|effort| !effort.is_reported) else { return };
     let is_report = |event: &Event| {
         matches!(event, Event::MessageSent { envelope, by: None } if envelope.to.is_user() && envelope.task_id == turn.task
             && envelope.kind == MessageKind::Message)
@@ -95,17 +95,17 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
     let sent = effort.messages.iter().flat_map(|(from, sent)| sent.iter().map(move |(to, count)| (from, to, *count)));
     let messages = sent.map(|(from, to, count)| format!("{from} to {to} {count}")).collect::<Vec<_>>();
     let calls = effort.calls.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect::<Vec<_>>();
-    let listed = |what: &str, items: &[String]| {
+    let list = |what: &str, items: &[String]| {
         if items.is_empty() { String::new() } else { format!(" {what}: {}.", items.join(", ")) }
     };
     let text = format!(
         "Messages between agents were stopped ({}): {why} for this request since you last wrote.{}{} Write again to let them go on, or \
          cancel the request.",
         refusal.code(),
-        listed("Messages sent", &messages),
-        listed("Model calls", &calls),
+        list("Messages sent", &messages),
+        list("Model calls", &calls),
     );
-    tell_user(draft, &turn.agent, &turn.task, MessageKind::Message, text.into());
+    send_to_user(draft, &turn.agent, &turn.task, MessageKind::Message, text.into());
 }
 
 /// The turns that this draft brings for a request: messages to agents, and units.
@@ -120,7 +120,7 @@ fn drafted(draft: &Draft<'_>, task: &TaskId) -> usize {
 /// Whether one more turn may be taken for a request, where some are about to be.
 pub(super) fn check_effort(draft: &Draft<'_>, task: &TaskId, more: usize) -> Result<(), Refusal> {
     let limit = draft.spine.limits.turns_per_task;
-    let turns = draft.spine.efforts.get(task).map_or(0, |effort| effort.turns as usize);
+    let turns = draft.spine.activities.get(task).map_or(0, |effort| effort.turns as usize);
     if turns + more >= limit as usize { Err(Refusal::TooManyTurns { limit }) } else { Ok(()) }
 }
 
@@ -134,7 +134,7 @@ pub(super) fn check(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusa
     if envelope.to.is_user() {
         return Ok(());
     }
-    let agent = terminate::known(draft, &envelope.to)?;
+    let agent = terminate::find_agent(draft, &envelope.to)?;
     let drafted = draft.events.iter().filter_map(|recorded| recorded.event.envelope()).filter(|other| other.to == envelope.to);
     let (mut entries, mut bytes) = drafted.fold((0, 0), |(n, bytes), other| (n + 1, bytes + other.payload.text.len()));
     if let Some(inbox) = &agent.inbox {
@@ -165,12 +165,12 @@ pub(super) fn deliver(draft: &mut Draft<'_>, envelope: Arc<Envelope>, by: Option
 }
 
 pub(super) fn wake_receiver(draft: &mut Draft<'_>, envelope: &Arc<Envelope>) {
-    draft.wake(&envelope.to, &Due::Envelope(envelope.clone()));
+    draft.wake(&envelope.to, &InboxEntry::Envelope(envelope.clone()));
 }
 
 /// What the person has said to a turn's agent about its request and nobody has taken in yet. Whoever waits for an answer
 /// must still get one: it is taken in only while somebody works on the request who will answer the person.
-pub(super) fn said_meanwhile(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelope>> {
+pub(super) fn untaken_messages(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelope>> {
     let answers = |other: &Turn| other.task == turn.task && other.reply_to == ReplyTo::User;
     if !draft.spine.turns.values().any(|other| answers(other)) {
         return Vec::new();
@@ -183,15 +183,15 @@ pub(super) fn said_meanwhile(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelope
     };
     let inbox = draft.spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
     let envelopes = inbox.into_iter().flat_map(|inbox| &inbox.entries).filter_map(|due| match due {
-        Due::Envelope(envelope) => Some(envelope),
-        Due::FollowUp { .. } => None,
+        InboxEntry::Envelope(envelope) => Some(envelope),
+        InboxEntry::FollowUp { .. } => None,
     });
     let is_meant = |envelope: &Envelope| envelope.from.is_user() && envelope.task_id == turn.task && !is_taken(envelope);
     envelopes.filter(|envelope| is_meant(envelope)).cloned().collect()
 }
 
 /// Tells the person what came of a task.
-pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: MessageKind, text: Arc<str>) {
+pub(super) fn send_to_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: MessageKind, text: Arc<str>) {
     let draw = draft.spine.seq.0 + draft.events.len() as u64;
     let mut payload = crate::Payload::text(text);
     let spent = draft.spine.ledger.get(&crate::Scope::Task(task.clone())).map(|account| account.spent);
@@ -226,11 +226,11 @@ pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure
         reply_to: ReplyTo::Nobody,
         hops: unread.hops.saturating_add(1),
     };
-    tell(draft, envelope, None);
+    send_if_allowed(draft, envelope, None);
 }
 
 /// Puts a message that `decide` itself writes into an inbox, unless a limit is reached.
-pub(super) fn tell(draft: &mut Draft<'_>, envelope: Envelope, sender: Option<&ThreadId>) {
+pub(super) fn send_if_allowed(draft: &mut Draft<'_>, envelope: Envelope, sender: Option<&ThreadId>) {
     let more = drafted(draft, &envelope.task_id);
     let fits = check(draft, &envelope).and_then(|()| check_effort(draft, &envelope.task_id, more)).is_ok();
     if fits && envelope.hops <= draft.spine.limits.hops {

@@ -17,9 +17,9 @@ pub use crash::ENDS_PROCESS;
 
 use std::sync::Arc;
 
-use crate::spine::{Due, Spine, Turn};
+use crate::spine::{InboxEntry, Spine, Turn};
 use crate::{
-    Behaviour, Command, Event, Origin, Recorded, Refusal, ReplyTo, Shown, Task, ThreadId, Timestamp, TurnId, unique_id,
+    Behaviour, Command, ContextState, Event, Origin, Recorded, Refusal, ReplyTo, Task, ThreadId, Timestamp, TurnId, unique_id,
 };
 
 /// Decides one command at one time. Pure: the same arguments give the same events.
@@ -34,7 +34,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::ChangeRole { role }) => org::change_role(&mut draft, role)?,
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
         (true, Command::Terminate { agent, children, reason, now }) => {
-            terminate::send_away(&mut draft, agent, children, reason, now)?
+            terminate::terminate(&mut draft, agent, children, reason, now)?
         }
         (true, Command::RestoreContext { thread }) => {
             draft.spine.threads.get(&thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
@@ -135,10 +135,10 @@ impl<'a> Draft<'a> {
     }
 
     /// Gives an idle agent its turn; one that is busy gets to it later.
-    fn wake(&mut self, agent: &crate::AgentId, due: &Due) {
-        let Some(known) = self.spine.agents.get(agent) else { return };
-        if known.turn.is_none_or(|turn| self.settles(turn)) && !self.starts(agent) {
-            self.start_next(agent, known, due);
+    fn wake(&mut self, agent: &crate::AgentId, due: &InboxEntry) {
+        let Some(state) = self.spine.agents.get(agent) else { return };
+        if state.turn.is_none_or(|turn| self.settles(turn)) && !self.starts(agent) {
+            self.start_next(agent, state, due);
         }
     }
 
@@ -151,15 +151,15 @@ impl<'a> Draft<'a> {
     }
 
     /// Starts what stands at the front of an agent's inbox.
-    fn start_next(&mut self, agent: &crate::AgentId, known: &crate::Agent, due: &Due) {
-        let Some(role) = self.spine.roles.get(&known.role) else { return };
+    fn start_next(&mut self, agent: &crate::AgentId, state: &crate::Agent, due: &InboxEntry) {
+        let Some(role) = self.spine.roles.get(&state.role) else { return };
         let (task, message) = match due {
-            Due::Envelope(envelope) => {
+            InboxEntry::Envelope(envelope) => {
                 let task = Task::message(envelope.task_id.clone(), envelope.payload.text.clone());
                 (Task { meta: envelope.payload.meta.clone(), hops: envelope.hops, ..task }, Some(envelope.id.clone()))
             }
-            Due::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
-            Due::FollowUp { task, .. } => {
+            InboxEntry::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
+            InboxEntry::FollowUp { task, .. } => {
                 let draw = self.spine.seq.0 + self.events.len() as u64;
                 (task.clone(), Some(unique_id("user", self.spine.seed, self.at, draw)))
             }
@@ -174,7 +174,7 @@ impl<'a> Draft<'a> {
             message,
         };
         self.start(start);
-        crash::hold_back(self, agent, known);
+        crash::park_if_crashing(self, agent, state);
     }
 
     /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).
@@ -194,8 +194,8 @@ impl<'a> Draft<'a> {
         // Nothing follows a turn's start in its thread within one command, so nobody needs to know that it is longer now.
         let index = self.drafted_length(&thread).unwrap_or_else(|| head.map_or(0, |head| head.messages));
         let context = head.and_then(|head| head.context.as_deref());
-        let shown =
-            context.map(|context| Shown { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });
+        let shown = context
+            .map(|context| ContextState { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });
         let shown = shown.unwrap_or_default();
         let event = Event::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, index, shown };
         self.push(Some(&thread), event);

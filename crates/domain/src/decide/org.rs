@@ -67,14 +67,13 @@ pub(super) fn spawn(
     if agent.is_user() || draft.is_named(agent.as_str()) {
         return Err(Refusal::NameTaken(agent.to_string()));
     }
-    let role_made_now =
-        |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: made, .. } if made.id == role);
+    let role_made_now = |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: permitted, .. } if permitted.id == role);
     if !draft.spine.roles.contains_key(&role) && !draft.events.iter().any(role_made_now) {
         return Err(Refusal::UnknownRole(role));
     }
-    let makes = |event: &Event| matches!(event, Event::AgentSpawned { agent: made, .. } if *made == parent);
+    let makes = |event: &Event| matches!(event, Event::AgentSpawned { agent: permitted, .. } if *permitted == parent);
     if !draft.events.iter().any(|recorded| makes(&recorded.event)) {
-        terminate::known(draft, &parent)?;
+        terminate::find_agent(draft, &parent)?;
     }
     if by.is_some() {
         check_room(draft, &parent)?;
@@ -88,8 +87,8 @@ pub(super) fn spawn(
 fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     let limits = &draft.spine.limits;
     let made_now = |of: &dyn Fn(&AgentId) -> bool| {
-        let made = |event: &Event| matches!(event, Event::AgentSpawned { parent: Some(parent), .. } if of(parent));
-        draft.events.iter().filter(|recorded| made(&recorded.event)).count()
+        let permitted = |event: &Event| matches!(event, Event::AgentSpawned { parent: Some(parent), .. } if of(parent));
+        draft.events.iter().filter(|recorded| permitted(&recorded.event)).count()
     };
     let recent = draft.spine.spawned.iter().filter(|spawn| !is_past(**spawn, draft.at)).count();
     let counts = [
@@ -102,7 +101,7 @@ fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     // Whoever is about to go takes its place until it has gone, and leaves more behind if it has children.
     let crowded = || {
         let (now, then) = (draft.spine.children(parent).len(), terminate::children_to_come(draft, parent, None));
-        now.max(then) + made_now(&|made| made == parent) >= children
+        now.max(then) + made_now(&|permitted| permitted == parent) >= children
     };
     match over.or_else(|| crowded().then_some(("the number of an agent's children", children))) {
         Some((what, limit)) => Err(Refusal::TooManyAgents { what, limit }),

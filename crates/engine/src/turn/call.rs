@@ -74,7 +74,7 @@ impl Turn {
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = self.caller();
-        let lacking = self.start.fences.iter().find(|role| !role.has_tool(&tool));
+        let lacking = self.start.limiting_roles.iter().find(|role| !role.has_tool(&tool));
         let ruling = match (lacking, listed) {
             _ if is_client_tool => client_tools::ruling(&tool, self.start.shared.client_patience),
             (Some(role), _) => {

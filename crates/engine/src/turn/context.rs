@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Event, Failure, Message, Messages, Sender, Seq, Shown, ThreadId};
+use polis_domain::{Act, ContextState, Event, Failure, Message, Messages, Sender, Seq, ThreadId};
 use polis_ports::{ThreadRange, estimate_tokens};
 
 use super::Turn;
@@ -104,7 +104,7 @@ impl Turn {
         }
         summaries.push(summary.to_owned());
         let done = self.act(vec![Act::CompressContext { thread, from: cut, summaries }]).await?;
-        self.shown = Shown { compression: done.first().map(|recorded| recorded.seq), failed: 0 };
+        self.shown = ContextState { compression: done.first().map(|recorded| recorded.seq), failed: 0 };
         Ok((cut - shown_from) as usize)
     }
 
@@ -116,7 +116,7 @@ impl Turn {
             Event::ContextRestored { to, .. } => *to,
             _ => None,
         });
-        self.shown = Shown { compression, failed: 0 };
+        self.shown = ContextState { compression, failed: 0 };
         Ok(())
     }
 

@@ -24,7 +24,7 @@ impl Turn {
                  this request."
             ));
         }
-        let can_ask = self.start.fences.iter().all(|role| role.has_tool(ASK_PERSON));
+        let can_ask = self.start.limiting_roles.iter().all(|role| role.has_tool(ASK_PERSON));
         let or_ask = if can_ask { format!(", or ask with {ASK_PERSON} what they want instead") } else { String::new() };
         CallResult::failed(format!(
             "not made: the person said no{why}. Do not try it again, nor reach the same end another way. Go on without it{or_ask}."

@@ -224,7 +224,7 @@ impl Host for CallHost {
         let _sample = Sample::begin(self);
         let Asker { agent, role, task, chosen, .. } = &self.asker;
         let who = Caller { agent, role: role.as_ref(), task, chosen: *chosen };
-        let mut ruling = self.shared.ports.toolbox.lending(by, &who);
+        let mut ruling = self.shared.ports.toolbox.sampling_ruling(by, &who);
         let (request, reserve) = self.limited(request);
         loop {
             let inquiry = Inquiry::Model {

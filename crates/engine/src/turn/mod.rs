@@ -32,8 +32,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Era, Event, Failure, Limits, Meta, Origin, Outcome, Phase, Recorded, ReplyTo, Role,
-    Seq, Shown, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
+    AgentId, Command, ContextState, Effect, EffectId, Era, Event, Failure, Limits, Meta, Origin, Outcome, Phase, Recorded,
+    ReplyTo, Role, Seq, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
 };
 use polis_ports::{Chosen, LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -65,7 +65,7 @@ pub(crate) struct TurnStart {
     pub(crate) role: Option<Arc<Role>>,
     pub(crate) chosen: Chosen,
     /// The roles whose tool lists limit this turn: those of its agent and of all agents above it.
-    pub(crate) fences: Arc<[Arc<Role>]>,
+    pub(crate) limiting_roles: Arc<[Arc<Role>]>,
     pub(crate) seed: u64,
     /// The seeds that were in use before each fork of the society.
     pub(crate) eras: Arc<Vec<Era>>,
@@ -103,7 +103,7 @@ pub struct Turn {
     /// The index of its own user message, or of the next message if it has none.
     own_index: u32,
     /// Which part of the thread is compressed.
-    shown: Shown,
+    shown: ContextState,
     journal: Journal,
     unread: Arc<UnreadEvents>,
     /// The number of the next effect.
@@ -249,7 +249,7 @@ impl Turn {
 
     fn offer(&self) -> Offer {
         let Shared { offers, ports, cast, .. } = &*self.start.shared;
-        offers.now(&*ports.toolbox, cast, &self.start.fences)
+        offers.now(&*ports.toolbox, cast, &self.start.limiting_roles)
     }
 
     /// The address of the turn's own thread.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Due, Envelope, Event, Failure, Meta, Recorded, Spine};
+use polis_domain::{Act, Envelope, Event, Failure, InboxEntry, Meta, Recorded, Spine};
 use polis_ports::ThreadRange;
 use tokio::sync::oneshot;
 
@@ -70,7 +70,7 @@ impl Turn {
             let found = spine.turns.get(&turn).and_then(|turn| {
                 let inbox = spine.agents.get(&turn.agent)?.inbox.as_ref()?;
                 let is_meant =
-                    |due: &Due| matches!(due, Due::Envelope(envelope) if envelope.from.is_user() && envelope.task_id == turn.task);
+                    |due: &InboxEntry| matches!(due, InboxEntry::Envelope(envelope) if envelope.from.is_user() && envelope.task_id == turn.task);
                 inbox.entries.iter().any(is_meant).then_some(())
             });
             let _ = reply.send(found.is_some());
