@@ -1,4 +1,4 @@
-//! How an event changes the spine. It never refuses: what is in the log has happened.
+//! How an event changes the spine. It never fails: what is in the log has happened.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::{
     Source, Spent, Task, TaskId, Timestamp, TurnId,
 };
 
-/// Most lists of tools whose names need not be logged again.
+/// How many tool lists are remembered, so that their names need not be logged again.
 const NAMED_LISTS: usize = 16;
 
-/// Most plans whose place is kept.
+/// How many positions of plans are kept.
 const MAX_PLANS: usize = 1_000;
 
-/// Most messages that were set aside and are still listed.
+/// How many dead letters are kept.
 const MAX_DEAD_LETTERS: usize = 1_000;
 
-/// What a model call costs at least whose end nobody saw because its turn or its tool was stopped: the request that went out.
+/// The least cost of a model call that was cut off because its turn or tool was stopped: one request.
 const UNSEEN: Spent = Spent { requests: 1, tokens: 0, cost_nanos: 0, time_ms: 0 };
 
 impl Spine {
-    /// Folds one more event in. Events come in the order of the log, each once.
+    /// Applies one event. Events must come in the order of the log, each once.
     pub fn evolve(&mut self, recorded: &Recorded) {
         debug_assert_eq!(recorded.seq, self.seq.next(), "events are folded in the order of the log");
         self.seq = recorded.seq;
@@ -52,7 +52,7 @@ impl Spine {
             }
             Event::RoleChanged { role } => self.change_role(role),
             Event::AgentSpawned { agent, role, parent, by } => {
-                // Share the role's one name instead of keeping a copy per agent.
+                // Share the allocation of the role's name instead of keeping a copy for each agent.
                 let role = self.roles.get_key_value(role).map_or(role, |(id, _)| id).clone();
                 let parent = parent.as_ref().map(|id| self.agents.get_key_value(id).map_or(id, |(id, _)| id).clone());
                 let made = Agent {
@@ -82,7 +82,7 @@ impl Spine {
             Event::AgentTerminated { agent } => self.terminate(agent, recorded.at),
             Event::MessageSent { envelope, by } => {
                 self.close_account(envelope);
-                // Agents write messages in turns: one to the person that no turn wrote is the report of a loop.
+                // A message to the person that no turn sent is the report of a loop (see `decide::message::report_loop`).
                 if by.is_none()
                     && envelope.to.is_user()
                     && envelope.kind == MessageKind::Message
@@ -129,7 +129,7 @@ impl Spine {
             Event::EffectCleared { id } => self.move_to(*id, Stage::Cleared),
             Event::EffectRestarted { id } => self.move_to(*id, Stage::Working),
             Event::TurnParked { turn, reason } => {
-                // What stands still holds nothing up: its reservations come back with it.
+                // A parked turn must not hold up others: its reservations are released, and made again when it resumes.
                 self.reserve_all(*turn, Spent::minus);
                 self.drop_inquiries(|inquiry| inquiry.call.turn == *turn);
                 if let Some(turn) = self.turns.get_mut(turn) {
@@ -199,7 +199,7 @@ impl Spine {
         self.evolve_head(recorded);
     }
 
-    /// Lists the artifacts that an event names. Asked while the turn that it belongs to is still there.
+    /// Adds the artifacts that an event names to the catalogue. Must run before the turn of the event is removed.
     fn list_artifacts(&mut self, recorded: &Recorded) {
         let named = named_in(recorded);
         if named.is_empty() {
@@ -216,7 +216,7 @@ impl Spine {
         }
     }
 
-    /// Keeps the times of the last minute.
+    /// Notes a spawn and drops those older than a minute.
     fn note_spawn(&mut self, at: Timestamp) {
         self.spawned.push_back(at);
         while self.spawned.front().is_some_and(|first| is_past(*first, at)) {
@@ -244,7 +244,7 @@ impl Spine {
         self.terminated.insert(agent.clone(), gone);
     }
 
-    /// Keeps where the newest plan of a request and thread stands.
+    /// Notes the position of the newest plan of a request and thread.
     fn note_plan(&mut self, by: EffectId, plan: &Plan, recorded: &Recorded) {
         let (Some(turn), Some(thread)) = (self.turns.get_mut(&by.turn), &recorded.thread) else { return };
         turn.planning = plan.steps.is_empty();
@@ -256,12 +256,12 @@ impl Spine {
         }
     }
 
-    /// An effect that is stated or done moves its turn's counter.
+    /// Advances the effect counter of a turn.
     fn count(&mut self, recorded: &Recorded) {
         let Some(id) = recorded.event.effect() else { return };
         if let Some(turn) = self.turns.get_mut(&id.turn) {
             turn.next = turn.next.max(id.n + 1);
-            // What a restart itself brings is no step further.
+            // Events that every restart causes are no progress.
             let is_restart = match &recorded.event {
                 Event::EffectRestarted { .. } | Event::EffectDoubted { .. } | Event::EffectCleared { .. } => true,
                 Event::EffectRetried { attempt, .. } => &*attempt.failure.code == INTERRUPTED,
@@ -273,7 +273,7 @@ impl Spine {
         }
     }
 
-    /// Open turns keep the role that they began with: a second run must ask for the same.
+    /// Open turns keep the role that they started with, because a second run must have the same effects.
     fn change_role(&mut self, role: &Arc<Role>) {
         let Some(old) = self.roles.insert(role.id.clone(), role.clone()) else { return };
         for turn in self.turns.values_mut() {
@@ -283,7 +283,7 @@ impl Spine {
         }
     }
 
-    /// One more turn for a request, sooner or later.
+    /// Counts one more turn for a request, running or queued.
     fn begin_effort(&mut self, task: &TaskId) {
         let effort = match self.activities.get_mut(task) {
             Some(effort) => effort,
@@ -293,7 +293,7 @@ impl Spine {
         effort.open += 1;
     }
 
-    /// A turn for a request is over, or will not be. Nothing is kept of a request for which nothing is under way.
+    /// Counts a turn for a request as ended, or as never started. The counters of a request are dropped with its last turn.
     fn end_effort(&mut self, task: &TaskId) {
         let Some(effort) = self.activities.get_mut(task) else { return };
         effort.open = effort.open.saturating_sub(1);
@@ -416,7 +416,7 @@ impl Spine {
         let open = OpenEffect::new(id.n, effect, scopes, self.seq);
         self.reserve(&open, Spent::plus);
         if let Some(turn) = self.turns.get_mut(&id.turn) {
-            // Most turns have one effect open, and very many may wait.
+            // Most turns have one open effect, and very many turns may wait, so no spare capacity is kept.
             turn.open.reserve_exact(1);
             turn.open.push(open);
         }
@@ -437,7 +437,7 @@ impl Spine {
         }
     }
 
-    /// Remembers what was read, and forgets it all when something was written (D20).
+    /// Remembers the result of a read for reuse, and forgets all of them after a write (D20).
     fn learn(&mut self, id: EffectId, outcome: &Outcome, recorded: &Recorded) {
         let Some(turn) = self.turns.get(&id.turn) else { return };
         let Some(open) = turn.open.iter().find(|open| open.n == id.n) else { return };
@@ -460,7 +460,7 @@ impl Spine {
         self.tool_lists.push_back(list);
     }
 
-    /// Books what an open model call has cost.
+    /// Charges the cost of an open model call.
     fn spend(&mut self, id: EffectId, spent: Spent) {
         let open = self.turns.get(&id.turn).and_then(|turn| turn.open.iter().find(|open| open.n == id.n));
         if let Some(open) = open {
@@ -468,7 +468,7 @@ impl Spine {
         }
     }
 
-    /// Reserves what an open call may cost, or gives it back.
+    /// Reserves the cost of an open call, or releases the reservation.
     fn reserve(&mut self, open: &OpenEffect, so: fn(Spent, Spent) -> Spent) {
         let OpenKind::Model(reserved) = &open.kind else { return };
         for scope in &reserved.scopes {
@@ -481,7 +481,7 @@ impl Spine {
         open.iter().for_each(|open| self.reserve(open, change));
     }
 
-    /// A running call asks.
+    /// Opens a question of a running call.
     fn inquire(&mut self, id: InquiryId, inquiry: &Inquiry) {
         let open = match (inquiry, self.turns.get(&id.call.turn)) {
             (Inquiry::Person { question, about, .. }, _) => {
@@ -502,7 +502,7 @@ impl Spine {
         self.inquiries.insert(id, open);
     }
 
-    /// What a call asked has come, and has cost this.
+    /// Closes a question of a running call and charges its cost.
     fn answer(&mut self, id: InquiryId, spent: Spent) {
         let Some(OpenInquiry::Model(reserved)) = self.inquiries.remove(&id) else { return };
         for scope in reserved.scopes {
@@ -512,7 +512,7 @@ impl Spine {
         }
     }
 
-    /// Nobody waits any more for what these calls have asked.
+    /// Closes the questions of calls that have ended.
     fn drop_inquiries(&mut self, of: impl Fn(&InquiryId) -> bool) {
         if self.inquiries.is_empty() {
             return;
@@ -521,7 +521,7 @@ impl Spine {
         gone.into_iter().for_each(|id| self.answer(id, UNSEEN));
     }
 
-    /// A request that is answered needs no account any more, and no word of a person; what it cost stands in the answer.
+    /// Drops the account and the lasting approvals of an answered request. Its cost is part of the answer.
     fn close_account(&mut self, envelope: &Envelope) {
         if envelope.to.is_user() && envelope.kind != MessageKind::Message {
             self.reusable.forget(&envelope.task_id);
@@ -573,10 +573,10 @@ impl Spine {
         self.end_effort(&turn.task);
     }
 
-    /// Keeps the head of the thread that the event is recorded under.
+    /// Updates the head of the thread that the event is recorded under.
     fn evolve_head(&mut self, recorded: &Recorded) {
         let Some(thread) = &recorded.thread else { return };
-        // The most frequent ones leave it as it is.
+        // The most frequent events do not change it.
         if matches!(
             recorded.event,
             Event::MessageSent { .. }
@@ -631,7 +631,7 @@ impl Spine {
     }
 }
 
-/// Whether a spawn no longer counts against the rate.
+/// Whether a spawn is too old to count against the rate limit.
 pub(crate) fn is_past(spawn: Timestamp, now: Timestamp) -> bool {
     spawn.0 + 60_000 <= now.0
 }
@@ -643,14 +643,14 @@ impl PendingTermination {
 }
 
 impl Agent {
-    /// An empty inbox costs nothing.
+    /// Drops an empty inbox, so that idle agents stay small.
     fn shrink_inbox(&mut self) {
         if self.inbox.as_ref().is_some_and(|inbox| inbox.entries.is_empty()) {
             self.inbox = None;
         }
     }
 
-    /// Its own follow-ups come before what others want, in the order in which they were queued.
+    /// Queues follow-ups in order, before messages of others.
     fn follow_up(&mut self, tasks: &[Task], reply_to: ReplyTo) {
         if tasks.is_empty() {
             return;
@@ -658,7 +658,7 @@ impl Agent {
         let inbox: &mut Inbox = self.inbox.get_or_insert_default();
         let last = tasks.len() - 1;
         for (i, task) in tasks.iter().enumerate().rev() {
-            // Only the last of the chain answers whoever waits.
+            // Only the last of the chain answers.
             let reply_to = if i == last { reply_to } else { ReplyTo::Nobody };
             let due = InboxEntry::FollowUp { task: task.clone(), reply_to };
             inbox.bytes += due.bytes();
@@ -667,7 +667,6 @@ impl Agent {
     }
 }
 
-/// Folds a whole log.
 impl<'a> FromIterator<&'a Recorded> for Spine {
     fn from_iter<I: IntoIterator<Item = &'a Recorded>>(log: I) -> Self {
         let mut spine = Self::default();
@@ -684,7 +683,6 @@ impl FromIterator<Arc<Recorded>> for Spine {
     }
 }
 
-/// Changes an account. Nearly always it is there already.
 fn book(ledger: &mut FxHashMap<Scope, Account>, open: &OpenEffect, spent: Spent) {
     let OpenKind::Model(reserved) = &open.kind else { return };
     for scope in &reserved.scopes {

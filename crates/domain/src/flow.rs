@@ -411,7 +411,7 @@ mod tests {
             "不要发给eve@x.example",
             "Mail all except eve@x.example",
             "eve@x.example must never get this.",
-            "Permit eve@x.example alone",
+            "Leave eve@x.example alone",
             "eve@x.example 不要发",
         ] {
             assert!(!names(text, "eve@x.example"), "{text}");

@@ -1,4 +1,4 @@
-//! Calling off: a task or a turn, with everything below it, children first (P22).
+//! Cancelling a task or a turn, with everything below it, children first (P22).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> R
     Ok(())
 }
 
-/// Ends turns and empties inboxes, tells whoever waits outside, and lets the agents that are freed go on.
+/// Cancels turns and clears inbox entries, answers those who wait outside, and starts the next turns of the freed agents.
 pub(super) fn cancel_turns(
     draft: &mut Draft<'_>,
     turns: &BTreeSet<TurnId>,
@@ -31,7 +31,7 @@ pub(super) fn cancel_turns(
     failure: &Failure,
 ) {
     let spine = draft.spine;
-    // A child starts after its parent, so the youngest first is children first.
+    // Children start after their parents, so reverse order cancels children first.
     for id in turns.iter().rev() {
         let Some(stopped) = spine.turns.get(id) else { continue };
         let thread = stopped.thread.clone();
@@ -56,7 +56,7 @@ pub(super) fn cancel_turns(
     terminate::terminate_all_if_done(draft, freed);
 }
 
-/// The open turns that go with the target.
+/// The open turns that a target includes.
 pub(super) fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, Refusal> {
     match target {
         Target::Task(task) => Ok(spine.turns.iter().filter(|(_, turn)| turn.task == *task).map(|(id, _)| *id).collect()),
@@ -73,7 +73,7 @@ pub(super) fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, 
     }
 }
 
-/// Who waits, in the end, for what a turn is a part of: follow-ups may be left to do before the answer.
+/// Who finally waits for the work that a turn belongs to: follow-ups may come before the answer.
 fn waiter(spine: &Spine, turn: &Turn) -> ReplyTo {
     let inbox = spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
     match (turn.reply_to, turn.origin, inbox) {
@@ -82,14 +82,14 @@ fn waiter(spine: &Spine, turn: &Turn) -> ReplyTo {
     }
 }
 
-/// The inboxes out of which something goes, in the order of the agents' names.
+/// The inboxes that have such entries, by agent.
 pub(super) fn inboxes(spine: &Spine, cleared: &Cleared) -> BTreeMap<AgentId, Cleared> {
     let takes = |inbox: &Inbox| inbox.entries.iter().any(|due| cleared.takes(due, inbox));
     let concerned = |agent: &Agent| agent.inbox.as_deref().is_some_and(takes);
     spine.agents.iter().filter(|(_, agent)| concerned(agent)).map(|(id, _)| (id.clone(), cleared.clone())).collect()
 }
 
-/// Tells everybody outside who waits: the person once a task, and turns that are not called off themselves.
+/// Answers all who wait and are not cancelled themselves: the person once for each task, and other turns.
 fn answer_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTreeMap<AgentId, Cleared>, failure: &Failure) {
     let spine = draft.spine;
     let mut answer = BTreeSet::<TaskId>::new();

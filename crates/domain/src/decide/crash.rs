@@ -1,5 +1,5 @@
-//! Turns whose code breaks down, or ends the whole process: run again a little later, then set aside, so that nobody behind them
-//! waits for ever. An agent to whom that happens again and again stands still until a person acts, and whoever made it is told.
+//! Turns whose code panics or kills the process. They are retried with a delay and then dead-lettered, so that the messages behind them
+//! do not wait for ever. An agent with several dead letters in a row is parked until a person acts, and its parent is notified.
 
 use super::{Draft, message, turn};
 use crate::{
@@ -7,25 +7,25 @@ use crate::{
     TurnResult, unique_id,
 };
 
-/// How often a turn is run at most.
+/// How often a turn that panics is run.
 const ATTEMPTS: u8 = 3;
 
-/// How long it rests after its first breakdown; twice as long after each that follows.
+/// The delay after the first panic; it doubles with each further one.
 const REST_MS: u64 = 500;
 
-/// So many processes may run a turn that comes no further. Processes end for other reasons as well, so they are more.
+/// How many processes may run a turn without progress. It is more than `ATTEMPTS`, because processes also end for other reasons.
 const PROCESSES: u8 = 6;
 
-/// The code of a turn that was given up because processes ended while they ran it.
+/// The code of a turn that was given up because processes died while they ran it.
 pub const ENDS_PROCESS: &str = "ends_process";
 
-/// A turn that so many processes have run may be what ends them.
+/// After this many processes a turn is suspected of killing them.
 const SUSPECT: u8 = 3;
 
-/// How long the next one that may be to blame waits, so that the one before it can show that it is not.
+/// The delay between suspects, so that each can prove itself before the next one runs.
 const APART_MS: u64 = 30_000;
 
-/// So many tasks in a row that were set aside make an agent stand still.
+/// This many dead letters in a row park an agent.
 const MAX_DEAD_LETTERS: u8 = 3;
 
 pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Result<(), Refusal> {
@@ -39,8 +39,8 @@ pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Resu
     dead_letter(draft, id, failure, ATTEMPTS)
 }
 
-/// Counts one more process for every turn that is about to be run, before it is. Those that may be to blame for the end of the
-/// last ones are run one after another; one that has ended so many is set aside, alone: whoever calls this calls it again then.
+/// Counts one more process for every turn that is about to run, before it runs. Suspects are run one after another. A turn that has reached the
+/// limit is dead-lettered instead, and nothing else is done: the caller issues the command again.
 pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     let owed = || draft.spine.turns.iter().filter(|(_, turn)| turn.is_owed());
     if let Some(id) = owed().find(|(_, turn)| turn.revived >= PROCESSES).map(|(id, _)| *id) {
@@ -60,7 +60,7 @@ pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Ends a turn that came to nothing however often it was run, and lets its agent turn to what is next.
+/// Gives up a turn that failed in every run, and lets its agent go on with its next message.
 fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) -> Result<(), Refusal> {
     let broken = draft.turn(id)?;
     let (agent, task, thread) = (broken.agent.clone(), broken.task.clone(), broken.thread.clone());
@@ -72,7 +72,7 @@ fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8
     let answer = format!("{failure}");
     turn::settle(draft, id, TurnResult::Failed(failure))?;
     let state = draft.spine.agents.get(&agent);
-    // Whoever waits is told anyway.
+    // If somebody waits, the settlement has answered them already.
     if let (true, ReplyTo::Nobody, Some(state)) = (is_message, waits, state)
         && let Some(parent) = state.parent.clone()
     {
@@ -90,14 +90,14 @@ fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8
             reply_to: ReplyTo::Nobody,
             hops,
         };
-        // One who takes no more messages is not told; the log has it.
+        // A parent that cannot take messages is not notified; the log has the event.
         message::send_if_allowed(draft, envelope, Some(&thread));
     }
     Ok(())
 }
 
-/// Has the turn that was just started wait for a person, where its agent breaks down again and again. Root goes on: without it
-/// nobody could be asked.
+/// Parks the turn that was just started if its agent crashes again and again. Root is never parked: without it the society could not be
+/// reached.
 pub(super) fn park_if_crashing(draft: &mut Draft<'_>, agent: &AgentId, state: &Agent) {
     let Some(started) = draft.events.last().filter(|last| matches!(last.event, Event::TurnStarted { .. })) else { return };
     if state.parent.is_some() && is_crashing(draft, agent, state) {

@@ -1,4 +1,4 @@
-//! What running calls ask: of the person, and of models within the budgets of whoever calls.
+//! Questions of running calls: to the person, and to models within the budgets of the calling agent.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::{Draft, effect};
 use crate::spine::{OpenEffect, OpenKind, Stage};
 use crate::{Answer, EffectId, Event, Inquiry, InquiryId, Level, OpenInquiry, Question, Refusal, Ruling, Spent};
 
-/// A running call asks for something.
+/// A running call asks the person or a model.
 pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<str>, inquiry: Inquiry) -> Result<(), Refusal> {
     let turn = draft.turn(id.turn)?;
     if !matches!(effect::open(draft, id)?, OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(_), .. }) {
@@ -46,7 +46,7 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
     Ok(())
 }
 
-/// The person or a model answers, or nobody waits any more.
+/// Records the answer to a question, or that it is void.
 pub(super) fn answer(draft: &mut Draft<'_>, id: InquiryId, answer: Answer, spent: Option<Spent>) -> Result<(), Refusal> {
     let open = draft.spine.inquiries.get(&id).ok_or(Refusal::NotAsked(id))?;
     match (open, &answer) {

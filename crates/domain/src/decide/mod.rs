@@ -70,12 +70,12 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
     Ok(draft.events)
 }
 
-/// The events of one command so far, and what they change that later ones of the same command must know.
+/// The events of one command so far. The spine does not contain them yet, so rules that must see them search the draft as well.
 struct Draft<'a> {
     spine: &'a Spine,
     at: Timestamp,
     events: Vec<Arc<Recorded>>,
-    /// Threads whose length this draft has changed.
+    /// The new lengths of threads that this draft has added messages to.
     lengths: Vec<(ThreadId, u32)>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Draft<'a> {
         self.lengths.iter().find(|(id, _)| id == thread).map(|(_, length)| *length)
     }
 
-    /// The place of one more message of a thread.
+    /// Reserves the index of one more message of a thread.
     fn lengthen(&mut self, thread: &ThreadId) -> u32 {
         let index = self.length(thread);
         match self.lengths.iter_mut().find(|(id, _)| id == thread) {
@@ -119,7 +119,7 @@ impl<'a> Draft<'a> {
         self.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && opened(&recorded.event))
     }
 
-    /// Whether an agent or a thread has this name. An agent's main thread has its name, so they share one set of names.
+    /// Whether an agent or thread has this name. Agents and threads share one namespace, because a main thread has the name of its agent.
     fn is_named(&self, name: &str) -> bool {
         let (agent, thread) = (crate::AgentId::from(name), ThreadId::from(name));
         let spawned = |event: &Event| matches!(event, Event::AgentSpawned { agent: other, .. } if *other == agent);
@@ -134,7 +134,7 @@ impl<'a> Draft<'a> {
         self.spine.turns.get(&id).filter(|turn| turn.parked.is_none()).map(|turn| &**turn).ok_or(Refusal::TurnNotOpen(id))
     }
 
-    /// Gives an idle agent its turn; one that is busy gets to it later.
+    /// Starts a turn for an inbox entry if the agent is idle; a busy agent gets to it later.
     fn wake(&mut self, agent: &crate::AgentId, due: &InboxEntry) {
         let Some(state) = self.spine.agents.get(agent) else { return };
         if state.turn.is_none_or(|turn| self.settles(turn)) && !self.starts(agent) {
@@ -142,7 +142,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether this draft gives an agent a turn of its inbox.
+    /// Whether this draft starts an inbox turn of an agent.
     fn starts(&self, agent: &crate::AgentId) -> bool {
         self.events.iter().any(|recorded| match &recorded.event {
             Event::TurnStarted { agent: other, origin: Origin::Inbox, .. } => other == agent,
@@ -150,7 +150,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Starts what stands at the front of an agent's inbox.
+    /// Starts a turn for the entry at the front of an agent's inbox.
     fn start_next(&mut self, agent: &crate::AgentId, state: &crate::Agent, due: &InboxEntry) {
         let Some(role) = self.spine.roles.get(&state.role) else { return };
         let (task, message) = match due {
@@ -180,7 +180,7 @@ impl<'a> Draft<'a> {
     /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).
     fn start(&mut self, start: Start) {
         let Start { agent, thread, behaviour, task, origin, reply_to, message } = start;
-        // No command both proposes a phase and starts a turn in the same thread.
+        // No command both suggests a phase and starts a turn in the same thread, so the spine is up to date here.
         let head = self.spine.threads.get(&thread);
         let (mut phase, suggestion) = head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()));
         if let Some(suggested) = suggestion {
@@ -191,7 +191,7 @@ impl<'a> Draft<'a> {
                 self.push(Some(&thread), Event::PhaseApplied { phase: suggested });
             }
         }
-        // Nothing follows a turn's start in its thread within one command, so nobody needs to know that it is longer now.
+        // Nothing follows a turn's start in its thread within one command, so the new length need not be noted in the draft.
         let index = self.drafted_length(&thread).unwrap_or_else(|| head.map_or(0, |head| head.messages));
         let context = head.and_then(|head| head.context.as_deref());
         let shown = context
@@ -213,7 +213,7 @@ struct Start {
     message: Option<crate::MessageId>,
 }
 
-/// Names that people and models may give: they appear in addresses, so they stay plain.
+/// Checks a name given by a person or a model. Names appear in URLs, so they must be plain.
 fn check_name(name: &str) -> Result<(), Refusal> {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.chars().count() > 128 || !name.chars().all(plain) {
@@ -222,7 +222,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Names that only people read: one line, and nothing that steers a terminal or turns the direction of what follows.
+/// Checks a name for display: one line, without control characters and without characters that change the direction of text.
 fn check_title(name: &str) -> Result<(), Refusal> {
     let harmful =
         |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

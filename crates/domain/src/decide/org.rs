@@ -1,4 +1,4 @@
-//! Founding the society, making roles and agents.
+//! Founding the society, creating roles and agents.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<
     Ok(())
 }
 
-/// Everything in the document that is not there yet; a second time there is nothing.
+/// Creates everything in the document that does not exist yet. A second import of the same document is refused.
 pub(super) fn import(draft: &mut Draft<'_>, org: &Org, root: bool) -> Result<(), Refusal> {
     let commands = org.commands(draft.spine, root)?;
     if commands.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn import(draft: &mut Draft<'_>, org: &Org, root: bool) -> Result<(),
 pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<EffectId>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
     check_title(&role.name)?;
-    // The person is addressed so.
+    // `user` addresses the person.
     if AgentId::from(role.id.as_str()).is_user() {
         return Err(Refusal::NameTaken(role.id.to_string()));
     }
@@ -45,7 +45,7 @@ pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<Eff
     Ok(())
 }
 
-/// A person changes a role. Who made it stays, and so does whoever holds it.
+/// A person changes a role. Its creator and the agents that have it stay.
 pub(super) fn change_role(draft: &mut Draft<'_>, role: Arc<Role>) -> Result<(), Refusal> {
     let known = draft.spine.roles.get(&role.id).ok_or_else(|| Refusal::UnknownRole(role.id.clone()))?;
     if **known == *role {
@@ -83,7 +83,7 @@ pub(super) fn spawn(
     Ok(())
 }
 
-/// Whether an agent may make one more (P21). A person may always.
+/// Checks the limits for an agent that spawns another (P21). A person is not limited.
 fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     let limits = &draft.spine.limits;
     let made_now = |of: &dyn Fn(&AgentId) -> bool| {
@@ -98,7 +98,7 @@ fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     ];
     let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));
     let children = most_children(draft, parent);
-    // Whoever is about to go takes its place until it has gone, and leaves more behind if it has children.
+    // A child that is being terminated still counts, and may pass its own children up.
     let crowded = || {
         let (now, then) = (draft.spine.children(parent).len(), terminate::children_to_come(draft, parent, None));
         now.max(then) + made_now(&|permitted| permitted == parent) >= children

@@ -1,4 +1,4 @@
-//! Agents that go: they take on nothing new, do what waits for them, and are gone, children first (D12).
+//! Terminating agents: they accept nothing new, finish their inboxes, and then terminate, children first (D12).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::{Draft, cancel, effect, message, org};
 use crate::spine::{Agent, InboxEntry};
 use crate::{AgentId, Children, Cleared, EffectId, Event, Failure, Outcome, Refusal, ReplyTo, Target};
 
-/// A person sends an agent away.
+/// A person terminates an agent.
 pub(super) fn terminate(
     draft: &mut Draft<'_>,
     agent: AgentId,
@@ -25,7 +25,7 @@ pub(super) fn terminate(
     Ok(())
 }
 
-/// Whether an agent may send another one away: only who made it may (R176).
+/// Whether an agent may terminate another one: only its parent may (R176).
 pub(super) fn check(draft: &Draft<'_>, caller: &AgentId, agent: &AgentId, children: Children) -> Result<(), Refusal> {
     check_order(draft, agent, children)?;
     let parent = draft.spine.agents.get(agent).and_then(|agent| agent.parent.as_ref());
@@ -35,7 +35,7 @@ pub(super) fn check(draft: &Draft<'_>, caller: &AgentId, agent: &AgentId, childr
     if children == Children::Detach { check_room_above(draft, agent) } else { Ok(()) }
 }
 
-/// Whether there is room for the children of an agent with whoever gets them in the end (P21). A person may always.
+/// Whether the agent that inherits the children of a terminated one has room for them (P21). A person may always terminate.
 fn check_room_above(draft: &Draft<'_>, agent: &AgentId) -> Result<(), Refusal> {
     let above = |id: &AgentId| draft.spine.agents.get(id)?.parent.clone();
     let mut heir = above(agent);
@@ -44,7 +44,7 @@ fn check_room_above(draft: &Draft<'_>, agent: &AgentId) -> Result<(), Refusal> {
     }
     let Some(parent) = heir else { return Ok(()) };
     let limit = org::most_children(draft, &parent);
-    // Nobody is kept from going who leaves no more behind than there were.
+    // A termination that does not raise the number of children is never refused.
     let (now, then) = (children_to_come(draft, &parent, None), children_to_come(draft, &parent, Some(agent)));
     if then > limit && then > now {
         return Err(Refusal::NoRoomAbove { agent: agent.clone(), parent, limit });
@@ -52,7 +52,7 @@ fn check_room_above(draft: &Draft<'_>, agent: &AgentId) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How many children an agent has once those have gone that leave theirs to it; `also` is one more that does.
+/// How many children an agent will have after the pending terminations that pass children up to it; `also` is one more of those.
 pub(super) fn children_to_come(draft: &Draft<'_>, agent: &AgentId, also: Option<&AgentId>) -> usize {
     let children = draft.spine.children(agent);
     let count = |child: &&AgentId| {
@@ -62,7 +62,7 @@ pub(super) fn children_to_come(draft: &Draft<'_>, agent: &AgentId, also: Option<
     children.iter().map(count).sum()
 }
 
-/// Whether an agent is about to go and leaves its children to its parent.
+/// Whether a pending termination of an agent passes its children to its parent.
 fn detaches(draft: &Draft<'_>, id: &AgentId) -> bool {
     let dismissed = |event: &Event| matches!(event, Event::AgentDismissed { agent, detach: true, .. } if agent == id);
     let termination = draft.spine.agents.get(id).and_then(|agent| agent.termination.as_ref());
@@ -80,7 +80,7 @@ fn check_order(draft: &Draft<'_>, agent: &AgentId, children: Children) -> Result
     Ok(())
 }
 
-/// An agent that is there and stays.
+/// An agent that exists and is not being terminated.
 pub(super) fn find_agent<'a>(draft: &Draft<'a>, id: &AgentId) -> Result<&'a Agent, Refusal> {
     let agent = draft.spine.agents.get(id);
     let is_terminated = || draft.spine.terminated.contains_key(id);
@@ -100,7 +100,7 @@ fn is_terminated(draft: &Draft<'_>, id: &AgentId) -> bool {
     draft.events.iter().any(|recorded| terminated(&recorded.event))
 }
 
-/// Sends an agent away, and all below it unless they are to stay. Those that have nothing to do are gone at once.
+/// Orders the termination of an agent and, unless they are detached, of all below it. Idle agents terminate at once.
 pub(super) fn dismiss(
     draft: &mut Draft<'_>,
     caller: &AgentId,
@@ -126,7 +126,7 @@ pub(super) fn dismiss(
     terminate_all_if_done(draft, &subtree);
 }
 
-/// An agent and everybody below it, children first.
+/// An agent and all below it, children first.
 fn subtree(draft: &Draft<'_>, agent: &AgentId) -> Vec<AgentId> {
     let mut subtree = vec![agent.clone()];
     let mut next = 0;
@@ -139,7 +139,7 @@ fn subtree(draft: &Draft<'_>, agent: &AgentId) -> Vec<AgentId> {
     subtree
 }
 
-/// Lets an agent that is about to go do so, once it has nothing to do and nobody below it; then perhaps its parent.
+/// Terminates an agent with a pending termination once it is idle and has nobody below it; then perhaps its parent.
 pub(super) fn terminate_if_done(draft: &mut Draft<'_>, agent: &AgentId, state: &Agent) {
     if !is_terminating(draft, agent, state) || is_terminated(draft, agent) || !is_idle(draft, agent, state) {
         return;
@@ -162,7 +162,7 @@ pub(super) fn terminate_if_done(draft: &mut Draft<'_>, agent: &AgentId, state: &
     }
 }
 
-/// The same of several.
+/// The same for several agents.
 pub(super) fn terminate_all_if_done<'a>(draft: &mut Draft<'_>, agents: impl IntoIterator<Item = &'a AgentId>) {
     for agent in agents {
         if let Some(state) = draft.spine.agents.get(agent) {
@@ -171,12 +171,12 @@ pub(super) fn terminate_all_if_done<'a>(draft: &mut Draft<'_>, agents: impl Into
     }
 }
 
-/// Whether an agent has nothing to do once this command has happened.
+/// Whether an agent will have no turn after this command.
 fn is_idle(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
     agent.turn.is_none_or(|turn| draft.settles(turn)) && !draft.starts(id)
 }
 
-/// Lets an agent and everybody below it go with their work undone; whoever waits for it is told.
+/// Terminates an agent and all below it at once, with their work undone. Those who wait for it get a failure.
 pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
     let spine = draft.spine;
     let goes = |member: &AgentId| spine.agents.get(member).is_some_and(|state| is_terminating(draft, member, state));
@@ -195,7 +195,7 @@ pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
     terminate_all_if_done(draft, &subtree);
 }
 
-/// Tells agents that stay of what they wrote to those who go and nobody has read; but not whoever sent these away.
+/// Notifies remaining agents that messages to terminated ones were never read; not the agent that ordered the termination.
 fn return_unread(draft: &mut Draft<'_>, subtree: &[AgentId], failure: &Failure) {
     let spine = draft.spine;
     for agent in subtree.iter().filter_map(|member| spine.agents.get(member)) {

@@ -1,4 +1,4 @@
-//! How turns end, stand still and go on.
+//! How turns end, park, rest and resume.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     TurnResult,
 };
 
-/// A turn's handler returned: whoever waits is told, and the agent turns to what is next.
+/// A turn's handler returned: answers whoever waits, and starts the agent's next turn.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     let thread = turn.thread.clone();
@@ -45,7 +45,7 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
     Ok(())
 }
 
-/// A message that was to show what comes of its sub-thread says why that is nothing.
+/// Writes the failure into placeholder messages whose sub-threads have no result.
 pub(super) fn fail_placeholders(draft: &mut Draft<'_>, id: TurnId, failure: &Failure) {
     let Some(turn) = draft.spine.turns.get(&id) else { return };
     for (n, (index, says)) in (turn.next..).zip(&turn.held) {
@@ -56,7 +56,7 @@ pub(super) fn fail_placeholders(draft: &mut Draft<'_>, id: TurnId, failure: &Fai
     }
 }
 
-/// A unit is a part of the turn that started it: one that was not waited for ends with it, and everything below.
+/// Cancels units that the turn did not wait for: a unit is part of the turn that started it and ends with it.
 fn cancel_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
     let running = |open: &OpenEffect| match &open.kind {
         OpenKind::Unit(thread) => draft.spine.threads.get(thread)?.turn,
@@ -68,8 +68,7 @@ fn cancel_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
         .try_for_each(|unit| cancel::cancel(draft, Target::Turn(unit), "the turn that it was a part of has ended".to_owned()))
 }
 
-/// A response that is too long, or that goes on with another request, is a failure of its turn: the turn must end one way
-/// or the other.
+/// Replaces a response that breaks a limit by a failure. A refusal would leave the turn open for ever; it must end one way or the other.
 fn checked_result(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
     let TurnResult::Done { message, answer, next } = &result else { return result };
     let texts = [message.as_ref().map_or("", |message| &message.text), answer];
@@ -83,7 +82,7 @@ fn checked_result(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnRes
     }
 }
 
-/// Tells whoever waits for a turn what came of it.
+/// Sends the result of a turn to the person or effect that waits for it.
 pub(super) fn answer_waiter(draft: &mut Draft<'_>, turn: &Turn, answer: Result<std::sync::Arc<str>, Failure>) {
     match (turn.reply_to, answer) {
         (ReplyTo::Nobody, _) => {}
@@ -103,7 +102,7 @@ pub(super) fn park(draft: &mut Draft<'_>, id: TurnId, reason: Failure) -> Result
     Ok(())
 }
 
-/// Notes that a turn only waits. Where that is known already there is nothing to note.
+/// Notes that a turn only waits. Refused if the log says so already.
 pub(super) fn rest(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     if !turn.has_unread_answers {
