@@ -132,6 +132,6 @@ fn changed(corpus: &[Vec<u8>], words: &[&str], random: &mut Random) -> Vec<u8> {
     input
 }
 
-fn insert(input: &mut Vec<u8>, at: usize, piece: &[u8]) {
-    input.splice(at..at, piece.iter().copied());
+fn insert(input: &mut Vec<u8>, at: usize, chunk: &[u8]) {
+    input.splice(at..at, chunk.iter().copied());
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use polis_agents::workflow::RunSettings;
 use polis_domain::{Budgets, SocietyId};
-use polis_engine::{NotForked, is_society_name};
+use polis_engine::{ForkError, is_society_name};
 use polis_providers::Rate;
 use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
@@ -127,7 +127,7 @@ impl Config {
         let (society, is_named) = match typed.society.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
             Some(name) if is_society_name(name) => (SocietyId::from(name), true),
             Some(name) => {
-                let bad = NotForked::BadName(name.into());
+                let bad = ForkError::BadName(name.into());
                 return Err(Trouble::usage(bad.code(), bad.to_string()));
             }
             None => (SocietyId::from(SOCIETY), false),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use polis_client::{Client, ClientError, Sse};
 use polis_domain::{EffectId, Recorded, Seq, ThreadId};
-use polis_engine::NotForked;
+use polis_engine::ForkError;
 use polis_ports::{Log, LogError};
 use polis_server::Answer;
 use polis_store_local::LocalLog;
@@ -277,7 +277,7 @@ async fn refuse_unknown(config: &Config, log: &LocalLog, purpose: Purpose) -> Re
     if purpose.begins() || !config.is_named || log.head(&config.society).await? > Seq(0) {
         return Ok(());
     }
-    Err(NotForked::Unknown(config.society.clone()).into())
+    Err(ForkError::Unknown(config.society.clone()).into())
 }
 
 /// Opening checks the store, which takes a while.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::process::ExitCode;
 
-use polis_engine::{NotForked, NotOpened};
+use polis_engine::{ForkError, OpenError};
 use polis_ports::LogError;
 
 /// How the program ends (interface: 0, 1, 2, 3, 4, 130).
@@ -75,15 +75,15 @@ impl From<LogError> for Trouble {
     }
 }
 
-impl From<NotForked> for Trouble {
-    fn from(error: NotForked) -> Self {
-        let exit = if matches!(error, NotForked::BadName(_)) { Exit::Usage } else { Exit::Failed };
+impl From<ForkError> for Trouble {
+    fn from(error: ForkError) -> Self {
+        let exit = if matches!(error, ForkError::BadName(_)) { Exit::Usage } else { Exit::Failed };
         Self { exit, ..Self::new(error.code(), error.to_string()) }
     }
 }
 
-impl From<NotOpened> for Trouble {
-    fn from(error: NotOpened) -> Self {
+impl From<OpenError> for Trouble {
+    fn from(error: OpenError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }

@@ -200,7 +200,7 @@ pub(crate) async fn open_for(
     };
     let id = config.society.clone();
     let society = match purpose {
-        Purpose::Look => Society::open_to_look(id, ports).await?,
+        Purpose::Look => Society::open_read_only(id, ports).await?,
         Purpose::Tell | Purpose::Bring => {
             Society::open(id, ports, cast(config), Options { max_running: 0, ..options(config)? }).await?
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polis_domain::{Budget, Budgets, RoleId};
-use polis_engine::NotForked;
+use polis_engine::ForkError;
 use polis_providers::Rate;
 use polis_providers::vendors::{VENDORS, Vendor};
 use polis_store_local::ArtifactLimits;
@@ -409,7 +409,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
     }
     for name in written.society.keys() {
         if !polis_engine::is_society_name(name.get_ref()) {
-            return Err(bad(name.span().start, NotForked::BadName(name.get_ref().as_str().into()).to_string()));
+            return Err(bad(name.span().start, ForkError::BadName(name.get_ref().as_str().into()).to_string()));
         }
     }
     written.table = toml::from_str(text).unwrap_or_default();

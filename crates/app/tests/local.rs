@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{AgentId, EffectId, Finish, Reply, Seq, SubThreadPath, TurnId};
-use polis_ports::{CallContext, ChatMessage, Delta, Format, Model, ModelError, ModelRequest, Shelf, Tool, collect};
+use polis_ports::{ArtifactStore, CallContext, ChatMessage, Delta, Format, Model, ModelError, ModelRequest, Tool, collect};
 use polis_providers::{Models, vendors};
 use polis_tools::{ReadFile, Workspace};
 use serde_json::{Value, json};
@@ -158,7 +158,18 @@ fn context() -> CallContext {
     let effect = EffectId { turn: TurnId(Seq(1)), n: 0 };
     let (society, agent, thread, task) = ("main".into(), AgentId::ROOT.into(), "root".into(), "task".into());
     let path = SubThreadPath::main();
-    CallContext { society, seed: 7, effect, agent, thread, task, path, resource: None, artifacts: Shelf::none(), host: None }
+    CallContext {
+        society,
+        seed: 7,
+        effect,
+        agent,
+        thread,
+        task,
+        path,
+        resource: None,
+        artifacts: ArtifactStore::none(),
+        host: None,
+    }
 }
 
 /// The server's process. It ends with the test, also when that is killed, because its stdin is closed then.

@@ -1,4 +1,4 @@
-//! What can be asked of a society. A command carries everything that `decide` may not make up: ids and texts.
+//! The commands of a society. A command carries everything that `decide` must not make up, such as ids and texts.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use crate::{
     ThreadId, Timestamp, TurnId,
 };
 
-/// A command; `decide` says what happens.
+/// A request to change the society. [`crate::decide`] turns it into events or refuses it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Begin the society.
+    /// Found the society.
     Found {
-        /// Where its ids come from.
+        /// The seed of all ids that its turns make.
         seed: u64,
-        /// What holds in it.
+        /// The limits of the society.
         limits: Limits,
         /// The role of the root agent.
         role: Arc<Role>,
     },
-    /// Go another way than the society that the past is shared with.
+    /// Make this log a fork: from here on it differs from the society whose history it shares.
     Fork {
-        /// What that one is called.
+        /// The name of that society.
         from: SocietyId,
-        /// Where ids come from after the fork.
+        /// The seed of ids after the fork.
         seed: u64,
         /// The request that asks for it, if it has a key.
         request: Option<Request>,
@@ -36,46 +36,46 @@ pub enum Command {
         /// What it asks for.
         command: Box<Command>,
     },
-    /// Set all budgets.
+    /// Replace all budgets.
     SetBudgets {
-        /// What may be spent from now on.
+        /// The budgets from now on.
         budgets: Arc<Budgets>,
     },
-    /// Make a role, from outside any turn.
+    /// Create a role, from outside any turn.
     CreateRole {
-        /// The role.
+        /// The new role.
         role: Arc<Role>,
     },
-    /// Put another role in the place of one of the same name, from outside any turn.
+    /// Replace the role of the same id, from outside any turn.
     ChangeRole {
         /// The role as it is from now on.
         role: Arc<Role>,
     },
-    /// Make an agent, from outside any turn.
+    /// Create an agent, from outside any turn.
     Spawn {
-        /// Its name.
+        /// The id of the new agent.
         agent: AgentId,
-        /// Its role.
+        /// The role of the new agent.
         role: RoleId,
-        /// Whose child it is.
+        /// The parent of the new agent.
         parent: AgentId,
     },
-    /// Send an agent away, from outside any turn.
+    /// Terminate an agent, from outside any turn.
     Terminate {
-        /// Who.
+        /// The agent to terminate.
         agent: AgentId,
-        /// What becomes of its children.
+        /// What happens to its children.
         children: Children,
-        /// Why.
+        /// The reason, for the record.
         reason: String,
-        /// Whether it goes with its work undone.
+        /// Whether it stops at once, with its work undone.
         now: bool,
     },
-    /// Make the roles and agents of a document that are not there yet; all of it or nothing.
+    /// Create the roles and agents of a document that do not exist yet, all or none of them.
     Import {
         /// The document.
         org: Box<Org>,
-        /// Whether root's role becomes what the document says.
+        /// Whether root's role is replaced by the one in the document.
         root: bool,
     },
     /// Undo the last compression of a thread, from outside any turn.
@@ -88,133 +88,132 @@ pub enum Command {
         /// The message.
         envelope: Arc<Envelope>,
     },
-    /// A turn states what it wants before it happens.
+    /// A turn states effects before they happen.
     Begin {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
         /// The number of the first of these effects.
         n: u32,
-        /// What it wants, all at once.
+        /// The effects, numbered from `n` on.
         effects: Vec<Effect>,
     },
-    /// A turn has tried a model in vain and tries again.
+    /// An attempt at a model call failed, and the turn tries again.
     Retry {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
-        /// What was tried, and what is next.
+        /// The failed attempt, and which model is next.
         attempt: Attempt,
-        /// What it cost all the same.
+        /// What the failed attempt cost.
         spent: Spent,
     },
-    /// A call that a turn makes asks for a word of the person or of a model.
+    /// A running call asks the person or a model something.
     Inquire {
-        /// Which call.
+        /// The call.
         id: EffectId,
-        /// Who asks.
+        /// The server that asks.
         by: Arc<str>,
-        /// What.
+        /// The question.
         inquiry: Inquiry,
     },
-    /// Answers what a running call has asked.
+    /// Answer the question of a running call.
     Answer {
-        /// Which inquiry.
+        /// The question.
         id: InquiryId,
-        /// With what.
+        /// The answer.
         answer: Answer,
-        /// What it cost, if it is a model's.
+        /// What it cost, if a model answered.
         spent: Option<Spent>,
     },
-    /// A turn reports what came of a model call or tool call.
+    /// A turn reports the result of a model or tool call.
     End {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
-        /// What came.
+        /// The result.
         outcome: Outcome,
-        /// What it cost, if it is a model's; only the turn knows how long it waited and what a failed reply had used.
+        /// What a model call cost. Only the turn knows how long it waited and what a failed reply had used.
         spent: Option<Spent>,
-        /// When it came, by the turn's clock: the turn goes on from there before it is told that this is in the log.
+        /// When the result arrived, by the turn's clock. The turn goes on from there without waiting for the commit.
         at: Timestamp,
     },
-    /// A turn changes the society at once; all of it or nothing.
+    /// A turn changes the society, all or nothing.
     Act {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
-        /// What changes.
+        /// The changes.
         acts: Vec<Act>,
-        /// When, by the turn's clock, where the turn goes on before it is told that this is in the log.
+        /// When, by the turn's clock, if the turn goes on without waiting for the commit.
         at: Option<Timestamp>,
     },
-    /// A turn finds one of its writes without a result.
+    /// A turn finds that one of its writes has an intent but no result: it is in doubt.
     Doubt {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
-    /// A turn is about to repeat a cleared write.
+    /// A turn is about to repeat a write that was cleared.
     Restart {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
     /// A person or policy ends a wait or a doubt.
     Resolve {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
-        /// How.
+        /// The decision.
         resolution: Resolution,
     },
-    /// The time of a wait has come.
+    /// The deadline of a wait has passed.
     Expire {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
     /// A turn's handler returned.
     Settle {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
-        /// With what.
+        /// What it returned.
         result: TurnResult,
     },
-    /// The society is open again after its process has ended, however it did: what should be running is about to be run,
-    /// and there is something.
+    /// The society was opened by a new process, and there are turns to run: count the process for each of them.
     Revive,
-    /// A turn has no use for what it was told last: it only waits for the rest.
+    /// A turn has read its answers so far and only waits for the others.
     Rest {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
     },
-    /// A turn's code has broken down.
+    /// A turn's code has panicked.
     Crash {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
-        /// How.
+        /// The panic.
         failure: Failure,
     },
     /// A turn cannot go on without a person.
     Park {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
-        /// Why.
+        /// What a person must fix.
         reason: Failure,
     },
-    /// A parked turn may try again.
+    /// Run a parked turn again.
     Resume {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
     },
-    /// Call off a task or one turn, with everything below it (P22).
+    /// Cancel a task or one turn, with everything below it (P22).
     Cancel {
-        /// What.
+        /// What to cancel.
         target: Target,
-        /// Why.
+        /// The reason, for those who wait.
         reason: String,
     },
 }
 
-/// How a person or policy ends a wait.
+/// How a person or policy ends a wait or a doubt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {
-    /// Take this as what came of it.
+    /// Take this as the result.
     Outcome(Outcome),
-    /// Do the doubtful write again.
+    /// Make the doubtful write again.
     Again,
 }
 
@@ -223,9 +222,9 @@ pub enum Resolution {
 pub enum TurnResult {
     /// A response.
     Done {
-        /// The bot message that it becomes, unless it is silent.
+        /// The bot message to add; none for a silent response.
         message: Option<Message>,
-        /// What whoever waits is told.
+        /// The answer for the turn or person that waits.
         answer: Arc<str>,
         /// Tasks that the same agent does next.
         next: Vec<Task>,
@@ -234,16 +233,16 @@ pub enum TurnResult {
     Failed(Failure),
 }
 
-/// What to call off.
+/// What to cancel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Everything that is done for a person's request.
+    /// Everything that is done for a request of a person.
     Task(TaskId),
     /// One turn and what it started.
     Turn(TurnId),
 }
 
-/// A change that a turn makes at once.
+/// A change that takes effect with its commit, without a wait.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Act {
     /// Add a message at the end of a thread.
@@ -257,39 +256,39 @@ pub enum Act {
     UpdateMessage {
         /// The thread.
         thread: ThreadId,
-        /// The message's place.
+        /// The index of the message.
         index: u32,
-        /// What changes.
+        /// The changed fields.
         patch: MessagePatch,
     },
     /// Replace a thread's settings.
     UpdateSettings {
         /// The thread.
         thread: ThreadId,
-        /// All of them.
+        /// The complete new settings.
         settings: Settings,
     },
     /// Set a thread's plan.
     SetPlan {
         /// The thread.
         thread: ThreadId,
-        /// All of it.
+        /// The complete new plan.
         plan: Plan,
     },
-    /// Propose the phase for a thread's next task.
+    /// Suggest the phase for a thread's next task.
     SuggestPhase {
         /// The thread.
         thread: ThreadId,
         /// The phase.
         phase: Phase,
     },
-    /// Show the model summaries in place of a thread's first messages.
+    /// Replace a thread's first messages by summaries in what the model sees.
     CompressContext {
         /// The thread.
         thread: ThreadId,
         /// The first message that is shown.
         from: u32,
-        /// What stands for those before it, oldest first; what earlier compressions said is among them.
+        /// The summaries of the messages before it, oldest first, including those of earlier compressions.
         summaries: Vec<String>,
     },
     /// Undo a thread's last compression.
@@ -297,11 +296,11 @@ pub enum Act {
         /// The thread.
         thread: ThreadId,
     },
-    /// Note that a compression came to nothing.
+    /// Note that a compression failed.
     KeepContext {
         /// The thread.
         thread: ThreadId,
-        /// Why.
+        /// Why it failed.
         failure: Failure,
     },
     /// Open a sub-thread in a message.
@@ -310,34 +309,34 @@ pub enum Act {
         parent: ThreadId,
         /// The message's place; the newest message where it is not said.
         index: Option<u32>,
-        /// The place in its meta.
+        /// The path in its meta.
         slot: MetaPath,
-        /// The sub-thread's name.
+        /// The id of the sub-thread.
         child: ThreadId,
-        /// Its first settings.
+        /// Its initial settings.
         settings: Settings,
         /// Free data.
         meta: Meta,
-        /// How the message begins to say why, should the turn end before it says what came of the sub-thread.
+        /// The prefix of the error text that the message gets if the turn ends before it writes the result of the sub-thread.
         held: Option<Arc<str>>,
     },
-    /// Take what the person has said to the agent about this request meanwhile out of its inbox, to act on it at once.
+    /// Take the messages of the person about this request out of the inbox, to act on them in this turn.
     TakeMessages,
     /// Send a message.
     Send {
         /// The message.
         envelope: Arc<Envelope>,
     },
-    /// Make a role.
+    /// Create a role.
     CreateRole {
         /// The role.
         role: Arc<Role>,
     },
-    /// Make an agent below this one.
+    /// Create an agent as a child of this one.
     Spawn {
-        /// Its name.
+        /// The id of the new agent.
         agent: AgentId,
-        /// Its role.
+        /// The role of the new agent.
         role: RoleId,
     },
 }

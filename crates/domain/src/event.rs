@@ -1,23 +1,23 @@
 //! Everything that can happen in a society. Events are facts: they are appended, never changed.
 //!
-//! An event that belongs to a thread is recorded under it, so that one thread's history can be read alone. The last
-//! event of every effect of a turn stands under the turn's own thread: that thread's events are the turn's journal.
+//! An event that belongs to a thread is recorded under it, so that the history of one thread can be read alone. The last event of
+//! every effect of a turn is recorded under the turn's own thread, so the events of that thread are the turn's journal.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Allowed, Answer, Behaviour, Budgets, Due, Effect, EffectId, Envelope, Failure, Inbox, Inquiry, InquiryId, Level,
-    Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Request, Role, RoleId, Scope, Seq,
+    AgentId, Allowed, Answer, Behaviour, Budgets, Effect, EffectId, Envelope, Failure, Inbox, InboxEntry, Inquiry, InquiryId,
+    Level, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Request, Role, RoleId, Scope, Seq,
     Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
-/// An event with its place, its time and its thread.
+/// An event with its position, time and thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recorded {
-    /// Its place in the society's log.
+    /// Its position in the society's log.
     pub seq: Seq,
     /// When it was decided.
     pub at: Timestamp,
@@ -33,20 +33,20 @@ pub struct Recorded {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Event {
-    /// The society began. Every id that its turns draw comes from the seed.
+    /// The society was founded. All ids that its turns make are derived from the seed.
     SocietyFounded {
-        /// Makes this society's ids unlike any other's.
+        /// Makes this society's ids differ from those of any other.
         #[serde(with = "crate::id::hex")]
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         seed: u64,
-        /// What holds in it.
+        /// The limits of the society.
         limits: Limits,
     },
-    /// A fork of another society goes its own way from here on. What came before it shares with that one (P19).
+    /// This log is a fork: the events before this one are shared with another society (P19).
     SocietyForked {
-        /// The society that it shares its past with, as it was called then.
+        /// The name that the other society had then.
         from: SocietyId,
-        /// Makes the ids that are drawn from now on unlike those of the other one.
+        /// Makes new ids differ from those of the other society.
         #[serde(with = "crate::id::hex")]
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         seed: u64,
@@ -61,360 +61,360 @@ pub enum Event {
         /// How many events it caused.
         events: u32,
     },
-    /// A person has said that a tool need not be asked about any more.
+    /// A person gave a lasting approval of a tool.
     ToolAllowed {
-        /// Which, for whom.
+        /// The tool, and whose calls are covered.
         allowed: Allowed,
     },
-    /// A tool of a server counts as known in this definition: it was used for the first time, or a person agreed to its change.
+    /// The definition of a server tool was pinned: at its first use, or because a person approved a change.
     ToolPinned {
         /// The tool, as it is listed.
         tool: Arc<str>,
-        /// Tells this definition from any other.
+        /// The digest of the definition.
         identity: Arc<str>,
-        /// The definition in words.
+        /// The definition as text.
         definition: Arc<str>,
     },
-    /// The budgets are now these.
+    /// The budgets were replaced.
     BudgetsSet {
-        /// All of them.
+        /// The complete new budgets.
         budgets: Arc<Budgets>,
     },
-    /// A person has granted more than the budget.
+    /// A person granted an account more than its budget.
     BudgetGranted {
-        /// To which account.
+        /// The account.
         scope: Scope,
-        /// How much more.
+        /// The additional amount.
         more: Spent,
     },
-    /// A role exists.
+    /// A role was created.
     RoleCreated {
-        /// The role.
+        /// The new role.
         role: Arc<Role>,
-        /// The effect that made it; none when a person did.
+        /// The effect that created it; none when a person did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
     },
-    /// A person has changed a role. Turns that are under way go on with what it was.
+    /// A person changed a role. Turns in progress keep the old one.
     RoleChanged {
         /// The role as it is from now on.
         role: Arc<Role>,
     },
-    /// An agent exists.
+    /// An agent was created.
     AgentSpawned {
-        /// Its name.
+        /// The id of the agent.
         agent: AgentId,
-        /// Its role.
+        /// The role of the agent.
         role: RoleId,
-        /// Who made it; none for root.
+        /// The parent of the agent; none for root.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<AgentId>,
-        /// The effect that made it; none when a person did.
+        /// The effect that created it; none when a person did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
     },
-    /// An agent takes on nothing new: it does what waits for it, and then it is gone.
+    /// An agent is to be terminated: it accepts nothing new, finishes its inbox, and then terminates.
     AgentDismissed {
-        /// Who.
+        /// The agent.
         agent: AgentId,
-        /// Who said so; the person, or its parent.
+        /// Who ordered it: the person, or its parent.
         caller: AgentId,
-        /// Why.
+        /// The reason, for the record.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
-        /// Whether its children go to its parent instead of going first.
+        /// Whether its children move to its parent instead of being terminated first.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         detach: bool,
-        /// Who waits until it is gone.
+        /// The effect that waits for the termination.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waiter: Option<EffectId>,
     },
-    /// An agent is gone. Its threads stay in the log; its name is not used again.
+    /// An agent was terminated. Its threads stay in the log; its id is not used again.
     AgentTerminated {
-        /// Who.
+        /// The agent.
         agent: AgentId,
     },
-    /// A message lies in its receiver's inbox.
+    /// A message was put into its receiver's inbox.
     MessageSent {
         /// The message.
         envelope: Arc<Envelope>,
-        /// The effect that sent it; none when a person did or when it answers for a settled turn.
+        /// The effect that sent it; none when a person did, or when it is the answer of a settled turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
     },
-    /// A turn has taken in what the person said meanwhile about its request. What comes of the request answers them.
+    /// A turn took messages of the person about its request out of the inbox. The answer to the request answers them too.
     MessagesTaken {
-        /// The effect that did.
+        /// The effect that took them.
         by: EffectId,
-        /// Whose inbox they lay in.
+        /// The agent whose inbox they were in.
         agent: AgentId,
         /// The messages, oldest first.
         envelopes: Vec<Arc<Envelope>>,
     },
-    /// Entries of an inbox were taken out unread, because what they were for was called off.
+    /// Entries of an inbox were removed unread, because their request was cancelled or the agent was terminated.
     InboxCleared {
-        /// Whose inbox.
+        /// The agent.
         agent: AgentId,
-        /// Which entries.
+        /// Which entries were removed.
         of: Cleared,
     },
-    /// A turn began; its id is this event's place. A suggestion that was pending was applied or dropped just before.
+    /// A turn started; its id is the position of this event. A pending phase suggestion was applied or dropped just before.
     TurnStarted {
-        /// Who works.
+        /// The agent that runs it.
         agent: AgentId,
-        /// The code that runs.
+        /// The name of the code that runs.
         behaviour: Behaviour,
-        /// Where the thread stands, and so which handler runs.
+        /// The phase of the thread, which selects the handler.
         phase: Phase,
-        /// What is asked.
+        /// What the turn is asked to do.
         task: Task,
         /// Where the task came from.
         origin: Origin,
-        /// Who waits for what comes of it.
+        /// Who waits for its result.
         #[serde(default)]
         reply_to: ReplyTo,
         /// The user message that the task's text becomes, if it does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
-        /// That message's place, or where the next one would go.
+        /// The index of that message, or of the next one if there is none.
         index: u32,
-        /// What of the thread is compressed; nothing for most.
-        #[serde(default, skip_serializing_if = "Shown::is_all")]
-        shown: Shown,
+        /// Which part of the thread the model sees.
+        #[serde(default, skip_serializing_if = "ContextState::is_default")]
+        shown: ContextState,
     },
-    /// A turn wants something; nothing has happened yet.
+    /// The intent of an effect. Nothing has happened yet.
     EffectStarted {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
-        /// What is wanted.
+        /// The effect itself.
         effect: Effect,
-        /// What a model call is told of the budgets that it falls under; none where there are none.
+        /// The terms of the budgets for a model call; none if no budget applies.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permit: Option<Permit>,
     },
-    /// An attempt at a model call came to nothing, and another one follows (D09).
+    /// An attempt at a model call failed, and another one follows (D09).
     EffectRetried {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
-        /// What was tried, and what is next.
+        /// The failed attempt, and which model is next.
         attempt: Attempt,
-        /// What it cost all the same.
+        /// What the failed attempt cost.
         #[serde(default)]
         spent: Spent,
     },
-    /// What was wanted has come, for good or ill.
+    /// The result of an effect, successful or not.
     EffectEnded {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
-        /// What came.
+        /// The result.
         outcome: Outcome,
-        /// What it cost, if it is a model's.
+        /// What a model call cost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<Spent>,
     },
-    /// A write was started and its result is not known. Nobody may repeat it unasked.
+    /// A write may have happened, but its result is unknown. It is not repeated unless a person or policy says so.
     EffectDoubted {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
-    /// A person or policy says that a doubtful write may be done again.
+    /// A person or policy decided that a doubtful write may be made again.
     EffectCleared {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
-    /// A cleared write is about to be done again.
+    /// A cleared write is about to be made again.
     EffectRestarted {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
-    /// A running call asks for a word of the person or of a model; the inquiry's id is the call's with this event's place.
+    /// A running call asks the person or a model. The id of the inquiry is the call's id with the position of this event.
     CallInquired {
-        /// Which call.
+        /// The call.
         id: EffectId,
-        /// Who asks: the server that the call went to.
+        /// The server that the call went to.
         by: Arc<str>,
-        /// What is asked.
+        /// The question.
         inquiry: Inquiry,
-        /// What a model call is told of the budgets that it falls under; none where there are none.
+        /// The terms of the budgets for a model call; none if no budget applies.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permit: Option<Permit>,
     },
-    /// What a running call asked is answered, or nobody waits for it any more.
+    /// A question of a running call was answered, or became void.
     CallAnswered {
-        /// Which inquiry.
+        /// The question.
         id: InquiryId,
-        /// What came of it.
+        /// The answer.
         answer: Answer,
-        /// What it cost, if it is a model's.
+        /// What a model call cost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<Spent>,
     },
-    /// What was wanted is not allowed; nothing happened.
+    /// An effect was refused; nothing happened.
     EffectRefused {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
-        /// Why.
+        /// Why it failed.
         failure: Failure,
     },
-    /// Marks, in the turn's own thread, an effect whose events stand elsewhere.
+    /// Marks, under the turn's own thread, an effect whose events are recorded under other threads.
     Acted {
-        /// Which effect.
+        /// The effect.
         id: EffectId,
     },
-    /// A message stands in the thread.
+    /// A message was added to the thread.
     MessageAdded {
         /// The effect that added it.
         by: EffectId,
-        /// Its place.
+        /// The index of the message.
         index: u32,
         /// The message.
         message: Arc<Message>,
     },
-    /// Fields of a message changed.
+    /// Fields of a message were changed.
     MessageUpdated {
         /// The effect that changed it.
         by: EffectId,
-        /// Its place.
+        /// The index of the message.
         index: u32,
-        /// What changed.
+        /// The changed fields.
         patch: MessagePatch,
     },
-    /// The thread's settings are now these.
+    /// The thread's settings were replaced.
     SettingsUpdated {
         /// The effect that changed them.
         by: EffectId,
-        /// All of them.
+        /// The complete new settings.
         settings: Settings,
     },
-    /// The thread's plan is now this.
+    /// The thread's plan was replaced.
     PlanSet {
         /// The effect that set it.
         by: EffectId,
-        /// All of it.
+        /// The complete new plan.
         plan: Plan,
     },
-    /// A handler or unit proposes the phase for the next task.
+    /// A handler or unit suggested the phase for the next task.
     PhaseSuggested {
-        /// The effect that proposes.
+        /// The effect that suggested it.
         by: EffectId,
-        /// What it proposes.
+        /// The suggested phase.
         phase: Phase,
     },
-    /// The proposed phase holds now.
+    /// The suggested phase was applied.
     PhaseApplied {
-        /// The phase.
+        /// The new phase of the thread.
         phase: Phase,
     },
-    /// The proposal is gone and the phase unchanged: the task is a retry (R043).
+    /// The suggestion was dropped and the phase is unchanged, because the task is a retry (R043).
     SuggestionDropped,
-    /// From now on the model is shown summaries in place of the messages before one of them. The messages stay (D10).
+    /// From now on the model sees summaries in place of the oldest messages. The messages stay in the log (D10).
     ContextCompressed {
         /// The effect that did it.
         by: EffectId,
         /// The first message that is shown.
         from: u32,
-        /// What stands for those before it, oldest first.
+        /// The summaries of the messages before it, oldest first.
         summaries: Vec<String>,
     },
-    /// The last compression is undone.
+    /// The last compression was undone.
     ContextRestored {
         /// The effect that did it; none when a person did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
-        /// The compression that holds again; none when everything is shown.
+        /// The compression that is active again; none when everything is shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<Seq>,
     },
-    /// A compression came to nothing.
+    /// A compression failed.
     ContextKept {
         /// The effect that tried.
         by: EffectId,
-        /// Why.
+        /// Why it failed.
         failure: Failure,
     },
-    /// A sub-thread begins; recorded under itself.
+    /// A sub-thread was opened; recorded under itself.
     ThreadOpened {
         /// The effect that opened it.
         by: EffectId,
-        /// Whose it is.
+        /// The agent that it belongs to.
         agent: AgentId,
         /// The thread that holds it.
         parent: ThreadId,
-        /// Its first settings (D02: its own, not its parent's).
+        /// Its initial settings (D02: its own, not those of its parent).
         settings: Settings,
         /// Free data.
         #[serde(default, skip_serializing_if = "Meta::is_empty")]
         meta: Meta,
     },
-    /// A sub-thread hangs in a message; recorded under the thread that holds it.
+    /// A sub-thread was linked from a message; recorded under the parent thread.
     ThreadLinked {
         /// The effect that opened it.
         by: EffectId,
-        /// The message's place.
+        /// The index of the message.
         index: u32,
-        /// The place in its meta.
+        /// The path in its meta.
         slot: MetaPath,
         /// The sub-thread.
         child: ThreadId,
-        /// How the message begins to say why, should the turn end before it says what came of the sub-thread.
+        /// The prefix of the error text that the message gets if the turn ends before it writes the result of the sub-thread.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         held: Option<Arc<str>>,
     },
-    /// A turn's code has broken down; it is run again.
+    /// A turn's code panicked; it is run again.
     TurnCrashed {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
-        /// How.
+        /// The panic.
         failure: Failure,
         /// When it is run again.
         until: Timestamp,
     },
-    /// A turn is about to be run again by another process than the one before, which may have ended on its account.
+    /// A turn is about to be run by a new process. The turn may be the reason why the last process ended.
     TurnRevived {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
-        /// When it is run, where it has to wait until others have shown that they are not to blame.
+        /// When it is run, if other suspects are run first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
-    /// A turn has taken in what it was told of some of its waits, and only waits for the others now.
+    /// A turn has read its answers so far and only waits for the others.
     TurnRested {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
     },
-    /// What an agent was asked has broken its code down again and again. It is set aside, and the agent turns to what is next.
+    /// A message was given up because its turn crashed again and again. The agent goes on with its next one.
     MessageDeadLettered {
-        /// Whose message it was.
+        /// The receiver of the message.
         agent: AgentId,
         /// The request that it belongs to.
         task: TaskId,
-        /// The turn that came to nothing.
+        /// The turn that failed.
         turn: TurnId,
-        /// How it broke down last.
+        /// The last crash.
         failure: Failure,
     },
-    /// A turn stands still until a person acts.
+    /// A turn was parked until a person acts.
     TurnParked {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
-        /// Why.
+        /// What a person must fix.
         reason: Failure,
     },
-    /// A parked turn may go on.
+    /// A parked turn was resumed.
     TurnResumed {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
     },
-    /// A turn is over.
+    /// A turn ended.
     TurnSettled {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
         /// How it ended.
         settlement: Settlement,
-        /// The bot message that its response became, if it did.
+        /// The bot message of its response; none if it was silent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Arc<Message>>,
-        /// That message's place, or where the next one would go.
+        /// The index of that message, or of the next one if there is none.
         index: u32,
         /// Tasks that the same agent does next.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -422,7 +422,7 @@ pub enum Event {
     },
 }
 
-/// An attempt at a model call that came to nothing (R193).
+/// A failed attempt at a model call (R193).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -431,7 +431,7 @@ pub struct Attempt {
     pub model: Arc<str>,
     /// Which attempt at this model it was, from 1.
     pub attempt: u32,
-    /// How many may follow the first one at this model.
+    /// How many retries this model gets.
     pub max_retries: u32,
     /// What went wrong.
     pub failure: Failure,
@@ -441,7 +441,7 @@ pub struct Attempt {
     pub next: Arc<str>,
 }
 
-/// The code of an attempt that an earlier process or run began and whose end nobody saw.
+/// The code of an attempt that an earlier run started and did not finish.
 pub const INTERRUPTED: &str = "model_interrupted";
 
 /// The terms on which a call may be made.
@@ -449,31 +449,31 @@ pub const INTERRUPTED: &str = "model_interrupted";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Permit {
-    /// The accounts that are nearly used up: the agent is told.
+    /// The accounts that are nearly used up; the agent is warned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<Level>,
     /// The longest that the call may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
-    /// Whether so much is left that the reply needs no limit of its own.
+    /// Whether enough is left that the reply needs no token limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ample: bool,
 }
 
-/// What of a thread the model is shown.
+/// Which part of a thread the model sees when a turn starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Shown"))]
 #[serde(rename_all = "camelCase", default)]
-pub struct Shown {
-    /// The compression that holds; none when everything is shown.
+pub struct ContextState {
+    /// The active compression; none when everything is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression: Option<Seq>,
-    /// How many attempts to compress came to nothing since.
+    /// How many compressions failed since.
     pub failed: u32,
 }
 
-impl Shown {
-    fn is_all(&self) -> bool {
+impl ContextState {
+    fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -489,7 +489,7 @@ pub enum Origin {
     Unit(EffectId),
 }
 
-/// Which entries left an inbox unread.
+/// Which entries were removed from an inbox unread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -498,7 +498,7 @@ pub enum Cleared {
     Task(TaskId),
     /// All whose answer one of these turns waited for, and the follow-ups that lead to such an answer.
     AskedBy(Vec<TurnId>),
-    /// All.
+    /// All entries.
     Everything,
 }
 
@@ -511,43 +511,43 @@ pub enum Settlement {
     Done,
     /// With an error.
     Failed(Failure),
-    /// Somebody called it off.
+    /// It was cancelled.
     Cancelled(Failure),
 }
 
-/// What holds in a society. Reaching a limit is refused with a code; nothing changes.
+/// The limits of a society. A command that exceeds one is refused with a code and changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Limits {
-    /// Longest text of a message or message.
+    /// Longest text of a message, in bytes.
     pub text_bytes: usize,
     /// Most entries that wait in one inbox.
     pub inbox_entries: usize,
     /// Most bytes of text that wait in one inbox.
     pub inbox_bytes: usize,
-    /// Most effects that one turn may have open at once.
+    /// Most effects that one turn may have open.
     pub open_effects: usize,
-    /// How far below root agents may make agents (P21).
+    /// How deep below root agents may spawn agents (P21).
     pub depth: usize,
-    /// Most children that an agent may make for itself.
+    /// Most children of one agent.
     pub children: usize,
-    /// Most agents in the society before agents may make no more.
+    /// Most agents in the society. Beyond it only a person can create more.
     pub agents: usize,
-    /// Most agents that agents may make within a minute, all together.
+    /// Most agents that all agents together may spawn within a minute.
     pub spawns_a_minute: usize,
-    /// How old the result of a call may be that answers an identical one; 0 has every call made.
+    /// How old a result may be to answer an identical call; 0 disables reuse.
     pub reuse_ms: u64,
-    /// Calls alike with results alike after which the agent is told so, within a turn.
+    /// Similar calls with the same result within a turn before the agent is warned.
     pub nudge_repeats: u32,
-    /// Calls alike with results alike after which one more is not made, and a little later the turn ends.
+    /// Similar calls with the same result within a turn before further ones are refused; a little later the turn ends.
     pub stop_repeats: u32,
-    /// Messages in a chain from agent to agent, each sent on account of the one before; the first is the person's.
+    /// Longest chain of messages from agent to agent, each caused by the one before; the first is the person's.
     pub hops: u32,
-    /// Messages between two agents for one request since the person last wrote about it. A question whose answer the sender
-    /// waits for does not count: a cycle of those is refused as a deadlock.
+    /// Most messages between two agents for one request since the last message of the person. Asks that the sender waits for do not
+    /// count: a cycle of those is refused as a deadlock.
     pub messages_per_pair: u32,
-    /// Turns for a request since the person last wrote about it, after which agents write no more messages for it.
+    /// Most turns for a request since the last message of the person. Beyond it agents cannot send messages for it.
     pub turns_per_task: u32,
 }
 
@@ -635,8 +635,8 @@ impl Event {
 }
 
 impl Cleared {
-    /// Whether this entry of the inbox leaves.
-    pub fn takes(&self, due: &Due, inbox: &Inbox) -> bool {
+    /// Whether this entry of the inbox is removed.
+    pub fn takes(&self, due: &InboxEntry, inbox: &Inbox) -> bool {
         match self {
             Self::Task(task) => due.task() == task,
             Self::Everything => true,
@@ -646,7 +646,7 @@ impl Cleared {
 }
 
 impl Recorded {
-    /// The turn whose standing this event changes.
+    /// The turn whose state this event changes.
     pub fn turn(&self) -> Option<TurnId> {
         match &self.event {
             Event::TurnStarted { .. } => Some(TurnId(self.seq)),

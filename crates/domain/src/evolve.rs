@@ -1,4 +1,4 @@
-//! How an event changes the spine. It never refuses: what is in the log has happened.
+//! How an event changes the spine. It never fails: what is in the log has happened.
 
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use rustc_hash::FxHashMap;
 
 use crate::artifact::named_in;
 use crate::spine::{
-    Agent, DeadLetter, Due, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Pin, Place, Planned, Spine, Stage,
-    Termination, Turn,
+    Agent, DeadLetter, Era, Founder, Head, Inbox, InboxEntry, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef,
+    Spine, Stage, Termination, Turn,
 };
 use crate::{
-    Account, AgentId, Cleared, Digest, DoneRequest, Effect, EffectId, Envelope, Event, INTERRUPTED, Inquiry, InquiryId,
-    KnownCall, ListedArtifact, MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, Role, Scope,
-    Settlement, Source, Spent, Task, TaskId, Timestamp, TurnId,
+    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, INTERRUPTED, Inquiry, InquiryId, ListedArtifact,
+    MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, ReusableResult, Role, Scope, Settlement,
+    Source, Spent, Task, TaskId, Timestamp, TurnId,
 };
 
-/// Most lists of tools whose names need not be logged again.
+/// How many tool lists are remembered, so that their names need not be logged again.
 const NAMED_LISTS: usize = 16;
 
-/// Most plans whose place is kept.
+/// How many positions of plans are kept.
 const MAX_PLANS: usize = 1_000;
 
-/// Most messages that were set aside and are still listed.
+/// How many dead letters are kept.
 const MAX_DEAD_LETTERS: usize = 1_000;
 
-/// What a model call costs at least whose end nobody saw because its turn or its tool was stopped: the request that went out.
+/// The least cost of a model call that was cut off because its turn or tool was stopped: one request.
 const UNSEEN: Spent = Spent { requests: 1, tokens: 0, cost_nanos: 0, time_ms: 0 };
 
 impl Spine {
-    /// Folds one more event in. Events come in the order of the log, each once.
+    /// Applies one event. Events must come in the order of the log, each once.
     pub fn evolve(&mut self, recorded: &Recorded) {
         debug_assert_eq!(recorded.seq, self.seq.next(), "events are folded in the order of the log");
         self.seq = recorded.seq;
@@ -39,15 +39,12 @@ impl Spine {
                 self.limits = *limits;
             }
             Event::SocietyForked { seed, request, .. } => {
-                let (seq, events) = (recorded.seq, 0);
-                request.iter().for_each(|request| self.requests.insert(DoneRequest { request: *request, seq, events }));
+                request.iter().for_each(|request| self.requests.insert(*request, recorded.seq, 0));
                 let past = Era { seed: self.seed, ended: recorded.seq };
                 Arc::make_mut(&mut self.eras).push(past);
                 self.seed = *seed;
             }
-            Event::RequestDone { request, events } => {
-                self.requests.insert(DoneRequest { request: *request, seq: recorded.seq, events: *events });
-            }
+            Event::RequestDone { request, events } => self.requests.insert(*request, recorded.seq, *events),
             Event::RoleCreated { role, by } => {
                 let turn = by.and_then(|by| self.turns.get(&by.turn));
                 turn.into_iter().for_each(|turn| self.trails.make_role(&turn.agent, &turn.task, &role.id));
@@ -57,7 +54,7 @@ impl Spine {
             }
             Event::RoleChanged { role } => self.change_role(role),
             Event::AgentSpawned { agent, role, parent, by } => {
-                // Share the role's one name instead of keeping a copy per agent.
+                // Share the allocation of the role's name instead of keeping a copy for each agent.
                 let role = self.roles.get_key_value(role).map_or(role, |(id, _)| id).clone();
                 let parent = parent.as_ref().map(|id| self.agents.get_key_value(id).map_or(id, |(id, _)| id).clone());
                 let made = Agent {
@@ -66,9 +63,9 @@ impl Spine {
                     created_at: recorded.at,
                     turn: None,
                     inbox: None,
-                    leaving: None,
+                    termination: None,
                     within: None,
-                    set_aside: 0,
+                    dead_letters: 0,
                     by_agent: by.is_some(),
                 };
                 let maker = by.and_then(|by| self.turns.get(&by.turn)).map(|turn| (&turn.agent, &turn.task));
@@ -81,22 +78,22 @@ impl Spine {
             Event::AgentDismissed { agent, caller, reason, detach, waiter } => {
                 let (caller, reason) = (caller.clone(), reason.clone());
                 if let Some(agent) = self.agents.get_mut(agent) {
-                    agent.leaving = Some(Box::new(Leaving { caller, reason, detach: *detach, waiter: *waiter }));
+                    agent.termination = Some(Box::new(PendingTermination { caller, reason, detach: *detach, waiter: *waiter }));
                 }
             }
             Event::AgentTerminated { agent } => self.terminate(agent, recorded.at),
             Event::MessageSent { envelope, by } => {
                 self.close_account(envelope);
-                // Agents write messages in turns: one to the person that no turn wrote is the report of a loop.
+                // A message to the person that no turn sent is the report of a loop (see `decide::message::report_loop`).
                 if by.is_none()
                     && envelope.to.is_user()
                     && envelope.kind == MessageKind::Message
-                    && let Some(effort) = self.efforts.get_mut(&envelope.task_id)
+                    && let Some(effort) = self.activities.get_mut(&envelope.task_id)
                 {
                     effort.is_reported = true;
                 }
                 if envelope.from.is_user() {
-                    self.known.forget(&envelope.task_id);
+                    self.reusable.forget(&envelope.task_id);
                 }
                 self.receive(envelope);
             }
@@ -134,7 +131,7 @@ impl Spine {
             Event::EffectCleared { id } => self.move_to(*id, Stage::Cleared),
             Event::EffectRestarted { id } => self.move_to(*id, Stage::Working),
             Event::TurnParked { turn, reason } => {
-                // What stands still holds nothing up: its reservations come back with it.
+                // A parked turn must not hold up others: its reservations are released, and made again when it resumes.
                 self.reserve_all(*turn, Spent::minus);
                 self.drop_inquiries(|inquiry| inquiry.call.turn == *turn);
                 if let Some(turn) = self.turns.get_mut(turn) {
@@ -163,13 +160,13 @@ impl Spine {
             }
             Event::TurnRested { turn } => {
                 if let Some(turn) = self.turns.get_mut(turn) {
-                    turn.news = false;
+                    turn.has_unread_answers = false;
                     turn.revived = 0;
                 }
             }
             Event::MessageDeadLettered { agent, task, turn, failure } => {
                 if let Some(agent) = self.agents.get_mut(agent) {
-                    agent.set_aside = agent.set_aside.saturating_add(1);
+                    agent.dead_letters = agent.dead_letters.saturating_add(1);
                 }
                 let (agent, task, failure) = (agent.clone(), task.clone(), failure.clone());
                 self.dead_letters.push_back(DeadLetter { agent, task, turn: *turn, failure, at: recorded.at });
@@ -204,7 +201,7 @@ impl Spine {
         self.evolve_head(recorded);
     }
 
-    /// Lists the artifacts that an event names. Asked while the turn that it belongs to is still there.
+    /// Adds the artifacts that an event names to the catalogue. Must run before the turn of the event is removed.
     fn list_artifacts(&mut self, recorded: &Recorded) {
         let named = named_in(recorded);
         if named.is_empty() {
@@ -221,7 +218,7 @@ impl Spine {
         }
     }
 
-    /// Keeps the times of the last minute.
+    /// Notes a spawn and drops those older than a minute.
     fn note_spawn(&mut self, at: Timestamp) {
         self.spawned.push_back(at);
         while self.spawned.front().is_some_and(|first| is_past(*first, at)) {
@@ -230,8 +227,9 @@ impl Spine {
     }
 
     fn terminate(&mut self, agent: &AgentId, at: Timestamp) {
-        let Some(Agent { role, parent, created_at, leaving, within, .. }) = self.agents.remove(agent) else { return };
-        let Leaving { caller, reason, detach, .. } = leaving.map_or_else(Leaving::nobody, |leaving| *leaving);
+        let Some(Agent { role, parent, created_at, termination, within, .. }) = self.agents.remove(agent) else { return };
+        let PendingTermination { caller, reason, detach, .. } =
+            termination.map_or_else(PendingTermination::nobody, |termination| *termination);
         if detach {
             for child in self.agents.values_mut().filter(|child| child.parent.as_ref() == Some(agent)) {
                 child.parent.clone_from(&parent);
@@ -248,24 +246,24 @@ impl Spine {
         self.terminated.insert(agent.clone(), gone);
     }
 
-    /// Keeps where the newest plan of a request and thread stands.
+    /// Notes the position of the newest plan of a request and thread.
     fn note_plan(&mut self, by: EffectId, plan: &Plan, recorded: &Recorded) {
         let (Some(turn), Some(thread)) = (self.turns.get_mut(&by.turn), &recorded.thread) else { return };
         turn.planning = plan.steps.is_empty();
         let (task, agent, thread) = (turn.task.clone(), turn.agent.clone(), thread.clone());
         self.plans.retain(|known| known.task != task || known.thread != thread);
-        self.plans.push_back(Planned { task, agent, thread, seq: recorded.seq });
+        self.plans.push_back(PlanRef { task, agent, thread, seq: recorded.seq });
         if self.plans.len() > MAX_PLANS {
             self.plans.pop_front();
         }
     }
 
-    /// An effect that is stated or done moves its turn's counter.
+    /// Advances the effect counter of a turn.
     fn count(&mut self, recorded: &Recorded) {
         let Some(id) = recorded.event.effect() else { return };
         if let Some(turn) = self.turns.get_mut(&id.turn) {
             turn.next = turn.next.max(id.n + 1);
-            // What a restart itself brings is no step further.
+            // Events that every restart causes are no progress.
             let is_restart = match &recorded.event {
                 Event::EffectRestarted { .. } | Event::EffectDoubted { .. } | Event::EffectCleared { .. } => true,
                 Event::EffectRetried { attempt, .. } => &*attempt.failure.code == INTERRUPTED,
@@ -277,7 +275,7 @@ impl Spine {
         }
     }
 
-    /// Open turns keep the role that they began with: a second run must ask for the same.
+    /// Open turns keep the role that they started with, because a second run must have the same effects.
     fn change_role(&mut self, role: &Arc<Role>) {
         let Some(old) = self.roles.insert(role.id.clone(), role.clone()) else { return };
         for turn in self.turns.values_mut() {
@@ -287,22 +285,22 @@ impl Spine {
         }
     }
 
-    /// One more turn for a request, sooner or later.
+    /// Counts one more turn for a request, running or queued.
     fn begin_effort(&mut self, task: &TaskId) {
-        let effort = match self.efforts.get_mut(task) {
+        let effort = match self.activities.get_mut(task) {
             Some(effort) => effort,
-            None => self.efforts.entry(task.clone()).or_default(),
+            None => self.activities.entry(task.clone()).or_default(),
         };
         effort.turns = effort.turns.saturating_add(1);
         effort.open += 1;
     }
 
-    /// A turn for a request is over, or will not be. Nothing is kept of a request for which nothing is under way.
+    /// Counts a turn for a request as ended, or as never started. The counters of a request are dropped with its last turn.
     fn end_effort(&mut self, task: &TaskId) {
-        let Some(effort) = self.efforts.get_mut(task) else { return };
+        let Some(effort) = self.activities.get_mut(task) else { return };
         effort.open = effort.open.saturating_sub(1);
         if effort.open == 0 {
-            self.efforts.remove(task);
+            self.activities.remove(task);
             self.trails.end_task(task);
         }
     }
@@ -311,9 +309,9 @@ impl Spine {
         let Some(agent) = self.agents.get_mut(&envelope.to) else { return };
         let inbox = agent.inbox.get_or_insert_default();
         inbox.bytes += envelope.payload.text.len();
-        inbox.entries.push_back(Due::Envelope(envelope.clone()));
+        inbox.entries.push_back(InboxEntry::Envelope(envelope.clone()));
         if envelope.from.is_user()
-            && let Some(effort) = self.efforts.get_mut(&envelope.task_id)
+            && let Some(effort) = self.activities.get_mut(&envelope.task_id)
         {
             effort.turns = 0;
             effort.messages.clear();
@@ -322,7 +320,7 @@ impl Spine {
         self.begin_effort(&envelope.task_id);
         if !envelope.from.is_user()
             && envelope.reply_to == ReplyTo::Nobody
-            && let Some(effort) = self.efforts.get_mut(&envelope.task_id)
+            && let Some(effort) = self.activities.get_mut(&envelope.task_id)
         {
             let sent = effort.messages.entry(envelope.from.clone()).or_default().entry(envelope.to.clone()).or_default();
             *sent = sent.saturating_add(1);
@@ -335,7 +333,7 @@ impl Spine {
         if let Some(inbox) = &mut agent.inbox {
             gone = inbox.entries.iter().filter(|due| of.takes(due, inbox)).map(|due| due.task().clone()).collect();
             inbox.entries = inbox.entries.iter().filter(|due| !of.takes(due, inbox)).cloned().collect();
-            inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
+            inbox.bytes = inbox.entries.iter().map(InboxEntry::bytes).sum();
         }
         agent.shrink_inbox();
         gone.iter().for_each(|task| self.end_effort(task));
@@ -344,10 +342,9 @@ impl Spine {
     fn take_messages(&mut self, agent: &crate::AgentId, envelopes: &[std::sync::Arc<crate::Envelope>]) {
         let Some(agent) = self.agents.get_mut(agent) else { return };
         if let Some(inbox) = &mut agent.inbox {
-            let is_taken =
-                |due: &Due| matches!(due, Due::Envelope(envelope) if envelopes.iter().any(|taken| taken.id == envelope.id));
+            let is_taken = |due: &InboxEntry| matches!(due, InboxEntry::Envelope(envelope) if envelopes.iter().any(|taken| taken.id == envelope.id));
             inbox.entries.retain(|due| !is_taken(due));
-            inbox.bytes = inbox.entries.iter().map(Due::bytes).sum();
+            inbox.bytes = inbox.entries.iter().map(InboxEntry::bytes).sum();
         }
         agent.shrink_inbox();
         envelopes.iter().for_each(|envelope| self.end_effort(&envelope.task_id));
@@ -385,7 +382,7 @@ impl Spine {
             reply_to: *reply_to,
             next: 0,
             open: Vec::new(),
-            news: false,
+            has_unread_answers: false,
             parked: None,
             planning: false,
             crashes: 0,
@@ -403,7 +400,7 @@ impl Spine {
             _ => Vec::new(),
         };
         match effect {
-            Effect::Tool(call) if call.may_write() => self.known.forget_all(self.seq),
+            Effect::Tool(call) if call.may_write() => self.reusable.forget_all(self.seq),
             Effect::Model { tools: Some(list), .. } if !list.names.is_empty() => self.name_tools(list.digest),
             _ => {}
         }
@@ -411,7 +408,7 @@ impl Spine {
             self.trails.follow(id, &turn.agent, &turn.task, &call.flow);
         }
         if let (Effect::Model { .. }, Some(turn)) = (effect, self.turns.get(&id.turn))
-            && let Some(effort) = self.efforts.get_mut(&turn.task)
+            && let Some(effort) = self.activities.get_mut(&turn.task)
         {
             match effort.calls.get_mut(&turn.agent) {
                 Some(calls) => *calls = calls.saturating_add(1),
@@ -421,7 +418,7 @@ impl Spine {
         let open = OpenEffect::new(id.n, effect, scopes, self.seq);
         self.reserve(&open, Spent::plus);
         if let Some(turn) = self.turns.get_mut(&id.turn) {
-            // Most turns have one effect open, and very many may wait.
+            // Most turns have one open effect, and very many turns may wait, so no spare capacity is kept.
             turn.open.reserve_exact(1);
             turn.open.push(open);
         }
@@ -435,23 +432,24 @@ impl Spine {
         let Some(place) = turn.open.iter().position(|open| open.n == id.n) else { return };
         let ended = turn.open.remove(place);
         let waits = turn.open.iter().any(|open| !open.own);
-        turn.news = waits && (turn.news || matches!(ended.kind, OpenKind::Unit(_) | OpenKind::Ask(_)));
+        turn.has_unread_answers =
+            waits && (turn.has_unread_answers || matches!(ended.kind, OpenKind::Unit(_) | OpenKind::Ask(_)));
         if turn.parked.is_none() {
             self.reserve(&ended, Spent::minus);
         }
     }
 
-    /// Remembers what was read, and forgets it all when something was written (D20).
+    /// Remembers the result of a read for reuse, and forgets all of them after a write (D20).
     fn learn(&mut self, id: EffectId, outcome: &Outcome, recorded: &Recorded) {
         let Some(turn) = self.turns.get(&id.turn) else { return };
         let Some(open) = turn.open.iter().find(|open| open.n == id.n) else { return };
         match (outcome, open.recallable.as_deref().copied()) {
-            _ if open.may_write() => self.known.forget_all(recorded.seq),
+            _ if open.may_write() => self.reusable.forget_all(recorded.seq),
             (Outcome::Result(result), Some((key, began))) if !result.is_error => {
                 let source = Source { effect: id, thread: turn.thread.clone(), seq: recorded.seq };
-                self.known.remember(&turn.task, began, KnownCall { key, source, at: recorded.at });
+                self.reusable.remember(&turn.task, began, ReusableResult { key, source, at: recorded.at });
             }
-            (Outcome::Verdict(_), _) => self.known.forget(&turn.task),
+            (Outcome::Verdict(_), _) => self.reusable.forget(&turn.task),
             _ => {}
         }
     }
@@ -464,7 +462,7 @@ impl Spine {
         self.tool_lists.push_back(list);
     }
 
-    /// Books what an open model call has cost.
+    /// Charges the cost of an open model call.
     fn spend(&mut self, id: EffectId, spent: Spent) {
         let open = self.turns.get(&id.turn).and_then(|turn| turn.open.iter().find(|open| open.n == id.n));
         if let Some(open) = open {
@@ -472,7 +470,7 @@ impl Spine {
         }
     }
 
-    /// Reserves what an open call may cost, or gives it back.
+    /// Reserves the cost of an open call, or releases the reservation.
     fn reserve(&mut self, open: &OpenEffect, so: fn(Spent, Spent) -> Spent) {
         let OpenKind::Model(reserved) = &open.kind else { return };
         for scope in &reserved.scopes {
@@ -485,7 +483,7 @@ impl Spine {
         open.iter().for_each(|open| self.reserve(open, change));
     }
 
-    /// A running call asks.
+    /// Opens a question of a running call.
     fn inquire(&mut self, id: InquiryId, inquiry: &Inquiry) {
         let open = match (inquiry, self.turns.get(&id.call.turn)) {
             (Inquiry::Person { question, about, .. }, _) => {
@@ -506,7 +504,7 @@ impl Spine {
         self.inquiries.insert(id, open);
     }
 
-    /// What a call asked has come, and has cost this.
+    /// Closes a question of a running call and charges its cost.
     fn answer(&mut self, id: InquiryId, spent: Spent) {
         let Some(OpenInquiry::Model(reserved)) = self.inquiries.remove(&id) else { return };
         for scope in reserved.scopes {
@@ -516,7 +514,7 @@ impl Spine {
         }
     }
 
-    /// Nobody waits any more for what these calls have asked.
+    /// Closes the questions of calls that have ended.
     fn drop_inquiries(&mut self, of: impl Fn(&InquiryId) -> bool) {
         if self.inquiries.is_empty() {
             return;
@@ -525,11 +523,11 @@ impl Spine {
         gone.into_iter().for_each(|id| self.answer(id, UNSEEN));
     }
 
-    /// A request that is answered needs no account any more, and no word of a person; what it cost stands in the answer.
+    /// Drops the account and the lasting approvals of an answered request. Its cost is part of the answer.
     fn close_account(&mut self, envelope: &Envelope) {
         if envelope.to.is_user() && envelope.kind != MessageKind::Message {
-            self.known.forget(&envelope.task_id);
-            if let Some(effort) = self.efforts.get_mut(&envelope.task_id) {
+            self.reusable.forget(&envelope.task_id);
+            if let Some(effort) = self.activities.get_mut(&envelope.task_id) {
                 effort.calls.clear();
             }
             self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&envelope.task_id));
@@ -551,7 +549,7 @@ impl Spine {
         self.drop_inquiries(|inquiry| inquiry.call.turn == id);
         let Some(turn) = self.turns.remove(&id) else { return };
         if turn.open.iter().any(OpenEffect::may_write) {
-            self.known.forget_all(self.seq);
+            self.reusable.forget_all(self.seq);
         }
         for open in &turn.open {
             book(&mut self.ledger, open, UNSEEN);
@@ -564,7 +562,7 @@ impl Spine {
         }
         if let Some(agent) = self.agents.get_mut(&turn.agent) {
             if *settlement == Settlement::Done {
-                agent.set_aside = 0;
+                agent.dead_letters = 0;
             }
             if agent.turn == Some(id) {
                 agent.turn = None;
@@ -577,10 +575,10 @@ impl Spine {
         self.end_effort(&turn.task);
     }
 
-    /// Keeps the head of the thread that the event is recorded under.
+    /// Updates the head of the thread that the event is recorded under.
     fn evolve_head(&mut self, recorded: &Recorded) {
         let Some(thread) = &recorded.thread else { return };
-        // The most frequent ones leave it as it is.
+        // The most frequent events do not change it.
         if matches!(
             recorded.event,
             Event::MessageSent { .. }
@@ -635,26 +633,26 @@ impl Spine {
     }
 }
 
-/// Whether a spawn no longer counts against the rate.
+/// Whether a spawn is too old to count against the rate limit.
 pub(crate) fn is_past(spawn: Timestamp, now: Timestamp) -> bool {
     spawn.0 + 60_000 <= now.0
 }
 
-impl Leaving {
+impl PendingTermination {
     fn nobody() -> Self {
         Self { caller: AgentId::user(), reason: String::new(), detach: false, waiter: None }
     }
 }
 
 impl Agent {
-    /// An empty inbox costs nothing.
+    /// Drops an empty inbox, so that idle agents stay small.
     fn shrink_inbox(&mut self) {
         if self.inbox.as_ref().is_some_and(|inbox| inbox.entries.is_empty()) {
             self.inbox = None;
         }
     }
 
-    /// Its own follow-ups come before what others want, in the order in which they were queued.
+    /// Queues follow-ups in order, before messages of others.
     fn follow_up(&mut self, tasks: &[Task], reply_to: ReplyTo) {
         if tasks.is_empty() {
             return;
@@ -662,16 +660,15 @@ impl Agent {
         let inbox: &mut Inbox = self.inbox.get_or_insert_default();
         let last = tasks.len() - 1;
         for (i, task) in tasks.iter().enumerate().rev() {
-            // Only the last of the chain answers whoever waits.
+            // Only the last of the chain answers.
             let reply_to = if i == last { reply_to } else { ReplyTo::Nobody };
-            let due = Due::FollowUp { task: task.clone(), reply_to };
+            let due = InboxEntry::FollowUp { task: task.clone(), reply_to };
             inbox.bytes += due.bytes();
             inbox.entries.push_front(due);
         }
     }
 }
 
-/// Folds a whole log.
 impl<'a> FromIterator<&'a Recorded> for Spine {
     fn from_iter<I: IntoIterator<Item = &'a Recorded>>(log: I) -> Self {
         let mut spine = Self::default();
@@ -688,7 +685,6 @@ impl FromIterator<Arc<Recorded>> for Spine {
     }
 }
 
-/// Changes an account. Nearly always it is there already.
 fn book(ledger: &mut FxHashMap<Scope, Account>, open: &OpenEffect, spent: Spent) {
     let OpenKind::Model(reserved) = &open.kind else { return };
     for scope in &reserved.scopes {

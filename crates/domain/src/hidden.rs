@@ -2,10 +2,10 @@
 
 /// Whether a character is not shown as one: controls other than line breaks and tabs, what has no width, what turns the direction of
 /// writing, blanks that look like nothing, and tags. The selector that makes an emoji of a sign is none of them.
-pub fn is_hidden(envelope: char) -> bool {
-    match envelope {
+pub fn is_hidden(c: char) -> bool {
+    match c {
         '\n' | '\t' => false,
-        envelope if envelope.is_control() => true,
+        c if c.is_control() => true,
         // Direction of writing.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
         // Joiners, fillers, separators.

@@ -46,7 +46,7 @@ pub use effect::{
     Allowed, Always, Call, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review,
     Ruling, ToolCall, Usage, Verdict,
 };
-pub use event::{Attempt, Cleared, Event, INTERRUPTED, Limits, Origin, Permit, Recorded, Settlement, Shown};
+pub use event::{Attempt, Cleared, ContextState, Event, INTERRUPTED, Limits, Origin, Permit, Recorded, Settlement};
 pub use flow::{Flow, Trail, Trails, names};
 pub use grant::{Matching, Pattern, amounts, targets};
 pub use hidden::is_hidden;
@@ -66,11 +66,11 @@ pub use plan::{Approach, PLAN, Plan, Step, StepStatus};
 pub use question::{Question, Wanted};
 pub use refusal::Refusal;
 pub use request::{DoneRequest, IdempotencyKey, Request, Requests};
-pub use reuse::{KNOWN_CALLS, Known, KnownCall, Source, ToolList, canonical, roughly};
+pub use reuse::{MAX_RESULTS, ReusableResult, ReusableResults, Source, ToolList, canonical, roughly};
 pub use shape::misfits;
 pub use spine::{
-    Agent, Context, DeadLetter, Due, Effort, Era, Founder, Head, Inbox, Leaving, OpenEffect, OpenKind, Pin, Place, Planned,
-    SPINE_VERSION, Spine, Stage, Standing, Termination, Turn,
+    Agent, Context, DeadLetter, Era, Founder, Head, Inbox, InboxEntry, LastingApproval, OpenEffect, OpenKind,
+    PendingTermination, Pin, Place, PlanRef, SPINE_VERSION, Spine, Stage, TaskActivity, Termination, Turn,
 };
 pub use task::{Envelope, Failure, MessageKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use text::Text;

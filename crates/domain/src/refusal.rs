@@ -27,7 +27,7 @@ pub enum Refusal {
     UnknownAgent(AgentId),
     /// It is about to go, or gone.
     #[error("`{0}` has been sent away and takes on nothing more")]
-    Leaving(AgentId),
+    Terminating(AgentId),
     /// Only who made an agent may send it away (R177).
     #[error("只能终止自己创建的子智能体 (only its parent may terminate `{0}`)")]
     NotYourChild(AgentId),
@@ -237,7 +237,7 @@ impl Refusal {
             Self::KeyReused => "key_reused",
             Self::ToUser => "to_user",
             Self::UnknownAgent(_) => "unknown_agent",
-            Self::Leaving(_) => "leaving",
+            Self::Terminating(_) => "leaving",
             Self::NotYourChild(_) => "not_your_child",
             Self::BadOrg(_) => "bad_org",
             Self::HasChildren(_) => "has_children",

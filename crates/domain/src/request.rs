@@ -96,9 +96,9 @@ impl Requests {
         self.by_key.get(&key)
     }
 
-    pub(crate) fn insert(&mut self, done: DoneRequest) {
-        let key = done.request.key;
-        if self.by_key.insert(key, done).is_none() {
+    pub(crate) fn insert(&mut self, request: Request, seq: Seq, events: u32) {
+        let key = request.key;
+        if self.by_key.insert(key, DoneRequest { request, seq, events }).is_none() {
             self.order.push_back(key);
         }
         while self.order.len() > MAX_REQUESTS {
@@ -117,7 +117,9 @@ impl Serialize for Requests {
 impl<'de> Deserialize<'de> for Requests {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut requests = Self::default();
-        Vec::deserialize(deserializer)?.into_iter().for_each(|done| requests.insert(done));
+        for DoneRequest { request, seq, events } in Vec::deserialize(deserializer)? {
+            requests.insert(request, seq, events);
+        }
         Ok(requests)
     }
 }
@@ -129,11 +131,9 @@ mod tests {
     #[test]
     fn the_oldest_requests_are_forgotten_and_the_others_are_read_back() {
         let mut requests = Requests::default();
-        let done = |n: u64| {
-            let request = Request { key: IdempotencyKey(n.into()), fingerprint: Digest::of(["a"]) };
-            DoneRequest { request, seq: Seq(n), events: 1 }
-        };
-        (0..MAX_REQUESTS as u64 + 2).for_each(|n| requests.insert(done(n)));
+        let request = |n: u64| Request { key: IdempotencyKey(n.into()), fingerprint: Digest::of(["a"]) };
+        let done = |n: u64| DoneRequest { request: request(n), seq: Seq(n), events: 1 };
+        (0..MAX_REQUESTS as u64 + 2).for_each(|n| requests.insert(request(n), Seq(n), 1));
         assert_eq!((requests.order.len(), requests.by_key.len()), (MAX_REQUESTS, MAX_REQUESTS));
         assert_eq!(requests.get(IdempotencyKey(1)), None);
         assert_eq!(requests.get(IdempotencyKey(2)), Some(&done(2)));

@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::{Digest, EffectId, Seq, TaskId, ThreadId, Timestamp};
 
 /// Most results that are remembered for one request.
-pub const KNOWN_CALLS: usize = 128;
+pub const MAX_RESULTS: usize = 128;
 
 /// Most requests for which any are remembered.
-const KNOWN_TASKS: usize = 256;
+const MAX_TASKS: usize = 256;
 
 /// The tools that a model was shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,16 +42,16 @@ pub struct Source {
 
 /// The results that may answer a call.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Known {
+pub struct ReusableResults {
     /// The last time that anything was written. What was read before counts no more.
     pub since: Seq,
     /// What was read since, by request, oldest first.
-    pub tasks: BTreeMap<TaskId, VecDeque<KnownCall>>,
+    pub tasks: BTreeMap<TaskId, VecDeque<ReusableResult>>,
 }
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KnownCall {
+pub struct ReusableResult {
     /// What the call was.
     pub key: Digest,
     /// Where its result is.
@@ -60,7 +60,7 @@ pub struct KnownCall {
     pub at: Timestamp,
 }
 
-impl Known {
+impl ReusableResults {
     /// The newest result of this very call, if it came no earlier than `after`.
     pub fn find(&self, task: &TaskId, key: Digest, after: Timestamp) -> Option<&Source> {
         let newest = self.tasks.get(task)?.iter().rev().find(|known| known.key == key);
@@ -68,18 +68,18 @@ impl Known {
     }
 
     /// Takes in a result of a call that began at `began`, unless something was written meanwhile.
-    pub(crate) fn remember(&mut self, task: &TaskId, began: Seq, call: KnownCall) {
+    pub(crate) fn remember(&mut self, task: &TaskId, began: Seq, call: ReusableResult) {
         if began <= self.since {
             return;
         }
-        if !self.tasks.contains_key(task) && self.tasks.len() >= KNOWN_TASKS {
-            let newest = |calls: &VecDeque<KnownCall>| calls.back().map(|call| call.source.seq);
+        if !self.tasks.contains_key(task) && self.tasks.len() >= MAX_TASKS {
+            let newest = |calls: &VecDeque<ReusableResult>| calls.back().map(|call| call.source.seq);
             let oldest = self.tasks.iter().min_by_key(|(_, calls)| newest(calls)).map(|(task, _)| task.clone());
             oldest.and_then(|task| self.tasks.remove(&task));
         }
         let calls = self.tasks.entry(task.clone()).or_default();
         calls.retain(|known| known.key != call.key);
-        if calls.len() >= KNOWN_CALLS {
+        if calls.len() >= MAX_RESULTS {
             calls.pop_front();
         }
         calls.push_back(call);
@@ -212,24 +212,24 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_and_the_oldest_goes_first() {
-        let mut known = Known::default();
-        let call = |n: u64| KnownCall {
+        let mut known = ReusableResults::default();
+        let call = |n: u64| ReusableResult {
             key: Digest::of([n.to_string().as_str()]),
             source: Source { effect: EffectId { turn: crate::TurnId(Seq(1)), n: 0 }, thread: "t".into(), seq: Seq(n) },
             at: Timestamp(n),
         };
         let task = |n: u64| TaskId::from(format!("t{n}"));
-        for n in 1..=KNOWN_CALLS as u64 + 1 {
+        for n in 1..=MAX_RESULTS as u64 + 1 {
             known.remember(&task(0), Seq(n), call(n));
         }
-        assert_eq!(known.tasks[&task(0)].len(), KNOWN_CALLS);
+        assert_eq!(known.tasks[&task(0)].len(), MAX_RESULTS);
         assert_eq!(known.find(&task(0), call(1).key, Timestamp(0)), None);
         assert_eq!(known.find(&task(0), call(2).key, Timestamp(0)), Some(&call(2).source));
         assert_eq!(known.find(&task(0), call(2).key, Timestamp(3)), None, "too old");
-        for n in 1..=KNOWN_TASKS as u64 {
+        for n in 1..=MAX_TASKS as u64 {
             known.remember(&task(n), Seq(1_000 + n), call(1_000 + n));
         }
-        assert_eq!(known.tasks.len(), KNOWN_TASKS);
+        assert_eq!(known.tasks.len(), MAX_TASKS);
         assert!(!known.tasks.contains_key(&task(0)));
     }
 }

@@ -1,6 +1,6 @@
-//! What lives in memory for a society: org, inboxes, open turns and waits, and the head of each thread.
+//! The state that a society keeps in memory: organisation, inboxes, open turns and waits, and the head of each thread.
 //!
-//! The texts of threads stay in the log. What waits in an inbox is held here, because that is what the next turn needs.
+//! The texts of threads stay in the log. Inbox entries are held here, because the next turn needs them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,52 +11,52 @@ use serde::{Deserialize, Serialize};
 use crate::id::names;
 use crate::{
     Account, AgentId, Allowed, Budgets, Call, Catalogue, Digest, Effect, EffectClass, EffectId, Envelope, Failure, InquiryId,
-    Known, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Requests, Reserved, Role, RoleId, Ruling,
-    Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
+    Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Requests, Reserved, ReusableResults, Role,
+    RoleId, Ruling, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
 };
 
-/// The shape of a saved spine; raise it with every change here, so that old snapshots are folded anew.
-pub const SPINE_VERSION: u32 = 10;
+/// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
+pub const SPINE_VERSION: u32 = 11;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Spine {
     /// The last event folded in.
     pub seq: Seq,
-    /// Where the society's ids come from.
+    /// The seed of the society's ids.
     pub seed: u64,
-    /// Where they came from before each fork, oldest first; nothing for most.
+    /// The seeds before each fork, oldest first.
     #[serde(default)]
     pub eras: Arc<Vec<Era>>,
-    /// What holds in it.
+    /// The limits of the society.
     pub limits: Limits,
-    /// What may be spent.
+    /// The budgets for model calls.
     pub budgets: Arc<Budgets>,
-    /// What was spent, of everybody who spent anything; of requests, while they are not answered.
+    /// The accounts of all who spent anything. Those of requests are removed with their answers.
     pub ledger: FxHashMap<Scope, Account>,
-    /// The tools that need not be asked about any more.
+    /// The lasting approvals of tools.
     pub allowed: Vec<Allowed>,
-    /// The tools of servers that were used, as they were defined then.
+    /// The definitions of server tools at their first use, or since a person approved a change.
     pub pins: BTreeMap<Arc<str>, Pin>,
-    /// What the contexts of requests and agents hold.
+    /// Which outside content the contexts of requests and agents contain.
     pub trails: Trails,
     /// The results that may answer identical calls.
-    pub known: Known,
-    /// The lists of tools that the log has named, newest last.
+    pub reusable: ReusableResults,
+    /// The digests of tool lists whose names the log already has, newest last.
     pub tool_lists: VecDeque<Digest>,
     /// All roles.
     pub roles: BTreeMap<RoleId, Arc<Role>>,
-    /// Who made each role, and when.
+    /// Who created each role, and when.
     pub founders: BTreeMap<RoleId, Founder>,
-    /// All agents but the person's endpoint.
+    /// All agents except `user`.
     pub agents: FxHashMap<AgentId, Agent>,
-    /// The agents that are gone.
+    /// The terminated agents.
     pub terminated: BTreeMap<AgentId, Termination>,
-    /// When agents made agents, in the last minute of it.
+    /// When agents spawned agents within the last minute.
     pub spawned: VecDeque<Timestamp>,
-    /// What is done for each request that is under way.
-    pub efforts: FxHashMap<TaskId, Effort>,
-    /// The head of each thread in which something happened.
+    /// The counters of each request in progress.
+    pub activities: FxHashMap<TaskId, TaskActivity>,
+    /// The head of each thread that has events.
     pub threads: FxHashMap<ThreadId, Head>,
     /// The turns that are not settled, oldest first.
     pub turns: BTreeMap<TurnId, Box<Turn>>,
@@ -65,214 +65,214 @@ pub struct Spine {
     pub requests: Requests,
     /// The artifacts that the log names.
     pub artifacts: Catalogue,
-    /// What running calls have asked and nobody has answered.
+    /// The open questions of running calls.
     pub inquiries: BTreeMap<InquiryId, OpenInquiry>,
-    /// What was set aside because it broke agents down, newest last.
+    /// The newest dead-lettered messages, newest last.
     pub dead_letters: VecDeque<DeadLetter>,
-    /// Where the newest plans stand in the log, one for each request and thread.
-    pub plans: VecDeque<Planned>,
+    /// The positions of the newest plans, one for each request and thread.
+    pub plans: VecDeque<PlanRef>,
 }
 
-/// A tool of a server, as it was defined when it was first used or when a person agreed to its change.
+/// The definition of a server tool at its first use, or since a person approved a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
-    /// Tells this definition from any other.
+    /// The digest of the definition.
     pub identity: Arc<str>,
-    /// The definition in words.
+    /// The definition as text.
     pub definition: Arc<str>,
 }
 
-/// What a yes for always would cover.
+/// What an approval with `always` would cover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
-    /// The tool.
+pub struct LastingApproval {
+    /// The name of the tool.
     pub tool: Arc<str>,
-    /// Its definition, where it comes from a server.
+    /// The digest of its definition, if it comes from a server.
     pub identity: Option<Arc<str>>,
-    /// Calls like the one that is asked about.
+    /// Which arguments count as similar to those of the pending call.
     pub matching: Matching,
-    /// The tools of its server that only read.
+    /// The tools of the same server that only read.
     pub reads: Vec<ReadTool>,
 }
 
-/// What an agent was asked and could not survive.
+/// A message that was given up because its turn crashed again and again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
-    /// Whose it was.
+    /// The receiver of the message.
     pub agent: AgentId,
     /// The request that it belongs to.
     pub task: TaskId,
-    /// The turn that came to nothing; its first event has the text.
+    /// The turn that failed; its first event has the text.
     pub turn: TurnId,
-    /// How the turn broke down.
+    /// The last crash.
     pub failure: Failure,
-    /// When it was set aside.
+    /// When it was dead-lettered.
     pub at: Timestamp,
 }
 
-/// A plan, by its place in the log.
+/// The position of a plan in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Planned {
+pub struct PlanRef {
     /// The request that it is for.
     pub task: TaskId,
-    /// Whose it is.
+    /// The agent that made it.
     pub agent: AgentId,
-    /// The thread that it stands in.
+    /// The thread that it belongs to.
     pub thread: ThreadId,
     /// The event that set it last.
     pub seq: Seq,
 }
 
-/// What came before a fork.
+/// The time before a fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Era {
-    /// Where ids came from.
+    /// The seed of ids in that time.
     pub seed: u64,
-    /// The fork.
+    /// The event of the fork.
     pub ended: Seq,
 }
 
-/// An agent: a role, a parent, an inbox. Kept small: a society may have very many that are idle.
+/// An agent: a role, a parent, an inbox. The struct is small because a society may have very many idle agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
-    /// Its role.
+    /// The role of the agent.
     pub role: RoleId,
-    /// Who made it.
+    /// The parent; none for root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
-    /// Since when it exists.
+    /// When it was created.
     pub created_at: Timestamp,
     /// The turn that is open in its main thread. An agent without one has an empty inbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// What waits for it, oldest first.
+    /// Its inbox; none when it is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inbox: Option<Box<Inbox>>,
-    /// Why it is about to go, if it is.
+    /// Set when it is to be terminated as soon as its inbox is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub leaving: Option<Box<Leaving>>,
-    /// How many of its last tasks in a row had to be set aside.
+    pub termination: Option<Box<PendingTermination>>,
+    /// How many of its last tasks in a row were dead-lettered.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub set_aside: u8,
-    /// Whether an agent made it, and so chose its name.
+    pub dead_letters: u8,
+    /// Whether an agent spawned it, and so chose its name.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by_agent: bool,
-    /// The roles of those above it that are gone; nothing for most. Their limits on tools still hold for it.
+    /// The roles of terminated agents above it. Their tool limits still apply to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Box<[RoleId]>>,
 }
 
-/// What is done for a request.
+/// The counters of a request in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Effort {
-    /// Turns since the person last wrote about it, those included that wait in inboxes.
+pub struct TaskActivity {
+    /// Turns since the last message of the person, including those that wait in inboxes.
     pub turns: u32,
-    /// Of those, how many are not settled.
+    /// How many of those are not settled.
     pub open: u32,
     /// Model calls, by agent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub calls: BTreeMap<AgentId, u32>,
-    /// Messages from agent to agent since the person last wrote, by sender and receiver; no questions that are waited for.
+    /// Messages from agent to agent since the last message of the person, by sender and receiver. Asks that are waited for do not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<AgentId, BTreeMap<AgentId, u32>>,
-    /// Whether the person has been told, since they last wrote, that messages were stopped.
+    /// Whether the person was notified, since their last message, that messages were blocked.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_reported: bool,
 }
 
-impl Effort {
+impl TaskActivity {
     /// How many messages one agent has sent another.
     pub fn sent(&self, from: &AgentId, to: &AgentId) -> u32 {
         self.messages.get(from).and_then(|sent| sent.get(to)).copied().unwrap_or_default()
     }
 }
 
-/// Who made a role.
+/// Who created a role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Founder {
     /// An agent, or the person.
     pub created_by: AgentId,
-    /// When.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// An agent that is about to go.
+/// The pending termination of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leaving {
-    /// Who said so.
+pub struct PendingTermination {
+    /// Who ordered it.
     pub caller: AgentId,
-    /// Why.
+    /// The reason, for the record.
     pub reason: String,
-    /// Whether its children go to its parent.
+    /// Whether its children move to its parent instead of being terminated.
     pub detach: bool,
-    /// Who waits until it is gone.
+    /// The effect that waits for the termination.
     pub waiter: Option<EffectId>,
 }
 
-/// An agent that is gone (R208).
+/// The record of a terminated agent (R208).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Termination {
-    /// What it was.
+    /// The role that it had.
     pub role: RoleId,
-    /// Whose child it was.
+    /// The parent that it had.
     pub parent: Option<AgentId>,
-    /// Since when it existed.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// Who said so.
+    /// Who ordered the termination.
     pub terminated_by: AgentId,
-    /// When it went.
+    /// When it was terminated.
     pub terminated_at: Timestamp,
-    /// Why.
+    /// The reason, for the record.
     pub reason: String,
 }
 
-/// What waits for an agent.
+/// The inbox of an agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Inbox {
-    /// Oldest first.
-    pub entries: VecDeque<Due>,
-    /// Bytes of text in them.
+    /// The entries, oldest first.
+    pub entries: VecDeque<InboxEntry>,
+    /// The bytes of text in all entries.
     pub bytes: usize,
 }
 
-/// One thing that an agent will turn to.
+/// One inbox entry. Each becomes a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Due {
-    /// Somebody wrote.
+pub enum InboxEntry {
+    /// A message from a person or agent.
     Envelope(Arc<Envelope>),
-    /// Its own last response queued it.
+    /// A task that the last response of the agent queued.
     FollowUp {
-        /// What to do.
+        /// The queued task.
         task: Task,
-        /// Who still waits for an answer.
+        /// Who waits for the answer of the chain.
         reply_to: ReplyTo,
     },
 }
 
-/// Where a thread stands.
+/// The state of a thread without its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Head {
-    /// Whose it is.
+    /// The agent that it belongs to.
     pub agent: AgentId,
-    /// Where it hangs; none for a main thread.
+    /// The message that it hangs in; none for a main thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Box<Place>>,
     /// How many messages it has.
     pub messages: u32,
-    /// Its phase.
+    /// The current phase.
     #[serde(default, skip_serializing_if = "is_default")]
     pub phase: Phase,
-    /// The phase proposed for its next task.
+    /// The phase suggested for its next task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<Phase>,
     /// The turn that is open in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// What was compressed of it; nothing for most.
+    /// Its compressions; none for most threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Box<Context>>,
     /// The sub-threads in its messages.
@@ -280,67 +280,67 @@ pub struct Head {
     pub links: BTreeMap<u32, Vec<(MetaPath, ThreadId)>>,
 }
 
-/// Whether it goes without saying: snapshots of large societies are mostly such fields.
+/// Skips default values: they would make up most of the snapshot of a large society.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What was compressed of a thread.
+/// The compressions of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Context {
-    /// The compressions that hold, each on top of the one before: its event, and the first message that is shown.
+    /// The active compressions, each on top of the one before: its event, and the first message that is shown.
     pub cuts: Vec<(Seq, u32)>,
-    /// How many attempts in a row came to nothing.
+    /// How many attempts in a row failed.
     pub failed: u32,
 }
 
-/// Where a sub-thread hangs.
+/// The place of a sub-thread in its parent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Place {
-    /// In which thread.
+    /// The parent thread.
     pub parent: ThreadId,
-    /// In which message.
+    /// The index of the message in the parent.
     pub index: u32,
-    /// Where in its meta.
+    /// The path in the meta of that message.
     pub slot: MetaPath,
 }
 
 /// One durable run of a handler, not yet settled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Who works.
+    /// The agent that runs it.
     pub agent: AgentId,
-    /// In which thread.
+    /// The thread that it runs in.
     pub thread: ThreadId,
-    /// For which request.
+    /// The request that it belongs to.
     pub task: TaskId,
     /// How many messages from agent to agent led to it.
     pub hops: u32,
-    /// The role as it was when the turn began, where it has changed since.
+    /// The role as it was when the turn began, if it has changed since.
     pub role: Option<Arc<Role>>,
     /// Where the task came from.
     pub origin: Origin,
-    /// Who waits.
+    /// Who waits for its result.
     pub reply_to: ReplyTo,
     /// The number of its next effect.
     pub next: u32,
     /// Its effects without a result.
     pub open: Vec<OpenEffect>,
-    /// Whether a unit or an agent has answered while others are open, and the turn has not said since that it only waits: it may
-    /// go on with it before they end.
-    pub news: bool,
-    /// Why it stands still until a person acts.
+    /// Whether an answer has arrived while other waits are open, and the turn has not noted since that it only waits. Such a turn is owed a
+    /// run although all its open effects are waits: it may act on the answer before the others arrive.
+    pub has_unread_answers: bool,
+    /// Why it is parked until a person acts.
     pub parked: Option<Box<Failure>>,
-    /// Whether it makes a plan: it has set one that has no steps yet.
+    /// Whether it is making a plan: it has set one without steps.
     pub planning: bool,
-    /// How often its code has broken down.
+    /// How often its code has panicked.
     pub crashes: u8,
-    /// How many processes have run it since it last came further.
+    /// How many processes have run it since it last made progress.
     pub revived: u8,
-    /// When it may be run again after a breakdown.
+    /// When it may run again after a crash.
     pub rests_until: Option<Timestamp>,
-    /// The messages of its thread that do not say yet what came of their sub-threads: their places, and how they begin to say
-    /// that it was nothing.
+    /// Placeholder messages whose sub-threads have no result yet: the index of each, and the prefix of the error text that it gets if the
+    /// turn fails.
     #[serde(default)]
     pub held: Vec<(u32, Arc<str>)>,
 }
@@ -348,72 +348,72 @@ pub struct Turn {
 /// An effect without a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenEffect {
-    /// Its number.
+    /// Its number within the turn.
     pub n: u32,
-    /// What it is.
+    /// The kind of effect, with what other rules need of it.
     pub kind: OpenKind,
-    /// How far it is.
+    /// How far it has got.
     pub stage: Stage,
-    /// When waiting ends by itself.
+    /// When the wait times out.
     pub deadline: Option<Timestamp>,
-    /// For a call whose result may answer others: what tells it from them, and where it began.
+    /// For a call whose result may be reused: its key, and the position at which it was stated.
     pub recallable: Option<Box<(Digest, Seq)>>,
-    /// Whether it is a call that the turn itself does, by effects of its own.
+    /// Whether it is a call of a tool that runs inside the turn.
     pub own: bool,
 }
 
-/// What an open effect is, as far as others must know.
+/// The kind of an open effect, with the data that the rules need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpenKind {
-    /// A model is asked, and this is reserved for it.
+    /// A model call, and what is reserved for it.
     Model(Box<Reserved>),
-    /// A person is asked for more, for these accounts.
+    /// A request to a person for more budget, for these accounts.
     Grant(Box<[Scope]>),
-    /// A tool runs.
+    /// A tool call.
     Tool(EffectClass),
-    /// An agent is asked.
+    /// A question to an agent.
     Ask(AgentId),
-    /// A person is asked, and their yes may be for always.
-    Approval(Option<Box<Standing>>),
-    /// A person is asked for more than a yes.
+    /// An approval by a person, and what `always` would cover; none if they are asked each time.
+    Approval(Option<Box<LastingApproval>>),
+    /// A question to a person that needs more than a yes or no.
     Question(Box<Wanted>),
-    /// A child is to go.
+    /// The termination of a child.
     Terminate(AgentId),
-    /// Time passes.
+    /// A wait for a point in time.
     Sleep,
-    /// A unit runs in a sub-thread.
+    /// A unit in a sub-thread.
     Unit(ThreadId),
-    /// A content is kept.
+    /// Storing an artifact.
     Keep,
 }
 
-/// How far an open effect is.
+/// How far an open effect has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// The turn itself is at it.
+    /// The turn itself works on it.
     Working,
-    /// The answer will come through the log.
+    /// The answer will arrive through the log.
     Waiting,
-    /// A write without a result: a person or policy must say.
+    /// A write with an intent but no result; a person or policy must decide.
     InDoubt,
-    /// They said: again.
+    /// They decided to make it again.
     Cleared,
 }
 
 impl Spine {
-    /// Reads a saved spine; none if it is of another shape. Each name is kept once, as in one that was folded.
+    /// Reads a serialised spine; none if it cannot be parsed. Equal names share one allocation, as in a spine that was folded.
     pub fn read(saved: &[u8]) -> Option<Self> {
         let mut spine: Self = names::sharing(|| serde_json::from_slice(saved)).ok()?;
         spine.turns.values_mut().for_each(|turn| turn.open.shrink_to_fit());
         Some(spine)
     }
 
-    /// Where ids came from when the event at a place was written.
+    /// The seed of ids at a position of the log.
     pub fn seed_at(&self, seq: Seq) -> u64 {
         self.eras.iter().find(|era| seq < era.ended).map_or(self.seed, |era| era.seed)
     }
 
-    /// Whether the society has begun.
+    /// Whether the society is founded.
     pub fn is_founded(&self) -> bool {
         self.seq > Seq(0)
     }
@@ -443,13 +443,13 @@ impl Spine {
         self.turns.get(&id.turn)?.open.iter().find(|open| open.n == id.n)
     }
 
-    /// Whether a call that runs waits for a word of the person.
+    /// Whether a running call waits for an answer of the person.
     pub fn is_asking(&self, call: EffectId) -> bool {
         let own = InquiryId { call, seq: Seq(0) }..=InquiryId { call, seq: Seq(u64::MAX) };
         self.inquiries.range(own).any(|(_, open)| matches!(open, OpenInquiry::Person { .. }))
     }
 
-    /// Whether a person has said that calls like this one need not be asked about.
+    /// Whether a lasting approval covers this call.
     pub fn is_allowed(&self, call: &Call, agent: &AgentId, task: &TaskId) -> bool {
         self.allowed.iter().any(|allowed| {
             let is_same = allowed.tool == call.tool && (allowed.identity.is_none() || allowed.identity == call.identity);
@@ -457,8 +457,8 @@ impl Spine {
         })
     }
 
-    /// Whether a person has said that a server may do this without being asked about it.
-    pub fn is_lent(&self, what: &str, agent: &AgentId, task: &TaskId) -> bool {
+    /// Whether a lasting approval lets a server call a model (MCP sampling).
+    pub fn may_sample(&self, what: &str, agent: &AgentId, task: &TaskId) -> bool {
         self.allowed.iter().any(|allowed| *allowed.tool == *what && allowed.is_for(agent, task))
     }
 
@@ -475,10 +475,11 @@ impl Spine {
         children
     }
 
-    /// Whom a name means: an agent of that name, or the one agent of the role of that name (D30). Who is about to go is not meant.
+    /// Resolves a name: an agent of that name, or the only agent of the role of that name (D30). Agents that are being terminated are
+    /// ignored.
     pub fn addressee(&self, name: &str) -> Option<&AgentId> {
         let wanted = name.trim().to_lowercase();
-        let staying = || self.agents.iter().filter(|(_, agent)| agent.leaving.is_none());
+        let staying = || self.agents.iter().filter(|(_, agent)| agent.termination.is_none());
         if let Some((id, _)) = staying().find(|(id, _)| id.as_str().to_lowercase() == wanted) {
             return Some(id);
         }
@@ -490,24 +491,24 @@ impl Spine {
         holders.next().filter(|_| holders.next().is_none())
     }
 
-    /// The roles that limit which tools an agent gets: its own, and those of everybody above it, so that nobody gets more by
-    /// making somebody.
-    pub fn fences(&self, agent: &AgentId) -> Vec<Arc<Role>> {
-        let mut fences: Vec<Arc<Role>> = Vec::new();
+    /// The roles that limit which tools an agent may use: its own and those of all agents above it, so that no agent gains a tool by
+    /// spawning another.
+    pub fn limiting_roles(&self, agent: &AgentId) -> Vec<Arc<Role>> {
+        let mut limiting_roles: Vec<Arc<Role>> = Vec::new();
         let above = std::iter::successors(self.agents.get(agent), |agent| self.agents.get(agent.parent.as_ref()?));
         for id in above.flat_map(|agent| std::iter::once(&agent.role).chain(agent.within.iter().flatten())) {
             let role = self.roles.get(id).filter(|role| role.tools.is_some());
-            fences.extend(role.filter(|role| fences.iter().all(|known| known.id != role.id)).cloned());
+            limiting_roles.extend(role.filter(|role| limiting_roles.iter().all(|known| known.id != role.id)).cloned());
         }
-        fences
+        limiting_roles
     }
 
-    /// The role that a turn works by.
+    /// The role that applies to a turn.
     pub fn role_of<'a>(&'a self, turn: &'a Turn) -> Option<&'a Arc<Role>> {
         turn.role.as_ref().or_else(|| self.roles.get(&self.agents.get(&turn.agent)?.role))
     }
 
-    /// The accounts that an agent's calls for a request fall under.
+    /// The accounts that an agent's calls for a request are charged to.
     pub fn accounts(&self, agent: &AgentId, task: &TaskId) -> Vec<Scope> {
         let mut scopes = Vec::with_capacity(8);
         scopes.extend([Scope::Society, Scope::Task(task.clone())]);
@@ -525,16 +526,20 @@ impl Spine {
 
 impl Turn {
     /// Whether it should be running now: not parked, and not only waiting.
+    ///
+    /// This is the whole recovery rule: a turn without open effects runs its handler, one with an effect in stage `Working` or `Cleared`
+    /// has something to do itself, and one with unread answers may act on them. Only a turn whose open effects all wait for the log may
+    /// leave memory.
     pub fn is_owed(&self) -> bool {
         let waits = |open: &OpenEffect| matches!(open.stage, Stage::Waiting | Stage::InDoubt);
-        // A call that the turn does by effects of its own is as far as those are.
+        // A tool that runs inside the turn works through other effects of the turn, so only those count.
         let mut others = self.open.iter().filter(|open| !open.own).peekable();
-        self.parked.is_none() && (self.news || others.peek().is_none() || !others.all(waits))
+        self.parked.is_none() && (self.has_unread_answers || others.peek().is_none() || !others.all(waits))
     }
 }
 
 impl Head {
-    /// A thread in which nothing happened yet.
+    /// The head of a thread without events.
     pub fn new(agent: AgentId) -> Self {
         Self {
             agent,
@@ -550,22 +555,22 @@ impl Head {
 }
 
 impl Inbox {
-    /// Who waits, in the end, for what comes of an entry. All follow-ups are one chain, of which only the last one answers.
-    pub fn waiter(&self, due: &Due) -> ReplyTo {
+    /// Who finally waits for the result of an entry. Follow-ups form one chain, and only its last one answers.
+    pub fn waiter(&self, due: &InboxEntry) -> ReplyTo {
         match due {
-            Due::Envelope(envelope) => envelope.reply_to,
-            Due::FollowUp { .. } => self.chain(),
+            InboxEntry::Envelope(envelope) => envelope.reply_to,
+            InboxEntry::FollowUp { .. } => self.chain(),
         }
     }
 
-    /// Who waits for the follow-ups in it, which go on with what the agent's open turn is a part of.
+    /// Who waits for the chain of follow-ups, which continue the work of the agent's open turn.
     pub fn chain(&self) -> ReplyTo {
-        let follow_ups = self.entries.iter().take_while(|due| matches!(due, Due::FollowUp { .. }));
-        follow_ups.last().map_or(ReplyTo::Nobody, Due::reply_to)
+        let follow_ups = self.entries.iter().take_while(|due| matches!(due, InboxEntry::FollowUp { .. }));
+        follow_ups.last().map_or(ReplyTo::Nobody, InboxEntry::reply_to)
     }
 }
 
-impl Due {
+impl InboxEntry {
     /// The request that it belongs to.
     pub fn task(&self) -> &TaskId {
         match self {
@@ -574,7 +579,7 @@ impl Due {
         }
     }
 
-    /// Who waits for what comes of it.
+    /// Who waits for its result.
     pub fn reply_to(&self) -> ReplyTo {
         match self {
             Self::Envelope(envelope) => envelope.reply_to,
@@ -582,7 +587,7 @@ impl Due {
         }
     }
 
-    /// Bytes of text in it.
+    /// The bytes of its text.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Envelope(envelope) => envelope.payload.text.len(),
@@ -591,7 +596,7 @@ impl Due {
     }
 }
 
-impl Standing {
+impl LastingApproval {
     fn of(call: &Call) -> Self {
         let (tool, identity, reads) = (call.tool.clone(), call.identity.clone(), call.reads.clone());
         Self { tool, identity, matching: Matching::proposed(&call.arguments), reads }
@@ -605,7 +610,7 @@ impl Allowed {
 }
 
 impl OpenEffect {
-    /// Whether it is a call that may change something that others read.
+    /// Whether it is a call that may change what other calls read.
     pub(crate) fn may_write(&self) -> bool {
         matches!(&self.kind, OpenKind::Tool(class) if *class != EffectClass::Read) && !self.own
     }
@@ -620,7 +625,7 @@ impl OpenEffect {
             Effect::Approval { wanted, .. } if !wanted.is_agreement() => OpenKind::Question(Box::new(wanted.clone())),
             Effect::Approval { call, .. } => {
                 let lasting = call.as_ref().filter(|call| !matches!(call.ruling, Ruling::AskEach(_)));
-                OpenKind::Approval(lasting.map(|call| Box::new(Standing::of(call))))
+                OpenKind::Approval(lasting.map(|call| Box::new(LastingApproval::of(call))))
             }
             Effect::Terminate { agent, .. } => OpenKind::Terminate(agent.clone()),
             Effect::Sleep { .. } => OpenKind::Sleep,

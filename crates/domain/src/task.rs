@@ -58,7 +58,7 @@ impl Task {
     pub const RESOURCE: &str = "currentResourceId";
 
     /// The key of the meta that lists tools of whoever asks, each with `name`, `description` and `parameters`.
-    pub const LENT_TOOLS: &str = "lentTools";
+    pub const CLIENT_TOOLS: &str = "lentTools";
 
     /// A task that somebody states in words.
     pub fn message(id: TaskId, text: impl Into<Arc<str>>) -> Self {

@@ -59,7 +59,7 @@ impl Chains {
             }
             _ => {}
         }
-        self.efforts(spine)
+        self.activities(spine)
     }
 
     fn is_main(&self, turn: TurnId, spine: &Spine, recorded: &Recorded) -> bool {
@@ -106,7 +106,7 @@ impl Chains {
     }
 
     /// The spine counts what the log tells, for requests that are under way and no others.
-    fn efforts(&mut self, spine: &Spine) -> Law {
+    fn activities(&mut self, spine: &Spine) -> Law {
         let mut open = BTreeMap::<TaskId, u32>::new();
         spine.turns.values().for_each(|turn| *open.entry(turn.task.clone()).or_default() += 1);
         let inboxes = spine.agents.values().filter_map(|agent| agent.inbox.as_ref());
@@ -119,20 +119,20 @@ impl Chains {
             let messages = self.messages.get(&task).cloned().unwrap_or_default();
             let calls = self.calls.get(&task).cloned().unwrap_or_default();
             let is_reported = self.reported.contains(&task);
-            (task.clone(), Effort { turns: self.turns[&task], open, calls, messages, is_reported })
+            (task.clone(), TaskActivity { turns: self.turns[&task], open, calls, messages, is_reported })
         };
         let counted: FxHashMap<_, _> = open.into_iter().map(effort).collect();
-        law!(spine.efforts == counted, "{:?} is counted, {counted:?} is under way", spine.efforts);
+        law!(spine.activities == counted, "{:?} is counted, {counted:?} is under way", spine.activities);
         Ok(())
     }
 }
 
 /// Whoever limits the tools of an agent limits those of everybody below it.
-pub(crate) fn fences(spine: &Spine) -> Law {
+pub(crate) fn limiting_roles(spine: &Spine) -> Law {
     for (id, agent) in &spine.agents {
-        let own = spine.fences(id);
+        let own = spine.limiting_roles(id);
         let Some(parent) = &agent.parent else { continue };
-        let lacking = spine.fences(parent).into_iter().find(|role| !own.contains(role));
+        let lacking = spine.limiting_roles(parent).into_iter().find(|role| !own.contains(role));
         law!(lacking.is_none(), "{parent} is held by {lacking:?} and its child {id} is not");
         let role = spine.roles.get(&agent.role).filter(|role| role.tools.is_some());
         law!(role.is_none_or(|role| own.contains(role)), "{id} is not held by its own role");
@@ -190,7 +190,7 @@ fn a_request_takes_so_many_turns_and_no_more_until_the_person_writes_again() {
         "{settled:?}"
     );
     society.command(submit("a", "go on"), NOON).unwrap();
-    let effort = &society.spine.efforts[&TaskId::from("t")];
+    let effort = &society.spine.activities[&TaskId::from("t")];
     assert_eq!((effort.turns, effort.open, effort.messages.len(), effort.is_reported), (1, 3, 0, false));
 }
 
@@ -297,7 +297,7 @@ fn a_changed_role_holds_from_the_next_turn_on() {
     society.command(submit("a", "again"), NOON).unwrap();
     assert_eq!(society.spine.role_of(&turn_of(&society)), Some(&changed));
     assert_eq!(society.command(Command::ChangeRole { role: changed.clone() }, NOON), Err(Refusal::SameRole("worker".into())));
-    assert_eq!(society.spine.fences(&"a".into()), vec![changed]);
+    assert_eq!(society.spine.limiting_roles(&"a".into()), vec![changed]);
     society.assert_replays();
 }
 
@@ -309,7 +309,7 @@ fn children_of_an_agent_that_is_gone_still_lack_what_it_lacked() {
     for (agent, role, parent) in [("n", "narrow", "root"), ("w", "worker", "n")] {
         society.command(Command::Spawn { agent: agent.into(), role: role.into(), parent: parent.into() }, NOON).unwrap();
     }
-    let held = |society: &Society| society.spine.fences(&"w".into());
+    let held = |society: &Society| society.spine.limiting_roles(&"w".into());
     assert_eq!(held(&society), vec![Arc::new(narrow.clone())]);
     let gone = Command::Terminate { agent: "n".into(), children: Children::Detach, reason: String::new(), now: false };
     society.command(gone, NOON).unwrap();

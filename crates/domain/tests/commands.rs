@@ -97,7 +97,7 @@ impl<'a> Chooser<'a> {
 
     /// A turn that was told of some of its waits.
     fn told(&self) -> Option<TurnId> {
-        self.spine.turns.iter().find(|(_, turn)| turn.news && turn.parked.is_none()).map(|(id, _)| *id)
+        self.spine.turns.iter().find(|(_, turn)| turn.has_unread_answers && turn.parked.is_none()).map(|(id, _)| *id)
     }
 
     /// A command and the time at which it comes.
@@ -178,7 +178,7 @@ impl<'a> Chooser<'a> {
 
     fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
         let deadline = if self.one_in(2) { Some(self.later()) } else { None };
-        let known = self.spine.known.tasks.get(&turn.task).and_then(|calls| calls.back()).map(|known| known.key);
+        let known = self.spine.reusable.tasks.get(&turn.task).and_then(|calls| calls.back()).map(|known| known.key);
         if let (Some(key), Effect::Tool(call), true) = (known, call(EffectClass::Read), self.one_in(3)) {
             return Effect::Tool(Box::new(Call { key: Some(key), ..*call }));
         }

@@ -6,7 +6,7 @@ use std::mem::take;
 use polis_domain::*;
 
 use crate::budgets::Books;
-use crate::chains::{Chains, fences};
+use crate::chains::{Chains, limiting_roles};
 use crate::flows::Flows;
 use crate::laws::*;
 use crate::reuse::Calls;
@@ -104,7 +104,7 @@ impl Past {
             ("what was read outside makes nobody send or destroy unasked", self.flows.audit(recorded)),
             ("a call is answered from the log only where nothing can have changed", self.calls.audit(recorded)),
             ("chains of messages end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
-            ("who is made has no tool that its maker lacks", fences(spine)),
+            ("who is made has no tool that its maker lacks", limiting_roles(spine)),
             ("a request with a key is done once", self.requests(recorded)),
         ];
         first_broken(laws)
@@ -204,7 +204,7 @@ impl Past {
         if let Some(envelope) = recorded.event.envelope().filter(|envelope| !envelope.to.is_user()) {
             let sent = self.envelopes.insert(envelope.id.clone(), Fate::Waits);
             law!(sent.is_none(), "message {} was sent before", envelope.id);
-            let leaving = spine.agents.get(&envelope.to).is_none_or(|agent| agent.leaving.is_some());
+            let leaving = spine.agents.get(&envelope.to).is_none_or(|agent| agent.termination.is_some());
             law!(!leaving, "{} is about to go and got a message", envelope.to);
             self.inboxes.entry(envelope.to.clone()).or_default().push_back(Waiting::envelope(envelope));
         }
@@ -375,10 +375,14 @@ impl Waiting {
         Self { task, envelope: Some(envelope.id.clone()), reply_to: envelope.reply_to, above }
     }
 
-    fn is(&self, due: &Due) -> bool {
+    fn is(&self, due: &InboxEntry) -> bool {
         match due {
-            Due::Envelope(envelope) => self.envelope.as_ref() == Some(&envelope.id) && self.reply_to == envelope.reply_to,
-            Due::FollowUp { task, reply_to } => self.envelope.is_none() && self.task == *task && self.reply_to == *reply_to,
+            InboxEntry::Envelope(envelope) => {
+                self.envelope.as_ref() == Some(&envelope.id) && self.reply_to == envelope.reply_to
+            }
+            InboxEntry::FollowUp { task, reply_to } => {
+                self.envelope.is_none() && self.task == *task && self.reply_to == *reply_to
+            }
         }
     }
 

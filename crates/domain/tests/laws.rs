@@ -136,10 +136,10 @@ pub(crate) fn weights(spine: &Spine) -> Law {
     let limits = &spine.limits;
     for (name, inbox) in spine.agents.iter().filter_map(|(name, agent)| Some((name, agent.inbox.as_ref()?))) {
         law!(!inbox.entries.is_empty(), "{name} keeps an empty inbox");
-        let bytes: usize = inbox.entries.iter().map(Due::bytes).sum();
+        let bytes: usize = inbox.entries.iter().map(InboxEntry::bytes).sum();
         law!(inbox.bytes == bytes, "the inbox of {name} has {bytes} bytes and says {}", inbox.bytes);
-        let envelopes = || inbox.entries.iter().filter(|due| matches!(due, Due::Envelope(_)));
-        let (count, bytes) = (envelopes().count(), envelopes().map(Due::bytes).sum::<usize>());
+        let envelopes = || inbox.entries.iter().filter(|due| matches!(due, InboxEntry::Envelope(_)));
+        let (count, bytes) = (envelopes().count(), envelopes().map(InboxEntry::bytes).sum::<usize>());
         let fits = count <= limits.inbox_entries && bytes <= limits.inbox_bytes;
         law!(fits, "{count} messages of {bytes} bytes wait for {name}");
     }
@@ -231,7 +231,7 @@ pub(crate) fn told_once(before: &Before, command: &Command, events: &[Recorded],
 pub(crate) fn waits_are_held(spine: &Spine) -> Law {
     let turns = spine.turns.values().map(|turn| turn.reply_to);
     let inboxes = spine.agents.values().filter_map(|agent| agent.inbox.as_ref());
-    let waiting = inboxes.flat_map(|inbox| &inbox.entries).map(Due::reply_to);
+    let waiting = inboxes.flat_map(|inbox| &inbox.entries).map(InboxEntry::reply_to);
     let mut held = HashMap::<EffectId, usize>::new();
     for reply_to in turns.chain(waiting) {
         if let ReplyTo::Effect(id) = reply_to {
@@ -275,7 +275,7 @@ pub(crate) fn contexts(recorded: &Recorded, spine: &Spine) -> Law {
 /// Who has been sent away and has nothing to do is gone.
 pub(crate) fn nobody_lingers(spine: &Spine) -> Law {
     for (id, agent) in spine.agents.iter().filter(|(_, agent)| agent.turn.is_none()) {
-        let Some(leaving) = &agent.leaving else { continue };
+        let Some(leaving) = &agent.termination else { continue };
         law!(!leaving.detach && !spine.children(id).is_empty(), "{id} has nothing to do and stays");
     }
     Ok(())

@@ -90,7 +90,7 @@ fn a_sub_thread_starts_with_its_own_settings_and_its_unit_moves_no_other_thread(
         reply_to: ReplyTo::Effect(id),
         message: None,
         index: 0,
-        shown: Shown::default(),
+        shown: ContextState::default(),
     };
     let expected = vec![
         under("a", Event::EffectStarted { id, effect: unit("s"), permit: None }),

@@ -82,7 +82,7 @@ proptest! {
         let org = Org::of(&Spine::from_iter(&society.log));
         let recorded: BTreeSet<_> = org.terminations.iter().map(|gone| gone.agent_id.clone()).collect();
         prop_assert_eq!(recorded, family);
-        prop_assert_eq!(society.command(submit(target.as_str(), "hello"), NOON), Err(Refusal::Leaving(target)));
+        prop_assert_eq!(society.command(submit(target.as_str(), "hello"), NOON), Err(Refusal::Terminating(target)));
     }
 
     /// P7: of all agents only its parent can send an agent away.
@@ -115,7 +115,7 @@ proptest! {
         society.command(goes, NOON).unwrap();
         for n in 0..more {
             let envelope = Envelope { id: format!("late{n}").into(), ..(*personal("a", "late")).clone() };
-            prop_assert_eq!(society.command(Command::Send { envelope: Arc::new(envelope) }, NOON), Err(Refusal::Leaving("a".into())));
+            prop_assert_eq!(society.command(Command::Send { envelope: Arc::new(envelope) }, NOON), Err(Refusal::Terminating("a".into())));
         }
         let mut done = Vec::new();
         while let Some((id, _)) = society.spine.turns.iter().next() {

@@ -291,7 +291,7 @@ pub(crate) fn started(envelope: &Envelope, index: u32) -> Said {
         reply_to: envelope.reply_to,
         message: Some(envelope.id.clone()),
         index,
-        shown: Shown::default(),
+        shown: ContextState::default(),
     };
     (Some(envelope.to.main_thread()), event)
 }
@@ -307,7 +307,7 @@ pub(crate) fn followed(agent: &str, task: Task, reply_to: ReplyTo, index: u32) -
         reply_to,
         message: None,
         index,
-        shown: Shown::default(),
+        shown: ContextState::default(),
     };
     under(agent, event)
 }

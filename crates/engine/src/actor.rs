@@ -1,176 +1,94 @@
-//! The loop of a society: decide → append → evolve → publish → reconcile. One task owns the spine; nothing else changes it.
+//! The loop of a society: decide and evolve → append → answer → publish → reconcile. One task owns the spine; nothing else changes it.
 
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
-    Command, EffectId, Event, Failure, Owed, Recorded, Refusal, SPINE_VERSION, Seq, SocietyId, Spine, ThreadId, Timestamp,
-    TurnId, decide, outstanding,
+    Command, EffectId, Event, Failure, Owed, Recorded, Refusal, SPINE_VERSION, Seq, Spine, Timestamp, TurnId, decide,
+    outstanding,
 };
-use polis_ports::{Frame, LogError, Snapshot, ThreadRange};
+use polis_ports::{Frame, LogError, Snapshot};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::Cast;
-use crate::offer::Offers;
+use crate::fold::{fold, fold_through};
 use crate::plant::{Plant, is_planted};
-use crate::recent::Recent;
 use crate::scheduler::Scheduler;
-use crate::society::{Options, Ports, Rejected};
-use crate::turn;
+use crate::shared::{ActorMessage, Committed, Look, Options, Shared};
+use crate::{CommandError, turn};
 
-/// A question about the spine.
-pub(crate) type Look = Box<dyn FnOnce(&Spine) + Send>;
+/// A wait for a point in time.
+type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Ends at a time.
-type Alarm = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// What reaches the actor.
-#[expect(clippy::large_enum_variant, reason = "nearly all mail is commands; a box each would cost more than the room")]
-pub(crate) enum Mail {
-    /// A command, and who wants to know what came of it.
-    Command { command: Command, reply: Option<oneshot::Sender<Committed>> },
-    /// A turn has taken in what came of its units so far and waits for the others: its slot is free meanwhile.
-    Rest { turn: TurnId },
-    /// A question about the spine as the log has it.
-    Look(Look),
-    /// Take in no more, let turns reach a safe point within the time given, then end.
-    Stop { grace: Duration },
-}
-
-/// The events of one command, in the log; or why there are none.
-pub(crate) type Committed = Result<Vec<Arc<Recorded>>, Rejected>;
-
-/// Most commands decided together, and so committed together.
+/// How many messages one pass takes at most. Their events are committed with one append.
 const BATCH: usize = 512;
 
-/// Events between two snapshots, at least; and one more for so many bytes of the last one, so that saving a large society
-/// costs no more an event than saving a small one.
+/// The least number of events between two snapshots. A large snapshot makes the interval longer, by one event for each
+/// `SNAPSHOT_BYTES_AN_EVENT` of its size, so that the cost of snapshots per event does not grow with the society.
 const SNAPSHOT_EVERY: u64 = 50_000;
 const SNAPSHOT_BYTES_AN_EVENT: u64 = 64;
 
-/// How long a turn that was told something may only wait before that is noted: most are told more soon.
+/// How long a turn must wait for its remaining answers before the log notes that it only waits. Most turns get the next
+/// answer sooner and need no event.
 const REST_MS: u64 = 100;
 
-/// Events read at a time when the society opens.
-const PAGE: usize = 10_000;
-
-/// What the actor shares with its turns.
-pub(crate) struct Shared {
-    pub(crate) society: SocietyId,
-    pub(crate) ports: Ports,
-    pub(crate) cast: Cast,
-    pub(crate) models: Vec<Arc<str>>,
-    /// How long a call of a tool of whoever asks waits for them.
-    pub(crate) client_patience: Duration,
-    /// The tools that agents are shown.
-    pub(crate) offers: Offers,
-    pub(crate) recent: Recent,
-    pub(crate) door: mpsc::Sender<Mail>,
-    /// Why nothing can be written just now, while the log is out of order.
-    pub(crate) standby: Mutex<Option<Failure>>,
-    /// Nobody holds a handle any more.
-    pub(crate) abandoned: AtomicBool,
-}
-
-impl Shared {
-    pub(crate) fn new(society: SocietyId, ports: Ports, cast: Cast, door: mpsc::Sender<Mail>) -> Self {
-        Self {
-            society,
-            ports,
-            cast,
-            models: Vec::new(),
-            client_patience: crate::society::CLIENT_PATIENCE,
-            offers: Offers::default(),
-            recent: Recent::default(),
-            door,
-            standby: Mutex::new(None),
-            abandoned: AtomicBool::new(false),
-        }
-    }
-
-    /// The events recorded under one thread, in order.
-    pub(crate) async fn read_thread(&self, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Arc<Recorded>>, LogError> {
-        if let Some(events) = self.recent.read(thread, range) {
-            return Ok(events);
-        }
-        let events = self.ports.log.read_thread(&self.society, thread, range).await?;
-        Ok(events.into_iter().map(Arc::new).collect())
-    }
-}
-
+/// The single writer of a society.
 pub(crate) struct Actor {
     shared: Arc<Shared>,
     options: Options,
-    mail: mpsc::Receiver<Mail>,
+    mailbox: mpsc::Receiver<ActorMessage>,
     spine: Spine,
-    /// The last event that is in the log for certain. While the spine is beyond it, a pass is on its way or has failed.
+    /// The last event that is certainly in the log. The spine is ahead of it while an append runs, and after one has failed.
     committed: Seq,
-    /// Questions of a pass that failed; they change nothing and are answered all the same.
+    /// Queries of a pass whose append failed. They need no commit, so they are answered after the spine is rolled back.
     unanswered: Vec<Look>,
     scheduler: Scheduler,
-    /// The waits that end by themselves. An entry whose wait has ended is refused when its time comes.
+    /// The deadlines of open waits. An entry stays when its wait ends early; `decide` then refuses its `Expire`.
     timers: BTreeSet<(Timestamp, EffectId)>,
-    /// Turns that were told something and only wait, and when that is noted.
+    /// Turns that have unread answers by the log but only wait, and when to append that they do.
     resting: BTreeSet<(Timestamp, TurnId)>,
-    alarm: Option<(Timestamp, Alarm)>,
-    /// Turns whose call waits until others have left it room in a budget. They have no slot meanwhile, and are run again.
+    /// The sleep until the earliest of `timers`, `resting` and `stopping`.
+    alarm: Option<(Timestamp, Sleep)>,
+    /// Turns whose model call has to wait until other calls free their reservations in a budget. They have no slot; they are run
+    /// again as soon as an event frees some budget.
     deferred: Vec<TurnId>,
-    saved: Seq,
-    /// When the next snapshot is due.
-    save_at: Seq,
+    /// The event that the last snapshot ends with.
+    snapshot_at: Seq,
+    /// The event at which the next snapshot is due.
+    next_snapshot_at: Seq,
+    /// Set while the society stops: the time at which it no longer waits for its turns.
     stopping: Option<Timestamp>,
-    /// Whether this process has taken the society up.
-    has_opened: bool,
-    /// Room for the events of the next pass, kept from the last one.
-    room: Vec<Arc<Recorded>>,
-    /// What turns command for that were over as soon as they had a slot.
-    ended: Vec<Command>,
+    /// Whether this process has been counted for the turns that it runs, see [`Self::revive`].
+    has_revived: bool,
+    /// The event buffer of the last pass, reused for its capacity.
+    spare_events: Vec<Arc<Recorded>>,
+    /// The last commands of turns that ended in their first poll; decided first in the next pass.
+    ended_at_once: Vec<Command>,
 }
 
-/// What one pass over the mail came to, before it is in the log.
+/// The result of one pass over the mailbox. Nothing of it is visible outside until its events are in the log.
 #[derive(Default)]
 struct Pass {
+    /// The events to append.
     events: Vec<Arc<Recorded>>,
+    /// The result of each command, to be sent after the append.
     replies: Vec<(oneshot::Sender<Committed>, Committed)>,
-    news: Vec<(TurnId, Arc<Recorded>)>,
+    /// Answers for waiting turns, to be delivered after the append.
+    deliveries: Vec<(TurnId, Arc<Recorded>)>,
+    /// Queries, to be answered after the append.
     looks: Vec<Look>,
 }
 
-/// Folds a society's log, from its snapshot where there is one that we can read.
-pub(crate) async fn fold(ports: &Ports, society: &SocietyId) -> Result<(Spine, Seq), LogError> {
-    let head = ports.log.head(society).await?;
-    fold_through(ports, society, head).await
-}
-
-/// The same up to a place of the log.
-async fn fold_through(ports: &Ports, society: &SocietyId, head: Seq) -> Result<(Spine, Seq), LogError> {
-    let snapshot = ports.log.load_snapshot(society).await?;
-    let saved = snapshot.filter(|snapshot| snapshot.version == SPINE_VERSION && snapshot.seq <= head);
-    let spine = saved.and_then(|snapshot| Spine::read(&snapshot.body));
-    let mut spine = spine.unwrap_or_default();
-    let saved = spine.seq;
-    while spine.seq < head {
-        let most = PAGE.min((head.0 - spine.seq.0) as usize);
-        let page = ports.log.read(society, spine.seq, most).await?;
-        if page.is_empty() {
-            return Err(LogError::Damaged(format!("the log of `{society}` ends at {} instead of {head}", spine.seq)));
-        }
-        page.iter().for_each(|recorded| spine.evolve(recorded));
-    }
-    Ok((spine, saved))
-}
-
 impl Actor {
-    pub(crate) fn new(shared: Arc<Shared>, options: Options, mail: mpsc::Receiver<Mail>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, options: Options, mailbox: mpsc::Receiver<ActorMessage>) -> Self {
         let scheduler = Scheduler::new(options.max_running, options.max_lingering);
         Self {
             shared,
             options,
-            mail,
+            mailbox,
             spine: Spine::default(),
             committed: Seq(0),
             unanswered: Vec::new(),
@@ -179,27 +97,35 @@ impl Actor {
             resting: BTreeSet::new(),
             alarm: None,
             deferred: Vec::new(),
-            saved: Seq(0),
-            save_at: Seq(SNAPSHOT_EVERY),
+            snapshot_at: Seq(0),
+            next_snapshot_at: Seq(SNAPSHOT_EVERY),
             stopping: None,
-            has_opened: false,
-            room: Vec::new(),
-            ended: Vec::new(),
+            has_revived: false,
+            spare_events: Vec::new(),
+            ended_at_once: Vec::new(),
         }
     }
 
-    /// Takes the log's state and begins it if it is empty. Used at the start and after the log has failed.
+    /// Folds the log and starts everything that it owes; founds the society if the log is empty.
+    ///
+    /// The same function runs at the opening and after the log has failed. Nothing in memory is trusted: a failed append may
+    /// have happened or not, so every cache, timer and deferred turn that was derived from the old spine is dropped and derived
+    /// anew. There is no separate list of unfinished work to repair: `outstanding` reads it from the spine, and applying it is the
+    /// same step that follows every commit ([`Self::reconcile`]). The turns themselves find in their journals how far they were.
+    ///
+    /// Founding, budgets and `revive` are committed before anything is started, because a turn that an earlier process ran must not
+    /// run again before the event that counts the new run is durable.
     pub(crate) async fn recover(&mut self) -> Result<(), LogError> {
         self.shared.recent.clear();
-        let (spine, saved) = fold(&self.shared.ports, &self.shared.society).await?;
+        let (spine, snapshot_at) = fold(&self.shared.ports, &self.shared.society).await?;
         self.spine = spine;
         self.committed = self.spine.seq;
-        self.saved = saved;
-        self.save_at = Seq(saved.0 + SNAPSHOT_EVERY);
+        self.snapshot_at = snapshot_at;
+        self.next_snapshot_at = Seq(snapshot_at.0 + SNAPSHOT_EVERY);
         self.timers.clear();
         self.resting.clear();
         self.deferred.clear();
-        self.ended.clear();
+        self.ended_at_once.clear();
         self.alarm = None;
         if !self.spine.is_founded() {
             let Options { entropy, limits, role, .. } = &self.options;
@@ -217,7 +143,7 @@ impl Actor {
         self.revive().await?;
         let all: Vec<_> = outstanding(&self.spine).collect();
         for (id, owed) in all {
-            self.settle_accounts(id, Some(owed), None);
+            self.apply_owed(id, Some(owed), None);
         }
         self.set_standby(None);
         let looks = std::mem::take(&mut self.unanswered);
@@ -230,66 +156,70 @@ impl Actor {
         *self.shared.standby.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
-    /// Notes for every turn that is about to be run that one more process runs it. What has ended too many is set aside.
+    /// Counts this process for every turn that it is about to run, before it runs.
+    ///
+    /// A turn may be what kills the process (out of memory, stack overflow). It would do so again at every start, so turns that
+    /// many processes have run without progress are dead-lettered. `decide` dead-letters one per command, which may start the next
+    /// turn of that agent; the loop repeats until a command only counts.
     async fn revive(&mut self) -> Result<(), LogError> {
         let is_owed = |spine: &Spine| spine.turns.values().any(|turn| turn.is_owed());
-        while !self.has_opened && self.options.max_running > 0 && is_owed(&self.spine) {
+        while !self.has_revived && self.options.max_running > 0 && is_owed(&self.spine) {
             let mut pass = Pass::default();
             self.decide(&mut pass, Command::Revive, None, self.shared.ports.clock.now());
-            self.has_opened = !pass.events.iter().any(|recorded| matches!(recorded.event, Event::TurnSettled { .. }));
+            self.has_revived = !pass.events.iter().any(|recorded| matches!(recorded.event, Event::TurnSettled { .. }));
             self.commit(pass).await?;
         }
-        self.has_opened = true;
+        self.has_revived = true;
         Ok(())
     }
 
     /// Runs until it is stopped (`Ok`) or the log fails (`Err`).
     pub(crate) async fn run(&mut self) -> Result<(), LogError> {
-        let mut envelopes = Vec::with_capacity(BATCH);
+        let mut batch = Vec::with_capacity(BATCH);
         loop {
             self.set_alarm();
             let alarm = self.alarm.as_mut().map(|(_, alarm)| alarm);
             tokio::select! {
                 biased;
-                _ = self.mail.recv_many(&mut envelopes, BATCH) => {}
-                () = std::future::ready(()), if !self.ended.is_empty() => {}
+                _ = self.mailbox.recv_many(&mut batch, BATCH) => {}
+                () = std::future::ready(()), if !self.ended_at_once.is_empty() => {}
                 () = async { match alarm { Some(alarm) => alarm.await, None => std::future::pending().await } } => {
                     self.alarm = None;
                 }
             }
-            // Whoever is ready to ask does so before the commit begins, so that commits are full.
+            // Turns that are ready to send do so before the commit begins, so that one append serves all of them.
             loop {
-                let before = envelopes.len();
+                let before = batch.len();
                 tokio::task::yield_now().await;
-                while envelopes.len() < BATCH
-                    && let Ok(mail) = self.mail.try_recv()
+                while batch.len() < BATCH
+                    && let Ok(message) = self.mailbox.try_recv()
                 {
-                    envelopes.push(mail);
+                    batch.push(message);
                 }
-                if envelopes.len() == before || envelopes.len() >= BATCH {
+                if batch.len() == before || batch.len() >= BATCH {
                     break;
                 }
             }
             if self.shared.abandoned.load(Ordering::Relaxed) {
-                envelopes.push(Mail::Stop { grace: Duration::ZERO });
+                batch.push(ActorMessage::Stop { grace: Duration::ZERO });
             }
-            self.pass(&mut envelopes).await?;
+            self.pass(&mut batch).await?;
             if self.may_end() {
                 self.scheduler.clear().await;
-                self.save().await;
+                self.save_snapshot().await;
                 return Ok(());
             }
         }
     }
 
-    /// While the log is out of order: refuses what would write and answers questions from the last committed state, until it is
-    /// time to try again.
-    pub(crate) async fn stand_by(&mut self, error: &LogError) -> Standby {
+    /// While the log is failing: rejects commands and answers queries from the last committed state, until it is time to try
+    /// again.
+    pub(crate) async fn standby(&mut self, error: &LogError) -> Standby {
         self.set_standby(Some(Failure::new(error.code(), error.to_string())));
         self.scheduler.clear().await;
-        let mut is_readable = self.go_back().await.is_ok();
+        let mut is_readable = self.roll_back().await.is_ok();
         for look in std::mem::take(&mut self.unanswered) {
-            // Dropping one tells whoever asks that there is no answer.
+            // A query that is dropped fails at its sender.
             if is_readable {
                 look(&self.spine);
             }
@@ -297,30 +227,31 @@ impl Actor {
         let clock = self.shared.ports.clock.clone();
         let mut wake = clock.sleep_until(Timestamp(clock.now().0 + self.options.retry_ms));
         loop {
-            let mail = tokio::select! {
+            let message = tokio::select! {
                 biased;
-                mail = self.mail.recv() => mail,
+                message = self.mailbox.recv() => message,
                 () = &mut wake => return Standby::TryAgain,
             };
-            match mail {
-                Some(Mail::Command { reply: Some(reply), .. }) => {
-                    // Nobody waits for the answer any more: nothing to do.
-                    let _ = reply.send(Err(Rejected::unavailable(error)));
+            match message {
+                Some(ActorMessage::Command { reply: Some(reply), .. }) => {
+                    // An error means that the sender no longer waits.
+                    let _ = reply.send(Err(CommandError::unavailable(error)));
                 }
-                Some(Mail::Look(look)) => {
-                    is_readable = is_readable || self.go_back().await.is_ok();
+                Some(ActorMessage::Look(look)) => {
+                    is_readable = is_readable || self.roll_back().await.is_ok();
                     if is_readable {
                         look(&self.spine);
                     }
                 }
-                Some(Mail::Command { reply: None, .. } | Mail::Rest { .. }) => {}
-                Some(Mail::Stop { .. }) | None => return Standby::Stop,
+                Some(ActorMessage::Command { reply: None, .. } | ActorMessage::Rest { .. }) => {}
+                Some(ActorMessage::Stop { .. }) | None => return Standby::Stop,
             }
         }
     }
 
-    /// Gives the spine up that a failed pass has changed, and folds the log anew as far as it is certain. Needs reads only.
-    async fn go_back(&mut self) -> Result<(), LogError> {
+    /// Discards the changes of a failed pass: folds the log again up to the last certain event. Needs reads only, so queries can
+    /// be answered while the disk is full.
+    async fn roll_back(&mut self) -> Result<(), LogError> {
         if self.spine.seq != self.committed {
             let (spine, _) = fold_through(&self.shared.ports, &self.shared.society, self.committed).await?;
             self.spine = spine;
@@ -328,26 +259,36 @@ impl Actor {
         Ok(())
     }
 
-    async fn pass(&mut self, envelopes: &mut Vec<Mail>) -> Result<(), LogError> {
+    /// Handles one batch of messages: decides all commands, then commits their events with one append.
+    ///
+    /// Commands of one batch are decided one after another against a spine that already contains the events of those before,
+    /// although nothing of them is durable yet. That is safe because nothing leaves the actor before `commit`: replies,
+    /// deliveries and queries are collected in the [`Pass`]. If the append fails, all of them fail together and the spine is
+    /// folded again from the log.
+    ///
+    /// The order within a pass matters. Ends of turns from the last pass come first: they are older than the mail. Timers come
+    /// after the mail, so that an answer that arrives together with its deadline counts and the timeout is refused. Notes of resting
+    /// turns come last, when it is known whether this pass delivers something to them.
+    async fn pass(&mut self, batch: &mut Vec<ActorMessage>) -> Result<(), LogError> {
         let at = self.shared.ports.clock.now();
-        let mut pass = Pass { events: std::mem::take(&mut self.room), ..Pass::default() };
-        let mut ended = std::mem::take(&mut self.ended);
-        ended.drain(..).for_each(|command| self.decide(&mut pass, command, None, at));
-        self.ended = ended;
-        for mail in envelopes.drain(..) {
-            match mail {
-                Mail::Command { command, reply } if self.is_closed_to(&command) => {
-                    pass.replies.extend(reply.map(|reply| (reply, Err(Rejected::Stopping))));
+        let mut pass = Pass { events: std::mem::take(&mut self.spare_events), ..Pass::default() };
+        let mut ended_at_once = std::mem::take(&mut self.ended_at_once);
+        ended_at_once.drain(..).for_each(|command| self.decide(&mut pass, command, None, at));
+        self.ended_at_once = ended_at_once;
+        for message in batch.drain(..) {
+            match message {
+                ActorMessage::Command { command, reply } if self.is_refused_while_stopping(&command) => {
+                    pass.replies.extend(reply.map(|reply| (reply, Err(CommandError::Stopping))));
                 }
-                Mail::Command { command, reply } => self.decide(&mut pass, command, reply, at),
-                Mail::Rest { turn } => {
+                ActorMessage::Command { command, reply } => self.decide(&mut pass, command, reply, at),
+                ActorMessage::Rest { turn } => {
                     self.scheduler.rest_if_idle(turn);
-                    if self.spine.turns.get(&turn).is_some_and(|turn| turn.news) {
+                    if self.spine.turns.get(&turn).is_some_and(|turn| turn.has_unread_answers) {
                         self.resting.insert((Timestamp(at.0 + REST_MS), turn));
                     }
                 }
-                Mail::Look(look) => pass.looks.push(look),
-                Mail::Stop { grace } => self.stopping = Some(Timestamp(at.0 + grace.as_millis() as u64)),
+                ActorMessage::Look(look) => pass.looks.push(look),
+                ActorMessage::Stop { grace } => self.stopping = Some(Timestamp(at.0 + grace.as_millis() as u64)),
             }
         }
         while let Some((due, id)) = self.timers.first().copied().filter(|(due, _)| *due <= at) {
@@ -361,20 +302,23 @@ impl Actor {
         self.commit(pass).await
     }
 
-    /// Notes that a turn has had no use for what it was told: the log says otherwise until then. What it is told in this pass it
-    /// has not heard yet, and rests anew after it.
+    /// Appends that a turn has read its answers and only waits for more; until then the log says that it is owed a run. A turn
+    /// that this pass delivers something to has not read that yet; it will say again when it waits.
     fn note_rest(&mut self, pass: &mut Pass, turn: TurnId, at: Timestamp) {
-        let is_told = pass.news.iter().any(|(told, _)| *told == turn);
-        let has_news = self.spine.turns.get(&turn).is_some_and(|turn| turn.news && turn.parked.is_none());
-        if has_news && !is_told && self.scheduler.is_resting(turn) {
+        let has_delivery = pass.deliveries.iter().any(|(told, _)| *told == turn);
+        let has_news = self.spine.turns.get(&turn).is_some_and(|turn| turn.has_unread_answers && turn.parked.is_none());
+        if has_news && !has_delivery && self.scheduler.is_resting(turn) {
             self.decide(pass, Command::Rest { turn }, None, at);
         }
     }
 
+    /// Decides one command and evolves the spine, but tells nobody yet.
+    ///
+    /// Events that end another turn's wait become deliveries. A turn's own commands are excluded: their events are its reply.
     fn decide(&mut self, pass: &mut Pass, command: Command, reply: Option<oneshot::Sender<Committed>>, at: Timestamp) {
         let own = turn_of(&command);
-        // A call that asks for something is told no; it is not the turn that stands still.
-        let is_aside = matches!(command, Command::Inquire { .. } | Command::Answer { .. });
+        // A refused inquiry fails the call that asked; the turn itself goes on.
+        let is_inquiry = matches!(command, Command::Inquire { .. } | Command::Answer { .. });
         let committed = match decide(&self.spine, command, at) {
             Ok(recorded) => {
                 for event in &recorded {
@@ -382,26 +326,27 @@ impl Actor {
                     if let Event::EffectEnded { id, .. } | Event::EffectCleared { id } = &event.event
                         && own != Some(id.turn)
                     {
-                        pass.news.push((id.turn, event.clone()));
+                        pass.deliveries.push((id.turn, event.clone()));
                     }
                     if let Event::CallAnswered { id, .. } = &event.event
                         && own != Some(id.call.turn)
                     {
-                        pass.news.push((id.call.turn, event.clone()));
+                        pass.deliveries.push((id.call.turn, event.clone()));
                     }
                 }
                 pass.events.extend(recorded.iter().cloned());
                 Ok(recorded)
             }
-            Err(Refusal::BudgetBusy) if !is_aside => {
+            // No reply is sent: the turn is dropped here, and states the same call again when it is run again.
+            Err(Refusal::BudgetBusy) if !is_inquiry => {
                 own.into_iter().for_each(|turn| self.scheduler.remove(turn));
                 self.deferred.extend(own);
                 return;
             }
-            Err(refusal) => Err(Rejected::Refused(refusal)),
+            Err(refusal) => Err(CommandError::Refused(refusal)),
         };
-        if let (Err(Rejected::Refused(refusal)), Some(turn)) = (&committed, own)
-            && !is_aside
+        if let (Err(CommandError::Refused(refusal)), Some(turn)) = (&committed, own)
+            && !is_inquiry
             && !matches!(refusal, Refusal::TurnNotOpen(_) | Refusal::NotOpen(_))
         {
             tracing::error!(%turn, %refusal, "a turn asked for what it may not; it stands still");
@@ -409,26 +354,31 @@ impl Actor {
         pass.replies.extend(reply.map(|reply| (reply, committed)));
     }
 
-    /// Makes a pass true: first the log, then everybody who is to know.
+    /// Makes a pass durable, then visible: append, reply to senders, publish and deliver, start turns, answer queries.
+    ///
+    /// This order is the guarantee of the engine. If a sender were answered, or a turn started, before the append, a crash in
+    /// between would leave effects of a decision that never happened. The planted bug `AckBeforeCommit` does exactly that, and the
+    /// crash tests must notice. A failed append answers every sender with an error, although the events may be in the log: an error
+    /// means "not acknowledged", and the caller of [`Self::run`] recovers from the log before anything else is decided.
     async fn commit(&mut self, pass: Pass) -> Result<(), LogError> {
-        let Pass { mut events, replies, news, looks } = pass;
+        let Pass { mut events, replies, deliveries, looks } = pass;
         if is_planted(Plant::AckBeforeCommit) {
             answer(replies);
-            return self.append(&events).await.map(|()| self.follow(&events, &news, looks));
+            return self.append(&events).await.map(|()| self.follow(&events, &deliveries, looks));
         }
         if let Err(error) = self.append(&events).await {
-            answer(replies.into_iter().map(|(reply, _)| (reply, Err(Rejected::unavailable(&error)))));
+            answer(replies.into_iter().map(|(reply, _)| (reply, Err(CommandError::unavailable(&error)))));
             self.unanswered.extend(looks);
             return Err(error);
         }
         answer(replies);
-        self.follow(&events, &news, looks);
+        self.follow(&events, &deliveries, looks);
         if events.capacity() <= 4 * BATCH {
             events.clear();
-            self.room = events;
+            self.spare_events = events;
         }
-        if self.spine.seq >= self.save_at {
-            self.save().await;
+        if self.spine.seq >= self.next_snapshot_at {
+            self.save_snapshot().await;
         }
         Ok(())
     }
@@ -441,21 +391,23 @@ impl Actor {
         Ok(())
     }
 
-    fn follow(&mut self, events: &[Arc<Recorded>], news: &[(TurnId, Arc<Recorded>)], looks: Vec<Look>) {
+    /// Everything that follows from events that are in the log.
+    fn follow(&mut self, events: &[Arc<Recorded>], deliveries: &[(TurnId, Arc<Recorded>)], looks: Vec<Look>) {
         if !events.is_empty() && self.shared.ports.live.is_watched(&self.shared.society) {
             self.shared.ports.live.publish(&self.shared.society, Frame::Committed(events.into()));
         }
-        for (turn, event) in news {
-            self.scheduler.tell(*turn, event);
+        for (turn, event) in deliveries {
+            self.scheduler.deliver(*turn, event);
         }
-        if !self.deferred.is_empty() && events.iter().any(|recorded| makes_room(&recorded.event)) {
+        if !self.deferred.is_empty() && events.iter().any(|recorded| frees_budget(&recorded.event)) {
             self.deferred.drain(..).for_each(|turn| self.scheduler.want(turn, None));
         }
         self.reconcile(events);
         looks.into_iter().for_each(|look| look(&self.spine));
     }
 
-    /// Starts what is owed and not running, stops what is running and not owed, for every turn that the events touch.
+    /// Starts what is owed and not running and stops what is running and not owed, for every turn that the events touch. What a turn
+    /// is owed depends on its own events only, so the others need no look.
     fn reconcile(&mut self, events: &[Arc<Recorded>]) {
         let mut last = None;
         for event in events {
@@ -463,7 +415,7 @@ impl Actor {
             let first = matches!(event.event, Event::TurnStarted { .. }).then(|| event.clone());
             let is_broken = matches!(event.event, Event::TurnCrashed { .. });
             if is_broken {
-                // Its task has ended; it is run again.
+                // Its task has ended with the crash; a new one is made when its rest is over.
                 self.scheduler.remove(id);
             }
             if last == Some(id) && first.is_none() && !is_broken {
@@ -471,12 +423,13 @@ impl Actor {
             }
             last = Some(id);
             let owed = self.spine.turns.get(&id).map(|turn| Owed::of(id, turn));
-            self.settle_accounts(id, owed, first);
+            self.apply_owed(id, owed, first);
         }
         self.fill_slots();
     }
 
-    fn settle_accounts(&mut self, id: TurnId, owed: Option<Owed>, first: Option<Arc<Recorded>>) {
+    /// Brings the scheduler in line with what one turn is owed: `None` when the turn is settled.
+    fn apply_owed(&mut self, id: TurnId, owed: Option<Owed>, first: Option<Arc<Recorded>>) {
         let Some(owed) = owed else { return self.scheduler.remove(id) };
         if !(is_planted(Plant::ForgetAWait) && first.is_none() && !self.scheduler.is_scheduled(id)) {
             self.timers.extend(owed.timers);
@@ -490,6 +443,8 @@ impl Actor {
         }
     }
 
+    /// Starts queued turns while there are free slots. A queue entry may be stale: the turn may have settled, parked or started
+    /// since, so each is checked against the spine.
     fn fill_slots(&mut self) {
         if self.stopping.is_some() {
             return;
@@ -498,14 +453,14 @@ impl Actor {
             let Some(turn) = self.spine.turns.get(&id).filter(|turn| turn.is_owed() && !self.scheduler.is_scheduled(id)) else {
                 continue;
             };
-            let fences = self.spine.fences(&turn.agent);
+            let limiting_roles = self.spine.limiting_roles(&turn.agent);
             let start = Box::new(turn::TurnStart {
                 id,
                 agent: turn.agent.clone(),
                 thread: turn.thread.clone(),
                 role: self.spine.role_of(turn).cloned(),
                 chosen: turn::chosen(&self.spine, &turn.agent),
-                fences: if fences.is_empty() { Arc::default() } else { fences.into() },
+                limiting_roles: if limiting_roles.is_empty() { Arc::default() } else { limiting_roles.into() },
                 seed: self.spine.seed,
                 eras: self.spine.eras.clone(),
                 limits: self.spine.limits,
@@ -514,7 +469,7 @@ impl Actor {
                 first,
                 through: Seq(u64::MAX),
             });
-            self.ended.extend(self.scheduler.schedule(id, &self.shared, |news| turn::run(start, news)));
+            self.ended_at_once.extend(self.scheduler.schedule(id, &self.shared, |deliveries| turn::run(start, deliveries)));
         }
     }
 
@@ -524,14 +479,14 @@ impl Actor {
         if self.alarm.as_ref().map(|(due, _)| *due) != next {
             let clock = self.shared.ports.clock.clone();
             self.alarm = next.map(|due| {
-                let alarm: Alarm = Box::pin(async move { clock.sleep_until(due).await });
+                let alarm: Sleep = Box::pin(async move { clock.sleep_until(due).await });
                 (due, alarm)
             });
         }
     }
 
-    /// While stopping, turns may finish what they are at; nothing new comes in from outside.
-    fn is_closed_to(&self, command: &Command) -> bool {
+    /// While the society stops, its turns may still commit what they are doing; commands from outside are rejected.
+    fn is_refused_while_stopping(&self, command: &Command) -> bool {
         self.stopping.is_some() && turn_of(command).is_none()
     }
 
@@ -539,14 +494,20 @@ impl Actor {
         self.stopping.is_some_and(|latest| self.scheduler.running() == 0 || self.shared.ports.clock.now() >= latest)
     }
 
-    /// Saves a snapshot. It is a cache, so a failure is only told.
-    async fn save(&mut self) {
-        if self.saved == self.spine.seq {
+    /// Saves a snapshot, so that the next opening folds only what follows it. It is a cache: a failure costs time and is only
+    /// logged.
+    ///
+    /// Called only when the spine equals the committed log (after an append that succeeded, or at the end), never with a pass in
+    /// progress: a snapshot of events that are not in the log would survive a crash that they do not. The spine is serialised here on
+    /// the actor, and no turn makes progress meanwhile; `SNAPSHOT_BYTES_AN_EVENT` bounds how often a large society pays for that.
+    /// The next position is set before the save is tried, so that a disk that refuses snapshots is not asked again at every pass.
+    async fn save_snapshot(&mut self) {
+        if self.snapshot_at == self.spine.seq {
             return;
         }
-        self.saved = self.spine.seq;
+        self.snapshot_at = self.spine.seq;
         let Ok(body) = serde_json::to_vec(&self.spine) else { return };
-        self.save_at = Seq(self.saved.0 + SNAPSHOT_EVERY.max(body.len() as u64 / SNAPSHOT_BYTES_AN_EVENT));
+        self.next_snapshot_at = Seq(self.snapshot_at.0 + SNAPSHOT_EVERY.max(body.len() as u64 / SNAPSHOT_BYTES_AN_EVENT));
         let snapshot = Snapshot { seq: self.spine.seq, version: SPINE_VERSION, body };
         if let Err(error) = self.shared.ports.log.save_snapshot(&self.shared.society, snapshot).await {
             tracing::warn!(%error, "the snapshot was not saved; the next start folds more of the log");
@@ -554,21 +515,21 @@ impl Actor {
     }
 }
 
-/// What to do after standing by.
+/// What to do after [`Actor::standby`].
 pub(crate) enum Standby {
     TryAgain,
     Stop,
 }
 
-/// Answers everybody; one who no longer waits is passed over.
+/// Sends the replies. A sender that no longer waits is ignored.
 fn answer(replies: impl IntoIterator<Item = (oneshot::Sender<Committed>, Committed)>) {
     for (reply, committed) in replies {
         let _ = reply.send(committed);
     }
 }
 
-/// Whether calls that wait for room in a budget may find some now.
-fn makes_room(event: &Event) -> bool {
+/// Whether an event may free budget that a deferred call waits for.
+fn frees_budget(event: &Event) -> bool {
     matches!(
         event,
         Event::EffectEnded { .. }
@@ -580,7 +541,7 @@ fn makes_room(event: &Event) -> bool {
     )
 }
 
-/// The turn that commands this; none when it comes from outside.
+/// The turn that issued a command; none for commands from outside.
 fn turn_of(command: &Command) -> Option<TurnId> {
     match command {
         Command::Begin { turn, .. }

@@ -1,7 +1,7 @@
-//! How anybody writes an agent: an [`Agent`] executes tasks, a [`StateHandler`] makes the bot message of a phase.
+//! The traits for writing agents: an [`Agent`] executes tasks, a [`StateHandler`] makes the bot message of a phase.
 //!
-//! Everything has a default: an agent says what is its own and nothing else. What runs is ordinary async code; every effect
-//! goes through the turn, so that it can be run again after a crash.
+//! Every method has a default, so an agent implements only what differs. Handlers are ordinary async code; every effect goes through
+//! the turn, so that the code can be run again after a crash.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -16,7 +16,7 @@ use crate::{SubThreads, Turn};
 
 /// Executes tasks (the documents' BaseAgent).
 ///
-/// The usual agent says which handler serves which phase, and no more:
+/// Most agents only say which handler serves which phase:
 ///
 /// ```
 /// use polis_engine::{Agent, Phases, StateHandler, Turn};
@@ -37,45 +37,45 @@ use crate::{SubThreads, Turn};
 /// }
 /// ```
 pub trait Agent: Send + Sync + 'static {
-    /// The handlers, one for each phase. Asked once, when the agent is registered.
+    /// The handlers, one for each phase. Called once, when the agent is registered.
     fn phases(&self) -> Phases {
         Phases::new()
     }
 
-    /// The sub-threads that the agent itself runs, whatever the phase. Asked once.
+    /// The sub-threads that the agent may run in any phase. Called once, when the agent is registered.
     fn sub_threads(&self) -> SubThreads {
         SubThreads::new()
     }
 
-    /// What the page offers to a person who talks to this agent (R034). Asked once.
+    /// The operations that the web page offers to a person who talks to this agent (R034). Called once, when the agent is registered.
     fn operations(&self) -> Vec<Operation> {
         Vec::new()
     }
 
-    /// What the model is told about the agent whenever [`Turn::generate`] asks it (R037): the role's prompt.
+    /// The system prompt for [`Turn::generate`] (R037). The default is the role's prompt.
     ///
     /// Write `async fn system_prompt(&self, turn: &mut Turn) -> Result<Arc<str>, Failure>`.
     fn system_prompt(&self, turn: &mut Turn) -> impl Future<Output = Result<Arc<str>, Failure>> + Send {
         async { Ok(turn.role().map(|role| role.prompt.clone()).unwrap_or_default()) }
     }
 
-    /// Does what the turn's task asks and responds: by the handler of the phase, see [`Turn::handle_by_phase`].
+    /// Executes the turn's task and responds. The default calls the handler of the phase, see [`Turn::handle_by_phase`].
     ///
     /// Write `async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure>`.
     fn execute_task(&self, turn: &mut Turn) -> impl Future<Output = Result<Response, Failure>> + Send {
         turn.handle_by_phase()
     }
 
-    /// Whether it is one that runs in sub-threads. [`crate::SubThreadAgent`] answers this; nobody else need.
+    /// The agent as a sub-thread agent, if it is one. Implemented for [`crate::SubThreadAgent`]s; others keep the default.
     #[doc(hidden)]
     fn as_sub_thread(self: Arc<Self>) -> Option<Arc<dyn AnySubThreadAgent>> {
         None
     }
 }
 
-/// Makes the bot message of one phase, and nothing else (R047): what is stored, and which phase is next, is seen to.
+/// Makes the bot message of one phase and nothing else (R047). The engine stores the message and applies the next phase.
 pub trait StateHandler: Send + Sync + 'static {
-    /// The sub-threads that the handler runs. Asked once, when the agent is registered.
+    /// The sub-threads that the handler may run. Called once, when the agent is registered.
     fn sub_threads(&self) -> SubThreads {
         SubThreads::new()
     }
@@ -88,14 +88,14 @@ pub trait StateHandler: Send + Sync + 'static {
 
 /// Which handler serves which phase, and which phase follows it (R046).
 ///
-/// A new thread stands in `initial_phase`; where no handler has that name, the first one serves it. Where a thread ends is
-/// `completed`; a handler for it is needed only if the conversation goes on.
+/// A new thread is in `initial_phase`; if no handler has that name, the first one serves it. The last phase is `completed`; it needs
+/// a handler only if the conversation goes on.
 #[derive(Default, Clone)]
 pub struct Phases {
     pub(crate) steps: Vec<PhaseStep>,
 }
 
-/// A handler and what is said about it.
+/// A handler, its phase, and the phase that follows.
 #[derive(Clone)]
 pub(crate) struct PhaseStep {
     pub(crate) phase: Arc<str>,
@@ -109,13 +109,14 @@ impl Phases {
         Self::default()
     }
 
-    /// One more phase, and who makes its bot message. It suggests no other phase unless [`Phases::then`] follows (R045).
+    /// Adds a phase and its handler. It suggests no next phase unless [`Phases::then`] follows (R045).
     pub fn on(mut self, phase: &str, handler: impl StateHandler) -> Self {
         self.steps.push(PhaseStep { phase: phase.into(), next: None, handler: Arc::new(handler) });
         self
     }
 
-    /// What follows the phase just named: suggested when its handler is done, unless it has suggested one itself (D04).
+    /// Sets the next phase of the phase added last. It is suggested when the handler is done, unless the handler has suggested one
+    /// itself (D04).
     pub fn then(mut self, next: &str) -> Self {
         if let Some(step) = self.steps.last_mut() {
             step.next = Some(next.into());
@@ -124,55 +125,55 @@ impl Phases {
     }
 }
 
-/// An agent that is its phases and nothing else.
+/// An agent that consists of its phases only.
 impl Agent for Phases {
     fn phases(&self) -> Phases {
         self.clone()
     }
 }
 
-/// Something that a person can have an agent do with one touch.
+/// An action that a person can start with one click.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Operation {
-    /// Its name, for programs.
+    /// The name for programs.
     pub name: Arc<str>,
-    /// Its name, for people.
+    /// The label for people.
     pub label: Arc<str>,
-    /// What is then said to the agent.
+    /// The message that is sent to the agent.
     pub message: Arc<str>,
-    /// What goes with it into the task's meta, such as `_ui_action`.
+    /// Extra meta for the task, such as `_ui_action`.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
-    /// Its label and what is said in other languages, by their short names such as `zh`.
+    /// Label and message in other languages, by language code such as `zh`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub translations: BTreeMap<Arc<str>, OperationWords>,
 }
 
-/// The words of an operation in another language.
+/// The label and message of an operation in another language.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationWords {
-    /// Its name, for people.
+    /// The label for people.
     pub label: Arc<str>,
-    /// What is then said to the agent.
+    /// The message that is sent to the agent.
     pub message: Arc<str>,
 }
 
 impl Operation {
-    /// An operation that says this to the agent.
+    /// An operation that sends `message` to the agent.
     pub fn new(name: impl Into<Arc<str>>, label: impl Into<Arc<str>>, message: impl Into<Arc<str>>) -> Self {
         let (name, label, message) = (name.into(), label.into(), message.into());
         Self { name, label, message, meta: Map::new(), translations: BTreeMap::new() }
     }
 
-    /// The same operation with its words in another language.
+    /// Adds label and message in another language.
     pub fn translated(mut self, language: &str, label: impl Into<Arc<str>>, message: impl Into<Arc<str>>) -> Self {
         self.translations.insert(language.into(), OperationWords { label: label.into(), message: message.into() });
         self
     }
 
-    /// The same operation with one more entry for the task's meta.
+    /// Adds an entry to the task's meta.
     pub fn with_meta(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.meta.insert(key.to_owned(), value.into());
         self

@@ -1,6 +1,6 @@
-//! Who runs what: agents under the names of their behaviours, and below them every unit that they may run.
+//! The registry of agent code: agents by behaviour name and, below them, every unit that they may run.
 //!
-//! A unit is a turn of its own, so it has a name of its own that is the same in every run of the program:
+//! A unit runs as a turn of its own, so it needs a name that is stable across restarts:
 //! `article/execute_subthread/initial_phase` is the unit of phase `initial_phase` in the sub-thread that the handler of phase
 //! `execute_subthread` of behaviour `article` runs.
 
@@ -20,44 +20,46 @@ use crate::{
     Agent, Interaction, InteractionUnit, Operation, Phases, Progress, StateHandler, SubThreadAgent, SubThreads, Turn, Units,
 };
 
-/// How deep sub-threads may be declared inside each other. One that contains itself has no end.
+/// How deep sub-thread declarations may nest. A declaration that contains itself would never end.
 const MAX_DEPTH: usize = 32;
 
-/// Which code runs which behaviour.
+/// Maps each behaviour name to the code that runs it.
+///
+/// Registration never fails: what does not fit is collected in `faults`, and [`Cast::check`] reports all of it at once.
 #[derive(Default, Clone)]
 pub struct Cast {
-    posts: FxHashMap<Behaviour, Arc<Post>>,
-    /// By their names.
+    registrations: FxHashMap<Behaviour, Arc<Registration>>,
+    /// Tools that run inside turns, with their names.
     tools: Vec<(Arc<str>, Arc<dyn AnyTurnTool>)>,
     faults: Vec<String>,
 }
 
-/// Agents do not fit together; nothing is opened with them.
+/// The registered agents do not fit together. The message lists every fault; no society opens with such a cast.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the agents cannot be used as they are: {}", .0.join("; "))]
-pub struct BadCast(Vec<String>);
+pub struct CastError(Vec<String>);
 
 impl Cast {
-    /// Nobody yet.
+    /// An empty cast.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same cast with one more agent, and with all units of the sub-threads that it declares.
+    /// Registers an agent and all units of the sub-threads that it declares.
     pub fn with(mut self, behaviour: impl Into<Behaviour>, agent: impl Agent) -> Self {
         let behaviour = behaviour.into();
         let agent = Arc::new(agent);
-        let voice: Arc<dyn Voice> = agent.clone();
-        let own = agent.clone().as_sub_thread().map(|own| self.course(behaviour.as_str(), &own, 0));
-        let courses = self.courses(behaviour.as_str(), agent.sub_threads(), 0);
-        let phases = self.handlers(&behaviour, agent.phases(), &voice, &courses);
+        let prompt_source: Arc<dyn SystemPromptSource> = agent.clone();
+        let own = agent.clone().as_sub_thread().map(|own| self.declare(behaviour.as_str(), &own, 0));
+        let sub_threads = self.declare_all(behaviour.as_str(), agent.sub_threads(), 0);
+        let phases = self.handlers(&behaviour, agent.phases(), &prompt_source, &sub_threads);
         let operations = agent.operations();
-        let scope = Arc::new(Scope { voice, courses });
-        self.post(behaviour, Post { scope, part: Part::Agent { agent, phases, own }, operations });
+        let scope = Arc::new(Scope { prompt_source, sub_threads });
+        self.register(behaviour, Registration { scope, code: Code::Agent { agent, phases, own }, operations });
         self
     }
 
-    /// The same cast with one more tool that turns do themselves. It takes the place of any other of its name.
+    /// Registers a tool that runs inside turns. It replaces an earlier one of the same name.
     pub fn with_tool(mut self, tool: impl TurnTool) -> Self {
         let tool: Arc<dyn AnyTurnTool> = Arc::new(tool);
         let name = tool.spec().name;
@@ -66,7 +68,7 @@ impl Cast {
         self
     }
 
-    /// What its tools are.
+    /// The specs of the registered [`TurnTool`]s.
     pub fn tools(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|(_, tool)| tool.spec()).collect()
     }
@@ -75,35 +77,41 @@ impl Cast {
         self.tools.iter().find(|(known, _)| **known == *name).map(|(_, tool)| tool.clone())
     }
 
-    /// Whether all that is registered fits together.
-    pub fn check(&self) -> Result<(), BadCast> {
-        if self.faults.is_empty() { Ok(()) } else { Err(BadCast(self.faults.clone())) }
+    /// Reports every fault found during registration.
+    pub fn check(&self) -> Result<(), CastError> {
+        if self.faults.is_empty() { Ok(()) } else { Err(CastError(self.faults.clone())) }
     }
 
-    /// What the agents of a behaviour offer.
+    /// The operations that agents of this behaviour offer to a person.
     pub fn operations(&self, behaviour: &Behaviour) -> &[Operation] {
-        self.posts.get(behaviour).map_or(&[], |post| &post.operations)
+        self.registrations.get(behaviour).map_or(&[], |registration| &registration.operations)
     }
 
-    /// The names of everything that runs, units included, in order.
+    /// The names of all registered behaviours, units included, sorted.
     pub fn behaviours(&self) -> Vec<Behaviour> {
-        let mut names: Vec<_> = self.posts.keys().cloned().collect();
+        let mut names: Vec<_> = self.registrations.keys().cloned().collect();
         names.sort();
         names
     }
 
-    pub(crate) fn find(&self, behaviour: &Behaviour) -> Option<Arc<Post>> {
-        self.posts.get(behaviour).cloned()
+    pub(crate) fn find(&self, behaviour: &Behaviour) -> Option<Arc<Registration>> {
+        self.registrations.get(behaviour).cloned()
     }
 
-    fn post(&mut self, behaviour: Behaviour, post: Post) {
-        if self.posts.contains_key(&behaviour) {
+    fn register(&mut self, behaviour: Behaviour, registration: Registration) {
+        if self.registrations.contains_key(&behaviour) {
             self.faults.push(format!("`{behaviour}` is registered twice"));
         }
-        self.posts.insert(behaviour, Arc::new(post));
+        self.registrations.insert(behaviour, Arc::new(registration));
     }
 
-    fn handlers(&mut self, behaviour: &Behaviour, phases: Phases, voice: &Arc<dyn Voice>, own: &Courses) -> Handlers {
+    fn handlers(
+        &mut self,
+        behaviour: &Behaviour,
+        phases: Phases,
+        prompt_source: &Arc<dyn SystemPromptSource>,
+        own: &DeclaredSubThreads,
+    ) -> Handlers {
         let mut handlers = Handlers::default();
         let names = phases.steps.iter().map(|step| (&step.phase, &step.next));
         self.check_phases(behaviour.as_str(), names, "handler", Phase::is_terminal);
@@ -111,16 +119,16 @@ impl Cast {
             let place = format!("{behaviour}/{phase}");
             let Ok(phase) = Phase::try_from(phase) else { continue };
             let next = next.and_then(|next| Phase::try_from(next).ok());
-            let courses = self.both(&place, own, handler.sub_threads(), 0);
-            let scope = Arc::new(Scope { voice: voice.clone(), courses });
+            let sub_threads = self.merge_sub_threads(&place, own, handler.sub_threads(), 0);
+            let scope = Arc::new(Scope { prompt_source: prompt_source.clone(), sub_threads });
             handlers.first.get_or_insert_with(|| phase.clone());
-            handlers.by_phase.insert(phase, Handler { handler, next, scope });
+            handlers.by_phase.insert(phase, RegisteredHandler { handler, next, scope });
         }
         handlers
     }
 
-    /// What a sub-thread agent runs, registered below `place`.
-    fn course(&mut self, place: &str, agent: &Arc<dyn AnySubThreadAgent>, depth: usize) -> Arc<Course> {
+    /// Registers the units of a sub-thread agent below `place`.
+    fn declare(&mut self, place: &str, agent: &Arc<dyn AnySubThreadAgent>, depth: usize) -> Arc<DeclaredSubThread> {
         let steps = if depth < MAX_DEPTH { agent.units().steps } else { Vec::new() };
         if depth == MAX_DEPTH {
             self.faults.push(format!("`{place}` is a sub-thread inside {depth} others; does it contain itself?"));
@@ -128,43 +136,54 @@ impl Cast {
             self.faults.push(format!("`{place}` has no units"));
         }
         self.check_phases(place, steps.iter().map(|step| (&step.phase, &step.next)), "unit", |phase| agent.is_terminal(phase));
-        let voice = agent.clone().voice();
+        let prompt_source = agent.clone().into_prompt_source();
         let mut units = BTreeMap::new();
         let mut first = None;
         for UnitStep { phase, next, handler, unit } in steps {
             let name = Behaviour::from(format!("{place}/{phase}"));
             let Ok(phase) = Phase::try_from(phase) else { continue };
             let next = next.and_then(|next| Phase::try_from(next).ok());
-            let courses = self.courses(name.as_str(), unit.sub_threads(), depth + 1);
+            let sub_threads = self.declare_all(name.as_str(), unit.sub_threads(), depth + 1);
             let below = handler.as_ref().map(|handler| handler.sub_threads()).unwrap_or_default();
-            let courses = self.both(name.as_str(), &courses, below, depth + 1);
-            let scope = Arc::new(Scope { voice: voice.clone(), courses });
-            let part = Part::Unit(UnitPart { unit, handler, next, agent: agent.clone() });
+            let sub_threads = self.merge_sub_threads(name.as_str(), &sub_threads, below, depth + 1);
+            let scope = Arc::new(Scope { prompt_source: prompt_source.clone(), sub_threads });
+            let code = Code::Unit(RegisteredUnit { unit, handler, next, agent: agent.clone() });
             first.get_or_insert_with(|| phase.clone());
             units.insert(phase, name.clone());
-            self.post(name, Post { scope, part, operations: Vec::new() });
+            self.register(name, Registration { scope, code, operations: Vec::new() });
         }
         let first = if units.contains_key(&Phase::default()) { Phase::default() } else { first.unwrap_or_default() };
-        Arc::new(Course { agent: agent.clone(), units, first, scope: Arc::new(Scope { voice, courses: Courses::new() }) })
+        Arc::new(DeclaredSubThread {
+            agent: agent.clone(),
+            units,
+            first,
+            scope: Arc::new(Scope { prompt_source, sub_threads: DeclaredSubThreads::new() }),
+        })
     }
 
-    fn courses(&mut self, place: &str, declared: SubThreads, depth: usize) -> Courses {
-        self.both(place, &Courses::new(), declared, depth)
+    fn declare_all(&mut self, place: &str, declared: SubThreads, depth: usize) -> DeclaredSubThreads {
+        self.merge_sub_threads(place, &DeclaredSubThreads::new(), declared, depth)
     }
 
-    /// What is declared in two places, together.
-    fn both(&mut self, place: &str, known: &Courses, declared: SubThreads, depth: usize) -> Courses {
-        let mut courses = known.clone();
+    /// Adds newly declared sub-threads to those that are inherited from the agent or unit above.
+    fn merge_sub_threads(
+        &mut self,
+        place: &str,
+        inherited: &DeclaredSubThreads,
+        declared: SubThreads,
+        depth: usize,
+    ) -> DeclaredSubThreads {
+        let mut sub_threads = inherited.clone();
         for (name, agent) in declared.agents {
             let below = if name.is_empty() { place.to_owned() } else { format!("{place}/{name}") };
-            if courses.contains_key(&name) {
+            if sub_threads.contains_key(&name) {
                 self.faults.push(format!("`{place}` declares two sub-threads of the name `{name}`"));
                 continue;
             }
-            let course = self.course(&below, &agent, depth);
-            courses.insert(name, course);
+            let sub_thread = self.declare(&below, &agent, depth);
+            sub_threads.insert(name, sub_thread);
         }
-        courses
+        sub_threads
     }
 
     fn check_phases<'a>(
@@ -190,125 +209,126 @@ impl Cast {
     }
 }
 
-/// One piece of code under its name.
-pub(crate) struct Post {
+/// The code behind one behaviour name.
+pub(crate) struct Registration {
     pub(crate) scope: Arc<Scope>,
-    part: Part,
+    code: Code,
     operations: Vec<Operation>,
 }
 
-enum Part {
-    Agent { agent: Arc<dyn AnyAgent>, phases: Handlers, own: Option<Arc<Course>> },
-    Unit(UnitPart),
+/// An agent or a unit. Units are registered by the agent that declares them, never directly.
+enum Code {
+    Agent { agent: Arc<dyn AnyAgent>, phases: Handlers, own: Option<Arc<DeclaredSubThread>> },
+    Unit(RegisteredUnit),
 }
 
-/// The handlers of an agent, as they were when it was registered.
+/// The handlers that an agent declared when it was registered.
 #[derive(Default)]
 struct Handlers {
-    by_phase: BTreeMap<Phase, Handler>,
+    by_phase: BTreeMap<Phase, RegisteredHandler>,
     first: Option<Phase>,
 }
 
-/// A handler, what follows it, and what its code can reach.
-pub(crate) struct Handler {
+/// A handler, the phase that follows it, and the scope that its code runs in.
+pub(crate) struct RegisteredHandler {
     pub(crate) handler: Arc<dyn AnyHandler>,
     pub(crate) next: Option<Phase>,
     pub(crate) scope: Arc<Scope>,
 }
 
-/// A unit, what it holds, and whose it is.
-pub(crate) struct UnitPart {
+/// A unit, its handler, and the sub-thread agent that it belongs to.
+pub(crate) struct RegisteredUnit {
     unit: Arc<dyn AnyUnit>,
     pub(crate) handler: Option<Arc<dyn AnyHandler>>,
     pub(crate) next: Option<Phase>,
     pub(crate) agent: Arc<dyn AnySubThreadAgent>,
 }
 
-/// What the code that runs just now can reach: whose words the model hears, and which sub-threads can be run.
+/// What running code can reach: the system prompt for its model calls and the sub-threads that it may run.
 pub(crate) struct Scope {
-    pub(crate) voice: Arc<dyn Voice>,
-    pub(crate) courses: Courses,
+    pub(crate) prompt_source: Arc<dyn SystemPromptSource>,
+    pub(crate) sub_threads: DeclaredSubThreads,
 }
 
-/// Sub-threads by the names that they are declared under.
-pub(crate) type Courses = BTreeMap<Arc<str>, Arc<Course>>;
+/// Declared sub-threads by name.
+pub(crate) type DeclaredSubThreads = BTreeMap<Arc<str>, Arc<DeclaredSubThread>>;
 
-/// A sub-thread agent and the names of its units.
-pub(crate) struct Course {
+/// A declared sub-thread: its agent and the behaviour names of its units.
+pub(crate) struct DeclaredSubThread {
     pub(crate) agent: Arc<dyn AnySubThreadAgent>,
     pub(crate) units: BTreeMap<Phase, Behaviour>,
-    /// Where its sub-threads begin.
+    /// The phase in which a new sub-thread starts.
     pub(crate) first: Phase,
     pub(crate) scope: Arc<Scope>,
 }
 
-impl Post {
-    pub(crate) fn run<'a>(&'a self, turn: &'a mut Turn) -> Boxed<'a, Response> {
-        match &self.part {
-            Part::Agent { agent, .. } => agent.execute_task(turn),
-            Part::Unit(UnitPart { unit, .. }) => Box::pin(async {
-                // Both messages stand in the sub-thread by now.
+impl Registration {
+    pub(crate) fn run<'a>(&'a self, turn: &'a mut Turn) -> BoxFuture<'a, Response> {
+        match &self.code {
+            Code::Agent { agent, .. } => agent.execute_task(turn),
+            Code::Unit(RegisteredUnit { unit, .. }) => Box::pin(async {
+                // The unit has added both messages to the sub-thread already, so the response must not add another.
                 let Interaction { bot, .. } = unit.execute(turn).await?;
                 Ok(Response::standing_in(bot.id.clone(), &*bot.text))
             }),
         }
     }
 
-    pub(crate) fn handler(&self, phase: &Phase) -> Option<&Handler> {
-        let Part::Agent { phases, .. } = &self.part else { return None };
+    pub(crate) fn handler(&self, phase: &Phase) -> Option<&RegisteredHandler> {
+        let Code::Agent { phases, .. } = &self.code else { return None };
         let first = phases.first.as_ref().filter(|_| *phase == Phase::default());
         phases.by_phase.get(phase).or_else(|| phases.by_phase.get(first?))
     }
 
-    pub(crate) fn unit(&self) -> Option<&UnitPart> {
-        match &self.part {
-            Part::Unit(unit) => Some(unit),
-            Part::Agent { .. } => None,
+    pub(crate) fn unit(&self) -> Option<&RegisteredUnit> {
+        match &self.code {
+            Code::Unit(unit) => Some(unit),
+            Code::Agent { .. } => None,
         }
     }
 
-    pub(crate) fn own_course(&self) -> Option<&Arc<Course>> {
-        match &self.part {
-            Part::Agent { own, .. } => own.as_ref(),
-            Part::Unit(_) => None,
+    pub(crate) fn own_sub_thread(&self) -> Option<&Arc<DeclaredSubThread>> {
+        match &self.code {
+            Code::Agent { own, .. } => own.as_ref(),
+            Code::Unit(_) => None,
         }
     }
 }
 
-/// What comes of a chunk of user's code, some time.
-pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+/// A boxed call into agent code.
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
-/// Whoever has a system prompt.
-pub trait Voice: Send + Sync {
-    /// Gives it.
-    fn system_prompt<'a>(&'a self, turn: &'a mut Turn) -> Boxed<'a, Arc<str>>;
+/// Provides the system prompt for model calls: an agent or a sub-thread agent, behind a pointer.
+pub trait SystemPromptSource: Send + Sync {
+    /// The system prompt to use in this turn.
+    fn system_prompt<'a>(&'a self, turn: &'a mut Turn) -> BoxFuture<'a, Arc<str>>;
 }
 
-impl<A: Agent> Voice for A {
-    fn system_prompt<'a>(&'a self, turn: &'a mut Turn) -> Boxed<'a, Arc<str>> {
+impl<A: Agent> SystemPromptSource for A {
+    fn system_prompt<'a>(&'a self, turn: &'a mut Turn) -> BoxFuture<'a, Arc<str>> {
         Box::pin(Agent::system_prompt(self, turn))
     }
 }
 
 /// [`Agent`] behind a pointer.
 trait AnyAgent: Send + Sync {
-    fn execute_task<'a>(&'a self, turn: &'a mut Turn) -> Boxed<'a, Response>;
+    fn execute_task<'a>(&'a self, turn: &'a mut Turn) -> BoxFuture<'a, Response>;
 }
 
 impl<A: Agent> AnyAgent for A {
-    fn execute_task<'a>(&'a self, turn: &'a mut Turn) -> Boxed<'a, Response> {
+    fn execute_task<'a>(&'a self, turn: &'a mut Turn) -> BoxFuture<'a, Response> {
         Box::pin(Agent::execute_task(self, turn))
     }
 }
 
 /// [`StateHandler`] behind a pointer.
 pub(crate) trait AnyHandler: Send + Sync {
-    fn handle<'a>(&'a self, turn: &'a mut Turn) -> Boxed<'a, Response>;
+    fn handle<'a>(&'a self, turn: &'a mut Turn) -> BoxFuture<'a, Response>;
     fn sub_threads(&self) -> SubThreads;
 }
 
 impl<H: StateHandler> AnyHandler for H {
-    fn handle<'a>(&'a self, turn: &'a mut Turn) -> Boxed<'a, Response> {
+    fn handle<'a>(&'a self, turn: &'a mut Turn) -> BoxFuture<'a, Response> {
         Box::pin(StateHandler::handle(self, turn))
     }
 
@@ -319,12 +339,12 @@ impl<H: StateHandler> AnyHandler for H {
 
 /// [`InteractionUnit`] behind a pointer.
 pub(crate) trait AnyUnit: Send + Sync {
-    fn execute<'a>(&'a self, turn: &'a mut Turn) -> Boxed<'a, Interaction>;
+    fn execute<'a>(&'a self, turn: &'a mut Turn) -> BoxFuture<'a, Interaction>;
     fn sub_threads(&self) -> SubThreads;
 }
 
 impl<U: InteractionUnit> AnyUnit for U {
-    fn execute<'a>(&'a self, turn: &'a mut Turn) -> Boxed<'a, Interaction> {
+    fn execute<'a>(&'a self, turn: &'a mut Turn) -> BoxFuture<'a, Interaction> {
         Box::pin(InteractionUnit::execute(self, turn))
     }
 
@@ -333,20 +353,20 @@ impl<U: InteractionUnit> AnyUnit for U {
     }
 }
 
-/// [`SubThreadAgent`] behind a pointer. Nobody outside can name it; a hidden method of [`Agent`] gives it.
+/// [`SubThreadAgent`] behind a pointer. Public only because a hidden method of [`Agent`] returns it.
 pub trait AnySubThreadAgent: Send + Sync {
-    /// Its units.
+    /// See [`SubThreadAgent::units`].
     fn units(&self) -> Units;
-    /// How many it may run.
+    /// See [`SubThreadAgent::max_interactions`].
     fn max_interactions(&self) -> usize;
-    /// Whether nothing follows.
+    /// See [`SubThreadAgent::is_terminal`].
     fn is_terminal(&self, phase: &Phase) -> bool;
-    /// Which is next.
-    fn next_unit<'a>(&'a self, progress: &'a Progress, turn: &'a mut Turn) -> Boxed<'a, Phase>;
-    /// What it comes to.
-    fn summarize<'a>(&'a self, progress: &'a Progress, turn: &'a mut Turn) -> Boxed<'a, String>;
-    /// Itself, as one who has a system prompt.
-    fn voice(self: Arc<Self>) -> Arc<dyn Voice>;
+    /// See [`SubThreadAgent::next_unit`].
+    fn next_unit<'a>(&'a self, progress: &'a Progress, turn: &'a mut Turn) -> BoxFuture<'a, Phase>;
+    /// See [`SubThreadAgent::summarize`].
+    fn summarize<'a>(&'a self, progress: &'a Progress, turn: &'a mut Turn) -> BoxFuture<'a, String>;
+    /// The same agent as a [`SystemPromptSource`].
+    fn into_prompt_source(self: Arc<Self>) -> Arc<dyn SystemPromptSource>;
 }
 
 impl<S: SubThreadAgent> AnySubThreadAgent for S {
@@ -362,15 +382,15 @@ impl<S: SubThreadAgent> AnySubThreadAgent for S {
         SubThreadAgent::is_terminal(self, phase)
     }
 
-    fn next_unit<'a>(&'a self, progress: &'a Progress, turn: &'a mut Turn) -> Boxed<'a, Phase> {
+    fn next_unit<'a>(&'a self, progress: &'a Progress, turn: &'a mut Turn) -> BoxFuture<'a, Phase> {
         Box::pin(SubThreadAgent::next_unit(self, progress, turn))
     }
 
-    fn summarize<'a>(&'a self, progress: &'a Progress, turn: &'a mut Turn) -> Boxed<'a, String> {
+    fn summarize<'a>(&'a self, progress: &'a Progress, turn: &'a mut Turn) -> BoxFuture<'a, String> {
         Box::pin(SubThreadAgent::summarize(self, progress, turn))
     }
 
-    fn voice(self: Arc<Self>) -> Arc<dyn Voice> {
+    fn into_prompt_source(self: Arc<Self>) -> Arc<dyn SystemPromptSource> {
         self
     }
 }

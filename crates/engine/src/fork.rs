@@ -1,7 +1,7 @@
-//! Forking a society: another one begins with its past, and each goes its own way.
+//! Forking a society: a new society starts with the history of another, and each continues on its own.
 //!
-//! What had ended stays ended in both. What was open at the fork is owed in both: a turn goes on from its journal, a write whose
-//! result is not known is in doubt.
+//! What had ended stays ended in both. What was open at the fork is owed in both: a turn continues from its journal, and a write
+//! without a result is in doubt.
 
 use polis_domain::{Command, Event, Failure, Request, SPINE_VERSION, Seq, SocietyId, Spine, Stage, decide, mix};
 use polis_ports::{Clock, Fork, Log, LogError, Snapshot};
@@ -9,16 +9,16 @@ use polis_ports::{Clock, Fork, Log, LogError, Snapshot};
 /// Events read at a time.
 const PAGE: usize = 10_000;
 
-/// What a society is to be a part of.
+/// The request for a fork or a rewind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
-    /// Whose past it has.
+    /// The society to fork.
     pub from: SocietyId,
-    /// Up to which event; none for all of it.
+    /// The last event to share; none for all of them.
     pub at: Option<Seq>,
-    /// What it is called.
+    /// The name of the new society.
     pub to: SocietyId,
-    /// What the one is called from now on that had this name so far (a rewind); none when the name is free.
+    /// The new name for the society that has the name `to` so far (a rewind); none if that name is free.
     pub aside: Option<SocietyId>,
     /// The request that asks for it, if it has an idempotency key.
     pub request: Option<Request>,
@@ -27,41 +27,41 @@ pub struct Branch {
 /// A fork that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forked {
-    /// The last event that both share: the one that was asked for, or the last before it after which the society was whole.
+    /// The last event that both share: the requested one, or the last one before it that ended an append.
     pub at: Seq,
-    /// Turns that are owed in both.
+    /// How many open turns both now have.
     pub open_turns: usize,
-    /// Calls that write and whose result is not known.
+    /// How many writes without a result both now have.
     pub in_doubt: usize,
 }
 
-/// Why there is no fork.
+/// Why a fork was not made.
 #[derive(Debug, thiserror::Error)]
-pub enum NotForked {
-    /// The name cannot be one.
+pub enum ForkError {
+    /// A name has characters that are not allowed.
     #[error(
         "`{0}` cannot be the name of a society; use up to 64 letters, digits, `-`, `_` and `.`, beginning with a letter or digit"
     )]
     BadName(SocietyId),
-    /// There is nothing to fork.
+    /// The society to fork does not exist.
     #[error("there is no society `{0}`; `polis societies` lists them")]
     Unknown(SocietyId),
-    /// The log is shorter.
+    /// The log has no such event.
     #[error("the log of `{society}` ends at event {last}; there is no event {at}")]
     NoSuchPlace {
-        /// Whose log.
+        /// The society to fork.
         society: SocietyId,
-        /// What was asked for.
+        /// The requested event.
         at: Seq,
-        /// Where it ends.
+        /// The last event of its log.
         last: Seq,
     },
-    /// The society had not begun.
+    /// No append had ended at that event or before.
     #[error("`{society}` was not whole at event {at} or before; choose a later one")]
     TooEarly {
-        /// Whose log.
+        /// The society to fork.
         society: SocietyId,
-        /// What was asked for.
+        /// The requested event.
         at: Seq,
     },
     /// Another society has the name.
@@ -75,8 +75,8 @@ pub enum NotForked {
     Log(#[from] LogError),
 }
 
-impl NotForked {
-    /// A stable name for programs.
+impl ForkError {
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::BadName(_) => "bad_society_name",
@@ -90,55 +90,55 @@ impl NotForked {
     }
 }
 
-impl From<NotForked> for Failure {
-    fn from(error: NotForked) -> Self {
+impl From<ForkError> for Failure {
+    fn from(error: ForkError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }
 
-/// Whether a society can be called this: it stands in addresses and on command lines.
+/// Whether this is a valid name of a society. Names appear in URLs and on command lines.
 pub fn is_society_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     name.len() <= 64 && name.bytes().all(plain) && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
-/// The first of `NAME-1`, `NAME-2` and so on that no society has.
+/// The first unused name of `NAME-1`, `NAME-2` and so on.
 pub async fn free_name(log: &dyn Log, name: &SocietyId) -> Result<SocietyId, LogError> {
     let taken = log.societies().await?;
     let mut names = (1_u64..).map(|n| SocietyId::from(format!("{name}-{n}")));
     Ok(names.find(|name| !taken.contains(name)).expect("there are more numbers than societies"))
 }
 
-/// Begins a society with the past of another. `entropy` is a random number, new each time.
+/// Makes a fork. `entropy` is a random number, new each time.
 ///
-/// A society whose name is given away must not be open anywhere; one that is only forked may go on working.
-pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u64) -> Result<Forked, NotForked> {
+/// A society that is renamed by a rewind must not be open anywhere; one that is only forked may keep running.
+pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u64) -> Result<Forked, ForkError> {
     let Branch { from, at, to, aside, request } = branch;
     for name in [Some(to), aside.as_ref()].into_iter().flatten() {
         if !is_society_name(name.as_str()) {
-            return Err(NotForked::BadName(name.clone()));
+            return Err(ForkError::BadName(name.clone()));
         }
     }
     let last = log.head(from).await?;
     if last == Seq(0) {
-        return Err(NotForked::Unknown(from.clone()));
+        return Err(ForkError::Unknown(from.clone()));
     }
     let asked = at.unwrap_or(last);
     if asked > last {
-        return Err(NotForked::NoSuchPlace { society: from.clone(), at: asked, last });
+        return Err(ForkError::NoSuchPlace { society: from.clone(), at: asked, last });
     }
     let whole = log.whole(from, asked).await?;
     if whole == Seq(0) {
-        return Err(NotForked::TooEarly { society: from.clone(), at: asked });
+        return Err(ForkError::TooEarly { society: from.clone(), at: asked });
     }
     let mut spine = fold(log, from, whole).await?;
     let command = Command::Fork { from: from.clone(), seed: mix(entropy ^ mix(whole.0)), request: *request };
     let first = decide(&spine, command, clock.now()).ok().and_then(|mut events| events.pop());
-    let first = first.ok_or_else(|| NotForked::TooEarly { society: from.clone(), at: asked })?;
+    let first = first.ok_or_else(|| ForkError::TooEarly { society: from.clone(), at: asked })?;
     spine.evolve(&first);
     let fork = Fork { from: from.clone(), at: whole, to: to.clone(), aside: aside.clone(), first };
     match log.fork(&fork).await {
-        Err(LogError::Conflict { society, .. }) => return Err(NotForked::Taken(society)),
+        Err(LogError::Conflict { society, .. }) => return Err(ForkError::Taken(society)),
         done => done?,
     }
     save(log, to, &spine).await;
@@ -146,7 +146,7 @@ pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u6
 }
 
 /// The fork that a request with this key has made of a society's past, if it has: the last one in the society's own past.
-pub async fn forked_before(log: &dyn Log, society: &SocietyId, request: Request) -> Result<Option<Forked>, NotForked> {
+pub async fn forked_before(log: &dyn Log, society: &SocietyId, request: Request) -> Result<Option<Forked>, ForkError> {
     let Some(origin) = log.origin(society).await? else { return Ok(None) };
     let first = log.read(society, origin.at, 1).await?;
     let Some(Event::SocietyForked { request: Some(made), .. }) = first.first().map(|recorded| &recorded.event) else {
@@ -156,7 +156,7 @@ pub async fn forked_before(log: &dyn Log, society: &SocietyId, request: Request)
         return Ok(None);
     }
     if *made != request {
-        return Err(NotForked::KeyReused);
+        return Err(ForkError::KeyReused);
     }
     let spine = fold(log, society, origin.at).await?;
     Ok(Some(Forked::of(&spine, origin.at)))
@@ -174,7 +174,7 @@ fn is_doubtful(open: &polis_domain::OpenEffect) -> bool {
     open.stage == Stage::InDoubt || (open.stage == Stage::Working && writes)
 }
 
-/// The state at a place.
+/// The state after an event. Snapshots are not used: the newest one may be beyond it.
 async fn fold(log: &dyn Log, society: &SocietyId, through: Seq) -> Result<Spine, LogError> {
     let mut spine = Spine::default();
     while spine.seq < through {
@@ -188,7 +188,7 @@ async fn fold(log: &dyn Log, society: &SocietyId, through: Seq) -> Result<Spine,
     Ok(spine)
 }
 
-/// Spares the fork its first folding. It is a cache, so a failure is only told.
+/// Saves a snapshot of the fork, so that its first opening need not fold the whole history. A failure is only logged.
 async fn save(log: &dyn Log, society: &SocietyId, spine: &Spine) {
     let Ok(body) = serde_json::to_vec(spine) else { return };
     let snapshot = Snapshot { seq: spine.seq, version: SPINE_VERSION, body };

@@ -1,21 +1,23 @@
-//! How a society moves.
+//! The runtime of a society: its actor, its turns, and the programming model for agents.
 //!
-//! One actor per society takes commands, decides, appends the events to the log, evolves, publishes, and then reconciles:
-//! it starts what is owed and not running and stops what is running and not owed. Starting, cancelling and recovering after a
+//! One actor per society takes commands, decides them, appends the events to the log, publishes them, and then reconciles: it
+//! starts what is owed and not running and stops what is running and not owed. Starting, cancelling and recovering after a
 //! crash are the same code.
 //!
-//! Reading order: [`Society`] is the door, `actor` the loop behind it, `scheduler` the turns that run, [`Turn`] what a
-//! handler is given, [`Agent`], [`StateHandler`],
-//! [`SubThreadAgent`] and [`InteractionUnit`] what anybody writes, [`Cast`] where it is registered.
+//! Reading order: [`Society`] is the public handle, `actor` the loop behind it, `scheduler` the turns in memory, [`Turn`] the context of a
+//! handler. [`Agent`], [`StateHandler`], [`SubThreadAgent`] and [`InteractionUnit`] are what a user of the crate implements, and
+//! [`Cast`] is where the implementations are registered. `shared` has what all of these need.
 //!
-//! This crate names no HTTP, database or vendor; what it needs from the world are the ports.
+//! This crate knows no HTTP, database or vendor; it reaches the world through the ports.
 
 mod actor;
 mod agent;
+mod broadcast;
 mod cast;
 mod clock;
+mod error;
+mod fold;
 mod fork;
-mod line;
 mod listing;
 mod live;
 mod nothing;
@@ -27,24 +29,28 @@ mod ready;
 mod recent;
 mod replay;
 mod scheduler;
+mod shared;
 mod society;
 mod sub_thread;
 mod text;
 mod tool;
 mod turn;
+mod unread;
 mod watch;
 
 pub use agent::{Agent, Operation, OperationWords, Phases, StateHandler};
-pub use cast::{BadCast, Cast};
+pub use cast::{Cast, CastError};
 pub use clock::SystemClock;
-pub use fork::{Branch, Forked, NotForked, fork, forked_before, free_name, is_society_name};
+pub use error::{CommandError, OpenError};
+pub use fork::{Branch, ForkError, Forked, fork, forked_before, free_name, is_society_name};
 pub use live::LocalLive;
 pub use nothing::{NoModel, NoTools};
 pub use offer::brief_description;
 pub use ready::{ExecuteSubThread, PrepareSubThread};
 pub use replay::{Divergence, Replayed, replay};
-pub use society::{Imported, NotOpened, Options, Ports, Rejected, Rest, Sent, Society};
+pub use shared::{Options, Ports};
+pub use society::{Imported, Sent, Society, UnfinishedWork};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
-pub use turn::{BatchUpdate, Context, NewMessage, Request, Requests, SubThreadGroup, Teller, Turn};
-pub use watch::{Seen, Watch};
+pub use turn::{BatchUpdate, Context, NewMessage, Request, Requests, StepSink, SubThreadGroup, Turn};
+pub use watch::{Watch, WatchEvent};

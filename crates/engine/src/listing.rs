@@ -1,23 +1,10 @@
-//! Which artifacts a society names, for tools and servers that know nothing of societies.
+//! Which artifacts a society's log names, for tools and servers that know nothing of societies.
 
 use async_trait::async_trait;
 use polis_domain::{Artifact, ArtifactId, ListedArtifact, Spine};
 use polis_ports::Listing;
-use tokio::sync::oneshot;
 
-use crate::actor::{Mail, Shared};
-
-impl Shared {
-    /// Looks at the spine as the log has it; none while that cannot be said.
-    pub(crate) async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        let look = Box::new(move |spine: &Spine| {
-            let _ = reply.send(question(spine));
-        });
-        self.door.send(Mail::Look(look)).await.ok()?;
-        answer.await.ok()
-    }
-}
+use crate::shared::Shared;
 
 #[async_trait]
 impl Listing for Shared {

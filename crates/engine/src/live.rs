@@ -7,29 +7,29 @@ use futures_util::stream;
 use polis_domain::{EffectId, Recorded, SocietyId, ThreadId};
 use polis_ports::{ComponentChunk, Delta, Frame, Live, LiveStream, StreamedDelta};
 
-use crate::line::{Ear, Line, Missed};
+use crate::broadcast::{Broadcast, Lagged, Subscriber};
 use crate::recent::weight;
 
-/// Bytes, roughly counted, that a watcher may lag behind before it is told to read the log again.
-const MOST_BYTES: usize = 8 << 20;
+/// How many bytes, roughly, a watcher may lag behind before it has to read the log again.
+const MAX_BYTES: usize = 8 << 20;
 
-/// The same for whoever watches one thread: there may be many of them, and little happens in each.
-const MOST_THREAD_BYTES: usize = 256 << 10;
+/// The same for a watcher of one thread: there may be many of those, and little happens in each.
+const MAX_THREAD_BYTES: usize = 256 << 10;
 
-/// What a frame takes beside its texts, roughly.
+/// The size of a frame without its texts, roughly.
 const FRAME_BYTES: usize = 128;
 
-/// Longest part of a reply that is remembered for late comers; of a longer one they see what follows.
+/// The longest partial reply that is remembered for late watchers. Of a longer one they only see what follows.
 const MAX_REMEMBERED_BYTES: usize = 256 << 10;
 
-/// Most replies under way that are remembered.
+/// How many partial replies are remembered.
 const MAX_REMEMBERED: usize = 4_096;
 
-/// Tells the watchers of this process. A slow one loses frames and is told so; nobody waits for it.
+/// Publishes to the watchers of this process. A slow watcher loses frames and gets `Frame::Missed`; publishing never waits.
 #[derive(Debug, Default)]
 pub struct LocalLive {
     societies: Arc<Mutex<Societies>>,
-    /// Whether replies under way are remembered for late comers.
+    /// Whether partial replies are remembered for late watchers.
     remembers: bool,
 }
 
@@ -37,31 +37,31 @@ type Societies = HashMap<SocietyId, Channel>;
 
 #[derive(Debug)]
 struct Channel {
-    /// Whoever watches everything.
-    all: Arc<Line<Frame>>,
-    /// Whoever watches one thread.
-    threads: HashMap<ThreadId, Arc<Line<Frame>>>,
-    /// The replies that are being written.
-    under_way: BTreeMap<EffectId, SoFar>,
+    /// For watchers of the whole society.
+    all: Arc<Broadcast<Frame>>,
+    /// For watchers of one thread.
+    threads: HashMap<ThreadId, Arc<Broadcast<Frame>>>,
+    /// The replies in progress.
+    partial: BTreeMap<EffectId, PartialReply>,
 }
 
 impl Default for Channel {
     fn default() -> Self {
-        Self { all: Arc::new(Line::new(MOST_BYTES)), threads: HashMap::new(), under_way: BTreeMap::new() }
+        Self { all: Arc::new(Broadcast::new(MAX_BYTES)), threads: HashMap::new(), partial: BTreeMap::new() }
     }
 }
 
-/// What of a reply was told so far.
+/// The deltas of a reply so far.
 #[derive(Debug)]
-struct SoFar {
+struct PartialReply {
     thread: ThreadId,
-    /// None once it has become too long.
+    /// None when the reply is longer than `MAX_REMEMBERED_BYTES`.
     deltas: Option<Vec<Delta>>,
     bytes: usize,
 }
 
 impl LocalLive {
-    /// Remembers the replies that are being written, also while nobody watches: whoever comes late is told them from their beginning.
+    /// Remembers replies in progress even while nobody watches, so that a late watcher gets them from their beginning.
     pub fn remembering() -> Self {
         Self { remembers: true, ..Self::default() }
     }
@@ -77,11 +77,11 @@ impl Live for LocalLive {
             if self.remembers {
                 let channel = societies.entry(society.clone()).or_default();
                 channel.remember(&frame);
-                channel.tell(frame);
+                channel.send(frame);
             } else if let Some(channel) = societies.get_mut(society) {
-                channel.tell(frame);
-                // The next watcher makes a new one.
-                if channel.is_idle() {
+                channel.send(frame);
+                // The next watcher creates it again.
+                if channel.is_unwatched() {
                     societies.remove(society);
                 }
             }
@@ -93,25 +93,25 @@ impl Live for LocalLive {
     }
 
     fn watch(&self, society: &SocietyId, thread: Option<&ThreadId>) -> LiveStream {
-        let (ear, first) = with(&self.societies, |societies| {
+        let (subscriber, first) = with(&self.societies, |societies| {
             let channel = societies.entry(society.clone()).or_default();
-            (channel.listen(thread), channel.so_far(thread))
+            (channel.subscribe(thread), channel.partial_replies(thread))
         });
         let (societies, thread) = (self.societies.clone(), thread.cloned());
-        let watching = Watching { societies, society: society.clone(), thread, ear, first };
+        let watching = Watching { societies, society: society.clone(), thread, subscriber, first };
         Box::pin(stream::unfold(watching, |mut watching| async move { Some((watching.next().await, watching)) }))
     }
 }
 
-fn say(line: &Line<Frame>, frame: Frame) {
+fn send(broadcast: &Broadcast<Frame>, frame: Frame) {
     let bytes = FRAME_BYTES
         + match &frame {
             Frame::Committed(events) => events.iter().map(|recorded| weight(&recorded.event)).sum(),
-            Frame::Delta(told) => bytes_of(&told.delta),
-            Frame::Step(told) => told.chunk.as_ref().map_or(0, bytes_of_piece),
+            Frame::Delta(streamed) => bytes_of(&streamed.delta),
+            Frame::Step(streamed) => streamed.chunk.as_ref().map_or(0, bytes_of_chunk),
             Frame::Missed => 0,
         };
-    line.say(frame, bytes);
+    broadcast.send(frame, bytes);
 }
 
 fn bytes_of(delta: &Delta) -> usize {
@@ -122,7 +122,7 @@ fn bytes_of(delta: &Delta) -> usize {
     }
 }
 
-fn bytes_of_piece(chunk: &ComponentChunk) -> usize {
+fn bytes_of_chunk(chunk: &ComponentChunk) -> usize {
     match chunk {
         ComponentChunk::Again => 0,
         ComponentChunk::Text { text, .. } => text.len(),
@@ -134,10 +134,10 @@ fn bytes_of_piece(chunk: &ComponentChunk) -> usize {
 struct Watching {
     societies: Arc<Mutex<Societies>>,
     society: SocietyId,
-    /// The only thread that it watches, if it is not everything.
+    /// The only thread that it watches; none for the whole society.
     thread: Option<ThreadId>,
-    ear: Ear<Frame>,
-    /// What is told before anything new.
+    subscriber: Subscriber<Frame>,
+    /// Partial replies to deliver before new frames.
     first: VecDeque<Frame>,
 }
 
@@ -146,14 +146,14 @@ impl Watching {
         if let Some(frame) = self.first.pop_front() {
             return frame;
         }
-        match self.ear.hear().await {
+        match self.subscriber.recv().await {
             Ok(frame) => frame,
-            Err(Missed) => {
-                // Replies under way are told again from their beginning, and then only what comes after that.
+            Err(Lagged) => {
+                // Subscribe again and deliver partial replies from their beginning; new frames follow without a gap.
                 with(&self.societies, |societies| {
                     let channel = societies.entry(self.society.clone()).or_default();
-                    self.ear = channel.listen(self.thread.as_ref());
-                    self.first = channel.so_far(self.thread.as_ref());
+                    self.subscriber = channel.subscribe(self.thread.as_ref());
+                    self.first = channel.partial_replies(self.thread.as_ref());
                 });
                 Frame::Missed
             }
@@ -165,10 +165,10 @@ impl Drop for Watching {
     fn drop(&mut self) {
         let Some(thread) = &self.thread else { return };
         with(&self.societies, |societies| {
-            self.ear.leave();
-            // The last one of a thread leaves nothing behind.
+            self.subscriber.unsubscribe();
+            // The last watcher of a thread removes its channel.
             if let Some(channel) = societies.get_mut(&self.society)
-                && channel.threads.get(thread).is_some_and(|line| line.ears() == 0)
+                && channel.threads.get(thread).is_some_and(|broadcast| broadcast.subscribers() == 0)
             {
                 channel.threads.remove(thread);
             }
@@ -177,31 +177,31 @@ impl Drop for Watching {
 }
 
 impl Channel {
-    fn listen(&mut self, thread: Option<&ThreadId>) -> Ear<Frame> {
-        let Some(thread) = thread else { return self.all.listen() };
-        self.threads.entry(thread.clone()).or_insert_with(|| Arc::new(Line::new(MOST_THREAD_BYTES))).listen()
+    fn subscribe(&mut self, thread: Option<&ThreadId>) -> Subscriber<Frame> {
+        let Some(thread) = thread else { return self.all.subscribe() };
+        self.threads.entry(thread.clone()).or_insert_with(|| Arc::new(Broadcast::new(MAX_THREAD_BYTES))).subscribe()
     }
 
-    fn is_idle(&self) -> bool {
-        self.all.ears() == 0 && self.threads.is_empty()
+    fn is_unwatched(&self) -> bool {
+        self.all.subscribers() == 0 && self.threads.is_empty()
     }
 
     /// Tells whoever it concerns.
-    fn tell(&self, frame: Frame) {
+    fn send(&self, frame: Frame) {
         if !self.threads.is_empty() {
             match &frame {
                 Frame::Committed(events) => self.tell_threads(events),
-                Frame::Delta(told) => self.tell_thread(&told.thread, &frame),
-                Frame::Step(told) => self.tell_thread(&told.thread, &frame),
-                Frame::Missed => self.threads.values().for_each(|line| say(line, Frame::Missed)),
+                Frame::Delta(streamed) => self.tell_thread(&streamed.thread, &frame),
+                Frame::Step(streamed) => self.tell_thread(&streamed.thread, &frame),
+                Frame::Missed => self.threads.values().for_each(|broadcast| send(broadcast, Frame::Missed)),
             }
         }
-        say(&self.all, frame);
+        send(&self.all, frame);
     }
 
     fn tell_thread(&self, thread: &ThreadId, frame: &Frame) {
-        if let Some(line) = self.threads.get(thread) {
-            say(line, frame.clone());
+        if let Some(broadcast) = self.threads.get(thread) {
+            send(broadcast, frame.clone());
         }
     }
 
@@ -222,14 +222,14 @@ impl Channel {
 
     fn remember(&mut self, frame: &Frame) {
         match frame {
-            Frame::Delta(told) => match &told.delta {
-                Delta::Done(_) | Delta::Stopped | Delta::Error(_) => drop(self.under_way.remove(&told.effect)),
+            Frame::Delta(streamed) => match &streamed.delta {
+                Delta::Done(_) | Delta::Stopped | Delta::Error(_) => drop(self.partial.remove(&streamed.effect)),
                 delta => {
-                    if self.under_way.len() >= MAX_REMEMBERED && !self.under_way.contains_key(&told.effect) {
-                        self.under_way.pop_first();
+                    if self.partial.len() >= MAX_REMEMBERED && !self.partial.contains_key(&streamed.effect) {
+                        self.partial.pop_first();
                     }
-                    let thread = || SoFar { thread: told.thread.clone(), deltas: Some(Vec::new()), bytes: 0 };
-                    self.under_way.entry(told.effect).or_insert_with(thread).grow(delta);
+                    let thread = || PartialReply { thread: streamed.thread.clone(), deltas: Some(Vec::new()), bytes: 0 };
+                    self.partial.entry(streamed.effect).or_insert_with(thread).grow(delta);
                 }
             },
             Frame::Committed(events) => {
@@ -237,10 +237,10 @@ impl Channel {
                     if let polis_domain::Event::EffectEnded { id, .. } | polis_domain::Event::EffectRetried { id, .. } =
                         &recorded.event
                     {
-                        self.under_way.remove(id);
+                        self.partial.remove(id);
                     }
                     if let polis_domain::Event::TurnSettled { turn, .. } = &recorded.event {
-                        self.under_way.retain(|id, _| id.turn != *turn);
+                        self.partial.retain(|id, _| id.turn != *turn);
                     }
                 }
             }
@@ -248,18 +248,19 @@ impl Channel {
         }
     }
 
-    fn so_far(&self, thread: Option<&ThreadId>) -> VecDeque<Frame> {
-        let told = |(effect, so_far): (&EffectId, &SoFar)| {
-            let (effect, thread) = (*effect, so_far.thread.clone());
-            let deltas = so_far.deltas.clone().unwrap_or_default().into_iter();
+    fn partial_replies(&self, thread: Option<&ThreadId>) -> VecDeque<Frame> {
+        let streamed = |(effect, partial_replies): (&EffectId, &PartialReply)| {
+            let (effect, thread) = (*effect, partial_replies.thread.clone());
+            let deltas = partial_replies.deltas.clone().unwrap_or_default().into_iter();
             deltas.map(move |delta| Frame::Delta(Arc::new(StreamedDelta { effect, thread: thread.clone(), delta })))
         };
-        let is_wanted = |(_, so_far): &(&EffectId, &SoFar)| thread.is_none_or(|thread| so_far.thread == *thread);
-        self.under_way.iter().filter(is_wanted).flat_map(told).collect()
+        let is_wanted =
+            |(_, partial_replies): &(&EffectId, &PartialReply)| thread.is_none_or(|thread| partial_replies.thread == *thread);
+        self.partial.iter().filter(is_wanted).flat_map(streamed).collect()
     }
 }
 
-impl SoFar {
+impl PartialReply {
     fn grow(&mut self, delta: &Delta) {
         self.bytes += bytes_of(delta);
         if self.bytes > MAX_REMEMBERED_BYTES {
@@ -270,10 +271,10 @@ impl SoFar {
             (Some(Delta::Content(before)), Delta::Content(more)) => before.push_str(more),
             (Some(Delta::Reasoning(before)), Delta::Reasoning(more)) => before.push_str(more),
             (
-                Some(Delta::ToolCall { index: before, arguments: so_far, .. }),
+                Some(Delta::ToolCall { index: before, arguments: partial_replies, .. }),
                 Delta::ToolCall { index, id: None, name: None, arguments },
-            ) if before == index => so_far.push_str(arguments),
-            // What only the vendor reads is no text.
+            ) if before == index => partial_replies.push_str(arguments),
+            // Opaque data for the vendor is not shown.
             (_, Delta::Echo(_)) => {}
             (_, delta) => deltas.push(delta.clone()),
         }
@@ -294,7 +295,7 @@ mod tests {
 
     fn text(frame: Option<Frame>) -> Option<String> {
         match frame? {
-            Frame::Delta(told) => match &told.delta {
+            Frame::Delta(streamed) => match &streamed.delta {
                 Delta::Content(text) => Some(text.clone()),
                 other => Some(format!("{other:?}")),
             },
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_comes_late_is_told_a_reply_from_its_beginning() {
+    async fn a_late_watcher_receives_a_reply_from_its_beginning() {
         let (live, society) = (LocalLive::remembering(), SocietyId::from("main"));
         assert!(live.is_watched(&society));
         live.publish(&society, delta(0, Delta::Content("gone".into())));
@@ -321,10 +322,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_lags_is_told_so_and_then_everything_from_its_beginning() {
+    async fn a_watcher_that_lags_is_notified_and_then_receives_replies_from_their_beginning() {
         let (live, society) = (LocalLive::remembering(), SocietyId::from("main"));
         let mut slow = live.watch(&society, None);
-        let more_than_fit = MOST_BYTES / FRAME_BYTES;
+        let more_than_fit = MAX_BYTES / FRAME_BYTES;
         for _ in 0..more_than_fit {
             live.publish(&society, delta(1, Delta::Content("a".into())));
         }
@@ -349,28 +350,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_watches_a_thread_is_woken_by_that_thread_alone() {
+    async fn a_watcher_of_a_thread_is_woken_by_that_thread_alone() {
         let (live, society) = (LocalLive::remembering(), SocietyId::from("main"));
-        let say = |thread: &str, text: &str| {
+        let send = |thread: &str, text: &str| {
             let effect = EffectId { turn: TurnId(Seq(1)), n: u32::from(thread == "b") };
             Frame::Delta(Arc::new(StreamedDelta { effect, thread: thread.into(), delta: Delta::Content(text.into()) }))
         };
-        live.publish(&society, say("a", "so far in a"));
-        live.publish(&society, say("b", "so far in b"));
+        live.publish(&society, send("a", "so far in a"));
+        live.publish(&society, send("b", "so far in b"));
         let (mut a, mut b) = (live.watch(&society, Some(&"a".into())), live.watch(&society, Some(&"b".into())));
         assert_eq!(text(a.next().await).as_deref(), Some("so far in a"));
         assert_eq!(text(b.next().await).as_deref(), Some("so far in b"));
         live.publish(&society, committed(&[(1, "a"), (2, "c"), (3, "b"), (4, "a")]));
         live.publish(&society, committed(&[(5, "b"), (6, "c")]));
-        live.publish(&society, say("b", "!"));
+        live.publish(&society, send("b", "!"));
         assert_eq!(places(a.next().await), [1, 4]);
         assert!(a.next().now_or_never().is_none());
         assert_eq!(places(b.next().await), [3]);
         assert_eq!(places(b.next().await), [5]);
         assert_eq!(text(b.next().await).as_deref(), Some("!"));
-        let more_than_fit = MOST_THREAD_BYTES / FRAME_BYTES;
+        let more_than_fit = MAX_THREAD_BYTES / FRAME_BYTES;
         for _ in 0..more_than_fit {
-            live.publish(&society, say("a", "."));
+            live.publish(&society, send("a", "."));
         }
         assert_eq!(text(a.next().await).as_deref(), Some("missed"));
         assert_eq!(text(a.next().await).unwrap().len(), "so far in a".len() + more_than_fit);
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_watched_a_thread_leaves_nothing_behind() {
+    async fn a_watcher_of_a_thread_leaves_nothing_behind() {
         let (live, society) = (LocalLive::default(), SocietyId::from("main"));
         let watch = || live.watch(&society, Some(&"a".into()));
         let (first, second) = (watch(), watch());
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_pays_for_a_society_that_is_not_watched_unless_it_is_remembered() {
+    fn a_society_that_is_neither_watched_nor_remembered_publishes_nothing() {
         assert!(!LocalLive::default().is_watched(&"main".into()));
     }
 }

@@ -1,4 +1,4 @@
-//! Ports with nothing behind them, for societies that do without.
+//! Empty ports, for societies without a model or tools.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use polis_domain::CallResult;
 use polis_ports::{CallContext, DeltaStream, Model, ModelError, ModelRequest, ToolError, ToolSpec, Toolbox};
 
-/// No model: whoever asks is told so (R076).
+/// No model: every request fails with an explanation (R076).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoModel;
 
@@ -18,7 +18,7 @@ impl Model for NoModel {
     }
 }
 
-/// No tools.
+/// An empty toolbox.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTools;
 

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use polis_domain::{AgentId, Command, Digest, DoneRequest, Event, IdempotencyKey, Recorded, Refusal, Request, Seq};
 
-use crate::actor::Committed;
-use crate::society::{Rejected, Sent, Society};
+use crate::error::CommandError;
+use crate::shared::Committed;
+use crate::society::{Sent, Society};
 
 /// The request of a handle, and whether it turned out to be a repeat. Clones share that.
 #[derive(Clone)]
@@ -26,7 +27,7 @@ impl Society {
     }
 
     /// Gives root a new request, unless a request with this key was given before: then that one is meant.
-    pub async fn submit_once(&self, key: &str, text: &str) -> Result<Sent, Rejected> {
+    pub async fn submit_once(&self, key: &str, text: &str) -> Result<Sent, CommandError> {
         let request = Request { key: IdempotencyKey::of([key]), fingerprint: Digest::of([text]) };
         self.once(request).send(AgentId::root(), text, None).await
     }
@@ -47,7 +48,7 @@ impl Society {
     }
 
     /// What this handle's request did, if it was done before. For callers that check something before they give the command.
-    pub async fn done_before(&self) -> Result<Option<Vec<Arc<Recorded>>>, Rejected> {
+    pub async fn done_before(&self) -> Result<Option<Vec<Arc<Recorded>>>, CommandError> {
         let Some(Once { request, .. }) = self.once.clone() else { return Ok(None) };
         match self.look(move |spine| spine.requests.get(request.key).copied()).await? {
             Some(done) if done.request != request => Err(Refusal::KeyReused.into()),
@@ -67,7 +68,7 @@ impl Society {
     /// What came of a wrapped command, without what only records the request.
     pub(crate) async fn unwrapped(&self, committed: Committed) -> Committed {
         match committed {
-            Err(Rejected::Refused(Refusal::DoneBefore(done))) => self.replay(done).await,
+            Err(CommandError::Refused(Refusal::DoneBefore(done))) => self.replay(done).await,
             Ok(mut events) => {
                 events.pop_if(|last| matches!(last.event, Event::RequestDone { .. }));
                 Ok(events)

@@ -1,13 +1,13 @@
-//! Bugs on purpose. The crash tests run once more against a build with each of them and must fail there.
+//! Planted bugs. The crash tests also run against a build with each of them and must fail there.
 
 /// A bug that can be built in with the feature `mutants`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plant {
-    /// Callers are told, and work starts, before the events are in the log.
+    /// Senders are answered before the events are in the log.
     AckBeforeCommit,
     /// A tool runs before its intent is in the log.
     ActBeforeIntent,
-    /// Waits that were open when the process died are not taken up again.
+    /// Timers of waits that were open when the process died are lost.
     ForgetAWait,
 }
 

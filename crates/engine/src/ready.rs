@@ -1,4 +1,4 @@
-//! Handlers that are there: the two steps in which a main agent starts a sub-thread, so that a person sees something at once.
+//! Ready-made handlers: the two steps in which a main agent starts a sub-thread, so that a person sees a placeholder at once.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use polis_domain::{Failure, Response, SubThreadRequest, Task};
 use crate::text::{CONTINUE, WAIT};
 use crate::{StateHandler, SubThreadAgent, SubThreads, Turn};
 
-/// The first step: a placeholder message, and a task that goes on with the second step (R088-R091).
+/// The first step: a placeholder message, and a task that continues with the second step (R088-R091).
 ///
 /// ```
 /// # use polis_engine::{ExecuteSubThread, Phases, PrepareSubThread, SubThreadAgent};
@@ -21,16 +21,16 @@ use crate::{StateHandler, SubThreadAgent, SubThreads, Turn};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct PrepareSubThread {
-    /// What the placeholder says; `None` for a word about waiting in the language of the request.
+    /// The text of the placeholder; `None` for a default in the language of the request.
     pub placeholder: Option<Arc<str>>,
 }
 
 impl StateHandler for PrepareSubThread {
     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let query = turn.task().message.clone();
-        let placeholder = self.placeholder.as_deref().unwrap_or_else(|| WAIT.to(&query));
+        let placeholder = self.placeholder.as_deref().unwrap_or_else(|| WAIT.in_language_of(&query));
         let mut response = Response::new(placeholder);
-        let task = Task::action(turn.task().id.clone(), "ContinueProcessing", CONTINUE.to(&query))
+        let task = Task::action(turn.task().id.clone(), "ContinueProcessing", CONTINUE.in_language_of(&query))
             .with_meta("originalQuery", &*query)
             .with_meta("timestamp", turn.now().0);
         response.add_next_task(task);
@@ -38,8 +38,7 @@ impl StateHandler for PrepareSubThread {
     }
 }
 
-/// The second step: a sub-thread in the placeholder, which then shows what came of it (R092-R097); or several, beside each
-/// other.
+/// The second step: a sub-thread in the placeholder, which then shows its result (R092-R097); or several in parallel.
 #[derive(Clone)]
 pub struct ExecuteSubThread {
     sub_threads: SubThreads,
@@ -51,8 +50,8 @@ impl ExecuteSubThread {
         Self::each_of(SubThreads::new().with("", agent))
     }
 
-    /// Asks each of these the same, beside each other: the first in the placeholder, the others in messages of their own. A last
-    /// message has what came of all of them, in this order (R086).
+    /// Gives the same request to each of these agents in parallel: the first in the placeholder, the others in new messages. A last
+    /// message has all results, in this order (R086).
     ///
     /// ```
     /// # use polis_engine::{ExecuteSubThread, Phases, PrepareSubThread, SubThreadAgent, SubThreads};

@@ -1,6 +1,6 @@
-//! The events of the newest sub-threads and requests, in memory: whoever reads one right after it was written need not ask the log.
+//! A cache of the newest threads, so that a read right after a write does not go to the log.
 //!
-//! A thread is here from its first event on or not at all, so that a read gives exactly what the log would give.
+//! A thread is cached from its first event on or not at all, so that a read gives exactly what the log would give.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,20 +9,20 @@ use polis_domain::{Event, Outcome, Recorded, ThreadId};
 use polis_ports::ThreadRange;
 use rustc_hash::FxHashMap;
 
-/// Most bytes that are kept, roughly counted.
+/// The size of the cache in bytes, roughly.
 const BYTES: usize = 16 * 1024 * 1024;
 
-/// What an event takes beside its texts, roughly.
+/// The size of an event without its texts, roughly.
 const EVENT_BYTES: usize = 512;
 
-/// What is kept of one society.
+/// The cache of one society.
 #[derive(Default)]
-pub(crate) struct Recent(Mutex<Kept>);
+pub(crate) struct Recent(Mutex<Cache>);
 
 #[derive(Default)]
-struct Kept {
+struct Cache {
     threads: FxHashMap<ThreadId, Page>,
-    /// The threads, the one that was opened first in front.
+    /// The threads in the order in which they were opened.
     order: VecDeque<ThreadId>,
     bytes: usize,
 }
@@ -34,62 +34,62 @@ struct Page {
 }
 
 impl Recent {
-    /// Takes in what was appended just now.
+    /// Adds events that were just appended.
     pub(crate) fn extend(&self, events: &[Arc<Recorded>]) {
-        let mut kept = self.lock();
+        let mut cache = self.lock();
         for recorded in events {
             let Some(thread) = &recorded.thread else { continue };
             if matches!(recorded.event, Event::ThreadOpened { .. }) {
-                kept.threads.insert(thread.clone(), Page::default());
-                kept.order.push_back(thread.clone());
+                cache.threads.insert(thread.clone(), Page::default());
+                cache.order.push_back(thread.clone());
             }
-            let Some(page) = kept.threads.get_mut(thread) else { continue };
+            let Some(page) = cache.threads.get_mut(thread) else { continue };
             let bytes = weight(&recorded.event);
             page.events.push(recorded.clone());
             page.bytes += bytes;
-            kept.bytes += bytes;
+            cache.bytes += bytes;
         }
-        while kept.bytes > BYTES
-            && let Some(oldest) = kept.order.pop_front()
+        while cache.bytes > BYTES
+            && let Some(oldest) = cache.order.pop_front()
         {
-            kept.bytes -= kept.threads.remove(&oldest).map_or(0, |page| page.bytes);
+            cache.bytes -= cache.threads.remove(&oldest).map_or(0, |page| page.bytes);
         }
     }
 
-    /// A thread that has no event yet: nobody has used its name.
+    /// Adds a thread that has no events yet. Its id must be new.
     pub(crate) fn begin(&self, thread: ThreadId) {
-        let mut kept = self.lock();
-        kept.bytes += EVENT_BYTES;
-        kept.threads.insert(thread.clone(), Page { bytes: EVENT_BYTES, ..Page::default() });
-        kept.order.push_back(thread);
+        let mut cache = self.lock();
+        cache.bytes += EVENT_BYTES;
+        cache.threads.insert(thread.clone(), Page { bytes: EVENT_BYTES, ..Page::default() });
+        cache.order.push_back(thread);
     }
 
-    /// How many events of a thread are of this kind; nothing where the thread is not here.
+    /// How many events of a thread match; none if the thread is not cached.
     pub(crate) fn count(&self, thread: &ThreadId, is_so: impl Fn(&Recorded) -> bool) -> Option<usize> {
         Some(self.lock().threads.get(thread)?.events.iter().filter(|recorded| is_so(recorded)).count())
     }
 
-    /// The events of a thread in a range, if the thread is here.
+    /// The events of a thread in a range; none if the thread is not cached.
     pub(crate) fn read(&self, thread: &ThreadId, range: ThreadRange) -> Option<Vec<Arc<Recorded>>> {
-        let kept = self.lock();
-        let events = &kept.threads.get(thread)?.events;
+        let cache = self.lock();
+        let events = &cache.threads.get(thread)?.events;
         let begin = events.partition_point(|recorded| recorded.seq <= range.after);
         let end = events.partition_point(|recorded| recorded.seq <= range.through).max(begin);
         let end = end.min(begin.saturating_add(range.oldest));
         Some(events[begin.max(end.saturating_sub(range.newest))..end].to_vec())
     }
 
-    /// Forgets everything: the log may have gone another way.
+    /// Empties the cache: after a failed append it may hold events that are not in the log.
     pub(crate) fn clear(&self) {
-        *self.lock() = Kept::default();
+        *self.lock() = Cache::default();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Cache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The bytes that an event takes, roughly.
+/// The size of an event in bytes, roughly.
 pub(crate) fn weight(event: &Event) -> usize {
     EVENT_BYTES
         + match event {

@@ -1,5 +1,5 @@
-//! Strict replay: the log is folded, and every settled turn is run again against its journal. Nothing is called and nothing is
-//! written; whatever a turn asks for now that it did not ask for then is a divergence.
+//! Strict replay: folds the log and runs every settled turn again against its journal. No model or tool is called and nothing is
+//! written; anything that a turn does now and did not do then is a divergence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,50 +14,51 @@ use polis_ports::{
 };
 use tokio::sync::{Notify, mpsc};
 
-use crate::actor::{Mail, Shared, fold};
-use crate::scheduler::News;
-use crate::society::Ports;
+use crate::fold::fold;
+use crate::shared::Ports;
+use crate::shared::{ActorMessage, Shared};
 use crate::turn::{self, End, TurnStart};
+use crate::unread::UnreadEvents;
 use crate::{Cast, LocalLive};
 
 /// Events read at a time.
 const PAGE: usize = 1_000;
 
-/// Commands of one turn that may queue; it stops at the first.
-const WISHES: usize = 8;
+/// The mailbox capacity for a replayed turn; the replay ends at the first command.
+const MAX_COMMANDS: usize = 8;
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Replayed {
-    /// Events that were folded.
+    /// How many events were folded.
     pub events: u64,
-    /// Settled turns that were run again: all but those that processes ended with.
+    /// How many settled turns were run again: all but those that were dead-lettered because they killed processes.
     pub turns: usize,
-    /// Their effects, all of them answered by the log.
+    /// How many effects these turns have in the log.
     pub effects: usize,
-    /// Turns that are not settled; they are not run.
+    /// How many turns are not settled. They are not run again.
     pub open: usize,
-    /// What is not as it was, in the order of the log.
+    /// The divergences, in the order of the log.
     pub divergences: Vec<Divergence>,
 }
 
 /// Where code or state differs from what the log says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// The turn.
+    /// The turn that diverged.
     pub turn: TurnId,
-    /// Whose it was.
+    /// The agent of the turn.
     pub agent: AgentId,
-    /// In which thread.
+    /// The thread of the turn.
     pub thread: ThreadId,
-    /// The effect, where it is about one.
+    /// The effect that differs, if it is one.
     pub effect: Option<EffectId>,
-    /// What differs.
+    /// A description of the difference.
     pub what: String,
 }
 
-/// A turn that has begun and is not settled yet.
-struct Begun {
+/// A turn that has started and is not settled at the present position.
+struct StartedTurn {
     agent: AgentId,
     thread: ThreadId,
     role: Option<Arc<Role>>,
@@ -65,23 +66,23 @@ struct Begun {
 }
 
 /// How a second run of a turn ended.
-enum Ran {
-    /// It commands to settle or to stand still.
+enum Rerun {
+    /// It settled or parked.
     Ended(Command),
-    /// It commands for something that the log does not have.
+    /// It issued a command that the log does not have.
     Issued(Command),
     /// It called a model or a tool.
     Called(String),
-    /// It waits for something that never came.
+    /// It waits for an event that the log does not have.
     Waits,
 }
 
-/// Replays a society's log with these agents. Of the ports only the log and the artifacts are used; models and tools are asked
-/// what they are, and never called.
+/// Replays a society's log with these agents. Only the log and the artifact port are used as they are; models and tools may be
+/// queried for their properties but never called.
 pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<Replayed, LogError> {
     let (live, _) = fold(ports, society).await?;
     let mut spine = Spine::default();
-    let mut begun = BTreeMap::<TurnId, Begun>::new();
+    let mut started = BTreeMap::<TurnId, StartedTurn>::new();
     let mut replayed = Replayed::default();
     loop {
         let page = ports.log.read(society, spine.seq, PAGE).await?;
@@ -90,34 +91,34 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
         }
         for recorded in &page {
             if let Event::TurnSettled { turn, settlement, .. } = &recorded.event
-                && let Some(known) = begun.remove(turn)
+                && let Some(started_turn) = started.remove(turn)
                 && !ends_process(&spine, *turn, settlement)
             {
                 replayed.turns += 1;
-                replayed.effects += known.effects as usize;
-                let stage = Stage { society, ports, cast, spine: &live };
-                let ran = stage.run(*turn, &known, recorded.seq).await;
-                let differs = difference(&spine, recorded, *turn, settlement, ran);
+                replayed.effects += started_turn.effects as usize;
+                let replayer = Replayer { society, ports, cast, spine: &live };
+                let rerun = replayer.run(*turn, &started_turn, recorded.seq).await;
+                let differs = difference(&spine, recorded, *turn, settlement, rerun);
                 replayed.divergences.extend(differs.map(|(effect, what)| {
                     let effect = effect.map(|n| EffectId { turn: *turn, n });
-                    Divergence { turn: *turn, agent: known.agent, thread: known.thread, effect, what }
+                    Divergence { turn: *turn, agent: started_turn.agent, thread: started_turn.thread, effect, what }
                 }));
             }
             if let Some(id) = recorded.event.effect()
-                && let Some(known) = begun.get_mut(&id.turn)
+                && let Some(started_turn) = started.get_mut(&id.turn)
             {
-                known.effects = known.effects.max(id.n + 1);
+                started_turn.effects = started_turn.effects.max(id.n + 1);
             }
             spine.evolve(recorded);
             if let (Event::TurnStarted { agent, .. }, Some(thread)) = (&recorded.event, &recorded.thread) {
-                let role = spine.agents.get(agent).and_then(|known| spine.roles.get(&known.role)).cloned();
-                let known = Begun { agent: agent.clone(), thread: thread.clone(), role, effects: 0 };
-                begun.insert(TurnId(recorded.seq), known);
+                let role = spine.agents.get(agent).and_then(|agent| spine.roles.get(&agent.role)).cloned();
+                let started_turn = StartedTurn { agent: agent.clone(), thread: thread.clone(), role, effects: 0 };
+                started.insert(TurnId(recorded.seq), started_turn);
             }
         }
     }
     replayed.events = spine.seq.0;
-    replayed.open = begun.len();
+    replayed.open = started.len();
     if spine != live {
         let what = "the log folded from zero is not the state that a snapshot of it leads to; delete the snapshots".to_owned();
         let (turn, agent) = (TurnId(spine.seq), AgentId::root());
@@ -126,18 +127,18 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
     Ok(replayed)
 }
 
-/// Where turns are run again.
-struct Stage<'a> {
+/// Runs turns again.
+struct Replayer<'a> {
     society: &'a SocietyId,
     ports: &'a Ports,
     cast: &'a Cast,
     spine: &'a Spine,
 }
 
-impl Stage<'_> {
-    async fn run(&self, id: TurnId, known: &Begun, through: Seq) -> Ran {
-        // Ports of its own: a call that is begun may be reported after the run is over, and must not count for the next.
-        let (called, mut calls) = mpsc::channel(WISHES);
+impl Replayer<'_> {
+    async fn run(&self, id: TurnId, started_turn: &StartedTurn, through: Seq) -> Rerun {
+        // Each run has its own ports: a late report of a call must not count for the next turn.
+        let (called, mut calls) = mpsc::channel(MAX_COMMANDS);
         let ports = Ports {
             model: Arc::new(NoCalls { port: self.ports.model.clone(), called: called.clone() }),
             toolbox: Arc::new(NoCalls { port: self.ports.toolbox.clone(), called }),
@@ -145,15 +146,15 @@ impl Stage<'_> {
             live: Arc::new(LocalLive::default()),
             ..self.ports.clone()
         };
-        let (door, mut mail) = mpsc::channel(WISHES);
-        let shared = Arc::new(Shared::new(self.society.clone(), ports, self.cast.clone(), door));
+        let (actor, mut mailbox) = mpsc::channel(MAX_COMMANDS);
+        let shared = Arc::new(Shared::new(self.society.clone(), ports, self.cast.clone(), actor));
         let start = Box::new(TurnStart {
             id,
-            agent: known.agent.clone(),
-            thread: known.thread.clone(),
-            role: known.role.clone(),
-            chosen: turn::chosen(self.spine, &known.agent),
-            fences: self.spine.fences(&known.agent).into(),
+            agent: started_turn.agent.clone(),
+            thread: started_turn.thread.clone(),
+            role: started_turn.role.clone(),
+            chosen: turn::chosen(self.spine, &started_turn.agent),
+            limiting_roles: self.spine.limiting_roles(&started_turn.agent).into(),
             seed: self.spine.seed,
             eras: self.spine.eras.clone(),
             limits: self.spine.limits,
@@ -163,80 +164,83 @@ impl Stage<'_> {
             through,
         });
         let idle = Arc::new(Notify::new());
-        let ended = turn::run(start, Arc::new(News::watched(idle.clone())));
+        let ended = turn::run(start, Arc::new(UnreadEvents::watched(idle.clone())));
         tokio::pin!(ended);
         loop {
-            let mail = tokio::select! {
+            let message = tokio::select! {
                 biased;
-                Some(call) = calls.recv() => return Ran::Called(call),
-                Some(mail) = mail.recv() => mail,
+                Some(call) = calls.recv() => return Rerun::Called(call),
+                Some(message) = mailbox.recv() => message,
                 End { command, .. } = &mut ended => {
-                    // What it has sent ahead of its end counts first.
-                    return match mail.try_recv() {
-                        Ok(Mail::Command { command, .. }) => Ran::Issued(command),
-                        _ => Ran::Ended(command),
+                    // A command that it sent ahead comes before its end.
+                    return match mailbox.try_recv() {
+                        Ok(ActorMessage::Command { command, .. }) => Rerun::Issued(command),
+                        _ => Rerun::Ended(command),
                     };
                 }
-                () = idle.notified() => return Ran::Waits,
+                () = idle.notified() => return Rerun::Waits,
             };
-            match mail {
-                Mail::Command { command, .. } => return Ran::Issued(command),
-                Mail::Look(look) => look(self.spine),
-                Mail::Rest { .. } | Mail::Stop { .. } => return Ran::Waits,
+            match message {
+                ActorMessage::Command { command, .. } => return Rerun::Issued(command),
+                ActorMessage::Look(look) => look(self.spine),
+                ActorMessage::Rest { .. } | ActorMessage::Stop { .. } => return Rerun::Waits,
             }
         }
     }
 }
 
-/// Whether a turn was given up because processes ended while they ran it: this one would be the next.
+/// Whether a turn was dead-lettered because it killed processes. Running it again might kill this one.
 fn ends_process(spine: &Spine, turn: TurnId, settlement: &Settlement) -> bool {
     let was_run_again = spine.turns.get(&turn).is_some_and(|turn| turn.revived > 0);
     was_run_again && matches!(settlement, Settlement::Failed(failure) if &*failure.code == ENDS_PROCESS)
 }
 
-/// What a second run did otherwise than the log says, and at which effect.
+/// How a second run differs from the log, and at which effect.
 fn difference(
     spine: &Spine,
     settled: &Recorded,
     turn: TurnId,
     settlement: &Settlement,
-    ran: Ran,
+    rerun: Rerun,
 ) -> Option<(Option<u32>, String)> {
-    // What was called off may have been anywhere.
+    // A cancelled turn may have been at any point.
     let is_cut = matches!(settlement, Settlement::Cancelled(_));
-    match ran {
-        Ran::Ended(Command::Park { reason, .. }) | Ran::Issued(Command::Park { reason, .. }) => {
+    match rerun {
+        Rerun::Ended(Command::Park { reason, .. }) | Rerun::Issued(Command::Park { reason, .. }) => {
             let n = reason.message.strip_prefix("effect ").and_then(|rest| rest.split(' ').next()?.parse().ok());
             Some((n, reason.message))
         }
         _ if is_cut => None,
-        Ran::Ended(command) => {
+        Rerun::Ended(command) => {
             let decided = decide(spine, command, settled.at).unwrap_or_default();
             let is_end = |event: &Event| matches!(event, Event::TurnSettled { turn: it, .. } if *it == turn);
             match decided.iter().find(|recorded| is_end(&recorded.event)) {
                 Some(now) if now.event == settled.event => None,
-                Some(now) => Some((None, format!("it ended with {} and ends with {} now", told(settled), told(now)))),
+                Some(now) => Some((
+                    None,
+                    format!("it ended with {} and ends with {} now", describe_settlement(settled), describe_settlement(now)),
+                )),
                 None => Some((None, "it was settled and cannot be settled now".to_owned())),
             }
         }
-        Ran::Issued(Command::Begin { n, effects, .. }) => {
+        Rerun::Issued(Command::Begin { n, effects, .. }) => {
             let kind = effects.first().map_or("nothing", |effect| effect.kind());
             Some((Some(n), format!("effect {n} is {kind} now, and there was none in the log")))
         }
-        Ran::Issued(Command::Act { id, .. }) => {
+        Rerun::Issued(Command::Act { id, .. }) => {
             Some((Some(id.n), format!("effect {} is a change now, and there was none in the log", id.n)))
         }
-        Ran::Issued(command) => {
+        Rerun::Issued(command) => {
             let issued = format!("{command:?}");
             let name = issued.split([' ', '{']).next().unwrap_or_default().to_owned();
-            Some((None, format!("it commands for something that it did not command for then ({name})")))
+            Some((None, format!("it issues a command that it did not issue then ({name})")))
         }
-        Ran::Called(call) => Some((None, format!("it calls {call}, although the log has what came of everything"))),
-        Ran::Waits => Some((None, "it waits for something that the log does not have".to_owned())),
+        Rerun::Called(call) => Some((None, format!("it calls {call}, although the log has what came of everything"))),
+        Rerun::Waits => Some((None, "it waits for something that the log does not have".to_owned())),
     }
 }
 
-fn told(settled: &Recorded) -> String {
+fn describe_settlement(settled: &Recorded) -> String {
     match &settled.event {
         Event::TurnSettled { settlement, message, next, .. } => {
             let text = message.as_ref().map_or("", |message| &message.text);

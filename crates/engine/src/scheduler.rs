@@ -1,8 +1,8 @@
-//! The turns that are in memory: running, waiting a while, or queued for a slot.
+//! The turns that are in memory: running, waiting for an answer, or queued for a slot.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use polis_domain::{Command, Recorded, TurnId};
@@ -10,26 +10,28 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::actor::{Mail, Shared};
-use crate::turn::{End, Room, hand_in};
+use crate::shared::{ActorMessage, PendingSend, Shared};
+use crate::turn::End;
+use crate::unread::UnreadEvents;
 
 /// Owns the tasks of all turns in memory.
 pub(crate) struct Scheduler {
     tasks: Arc<TaskCount>,
     slots: FxHashMap<TurnId, Slot>,
-    /// Turns that are owed but have no slot yet, with their first event when it is at hand.
+    /// Turns that are owed a run but have no slot yet, each with its first event if that has just been appended.
     queue: VecDeque<(TurnId, Option<Arc<Recorded>>)>,
-    /// Waiting turns that are still in memory, oldest first; some may have left or gone on since.
+    /// Turns that began to wait, oldest first. Entries are not removed when a turn goes on or ends, so check its slot.
     lingering: VecDeque<TurnId>,
+    /// How many slots hold a waiting turn.
     waiting: usize,
     max_running: usize,
     max_lingering: usize,
 }
 
 struct Slot {
-    /// None when the turn had come to its end before it needed one.
+    /// None when the turn ended in its first poll and never needed a task.
     task: Option<JoinHandle<()>>,
-    news: Arc<News>,
+    unread: Arc<UnreadEvents>,
     waiting: bool,
 }
 
@@ -39,96 +41,42 @@ impl Slot {
     }
 }
 
-/// What a scheduled turn waits for and has not taken in yet. A turn has few waits open, and each ends once.
-#[derive(Default)]
-pub(crate) struct News {
-    unread: Mutex<Unread>,
-    more: Notify,
-}
-
-#[derive(Default)]
-struct Unread {
-    events: VecDeque<Arc<Recorded>>,
-    /// Whether the turn has looked, found nothing that it waits for, and nothing has come since.
-    idle: bool,
-    /// Whoever wants to know when that is so.
-    watcher: Option<Arc<Notify>>,
-}
-
-impl News {
-    /// Nothing, and whoever looks for something makes it known.
-    pub(crate) fn watched(watcher: Arc<Notify>) -> Self {
-        Self { unread: Mutex::new(Unread { watcher: Some(watcher), ..Unread::default() }), more: Notify::new() }
-    }
-
-    /// The next chunk that is wanted, when it comes. The others are kept.
-    pub(crate) async fn next(&self, wanted: impl Fn(&Recorded) -> bool) -> Arc<Recorded> {
-        loop {
-            if let Some(event) = self.take(&wanted) {
-                return event;
-            }
-            self.more.notified().await;
-        }
-    }
-
-    /// The next chunk that is wanted, if it has come.
-    pub(crate) fn take(&self, wanted: impl Fn(&Recorded) -> bool) -> Option<Arc<Recorded>> {
-        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = unread.events.iter().position(|event| wanted(event));
-        unread.idle = place.is_none();
-        if let (true, Some(watcher)) = (unread.idle, &unread.watcher) {
-            watcher.notify_one();
-        }
-        unread.events.remove(place?)
-    }
-
-    fn tell(&self, event: Arc<Recorded>) {
-        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-        unread.events.push_back(event);
-        unread.idle = false;
-        drop(unread);
-        self.more.notify_one();
-    }
-
-    fn is_idle(&self) -> bool {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner).idle
-    }
-}
-
-/// Counts the tasks that have not been dropped yet.
+/// Counts the tasks that have not been dropped yet. An aborted task may live on until its runtime thread gets to it.
 #[derive(Default)]
 struct TaskCount {
-    present: AtomicUsize,
-    left: Notify,
+    running: AtomicUsize,
+    drained: Notify,
 }
 
-/// Counts while it lives.
+/// Counts as one task while it lives.
 struct TaskGuard(Arc<TaskCount>);
 
 impl TaskGuard {
     fn new(tasks: &Arc<TaskCount>) -> Self {
-        tasks.present.fetch_add(1, Ordering::Relaxed);
+        tasks.running.fetch_add(1, Ordering::Relaxed);
         Self(tasks.clone())
     }
 }
 
 impl Drop for TaskGuard {
     fn drop(&mut self) {
-        if self.0.present.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.left.notify_one();
+        if self.0.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.drained.notify_one();
         }
     }
 }
 
-/// Waits for a turn's end and hands it in. A closed door means that the society has ended; the turn is owed again when it opens.
-fn hand_in_end(turn: impl Future<Output = End> + Send + 'static, shared: Arc<Shared>) -> Room {
+/// Runs a turn to its end and sends its last command. If the actor has stopped, the command is lost and the turn is owed a run
+/// again at the next opening.
+fn finish(turn: impl Future<Output = End> + Send + 'static, shared: Arc<Shared>) -> PendingSend {
     Box::pin(async move {
-        let room = {
+        // The block drops the turn's future before the wait for space in the mailbox.
+        let pending_send = {
             let End { command, .. } = turn.await;
-            hand_in(&shared, Mail::Command { command, reply: None })
+            shared.enqueue(ActorMessage::Command { command, reply: None })
         };
-        match room {
-            Some(room) => room.await,
+        match pending_send {
+            Some(pending_send) => pending_send.await,
             None => true,
         }
     })
@@ -151,11 +99,11 @@ impl Scheduler {
         self.slots.len() - self.waiting
     }
 
-    /// Makes sure that an owed turn runs, now or when there is a slot.
+    /// Makes sure that an owed turn runs: a waiting one counts as running again, one without a slot is queued.
     pub(crate) fn want(&mut self, id: TurnId, first: Option<Arc<Recorded>>) {
         match self.slots.get_mut(&id) {
-            Some(schedule) if schedule.waiting => {
-                schedule.waiting = false;
+            Some(slot) if slot.waiting => {
+                slot.waiting = false;
                 self.waiting -= 1;
             }
             Some(_) => {}
@@ -163,45 +111,47 @@ impl Scheduler {
         }
     }
 
-    /// Lets a turn that only waits stay in memory for a while, at the cost of the one that has waited longest.
+    /// Marks a turn as waiting. It stays in memory, so that its answer need not replay the journal; beyond `max_lingering` the
+    /// turn that has waited longest is dropped.
     pub(crate) fn rest(&mut self, id: TurnId) {
-        let Some(schedule) = self.slots.get_mut(&id).filter(|schedule| !schedule.waiting) else { return };
-        schedule.waiting = true;
+        let Some(slot) = self.slots.get_mut(&id).filter(|slot| !slot.waiting) else { return };
+        slot.waiting = true;
         self.waiting += 1;
         self.lingering.push_back(id);
         while self.waiting > self.max_lingering {
             let Some(oldest) = self.lingering.pop_front() else { break };
-            if self.slots.get(&oldest).is_some_and(|schedule| schedule.waiting) {
+            if self.slots.get(&oldest).is_some_and(|slot| slot.waiting) {
                 self.remove(oldest);
             }
         }
+        // Turns that wait and go on again and again would let the list grow without bound.
         if self.lingering.len() > 2 * self.max_lingering + 16 {
             let slots = &self.slots;
-            self.lingering.retain(|id| slots.get(id).is_some_and(|schedule| schedule.waiting));
+            self.lingering.retain(|id| slots.get(id).is_some_and(|slot| slot.waiting));
         }
     }
 
-    /// Lets a turn rest that says it can do nothing more just now; unless something has come since it said so.
+    /// Marks a turn as waiting if it still has nothing to read. An event may have been delivered after the turn said so.
     pub(crate) fn rest_if_idle(&mut self, id: TurnId) {
-        if self.slots.get(&id).is_some_and(|schedule| schedule.news.is_idle()) {
+        if self.slots.get(&id).is_some_and(|slot| slot.unread.is_idle()) {
             self.rest(id);
         }
     }
 
-    /// Whether a turn rests and has taken in all that it was told.
+    /// Whether a turn waits and has read everything that was delivered to it.
     pub(crate) fn is_resting(&self, id: TurnId) -> bool {
-        self.slots.get(&id).is_some_and(|schedule| schedule.waiting && schedule.news.is_idle())
+        self.slots.get(&id).is_some_and(|slot| slot.waiting && slot.unread.is_idle())
     }
 
-    /// Stops a turn that is owed nothing.
+    /// Drops a turn from memory and aborts its task.
     pub(crate) fn remove(&mut self, id: TurnId) {
-        if let Some(schedule) = self.slots.remove(&id) {
-            self.waiting -= usize::from(schedule.waiting);
-            schedule.abort();
+        if let Some(slot) = self.slots.remove(&id) {
+            self.waiting -= usize::from(slot.waiting);
+            slot.abort();
         }
     }
 
-    /// Takes the next turn that has no slot, if there is room for it.
+    /// Takes the next queued turn, if a slot is free.
     pub(crate) fn next(&mut self) -> Option<(TurnId, Option<Arc<Recorded>>)> {
         if self.running() >= self.max_running {
             return None;
@@ -213,54 +163,71 @@ impl Scheduler {
         self.slots.contains_key(&id)
     }
 
-    /// Slots a turn; `run` makes its task from where its news will be. What is asked for in the end is handed in, or given back
-    /// where it comes at once and is all that the turn commands for.
-    pub(crate) fn schedule<F>(&mut self, id: TurnId, shared: &Arc<Shared>, run: impl FnOnce(Arc<News>) -> F) -> Option<Command>
+    /// Gives a turn a slot and starts it. `run` makes its future from the queue that its answers will be delivered to.
+    ///
+    /// The future is polled once, here on the actor, before a task is spawned for it. Many turns end in this first poll: a
+    /// handler that answers without asking for anything waits for nothing, and a task for it would cost more than the handler.
+    /// Three cases follow:
+    ///
+    /// * The turn ended and its end is its only command. The command is returned, and the caller decides it in the next pass.
+    ///   It does not go through the mailbox, which saves a wake-up.
+    /// * The turn ended and had sent other commands before. Its end must not overtake them, so it goes through the
+    ///   mailbox behind them.
+    /// * The turn waits. It becomes a task that sends the end when it comes.
+    ///
+    /// The poll is `unconstrained` because tokio's cooperative budget belongs to the actor's task: a turn that used it up
+    /// would be made to yield and would look as if it waited. The price of polling here is that handler code which computes for
+    /// long before its first await blocks the whole society; such code belongs in `spawn_blocking`.
+    pub(crate) fn schedule<F>(
+        &mut self,
+        id: TurnId,
+        shared: &Arc<Shared>,
+        run: impl FnOnce(Arc<UnreadEvents>) -> F,
+    ) -> Option<Command>
     where
         F: Future<Output = End> + Send + 'static,
     {
-        let news = Arc::<News>::default();
+        let unread = Arc::<UnreadEvents>::default();
         // Boxed, because a task is moved several times on its way into the runtime and once more when it ends.
-        let mut turn = Box::pin(run(news.clone()));
-        // Many turns have nothing to wait for: they are over at once, and need no task.
+        let mut turn = Box::pin(run(unread.clone()));
         let end = tokio::task::unconstrained(turn.as_mut()).now_or_never();
-        let (command, room) = match end {
+        let (command, pending) = match end {
             Some(End { command, is_first: true }) => (Some(command), None),
-            Some(End { command, .. }) => (None, hand_in(shared, Mail::Command { command, reply: None })),
-            None => (None, Some(hand_in_end(turn, shared.clone()))),
+            Some(End { command, .. }) => (None, shared.enqueue(ActorMessage::Command { command, reply: None })),
+            None => (None, Some(finish(turn, shared.clone()))),
         };
-        let task = room.map(|room| {
-            let presence = TaskGuard::new(&self.tasks);
+        let task = pending.map(|pending| {
+            let guard = TaskGuard::new(&self.tasks);
             tokio::spawn(async move {
-                // Goes last: nothing is left of a turn that is not counted any more.
-                let _presence = presence;
-                room.await;
+                // Declared first, so dropped last: when the count is 0, nothing of any turn is left.
+                let _guard = guard;
+                pending.await;
             })
         });
-        self.slots.insert(id, Slot { task, news, waiting: false });
+        self.slots.insert(id, Slot { task, unread, waiting: false });
         command
     }
 
-    /// Tells a scheduled turn what came of one of its waits.
-    pub(crate) fn tell(&mut self, id: TurnId, news: &Arc<Recorded>) {
-        if let Some(schedule) = self.slots.get(&id) {
-            schedule.news.tell(news.clone());
+    /// Delivers the answer to one of a turn's waits, if the turn is in memory. One that is not reads it from the log later.
+    pub(crate) fn deliver(&mut self, id: TurnId, event: &Arc<Recorded>) {
+        if let Some(slot) = self.slots.get(&id) {
+            slot.unread.deliver(event.clone());
         }
     }
 
-    /// Stops everything, and comes back when nothing of it runs any more.
+    /// Stops all turns and waits until their tasks are dropped, so that none of them acts after the caller goes on.
     pub(crate) async fn clear(&mut self) {
         self.stop();
         self.queue.clear();
         self.lingering.clear();
         self.waiting = 0;
-        while self.tasks.present.load(Ordering::Acquire) > 0 {
-            self.tasks.left.notified().await;
+        while self.tasks.running.load(Ordering::Acquire) > 0 {
+            self.tasks.drained.notified().await;
         }
     }
 
     fn stop(&mut self) {
-        self.slots.drain().for_each(|(_, schedule)| schedule.abort());
+        self.slots.drain().for_each(|(_, slot)| slot.abort());
     }
 }
 

@@ -1,204 +1,54 @@
-//! The door of a society: a cheap handle for everybody who asks something of it.
+//! The public handle of a society: commands, queries, watching, stopping.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Answer, BadOrg, Behaviour, Budgets, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, Limits,
-    MessageId, MessageKind, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
+    AgentId, Answer, BadOrg, Behaviour, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, MessageId,
+    MessageKind, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
     SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
-use polis_ports::{Artifacts, Clock, Frame, Listing, Live, Log, LogError, Model, NoArtifacts, ThreadRange, ToolSpec, Toolbox};
+use polis_ports::{Artifacts, Frame, Listing, Log, LogError, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::actor::{Actor, Committed, Mail, Shared, Standby, fold};
+use crate::actor::{Actor, Standby};
+use crate::fold::fold;
 use crate::once::Once;
 use crate::own_thread::run_on_own_thread;
-use crate::{BadCast, Cast, LocalLive, NoModel, NoTools, Operation, SystemClock, Watch};
+use crate::shared::{ActorMessage, Committed, Options, Ports, Shared};
+use crate::{Cast, CommandError, OpenError, Operation, Watch};
 
-/// Questions that may queue at a society that is only looked at.
-const LOOKERS: usize = 64;
+/// The mailbox capacity of a society that is open read-only.
+const MAX_QUEUED_LOOKS: usize = 64;
 
-/// What a society needs from the world.
-#[derive(Clone)]
-pub struct Ports {
-    /// Keeps what happened.
-    pub log: Arc<dyn Log>,
-    /// Thinks.
-    pub model: Arc<dyn Model>,
-    /// Acts.
-    pub toolbox: Arc<dyn Toolbox>,
-    /// Tells whoever watches.
-    pub live: Arc<dyn Live>,
-    /// Knows the time.
-    pub clock: Arc<dyn Clock>,
-    /// Keeps what is too long for the log.
-    pub artifacts: Arc<dyn Artifacts>,
-}
-
-impl Ports {
-    /// A log, and nothing that thinks or acts yet; watched on this machine, with this machine's clock.
-    pub fn new(log: impl Log + 'static) -> Self {
-        Self {
-            log: Arc::new(log),
-            model: Arc::new(NoModel),
-            toolbox: Arc::new(NoTools),
-            live: Arc::new(LocalLive::default()),
-            clock: Arc::new(SystemClock),
-            artifacts: Arc::new(NoArtifacts),
-        }
-    }
-
-    /// The same ports with a model.
-    pub fn with_model(self, model: impl Model + 'static) -> Self {
-        Self { model: Arc::new(model), ..self }
-    }
-
-    /// The same ports with tools.
-    pub fn with_tools(self, toolbox: impl Toolbox + 'static) -> Self {
-        Self { toolbox: Arc::new(toolbox), ..self }
-    }
-
-    /// The same ports with a place for artifacts.
-    pub fn with_artifacts(self, artifacts: impl Artifacts + 'static) -> Self {
-        Self { artifacts: Arc::new(artifacts), ..self }
-    }
-}
-
-/// What came of a document that was brought in.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Roles that are new.
+    /// How many roles were created.
     pub roles: usize,
-    /// Roles that were here and are others now.
+    /// How many existing roles were changed.
     pub changed: usize,
-    /// Agents that are new.
+    /// How many agents were created.
     pub agents: usize,
-    /// What of the document did not come in, in words.
+    /// What was skipped and why, one sentence each.
     pub left: Vec<String>,
 }
 
-/// How long a call of a tool of whoever asks waits for them where nothing else is said.
-pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_secs(600);
-
-/// How a society is run on this node.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// A random number, new each time: ids of what comes from outside are drawn from it.
-    pub entropy: u64,
-    /// What holds in the society, if it is founded now.
-    pub limits: Limits,
-    /// The role of root, if the society is founded now.
-    pub role: Arc<Role>,
-    /// The models of roles that name none: the first, and those to turn to when it fails. With none, the port's own choice.
-    pub models: Vec<Arc<str>>,
-    /// What may be spent on models from now on.
-    pub budgets: Budgets,
-    /// How long a call of a tool that whoever asks has brought along waits for what came of it.
-    pub client_patience: Duration,
-    /// Most turns that run at once; the others queue.
-    pub max_running: usize,
-    /// Most waiting turns that stay in memory; the others are run again when their answer comes.
-    pub max_lingering: usize,
-    /// Commands that may queue before whoever asks must wait.
-    pub mailbox: usize,
-    /// How long to wait before a log that failed is tried again.
-    pub retry_ms: u64,
-    /// Whether the society and its turns run on a thread of their own instead of the runtime that opens it. What passes
-    /// between its loop and its turns then never crosses threads, which is most of what a short turn costs.
-    pub own_thread: bool,
-}
-
-impl Options {
-    /// The defaults, for a root with this role.
-    pub fn new(entropy: u64, role: Role) -> Self {
-        Self {
-            entropy,
-            limits: Limits::default(),
-            role: Arc::new(role),
-            models: Vec::new(),
-            budgets: Budgets::default(),
-            client_patience: CLIENT_PATIENCE,
-            max_running: 4_096,
-            max_lingering: 1_024,
-            mailbox: 1_024,
-            retry_ms: 1_000,
-            own_thread: false,
-        }
-    }
-}
-
-/// Why a command came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Rejected {
-    /// It is not allowed, or makes no sense.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The log cannot be written or read now; nothing was changed that anybody was told of.
-    #[error("{}", .0.message)]
-    Unavailable(Failure),
-    /// The society is stopping.
-    #[error("the society is stopping and takes nothing in; try again after its restart")]
-    Stopping,
-}
-
-impl Rejected {
-    /// A stable name for programs.
-    pub fn code(&self) -> &str {
-        match self {
-            Self::Refused(refusal) => refusal.code(),
-            Self::Unavailable(failure) => &failure.code,
-            Self::Stopping => "stopping",
-        }
-    }
-
-    pub(crate) fn unavailable(error: &LogError) -> Self {
-        Self::Unavailable(Failure::new(error.code(), error.to_string()))
-    }
-}
-
-impl From<LogError> for Rejected {
-    fn from(error: LogError) -> Self {
-        Self::unavailable(&error)
-    }
-}
-
-/// Why a society was not opened.
-#[derive(Debug, thiserror::Error)]
-pub enum NotOpened {
-    /// Its log cannot be read or written.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// Its agents do not fit together.
-    #[error(transparent)]
-    Cast(#[from] BadCast),
-}
-
-impl NotOpened {
-    /// A stable name for programs.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Log(error) => error.code(),
-            Self::Cast(_) => "bad_agent",
-        }
-    }
-}
-
-/// A message that is in the log.
+/// The receipt of a message that is in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// The message.
+    /// The id of the message.
     pub message_id: MessageId,
     /// The request that it belongs to.
     pub task_id: TaskId,
-    /// Its place in the log.
+    /// The position of its event in the log.
     pub seq: Seq,
 }
 
 impl Sent {
-    /// The first message that was sent by what a command did.
+    /// The first message that a command sent.
     pub fn of(events: &[Arc<Recorded>]) -> Option<Self> {
         events.iter().find_map(|recorded| match &recorded.event {
             Event::MessageSent { envelope, .. } => {
@@ -210,18 +60,18 @@ impl Sent {
     }
 }
 
-/// What a society leaves behind when it has come to rest.
+/// The work that a log says is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rest {
+pub struct UnfinishedWork {
     /// The last event of its log.
     pub last: Seq,
-    /// Turns that are not settled.
+    /// How many turns are not settled.
     pub open_turns: usize,
-    /// Messages that nobody has taken up.
+    /// How many messages wait in inboxes.
     pub pending_messages: usize,
 }
 
-/// The door of a society. Clones lead to the same one; it runs until [`Society::stop`] or until the last handle is gone.
+/// A handle of a running society. Clones share it; the society runs until [`Society::stop`] or until the last handle is dropped.
 #[derive(Clone)]
 pub struct Society {
     handle: Arc<Handle>,
@@ -229,43 +79,44 @@ pub struct Society {
     pub(crate) once: Option<Once>,
 }
 
-/// What all clones of a handle share.
+/// What all clones of a [`Society`] share.
 struct Handle {
     shared: Arc<Shared>,
-    /// Where ids of what comes from outside are drawn from, and how many were.
+    /// The seed for ids of messages and requests from outside.
     entropy: u64,
+    /// How many such ids were made.
     draws: AtomicU64,
-    /// Closed when the society has ended; before that, why, where it was not told to.
+    /// Closed when the society has ended. Holds the error if it ended because of one.
     ended: watch::Receiver<Option<Arc<LogError>>>,
 }
 
-/// When the last handle is gone, nobody can ask for anything any more: the society ends. What is cut is owed again.
+/// Without a handle nobody can send a command, so the society stops. Turns that are cut off are owed a run at the next opening.
 impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.abandoned.store(true, Ordering::Relaxed);
-        // Wakes the actor; when its mailbox is full, it is awake.
-        let _ = self.shared.door.try_send(Mail::Stop { grace: Duration::ZERO });
+        // Wakes the actor. If the mailbox is full, the actor is awake anyway and reads the flag.
+        let _ = self.shared.actor.try_send(ActorMessage::Stop { grace: Duration::ZERO });
     }
 }
 
 impl Society {
-    /// Opens a society: folds its log and takes up whatever is owed. An empty log is founded.
-    pub async fn open(id: SocietyId, ports: Ports, cast: Cast, options: Options) -> Result<Self, NotOpened> {
+    /// Opens a society: folds its log and runs the turns that are owed. An empty log is founded.
+    pub async fn open(id: SocietyId, ports: Ports, cast: Cast, options: Options) -> Result<Self, OpenError> {
         cast.check()?;
-        let (door, mail) = mpsc::channel(options.mailbox);
+        let (actor, mailbox) = mpsc::channel(options.mailbox);
         let entropy = mix(options.entropy);
         let (models, client_patience) = (options.models.clone(), options.client_patience);
-        let shared = Arc::new(Shared { models, client_patience, ..Shared::new(id, ports, cast, door) });
+        let shared = Arc::new(Shared { models, client_patience, ..Shared::new(id, ports, cast, actor) });
         let own_thread = options.own_thread;
-        let actor = Actor::new(shared.clone(), options, mail);
+        let actor = Actor::new(shared.clone(), options, mailbox);
         let (opened, open) = oneshot::channel();
-        let (living, ended) = watch::channel(None);
+        let (ended_sender, ended) = watch::channel(None);
         let running = shared.clone();
         let life = async move {
             let lost = keep_running(actor, &running, opened).await;
-            // Whoever hears of it may want the log for himself at once.
+            // The log is released before the end is announced: the receiver may open it at once.
             drop(running);
-            living.send_replace(lost.map(Arc::new));
+            ended_sender.send_replace(lost.map(Arc::new));
         };
         if own_thread {
             run_on_own_thread(life)?;
@@ -276,90 +127,90 @@ impl Society {
         Ok(Self { handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }), once: None })
     }
 
-    /// Opens a society only to look at it: nothing is founded, no turn runs, no time passes, and every command is refused.
-    pub async fn open_to_look(id: SocietyId, ports: Ports) -> Result<Self, LogError> {
+    /// Opens a society read-only: nothing is founded, no turn runs, no timer fires, and every command is rejected.
+    pub async fn open_read_only(id: SocietyId, ports: Ports) -> Result<Self, LogError> {
         let (spine, _) = fold(&ports, &id).await?;
-        let (door, mail) = mpsc::channel(LOOKERS);
-        let (living, ended) = watch::channel(None);
+        let (actor, mailbox) = mpsc::channel(MAX_QUEUED_LOOKS);
+        let (ended_sender, ended) = watch::channel(None);
         tokio::spawn(async move {
-            show(spine, mail).await;
-            drop(living);
+            answer_looks(spine, mailbox).await;
+            drop(ended_sender);
         });
-        let shared = Arc::new(Shared::new(id, ports, Cast::new(), door));
+        let shared = Arc::new(Shared::new(id, ports, Cast::new(), actor));
         Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }), once: None })
     }
 
-    /// Its name.
+    /// The id of the society.
     pub fn id(&self) -> &SocietyId {
         &self.handle.shared.society
     }
 
-    /// The log behind it.
+    /// The log port.
     pub fn log(&self) -> &Arc<dyn Log> {
         &self.ports().log
     }
 
-    /// What the agents of a behaviour offer to a person.
+    /// The operations that agents of a behaviour offer to a person.
     pub fn operations(&self, behaviour: &Behaviour) -> &[Operation] {
         self.handle.shared.cast.operations(behaviour)
     }
 
-    /// The tools that its agents have.
+    /// The tool port.
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.ports().toolbox
     }
 
-    /// Keeps what is too long for the log.
+    /// The artifact port.
     pub fn artifacts(&self) -> &Arc<dyn Artifacts> {
         &self.ports().artifacts
     }
 
-    /// Knows which artifacts its log names.
+    /// Lists the artifacts that the log names.
     pub fn listing(&self) -> &dyn Listing {
         &*self.handle.shared
     }
 
-    /// The tools that its turns do themselves.
+    /// The tools that run inside turns (see [`crate::TurnTool`]).
     pub fn own_tools(&self) -> Vec<ToolSpec> {
         self.handle.shared.cast.tools()
     }
 
-    /// The time, as its clock tells it.
+    /// The time of the clock port.
     pub fn now(&self) -> Timestamp {
         self.ports().clock.now()
     }
 
-    /// A name for a new request that nobody has used.
+    /// A new, unused id for a request.
     pub fn new_task(&self) -> TaskId {
         let task = TaskId::from(self.draw(unique));
         self.handle.shared.recent.begin(task.thread());
         task
     }
 
-    /// Gives root a new request.
-    pub async fn submit(&self, text: &str) -> Result<Sent, Rejected> {
+    /// Sends root a new request.
+    pub async fn submit(&self, text: &str) -> Result<Sent, CommandError> {
         self.send(AgentId::root(), text, None).await
     }
 
-    /// Says something to an agent, as the person; within a request of before, or as a new one.
-    pub async fn send(&self, to: AgentId, text: &str, task: Option<TaskId>) -> Result<Sent, Rejected> {
+    /// Sends a message from the person to an agent, as part of an existing request or as a new one.
+    pub async fn send(&self, to: AgentId, text: &str, task: Option<TaskId>) -> Result<Sent, CommandError> {
         self.send_with_meta(to, text, task, Map::new()).await
     }
 
-    /// Says something to an agent, with data for its handler, such as `_ui_action: retry`.
+    /// Like [`Society::send`], with data for the handler, such as `_ui_action: retry`.
     pub async fn send_with_meta(
         &self,
         to: AgentId,
         text: &str,
         task: Option<TaskId>,
         meta: Map<String, Value>,
-    ) -> Result<Sent, Rejected> {
+    ) -> Result<Sent, CommandError> {
         let id = self.draw(|seed, at, draw| unique_id("msg", seed, at, draw));
         let task = task.unwrap_or_else(|| self.new_task());
         self.send_named(id, task, to, text, meta).await
     }
 
-    /// The same with names that the sender chose; whether a message of that name was sent before is for the sender to know.
+    /// Like [`Society::send_with_meta`], with ids that the sender chose. The sender must know that they are unused.
     pub async fn send_named(
         &self,
         id: MessageId,
@@ -367,7 +218,7 @@ impl Society {
         to: AgentId,
         text: &str,
         meta: Map<String, Value>,
-    ) -> Result<Sent, Rejected> {
+    ) -> Result<Sent, CommandError> {
         let envelope = Envelope {
             id,
             from: AgentId::user(),
@@ -382,53 +233,53 @@ impl Society {
         Sent::of(&events).ok_or_else(|| LogError::Damaged("a message was sent and the log does not have it".to_owned()).into())
     }
 
-    /// Makes a role.
-    pub async fn create_role(&self, role: Role) -> Result<(), Rejected> {
+    /// Creates a role.
+    pub async fn create_role(&self, role: Role) -> Result<(), CommandError> {
         self.command(Command::CreateRole { role: Arc::new(role) }).await.map(drop)
     }
 
-    /// Puts another role in the place of one of the same name. Turns under way go on with what it was.
-    pub async fn change_role(&self, role: Role) -> Result<(), Rejected> {
+    /// Replaces the role of the same id. Turns in progress keep the old one.
+    pub async fn change_role(&self, role: Role) -> Result<(), CommandError> {
         self.command(Command::ChangeRole { role: Arc::new(role) }).await.map(drop)
     }
 
-    /// Makes an agent below another.
-    pub async fn spawn(&self, agent: AgentId, role: RoleId, parent: AgentId) -> Result<(), Rejected> {
+    /// Creates an agent as a child of another.
+    pub async fn spawn(&self, agent: AgentId, role: RoleId, parent: AgentId) -> Result<(), CommandError> {
         self.command(Command::Spawn { agent, role, parent }).await.map(drop)
     }
 
-    /// Answers an approval, or settles a write that is in doubt.
-    pub async fn resolve(&self, id: EffectId, resolution: Resolution) -> Result<(), Rejected> {
+    /// Answers an approval, or resolves a write that is in doubt.
+    pub async fn resolve(&self, id: EffectId, resolution: Resolution) -> Result<(), CommandError> {
         self.command(Command::Resolve { id, resolution }).await.map(drop)
     }
 
-    /// Answers what a running call asks of the person; nothing to turn away from it.
-    pub async fn reply(&self, id: InquiryId, verdict: Option<Verdict>) -> Result<(), Rejected> {
+    /// Answers a question that a running call asked the person; `None` declines to answer.
+    pub async fn reply(&self, id: InquiryId, verdict: Option<Verdict>) -> Result<(), CommandError> {
         let answer = verdict.map_or(Answer::Cancelled, Answer::Verdict);
         self.command(Command::Answer { id, answer, spent: None }).await.map(drop)
     }
 
-    /// Lets a parked turn try again.
-    pub async fn resume(&self, turn: polis_domain::TurnId) -> Result<(), Rejected> {
+    /// Runs a parked turn again.
+    pub async fn resume(&self, turn: polis_domain::TurnId) -> Result<(), CommandError> {
         self.command(Command::Resume { turn }).await.map(drop)
     }
 
-    /// Calls off a request or a turn, with everything below it.
-    pub async fn cancel(&self, target: Target, reason: &str) -> Result<(), Rejected> {
+    /// Cancels a request or a turn, with everything below it.
+    pub async fn cancel(&self, target: Target, reason: &str) -> Result<(), CommandError> {
         self.command(Command::Cancel { target, reason: reason.to_owned() }).await.map(drop)
     }
 
-    /// Sends an agent away. It does first what waits for it; or, with `now`, goes with its work undone.
-    pub async fn terminate(&self, agent: AgentId, children: Children, reason: &str, now: bool) -> Result<(), Rejected> {
+    /// Terminates an agent. It finishes its inbox first; with `now`, it stops at once with its work undone.
+    pub async fn terminate(&self, agent: AgentId, children: Children, reason: &str, now: bool) -> Result<(), CommandError> {
         self.command(Command::Terminate { agent, children, reason: reason.to_owned(), now }).await.map(drop)
     }
 
-    /// Makes the roles and agents of a document that are not there yet; all of them or none. Root's role becomes what the document
-    /// says only with `root`.
-    pub async fn import(&self, org: Org, root: bool) -> Result<Imported, Rejected> {
+    /// Creates the roles and agents of a document that do not exist yet, all or none of them. Root's role is replaced only with
+    /// `root`.
+    pub async fn import(&self, org: Org, root: bool) -> Result<Imported, CommandError> {
         self.check_roles(&org)?;
-        let told = org.clone();
-        let left = self.look(move |spine| told.left_out(spine, root)).await?;
+        let imported = org.clone();
+        let left = self.look(move |spine| imported.left_out(spine, root)).await?;
         let events = self.command(Command::Import { org: Box::new(org), root }).await?;
         let count = |which: fn(&Event) -> bool| events.iter().filter(|recorded| which(&recorded.event)).count();
         Ok(Imported {
@@ -439,8 +290,8 @@ impl Society {
         })
     }
 
-    /// Whether somebody here runs the agents of these roles, and whether their models can be.
-    fn check_roles(&self, org: &Org) -> Result<(), Rejected> {
+    /// Checks that code is registered for the behaviours of these roles and that the model port accepts their models.
+    fn check_roles(&self, org: &Org) -> Result<(), CommandError> {
         let behaviours = self.handle.shared.cast.behaviours();
         for OrgRole { role, .. } in &org.roles {
             let (id, behaviour) = (&role.id, &role.behaviour);
@@ -456,8 +307,8 @@ impl Society {
         Ok(())
     }
 
-    /// Whom a name means: an agent of that name, or the one agent of the role of that name; else whoever it names (D30).
-    pub async fn addressee(&self, name: AgentId) -> Result<AgentId, Rejected> {
+    /// Resolves a name: an agent of that name, or the only agent of the role of that name; otherwise the name itself (D30).
+    pub async fn addressee(&self, name: AgentId) -> Result<AgentId, CommandError> {
         if name.is_user() {
             return Ok(name);
         }
@@ -469,45 +320,48 @@ impl Society {
         .await
     }
 
-    /// Has an agent compress its conversation as its next task. Whether it can is up to its code.
-    pub async fn compress(&self, agent: AgentId) -> Result<Sent, Rejected> {
+    /// Asks an agent to compress its conversation as its next task. Its code decides whether it can.
+    pub async fn compress(&self, agent: AgentId) -> Result<Sent, CommandError> {
         let meta = Map::from_iter([("_ui_action".to_owned(), "compress".into())]);
         self.send_with_meta(agent, "[compress]", None, meta).await
     }
 
-    /// Undoes the last compression of a thread; from the next turn on the model is shown what it was shown before.
-    pub async fn restore_context(&self, thread: ThreadId) -> Result<(), Rejected> {
+    /// Undoes the last compression of a thread. From the next turn on the model sees the original messages again.
+    pub async fn restore_context(&self, thread: ThreadId) -> Result<(), CommandError> {
         self.command(Command::RestoreContext { thread }).await.map(drop)
     }
 
-    /// Why nothing can be written just now, such as `disk_full`; none while all is well. What is in the log can still be read.
+    /// Why nothing can be written at present, such as `disk_full`; none when the log works. Reads still work meanwhile.
     pub fn standby(&self) -> Option<Failure> {
         self.handle.shared.standby.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks at the spine as the log has it. While the log cannot be written, that is its last committed state.
-    pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Result<T, Rejected> {
+    /// Runs a query on the committed state. It runs on the actor, so it must be short.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Spine) -> T + Send + 'static,
+    ) -> Result<T, CommandError> {
         let (reply, answer) = oneshot::channel();
         let look = Box::new(move |spine: &Spine| {
             let _ = reply.send(question(spine));
         });
-        if self.handle.shared.door.send(Mail::Look(look)).await.is_err() {
-            return Err(self.over().await);
+        if self.handle.shared.actor.send(ActorMessage::Look(look)).await.is_err() {
+            return Err(self.stop_error().await);
         }
         match answer.await {
             Ok(answer) => Ok(answer),
-            // A question that was still on its way when the society ended is not answered either.
-            Err(_) if self.handle.shared.door.is_closed() => Err(self.over().await),
-            // The log itself says best what is wrong with it.
+            // The query was still in the mailbox when the society ended.
+            Err(_) if self.handle.shared.actor.is_closed() => Err(self.stop_error().await),
+            // The actor could not read the log; ask the log for its error.
             Err(_) => Err(match self.ports().log.head(self.id()).await {
                 Err(error) => error.into(),
-                Ok(_) => Rejected::Unavailable(Failure::new("unavailable", "the log is out of order just now; try again")),
+                Ok(_) => CommandError::Unavailable(Failure::new("unavailable", "the log is out of order just now; try again")),
             }),
         }
     }
 
-    /// What passed between the person and the society about a request, in order; nothing if there is no such request.
-    pub async fn messages(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, Rejected> {
+    /// The messages between the person and the society about a request, in order; empty if there is no such request.
+    pub async fn messages(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, CommandError> {
         let events = self.ports().log.read_thread(self.id(), &task.thread(), ThreadRange::ALL).await?;
         let envelope = |recorded: Recorded| match &recorded.event {
             Event::MessageSent { envelope, .. } => Some((recorded.clone(), envelope.clone())),
@@ -516,8 +370,8 @@ impl Society {
         Ok(events.into_iter().filter_map(envelope).collect())
     }
 
-    /// One thread, addressed from a main thread. Its sub-threads appear by name only.
-    pub async fn thread(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, Rejected> {
+    /// One thread, addressed from a main thread. Sub-threads appear by id only.
+    pub async fn thread(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, CommandError> {
         let (from, to) = (main.clone(), path.clone());
         let known = self.look(move |spine| {
             let found = spine.resolve(&from, &to)?;
@@ -530,8 +384,8 @@ impl Society {
         Ok(Thread::fold(thread, &events))
     }
 
-    /// One thread with all its sub-threads in place, in the documents' shape.
-    pub async fn tree(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, Rejected> {
+    /// One thread with all sub-threads embedded in the meta of their messages.
+    pub async fn tree(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, CommandError> {
         let mut thread = self.thread(main, path).await?;
         let id = thread.id.clone();
         let links = self.look(move |spine| spine.threads.get(&id).map(|head| head.links.clone()).unwrap_or_default()).await?;
@@ -547,22 +401,22 @@ impl Society {
         Ok(thread)
     }
 
-    /// Everything that happens after a place of the log, without a gap, and live from then on until the society has ended.
+    /// All events after a position of the log, without a gap, then live until the society has ended.
     pub fn watch(&self, after: Seq) -> Watch {
         self.watcher(None, after)
     }
 
-    /// What happens in one thread, not in those below it, after a place of the log, and live from then on. What happens elsewhere
-    /// costs this watcher nothing.
+    /// The events of one thread, without its sub-threads, after a position of the log, then live. Events of other threads do not
+    /// wake this watcher.
     pub fn watch_thread(&self, thread: ThreadId, after: Seq) -> Watch {
         self.watcher(Some(thread), after)
     }
 
-    /// Waits for the message that ends a request; where the society ends without it, that is why.
-    pub async fn answer(&self, sent: &Sent) -> Result<Arc<Envelope>, Rejected> {
+    /// Waits for the message that ends a request.
+    pub async fn answer(&self, sent: &Sent) -> Result<Arc<Envelope>, CommandError> {
         let mut watch = self.watch_thread(sent.task_id.thread(), sent.seq);
         loop {
-            let Some(recorded) = watch.next_event().await? else { return Err(self.over().await) };
+            let Some(recorded) = watch.next_event().await? else { return Err(self.stop_error().await) };
             if let Event::MessageSent { envelope, .. } = &recorded.event
                 && envelope.task_id == sent.task_id
                 && envelope.to.is_user()
@@ -573,38 +427,38 @@ impl Society {
         }
     }
 
-    /// Takes in no more, gives running turns until `grace` to reach a safe point, then ends. What is cut is owed again at the
-    /// next opening.
+    /// Rejects new commands, gives running turns `grace` to reach a safe point, then stops. Turns that are cut off are owed a run
+    /// at the next opening.
     pub async fn stop(&self, grace: Duration) {
-        // A closed door means that it has ended already.
-        let _ = self.handle.shared.door.send(Mail::Stop { grace }).await;
-        // Nothing is ever told there; it closes.
+        // An error means that it has ended already.
+        let _ = self.handle.shared.actor.send(ActorMessage::Stop { grace }).await;
+        // Resolves when the channel closes, or when an error is stored there.
         let _ = self.handle.ended.clone().changed().await;
     }
 
-    /// Waits until it has ended. Where it was not told to, says why: its log is not its own any more.
+    /// Waits until the society has ended. Returns the error if it was not stopped: another owner has appended to its log.
     pub fn ended(&self) -> impl Future<Output = Option<Arc<LogError>>> + Send + use<> {
         let mut ended = self.handle.ended.clone();
         async move {
-            // Either it is told why, or it closes.
+            // Resolves when an error is stored or the channel closes.
             let _ = ended.changed().await;
             ended.borrow().clone()
         }
     }
 
-    /// Why nothing comes of a command any more.
-    async fn over(&self) -> Rejected {
-        self.ended().await.as_deref().map_or(Rejected::Stopping, Rejected::unavailable)
+    /// The error for a command to a society that has ended.
+    async fn stop_error(&self) -> CommandError {
+        self.ended().await.as_deref().map_or(CommandError::Stopping, CommandError::unavailable)
     }
 
-    /// What its log says is unfinished; also when it has ended.
-    pub async fn at_rest(&self) -> Result<Rest, LogError> {
+    /// The unfinished work by the log. Works also after the society has ended.
+    pub async fn unfinished_work(&self) -> Result<UnfinishedWork, LogError> {
         let (spine, _) = fold(self.ports(), self.id()).await?;
-        Ok(Rest { last: spine.seq, open_turns: spine.turns.len(), pending_messages: spine.pending() })
+        Ok(UnfinishedWork { last: spine.seq, open_turns: spine.turns.len(), pending_messages: spine.pending() })
     }
 
-    /// Its organisation as its log says it; also when it has ended.
-    pub async fn org_at_rest(&self) -> Result<Org, LogError> {
+    /// The organisation by the log. Works also after the society has ended.
+    pub async fn stored_org(&self) -> Result<Org, LogError> {
         let (spine, _) = fold(self.ports(), self.id()).await?;
         Ok(Org::of(&spine))
     }
@@ -615,15 +469,15 @@ impl Society {
 
     async fn command(&self, command: Command) -> Committed {
         let (reply, answer) = oneshot::channel();
-        let mail = Mail::Command { command: self.wrapped(command), reply: Some(reply) };
-        if self.handle.shared.door.send(mail).await.is_err() {
-            return Err(self.over().await);
+        let mailbox = ActorMessage::Command { command: self.wrapped(command), reply: Some(reply) };
+        if self.handle.shared.actor.send(mailbox).await.is_err() {
+            return Err(self.stop_error().await);
         }
         match answer.await {
             Ok(committed) => self.unwrapped(committed).await,
-            Err(_) if self.handle.shared.door.is_closed() => Err(self.over().await),
-            // Nothing is done where one only looks.
-            Err(_) => Err(Rejected::Stopping),
+            Err(_) if self.handle.shared.actor.is_closed() => Err(self.stop_error().await),
+            // A read-only society drops commands.
+            Err(_) => Err(CommandError::Stopping),
         }
     }
 
@@ -631,25 +485,26 @@ impl Society {
         Watch::new(self.id().clone(), thread, self.ports(), self.handle.ended.clone(), after)
     }
 
-    /// Draws the next id of what comes from outside.
+    /// Makes the next id for a message or request from outside.
     fn draw<T>(&self, id: impl FnOnce(u64, Timestamp, u64) -> T) -> T {
         id(self.handle.entropy, self.ports().clock.now(), self.handle.draws.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// Answers questions about a spine that does not change.
-async fn show(spine: Spine, mut mail: mpsc::Receiver<Mail>) {
-    while let Some(mail) = mail.recv().await {
-        match mail {
-            Mail::Look(look) => look(&spine),
-            // Dropping the reply tells whoever commands that nothing comes of it.
-            Mail::Command { .. } | Mail::Rest { .. } => {}
-            Mail::Stop { .. } => return,
+/// The actor of a read-only society: answers queries and nothing else.
+async fn answer_looks(spine: Spine, mut mailbox: mpsc::Receiver<ActorMessage>) {
+    while let Some(mailbox) = mailbox.recv().await {
+        match mailbox {
+            ActorMessage::Look(look) => look(&spine),
+            // Dropping the reply channel rejects the command.
+            ActorMessage::Command { .. } | ActorMessage::Rest { .. } => {}
+            ActorMessage::Stop { .. } => return,
         }
     }
 }
 
-/// Runs the actor; when the log fails, stands by and takes the log's state again. An owner that was fenced off ends, and says why.
+/// Runs the actor. When the log fails, it goes into standby and recovers from the log until that works again. A conflict ends it: another
+/// owner has appended, so this one must not go on. Returns that error.
 async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender<Result<(), LogError>>) -> Option<LogError> {
     let began = actor.recover().await;
     let may_run = began.is_ok();
@@ -664,7 +519,7 @@ async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender
             Some(_) => match actor.recover().await {
                 Ok(()) => {
                     tracing::info!("the log works again; going on");
-                    // It may have written what it said that it had not.
+                    // An append that failed may have happened all the same; watchers must read the log again.
                     shared.ports.live.publish(&shared.society, Frame::Missed);
                     actor.run().await
                 }
@@ -676,7 +531,7 @@ async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender
         if matches!(error, LogError::Conflict { .. }) {
             return Some(error);
         }
-        match actor.stand_by(&error).await {
+        match actor.standby(&error).await {
             Standby::TryAgain => failed = Some(error),
             Standby::Stop => return None,
         }

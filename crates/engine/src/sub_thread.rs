@@ -3,8 +3,8 @@
 //! ```text
 //! main thread > handler > sub-thread > SubThreadAgent > InteractionUnit(s) > handler
 //! ```
-//! Each unit is a durable turn of its own in the sub-thread: one that is finished is never run again. What the agent itself
-//! decides (which unit is next, what it all comes to) is part of the turn that started it.
+//! Each unit is a durable turn of its own in the sub-thread, so a finished unit is never run again. What the agent itself decides (which
+//! unit is next, the summary) is part of the turn that started the sub-thread.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,37 +14,37 @@ use polis_domain::{Failure, Message, MessageId, Phase, Response, Sender, SubThre
 use crate::cast::{AnyHandler, AnySubThreadAgent, AnyUnit};
 use crate::{Agent, StateHandler, Turn};
 
-/// Units that a sub-thread may run unless its agent says otherwise.
+/// The default of [`SubThreadAgent::max_interactions`].
 const MAX_INTERACTIONS: usize = 50;
 
-/// Manages one sub-thread: its units, when it is done, and what it comes to (R056-R067). It is an [`Agent`] too, which runs
-/// in a sub-thread of its own message.
+/// Manages one sub-thread: its units, when it is done, and its result (R056-R067). Used as a plain [`Agent`], it runs in a sub-thread
+/// of a new message.
 ///
-/// Its settings are those of its sub-thread, never those of whoever started it (D02). What goes wrong in it becomes a result
-/// that its parent reads (R067).
+/// Its settings are those of its sub-thread, never those of the parent thread (D02). A failure inside it becomes a result that the
+/// parent reads (R067).
 pub trait SubThreadAgent: Send + Sync + 'static {
-    /// The units, one for each phase (R063). Asked once, when the agent is registered.
+    /// The units, one for each phase (R063). Called once, when the agent is registered.
     fn units(&self) -> Units;
 
-    /// How many units one run may have. One more is an error (R066).
+    /// How many units one run may execute. More is an error (R066).
     fn max_interactions(&self) -> usize {
         MAX_INTERACTIONS
     }
 
-    /// Whether nothing follows this phase (R064).
+    /// Whether this phase is the last (R064).
     fn is_terminal(&self, phase: &Phase) -> bool {
         phase.is_terminal()
     }
 
-    /// What the model is told about the agent: the role's prompt.
+    /// The system prompt for model calls. The default is the role's prompt.
     ///
     /// Write `async fn system_prompt(&self, turn: &mut Turn) -> Result<Arc<str>, Failure>`.
     fn system_prompt(&self, turn: &mut Turn) -> impl Future<Output = Result<Arc<str>, Failure>> + Send {
         async { Ok(turn.role().map(|role| role.prompt.clone()).unwrap_or_default()) }
     }
 
-    /// The phase whose unit comes next (R053): the one that the last unit suggested. Where no unit has suggested anything,
-    /// it is the phase of the last one, and the run ends unless another phase is given here.
+    /// The phase of the next unit (R053). The default is what the last unit suggested. If it suggested nothing, `progress.next` is the
+    /// phase of the last unit, and the run ends unless this returns another phase.
     ///
     /// Write `async fn next_unit(&self, progress: &Progress, turn: &mut Turn) -> Result<Phase, Failure>`.
     fn next_unit(&self, progress: &Progress, _turn: &mut Turn) -> impl Future<Output = Result<Phase, Failure>> + Send {
@@ -52,7 +52,7 @@ pub trait SubThreadAgent: Send + Sync + 'static {
         async { Ok(phase) }
     }
 
-    /// What it all comes to (R062): what the bot said last (D05).
+    /// The result of the sub-thread (R062). The default is the last bot message (D05).
     ///
     /// Write `async fn summarize(&self, progress: &Progress, turn: &mut Turn) -> Result<String, Failure>`.
     fn summarize(&self, progress: &Progress, _turn: &mut Turn) -> impl Future<Output = Result<String, Failure>> + Send {
@@ -61,7 +61,7 @@ pub trait SubThreadAgent: Send + Sync + 'static {
     }
 }
 
-/// Every sub-thread agent is a whole agent: what it is asked is worked on in a sub-thread of its own message.
+/// Every sub-thread agent is also a plain agent: it works on a task in a sub-thread of a new message.
 impl<S: SubThreadAgent> Agent for S {
     async fn system_prompt(&self, turn: &mut Turn) -> Result<Arc<str>, Failure> {
         SubThreadAgent::system_prompt(self, turn).await
@@ -76,21 +76,21 @@ impl<S: SubThreadAgent> Agent for S {
     }
 }
 
-/// Where a sub-thread stands between two units.
+/// The state of a sub-thread between two units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// The units that are done, in order.
+    /// The finished units, in order.
     pub results: Vec<Interaction>,
-    /// The sub-thread.
+    /// The sub-thread with its messages.
     pub thread: Thread,
-    /// Its address.
+    /// The address of the sub-thread.
     pub path: SubThreadPath,
-    /// The phase that is next, as far as the units say.
+    /// The phase that the last unit suggested, or the present phase.
     pub next: Phase,
 }
 
 impl Progress {
-    /// What the bot said last.
+    /// The text of the last bot message, empty if there is none.
     pub fn last_bot_text(&self) -> &str {
         let bots = self.thread.messages.iter().rev().find(|message| message.sender == Sender::Bot);
         bots.map_or("", |message| &message.text)
@@ -99,15 +99,15 @@ impl Progress {
 
 /// One round of bot and user in a sub-thread.
 ///
-/// The bot message comes from the unit's handler: an instruction, or content and what to do with it (R078). The unit then
-/// does it and reports; it reports only and makes nothing up (R079).
+/// The unit's handler writes the bot message: an instruction, or content and what to do with it (R078). The unit then carries it out and
+/// reports what happened, without making anything up (R079).
 pub trait InteractionUnit: Send + Sync + 'static {
-    /// The sub-threads that the unit runs. Asked once, when the agent is registered.
+    /// The sub-threads that the unit may run. Called once, when the agent is registered.
     fn sub_threads(&self) -> SubThreads {
         SubThreads::new()
     }
 
-    /// Does what the bot message says and reports what came of it. Not asked after the last unit (D05).
+    /// Carries out the bot message and returns the report. Not called after the last unit (D05).
     ///
     /// Write `async fn user_message(&self, bot: &Message, turn: &mut Turn) -> Result<String, Failure>`.
     fn user_message(&self, _bot: &Message, turn: &mut Turn) -> impl Future<Output = Result<String, Failure>> + Send {
@@ -123,26 +123,26 @@ pub trait InteractionUnit: Send + Sync + 'static {
     }
 }
 
-/// What one unit left in its sub-thread: the pair.
+/// The pair of messages that one unit added to its sub-thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interaction {
     /// The phase of the unit.
     pub phase: Phase,
-    /// What its handler said.
+    /// The message of its handler.
     pub bot: Arc<Message>,
-    /// What came of it; nothing after the last unit (D05).
+    /// The report of the unit; none after the last one (D05).
     pub user: Option<Arc<Message>>,
 }
 
-/// Which unit serves which phase, who makes its bot message, and which phase follows it (R068).
+/// Which unit serves which phase, with its handler and the phase that follows (R068).
 ///
-/// A sub-thread begins in `initial_phase`, or where no unit has that name, in the phase of the first one.
+/// A sub-thread starts in `initial_phase` or, if no unit has that name, in the phase of the first one.
 #[derive(Default, Clone)]
 pub struct Units {
     pub(crate) steps: Vec<UnitStep>,
 }
 
-/// A unit and what is said about it.
+/// A unit, its phase, its handler, and the phase that follows.
 #[derive(Clone)]
 pub(crate) struct UnitStep {
     pub(crate) phase: Arc<str>,
@@ -157,13 +157,13 @@ impl Units {
         Self::default()
     }
 
-    /// One more phase and its unit.
+    /// Adds a phase and its unit.
     pub fn on(mut self, phase: &str, unit: impl InteractionUnit) -> Self {
         self.steps.push(UnitStep { phase: phase.into(), next: None, handler: None, unit: Arc::new(unit) });
         self
     }
 
-    /// Who makes the bot message of the unit just named.
+    /// Sets the handler of the unit added last.
     pub fn with_handler(mut self, handler: impl StateHandler) -> Self {
         if let Some(step) = self.steps.last_mut() {
             step.handler = Some(Arc::new(handler));
@@ -171,7 +171,7 @@ impl Units {
         self
     }
 
-    /// The phase that the unit just named suggests when it is done, whatever its handler has suggested (D04).
+    /// Sets the next phase of the unit added last. It overrides what the handler suggests (D04).
     pub fn then(mut self, next: &str) -> Self {
         if let Some(step) = self.steps.last_mut() {
             step.next = Some(next.into());
@@ -180,48 +180,48 @@ impl Units {
     }
 }
 
-/// A sub-thread agent that is its units and nothing else.
+/// A sub-thread agent that consists of its units only.
 impl SubThreadAgent for Units {
     fn units(&self) -> Units {
         self.clone()
     }
 }
 
-/// The sub-threads that a handler, unit or agent runs, each under a name of its own: see [`Turn::run_sub_thread`].
+/// The sub-threads that a handler, unit or agent may run, by name: see [`Turn::run_sub_thread`].
 #[derive(Default, Clone)]
 pub struct SubThreads {
     pub(crate) agents: Vec<(Arc<str>, Arc<dyn AnySubThreadAgent>)>,
 }
 
 impl SubThreads {
-    /// None.
+    /// No sub-threads.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more.
+    /// Adds a sub-thread agent under a name.
     pub fn with(mut self, name: &str, agent: impl SubThreadAgent) -> Self {
         self.agents.push((name.into(), Arc::new(agent)));
         self
     }
 }
 
-/// What came of a sub-thread. A failure is a result like another (R067).
+/// The result of a sub-thread. A failure is a result too (R067).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubThreadResult {
-    /// The message that it hangs in, which shows the text by now.
+    /// The message that it hangs in, which has the result as its text.
     pub message: MessageId,
-    /// Its address.
+    /// The address of the sub-thread.
     pub path: SubThreadPath,
-    /// What it comes to; when it failed, a sentence that says so.
+    /// The result, or a sentence that describes the failure.
     pub text: String,
-    /// Why it came to nothing.
+    /// Why it failed, if it did.
     pub failure: Option<Failure>,
-    /// What was said in it. Where it failed, the thread at its address says so.
+    /// Its messages; empty after a failure.
     pub messages: Vec<Arc<Message>>,
 }
 
-/// A response that adds nothing: the text stands in the message already.
+/// A silent response: the message already has the text.
 impl From<SubThreadResult> for Response {
     fn from(result: SubThreadResult) -> Self {
         Self::standing_in(result.message, result.text)

@@ -1,26 +1,26 @@
-//! The few sentences that the engine itself says to people, in English and in Chinese.
+//! The few sentences that the engine itself writes to people, in English and in Chinese.
 
-/// What a message says while its sub-thread is at work (R089).
-pub(crate) const WAIT: Said = Said { zh: "正在处理您的请求...", en: "Working on your request..." };
+/// The placeholder text of a message while its sub-thread runs (R089).
+pub(crate) const WAIT: Sentence = Sentence { zh: "正在处理您的请求...", en: "Working on your request..." };
 
-/// What it says inside another sub-thread (R100).
-pub(crate) const WAIT_NESTED: Said = Said { zh: "正在执行深度分析...", en: "Looking into it more deeply..." };
+/// The same inside another sub-thread (R100).
+pub(crate) const WAIT_NESTED: Sentence = Sentence { zh: "正在执行深度分析...", en: "Looking into it more deeply..." };
 
-/// What the task says that goes on behind a placeholder (R090).
-pub(crate) const CONTINUE: Said = Said { zh: "继续处理", en: "Go on." };
+/// The text of the task that continues behind a placeholder (R090).
+pub(crate) const CONTINUE: Sentence = Sentence { zh: "继续处理", en: "Go on." };
 
-/// What stands before the reason when a sub-thread has failed (R067).
-pub(crate) const FAILED: Said = Said { zh: "处理失败：", en: "This came to nothing: " };
+/// The text before the reason when a sub-thread has failed (R067).
+pub(crate) const FAILED: Sentence = Sentence { zh: "处理失败：", en: "This came to nothing: " };
 
 /// One sentence in both languages.
-pub(crate) struct Said {
+pub(crate) struct Sentence {
     pub(crate) zh: &'static str,
     pub(crate) en: &'static str,
 }
 
-impl Said {
-    /// The sentence, in the language of what was asked.
-    pub(crate) fn to(&self, asked: &str) -> &'static str {
+impl Sentence {
+    /// The sentence in the language of the request.
+    pub(crate) fn in_language_of(&self, asked: &str) -> &'static str {
         let is_chinese = asked.chars().any(|c| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'));
         if is_chinese { self.zh } else { self.en }
     }

@@ -1,4 +1,4 @@
-//! Tools that act on the society itself: the turn that calls one does it, by its own effects.
+//! Tools that run inside the turn that calls them and act on the society by its effects.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,16 +8,16 @@ use polis_ports::ToolSpec;
 
 use crate::Turn;
 
-/// A tool that is done by the turn that calls it. Whatever it does is an effect of that turn, so it is as durable as the turn:
-/// after a crash it is run again up to where it was, and it is never in doubt, whatever its class says.
+/// A tool that runs inside the turn that calls it. Everything it does is an effect of that turn, so it is as durable as the turn: after a
+/// crash it is run again up to where it was, and it is never in doubt, whatever its class is.
 ///
 /// Write `async fn call(&self, turn: &mut Turn, arguments: &str) -> CallResult`. Like a handler, it must depend on the turn and
 /// its arguments alone.
 pub trait TurnTool: Send + Sync + 'static {
-    /// What models are told of it.
+    /// The description for models.
     fn spec(&self) -> ToolSpec;
 
-    /// Does it. A failure is a result that tells of it.
+    /// Runs the tool. A failure is an error result.
     fn call(&self, turn: &mut Turn, arguments: &str) -> impl Future<Output = CallResult> + Send;
 }
 

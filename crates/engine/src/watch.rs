@@ -1,4 +1,4 @@
-//! Watching a society, or one thread of it: the log after N, then live, joined by sequence number. Nothing twice, nothing missing.
+//! Watching a society or one thread: the log after a position, then live frames, joined by sequence number without gaps or duplicates.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{Frame, LiveStream, Log, LogError, StreamedDelta, StreamedStep, ThreadRange};
 use tokio::sync::watch::Receiver;
 
-use crate::society::Ports;
+use crate::shared::Ports;
 
 /// Events read from the log at a time.
 const PAGE: usize = 256;
@@ -16,28 +16,31 @@ const PAGE: usize = 256;
 /// A watcher of a society.
 pub struct Watch {
     society: SocietyId,
-    /// The only thread of interest, if there is one.
+    /// The only thread that is watched; none for the whole society.
     thread: Option<ThreadId>,
     log: Arc<dyn Log>,
     live: LiveStream,
     /// Closed when the society has ended.
     ended: Receiver<Option<Arc<LogError>>>,
-    /// It has: what the log has is seen, and then nothing more comes.
+    /// The society has ended: the rest of the log is still read, then the watch ends.
     is_over: bool,
+    /// The last event that was returned.
     seen: Seq,
-    behind: bool,
+    /// Whether the log may have events that were not read yet.
+    is_behind: bool,
+    /// Events to return next.
     ready: VecDeque<Arc<Recorded>>,
     missed: u64,
 }
 
-/// What a watcher sees next.
+/// The next item of a [`Watch`].
 #[derive(Debug, Clone)]
-pub enum Seen {
+pub enum WatchEvent {
     /// The next event of the log.
     Event(Arc<Recorded>),
-    /// A chunk of a reply that is being written.
+    /// A chunk of a reply in progress.
     Delta(Arc<StreamedDelta>),
-    /// What somebody in a workflow is seen doing.
+    /// A step of a workflow.
     Step(Arc<StreamedStep>),
 }
 
@@ -49,30 +52,30 @@ impl Watch {
         ended: Receiver<Option<Arc<LogError>>>,
         after: Seq,
     ) -> Self {
-        // Live first, the log second: whatever is appended in between is seen in both and told once.
+        // Subscribed before the log is read: an event appended in between is in both and is dropped once.
         let live = ports.live.watch(&society, thread.as_ref());
         let (log, ready) = (ports.log.clone(), VecDeque::new());
-        Self { society, thread, log, live, ended, is_over: false, seen: after, behind: true, ready, missed: 0 }
+        Self { society, thread, log, live, ended, is_over: false, seen: after, is_behind: true, ready, missed: 0 }
     }
 
-    /// The next thing to see; none when the society has ended and everything that its log has was seen.
-    pub async fn next(&mut self) -> Result<Option<Seen>, LogError> {
+    /// Waits for the next item; none when the society has ended and its whole log was returned.
+    pub async fn next(&mut self) -> Result<Option<WatchEvent>, LogError> {
         loop {
             if let Some(recorded) = self.ready.pop_front() {
                 if recorded.seq <= self.seen {
                     continue;
                 }
-                // Between two events of one thread there may be any number of others.
+                // Events of one thread have gaps between their numbers; only a whole log has none.
                 if self.thread.is_some() || recorded.seq == self.seen.next() {
                     self.seen = recorded.seq;
-                    return Ok(Some(Seen::Event(recorded)));
+                    return Ok(Some(WatchEvent::Event(recorded)));
                 }
-                self.behind = true;
+                self.is_behind = true;
                 self.ready.clear();
             }
-            if self.behind {
+            if self.is_behind {
                 let page = self.page().await?;
-                self.behind = page.len() == PAGE;
+                self.is_behind = page.len() == PAGE;
                 self.ready.extend(page.into_iter().map(Arc::new));
                 if !self.ready.is_empty() {
                     continue;
@@ -81,27 +84,27 @@ impl Watch {
             if self.is_over {
                 return Ok(None);
             }
-            let told = tokio::select! {
-                // What was told before the end is seen before it.
+            let frame = tokio::select! {
+                // Frames that were published before the end come before it.
                 biased;
-                told = self.live.next() => told,
+                frame = self.live.next() => frame,
                 _ = self.ended.changed() => None,
             };
-            match told {
+            match frame {
                 Some(Frame::Committed(events)) => self.ready.extend(events.iter().cloned()),
-                Some(Frame::Delta(delta)) => return Ok(Some(Seen::Delta(delta))),
-                Some(Frame::Step(chunk)) => return Ok(Some(Seen::Step(chunk))),
+                Some(Frame::Delta(delta)) => return Ok(Some(WatchEvent::Delta(delta))),
+                Some(Frame::Step(step)) => return Ok(Some(WatchEvent::Step(step))),
                 Some(Frame::Missed) => {
-                    self.behind = true;
+                    self.is_behind = true;
                     self.missed += 1;
                 }
-                // Not all that the log has need have been told.
-                None => (self.is_over, self.behind) = (true, true),
+                // The log may have events that were never published.
+                None => (self.is_over, self.is_behind) = (true, true),
             }
         }
     }
 
-    /// What the log has next.
+    /// Reads the next events from the log.
     async fn page(&mut self) -> Result<Vec<Recorded>, LogError> {
         match &self.thread {
             None => self.log.read(&self.society, self.seen, PAGE).await,
@@ -112,17 +115,17 @@ impl Watch {
         }
     }
 
-    /// How often chunks of replies were lost, because whoever watches was too slow or the log failed. No event of the log ever is.
+    /// How often deltas and steps were lost because this watcher was too slow or the log failed. Events are never lost.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// The next event, passing over chunks of replies.
+    /// Waits for the next event, ignoring deltas and steps.
     pub async fn next_event(&mut self) -> Result<Option<Arc<Recorded>>, LogError> {
         loop {
             match self.next().await? {
-                Some(Seen::Event(recorded)) => return Ok(Some(recorded)),
-                Some(Seen::Delta(_) | Seen::Step(_)) => {}
+                Some(WatchEvent::Event(recorded)) => return Ok(Some(recorded)),
+                Some(WatchEvent::Delta(_) | WatchEvent::Step(_)) => {}
                 None => return Ok(None),
             }
         }

@@ -146,11 +146,11 @@ pub use polis_domain::{
     SubThreadRequest, Target, Task, TaskId, Thread, ThreadId, ToolCall,
 };
 pub use polis_engine::{
-    Agent, BadCast, BatchUpdate, Branch, Cast, Context, Divergence, ExecuteSubThread, Forked, Interaction, InteractionUnit,
-    LocalLive, NewMessage, NoModel, NoTools, NotForked, NotOpened, Operation, OperationWords, Options, Phases, Ports,
-    PrepareSubThread, Progress, Rejected, Replayed, Request, Requests, Rest, Seen, Sent, Society, StateHandler, SubThreadAgent,
-    SubThreadGroup, SubThreadResult, SubThreads, SystemClock, Teller, Turn, TurnTool, Units, Watch, fork, free_name,
-    is_society_name, replay,
+    Agent, BatchUpdate, Branch, Cast, CastError, CommandError, Context, Divergence, ExecuteSubThread, ForkError, Forked,
+    Interaction, InteractionUnit, LocalLive, NewMessage, NoModel, NoTools, OpenError, Operation, OperationWords, Options,
+    Phases, Ports, PrepareSubThread, Progress, Replayed, Request, Requests, Sent, Society, StateHandler, StepSink,
+    SubThreadAgent, SubThreadGroup, SubThreadResult, SubThreads, SystemClock, Turn, TurnTool, UnfinishedWork, Units, Watch,
+    WatchEvent, fork, free_name, is_society_name, replay,
 };
 pub use polis_ports as ports;
 pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};

@@ -149,21 +149,21 @@ pub trait Listing: Send + Sync {
 
 /// What a call is given to keep what it makes, and to find what others have made.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct ArtifactStore {
     /// Keeps contents.
     pub store: Arc<dyn Artifacts>,
     /// Knows which of them the society names.
     pub listing: Arc<dyn Listing>,
 }
 
-impl Shelf {
+impl ArtifactStore {
     /// Nothing is kept and nothing is there.
     pub fn none() -> Self {
         Self { store: Arc::new(NoArtifacts), listing: Arc::new(Nothing) }
     }
 }
 
-impl fmt::Debug for Shelf {
+impl fmt::Debug for ArtifactStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Shelf")
     }

@@ -14,7 +14,7 @@ mod model;
 mod schema;
 mod toolbox;
 
-pub use artifacts::{ArtifactError, Artifacts, Draft, Hasher, Listing, NoArtifacts, Shelf, Window};
+pub use artifacts::{ArtifactError, ArtifactStore, Artifacts, Draft, Hasher, Listing, NoArtifacts, Window};
 pub use clock::Clock;
 pub use guard::FileGuard;
 pub use host::Host;

@@ -8,7 +8,7 @@ use polis_domain::{
 };
 use serde::Serialize;
 
-use crate::{Host, Shelf, ToolSpec};
+use crate::{ArtifactStore, Host, ToolSpec};
 
 /// Holds the tools of a society and runs them.
 #[async_trait]
@@ -43,7 +43,7 @@ pub trait Toolbox: Send + Sync {
     }
 
     /// Whether a server may have a model's words while a call of ours runs there.
-    fn lending(&self, _server: &str, _who: &Caller<'_>) -> Ruling {
+    fn sampling_ruling(&self, _server: &str, _who: &Caller<'_>) -> Ruling {
         Ruling::Ask(String::new())
     }
 
@@ -174,7 +174,7 @@ pub struct CallContext {
     /// For which request of a person.
     pub task: TaskId,
     /// Where it keeps what is too long to be told.
-    pub artifacts: Shelf,
+    pub artifacts: ArtifactStore,
     /// Whom the call may ask while it runs; nobody where there is none.
     pub host: Option<Arc<dyn Host>>,
     /// The address of the thread, from the agent's main thread.

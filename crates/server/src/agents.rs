@@ -176,7 +176,7 @@ pub(crate) async fn operate(
     let agent = state.society.addressee(AgentId::from(id)).await?;
     let asked = agent.clone();
     let behaviour = state.society.look(move |spine| behaviour(spine, &asked)).await?;
-    let behaviour = behaviour.ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(agent.clone())))?;
+    let behaviour = behaviour.ok_or_else(|| polis_engine::CommandError::from(Refusal::UnknownAgent(agent.clone())))?;
     let offered = state.society.operations(&behaviour);
     let operation = offered.iter().find(|operation| *operation.name == *request.operation).ok_or_else(|| {
         let names: Vec<&str> = offered.iter().map(|operation| &*operation.name).collect();
@@ -226,7 +226,7 @@ pub(crate) async fn agent(State(state): State<SocietyState>, Name(id): Name) -> 
     let wanted = AgentId::from(id);
     let asked = wanted.clone();
     let found = state.society.look(move |spine| Some((detail(spine, &asked)?, behaviour(spine, &asked)))).await?;
-    let (mut detail, behaviour) = found.ok_or_else(|| polis_engine::Rejected::from(Refusal::UnknownAgent(wanted)))?;
+    let (mut detail, behaviour) = found.ok_or_else(|| polis_engine::CommandError::from(Refusal::UnknownAgent(wanted)))?;
     detail.operations = behaviour.iter().flat_map(|behaviour| state.society.operations(behaviour)).map(Offered::from).collect();
     Ok(axum::Json(detail))
 }
@@ -243,7 +243,7 @@ fn detail(spine: &Spine, id: &AgentId) -> Option<AgentDetail> {
         spine.agents.iter().filter(|(_, child)| child.parent.as_ref() == Some(id)).map(|(child, _)| child.clone()).collect();
     children.sort();
     let agent = describe(spine, id, known, worst(spine).get(id).copied());
-    Some(AgentDetail { agent, role, children, leaving: known.leaving.is_some(), operations: Vec::new() })
+    Some(AgentDetail { agent, role, children, leaving: known.termination.is_some(), operations: Vec::new() })
 }
 
 impl Context {

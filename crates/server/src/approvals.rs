@@ -9,7 +9,7 @@ use polis_domain::{
     OpenInquiry, OpenKind, Outcome, Recorded, Refusal, Resolution, Seq, Spine, Stage, TaskId, ThreadId, Timestamp, TurnId,
     Verdict, Wanted, misfits,
 };
-use polis_engine::Rejected;
+use polis_engine::CommandError;
 use polis_ports::ThreadRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -254,7 +254,7 @@ async fn decided(state: &SocietyState, id: EffectId, verdict: Verdict) -> Result
             && !matching.covers(verdict.arguments.as_ref().unwrap_or(&call.arguments))
         {
             let why = format!("`where` does not cover this very call: {} where {matching}", call.tool);
-            return Err(Rejected::Refused(Refusal::BadAnswer(why)).into());
+            return Err(CommandError::Refused(Refusal::BadAnswer(why)).into());
         }
         if let (Some(arguments), Some(What::Approval { change: Some(form), .. })) = (&verdict.arguments, what) {
             let faults = match serde_json::from_str(arguments) {
@@ -262,7 +262,7 @@ async fn decided(state: &SocietyState, id: EffectId, verdict: Verdict) -> Result
                 Err(error) => vec![format!("it is no JSON: {error}")],
             };
             if !faults.is_empty() {
-                return Err(Rejected::Refused(Refusal::BadAnswer(faults.join("; "))).into());
+                return Err(CommandError::Refused(Refusal::BadAnswer(faults.join("; "))).into());
             }
         }
     }

@@ -15,7 +15,7 @@ use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream;
 use polis_domain::{AgentId, EffectId, Event as Happened, Recorded, Seq, TaskId, ThreadId, TurnId};
-use polis_engine::{Seen, Society, Watch};
+use polis_engine::{Society, Watch, WatchEvent};
 use polis_ports::{Delta, StreamedDelta, StreamedStep};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ struct Telling {
     /// Replies that were told whole: chunks of them that come late are not told.
     over: HashSet<EffectId>,
     /// What is told after a `resync`.
-    waiting: Option<Seen>,
+    waiting: Option<WatchEvent>,
     missed: u64,
     closing: CancellationToken,
     reason: Arc<OnceLock<&'static str>>,
@@ -176,9 +176,9 @@ impl Telling {
     }
 
     /// How something is told, if it is wanted.
-    async fn told(&mut self, seen: &Seen) -> Option<Result<Event, serde_json::Error>> {
+    async fn told(&mut self, seen: &WatchEvent) -> Option<Result<Event, serde_json::Error>> {
         match seen {
-            Seen::Event(recorded) => {
+            WatchEvent::Event(recorded) => {
                 if let Happened::EffectEnded { id, .. } = &recorded.event {
                     if self.over.len() >= MAX_TURNS {
                         self.over.clear();
@@ -191,9 +191,9 @@ impl Telling {
                 }
                 self.wants(recorded).await.then(|| committed(recorded, &self.past))
             }
-            Seen::Delta(delta) if self.over.contains(&delta.effect) => None,
-            Seen::Delta(delta) => self.wants_step(&delta.thread, delta.effect.turn).await.then(|| streamed(delta)),
-            Seen::Step(chunk) => {
+            WatchEvent::Delta(delta) if self.over.contains(&delta.effect) => None,
+            WatchEvent::Delta(delta) => self.wants_step(&delta.thread, delta.effect.turn).await.then(|| streamed(delta)),
+            WatchEvent::Step(chunk) => {
                 let is_of_task = self.which.task.as_ref().is_none_or(|task| *task == chunk.task);
                 let is_wanted = self.is_of(Some(&chunk.thread)) && is_of_task;
                 let is_wanted = is_wanted && self.which.agent.as_ref().is_none_or(|agent| agent.main_thread() == chunk.thread);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use polis_domain::{AgentId, Envelope, Failure, MessageId, MessageKind, Payload, Recorded, Refusal, Seq, TaskId, Timestamp};
-use polis_engine::{Rejected, Society};
+use polis_engine::{CommandError, Society};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +90,7 @@ pub(crate) async fn messages(
 }
 
 /// The messages from and to the person about a request, oldest first; an error when there is no such request.
-pub(crate) async fn personal(society: &Society, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, Rejected> {
+pub(crate) async fn personal(society: &Society, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, CommandError> {
     let envelopes = society.messages(task).await?;
     if envelopes.is_empty() {
         return Err(Refusal::UnknownTask(task.clone()).into());

@@ -83,7 +83,7 @@ impl Figures {
         Self {
             events: spine.seq.0,
             agents: spine.agents.len(),
-            tasks: spine.efforts.len(),
+            tasks: spine.activities.len(),
             pending: spine.pending(),
             turns: [
                 ("running", count(Standing::Running)),

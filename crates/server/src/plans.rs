@@ -1,7 +1,7 @@
 //! The plans that agents keep, by request: where they stand, for people and for agents.
 
 use axum::extract::State;
-use polis_domain::{AgentId, Event, Plan, Planned, Seq, Spine, TaskId, ThreadId, Timestamp};
+use polis_domain::{AgentId, Event, Plan, PlanRef, Seq, Spine, TaskId, ThreadId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,14 +51,14 @@ pub(crate) async fn plans(
 
 /// The newest plans, or those of one request, newest first.
 pub(crate) async fn of(state: &SocietyState, task: Option<TaskId>) -> Result<Vec<Shown>, Problem> {
-    let wanted = move |planned: &&Planned| task.as_ref().is_none_or(|task| planned.task == *task);
+    let wanted = move |planned: &&PlanRef| task.as_ref().is_none_or(|task| planned.task == *task);
     let look = move |spine: &Spine| {
         let newest = spine.plans.iter().rev().filter(wanted).take(MAX_LISTED);
         newest.map(|planned| (planned.clone(), of_task(spine, &planned.task).is_some())).collect::<Vec<_>>()
     };
     let places = state.society.look(look).await?;
     let mut plans = Vec::with_capacity(places.len());
-    for (Planned { task, agent, thread, seq }, is_open) in places {
+    for (PlanRef { task, agent, thread, seq }, is_open) in places {
         let read = state.society.log().read(state.society.id(), Seq(seq.0 - 1), 1).await;
         let Some(recorded) = read.ok().and_then(|mut page| page.pop()) else { continue };
         if let Event::PlanSet { plan, .. } = recorded.event {

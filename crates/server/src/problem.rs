@@ -6,7 +6,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use polis_domain::Refusal;
-use polis_engine::{NotForked, Rejected};
+use polis_engine::{CommandError, ForkError};
 use polis_ports::LogError;
 use serde_json::{Value, json};
 
@@ -88,25 +88,25 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<Rejected> for Problem {
-    fn from(rejected: Rejected) -> Self {
+impl From<CommandError> for Problem {
+    fn from(rejected: CommandError) -> Self {
         let status = match &rejected {
-            Rejected::Refused(refusal) => status_of(refusal),
-            Rejected::Unavailable(failure) if &*failure.code == "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
-            Rejected::Unavailable(_) | Rejected::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            CommandError::Refused(refusal) => status_of(refusal),
+            CommandError::Unavailable(failure) if &*failure.code == "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
+            CommandError::Unavailable(_) | CommandError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, rejected.code().to_owned(), rejected.to_string())
     }
 }
 
-impl From<NotForked> for Problem {
-    fn from(error: NotForked) -> Self {
+impl From<ForkError> for Problem {
+    fn from(error: ForkError) -> Self {
         let status = match &error {
-            NotForked::BadName(_) => StatusCode::BAD_REQUEST,
-            NotForked::Unknown(_) => StatusCode::NOT_FOUND,
-            NotForked::NoSuchPlace { .. } | NotForked::TooEarly { .. } | NotForked::Taken(_) => StatusCode::CONFLICT,
-            NotForked::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
-            NotForked::Log(_) => StatusCode::SERVICE_UNAVAILABLE,
+            ForkError::BadName(_) => StatusCode::BAD_REQUEST,
+            ForkError::Unknown(_) => StatusCode::NOT_FOUND,
+            ForkError::NoSuchPlace { .. } | ForkError::TooEarly { .. } | ForkError::Taken(_) => StatusCode::CONFLICT,
+            ForkError::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+            ForkError::Log(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, error.code(), error.to_string())
     }
@@ -114,7 +114,7 @@ impl From<NotForked> for Problem {
 
 impl From<LogError> for Problem {
     fn from(error: LogError) -> Self {
-        Rejected::from(error).into()
+        CommandError::from(error).into()
     }
 }
 
@@ -145,7 +145,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::TooManyHops { .. }
         | Refusal::MessageLoop { .. }
         | Refusal::TooManyTurns { .. }
-        | Refusal::Leaving(_)
+        | Refusal::Terminating(_)
         | Refusal::NotYourChild(_)
         | Refusal::HasChildren(_)
         | Refusal::RootStays
@@ -184,7 +184,7 @@ mod tests {
         check(LogError::Full("no room".into()), (507, "disk_full"));
         check(LogError::Failed("broken".into()), (503, "log_failed"));
         check(LogError::Damaged("torn".to_owned()), (503, "data_damaged"));
-        let stopping = Problem::from(Rejected::Stopping).into_response();
+        let stopping = Problem::from(CommandError::Stopping).into_response();
         assert_eq!((stopping.status().as_u16(), stopping.headers().contains_key(RETRY_AFTER)), (503, true));
     }
 }

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::{BoxFuture, join, join_all};
 use polis_domain::{Failure, Request as OnceRequest, Seq, SocietyId};
 use polis_engine::{
-    Branch, Forked, NotForked, Rejected, Society, SystemClock, fork, forked_before, free_name, is_society_name,
+    Branch, CommandError, ForkError, Forked, Society, SystemClock, fork, forked_before, free_name, is_society_name,
 };
 use polis_ports::{Log, Origin};
 use tower_service::Service;
@@ -158,7 +158,7 @@ impl Societies {
     pub(crate) async fn begin(&self, society: &SocietyId) -> Result<bool, Problem> {
         self.opener()?;
         if !is_society_name(society.as_str()) {
-            return Err(NotForked::BadName(society.clone()).into());
+            return Err(ForkError::BadName(society.clone()).into());
         }
         let _changing = self.0.changing.lock().await;
         if self.0.log.readable_head(society).await? > Seq(0) {
@@ -205,11 +205,11 @@ impl Societies {
         }
         let last = self.0.log.readable_head(society).await?;
         if to > last {
-            return Err(NotForked::NoSuchPlace { society: society.clone(), at: to, last }.into());
+            return Err(ForkError::NoSuchPlace { society: society.clone(), at: to, last }.into());
         }
         // What cannot be is refused before anything is stopped.
         if self.0.log.whole(society, to).await? == Seq(0) {
-            return Err(NotForked::TooEarly { society: society.clone(), at: to }.into());
+            return Err(ForkError::TooEarly { society: society.clone(), at: to }.into());
         }
         let open = self.entries(|entries| entries.get(society).cloned());
         let works = open.as_ref().is_some_and(|entry| entry.works);
@@ -262,7 +262,7 @@ impl Societies {
         }
         let _changing = self.0.changing.lock().await;
         if self.0.opener.is_none() || !is_society_name(society.as_str()) || self.0.log.readable_head(society).await? == Seq(0) {
-            return Err(NotForked::Unknown(society.clone()).into());
+            return Err(ForkError::Unknown(society.clone()).into());
         }
         self.open(society, works).await.map_err(unopened)
     }
@@ -278,7 +278,7 @@ impl Societies {
             return Ok(entry);
         }
         if self.0.stopping.load(Ordering::Acquire) {
-            return Err(Failure::new(Rejected::Stopping.code(), Rejected::Stopping.to_string()));
+            return Err(Failure::new(CommandError::Stopping.code(), CommandError::Stopping.to_string()));
         }
         if works && working >= MAX_WORKING {
             let message = format!("{MAX_WORKING} societies work here already, which is the most; start another server");

@@ -42,12 +42,12 @@ fn all(spine: &Spine) -> Vec<Addressee> {
 fn find(spine: &Spine, name: &str) -> Option<Addressee> {
     let agent_of = |name: &str| {
         let agent = AgentId::from(name);
-        spine.agents.get(&agent).filter(|known| known.leaving.is_none()).map(|_| agent)
+        spine.agents.get(&agent).filter(|known| known.termination.is_none()).map(|_| agent)
     };
     let with_role = |name: &str| {
         let role = RoleId::from(name);
         let mut agents: Vec<_> =
-            spine.agents.iter().filter(|(_, agent)| agent.role == role && agent.leaving.is_none()).collect();
+            spine.agents.iter().filter(|(_, agent)| agent.role == role && agent.termination.is_none()).collect();
         // The one that waits least, and of those the oldest.
         agents.sort_by_key(|(id, agent)| {
             let waiting = agent.inbox.as_ref().map_or(0, |inbox| inbox.entries.len()) + usize::from(agent.turn.is_some());

@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Request};
 use futures_util::{Stream, TryStreamExt};
-use polis_engine::{Seen, Society, Watch};
+use polis_engine::{Society, Watch, WatchEvent};
 use polis_ports::LogError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -78,7 +78,7 @@ pub struct Answer {
 }
 
 /// What is seen next. It waits on when the society has ended: the state ends its streams, and says why.
-pub(crate) async fn next_seen(watch: &mut Watch) -> Result<Seen, LogError> {
+pub(crate) async fn next_seen(watch: &mut Watch) -> Result<WatchEvent, LogError> {
     match watch.next().await? {
         Some(seen) => Ok(seen),
         None => std::future::pending().await,

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use axum::http::StatusCode;
 use polis_domain::{
-    AgentId, Due, EffectId, Envelope, Failure, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskId, Turn, TurnId,
+    AgentId, EffectId, Envelope, Failure, InboxEntry, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskId, Turn,
+    TurnId,
 };
-use polis_engine::{Rejected, Sent};
+use polis_engine::{CommandError, Sent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -168,11 +169,11 @@ pub(crate) async fn tasks(
     Wanted(paging): Wanted<Paging>,
 ) -> Result<axum::Json<Tasks>, Problem> {
     let list = |spine: &Spine| {
-        let open = |(id, effort): (&TaskId, &polis_domain::Effort)| {
+        let open = |(id, effort): (&TaskId, &polis_domain::TaskActivity)| {
             let status = of_task(spine, id)?.status;
             Some(Open { id: id.clone(), status, turns: effort.turns, open: effort.open })
         };
-        let mut tasks: Vec<_> = spine.efforts.iter().filter_map(open).collect();
+        let mut tasks: Vec<_> = spine.activities.iter().filter_map(open).collect();
         tasks.sort_by(|one, other| one.id.cmp(&other.id));
         tasks
     };
@@ -195,7 +196,7 @@ pub(crate) async fn cancel(
             let task = task_id.clone();
             let is_its = state.society.look(move |spine| spine.turns.get(&turn).is_some_and(|turn| turn.task == task)).await?;
             if !is_its {
-                return Err(Rejected::from(Refusal::TurnNotOpen(turn)).into());
+                return Err(CommandError::from(Refusal::TurnNotOpen(turn)).into());
             }
             Target::Turn(turn)
         }
@@ -263,8 +264,9 @@ impl Standing {
 
 /// Where a request stands that is not done: also one that waits in an inbox behind others.
 pub(crate) fn of_task(spine: &Spine, task: &TaskId) -> Option<Stands> {
-    let is_queued =
-        |agent: &polis_domain::Agent| agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|due: &Due| due.task() == task));
+    let is_queued = |agent: &polis_domain::Agent| {
+        agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|due: &InboxEntry| due.task() == task))
+    };
     let queued: Vec<_> = spine.agents.iter().filter(|(_, agent)| is_queued(agent)).collect();
     let of = |is_meant: &dyn Fn(&TaskId) -> bool| -> BTreeSet<Standing> {
         let turns = spine.turns.iter().filter(|(_, turn)| is_meant(&turn.task));
@@ -299,7 +301,7 @@ fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
     loop {
         let waits_behind = |agent: &&polis_domain::Agent| {
             let mut entries = agent.inbox.iter().flat_map(|inbox| &inbox.entries);
-            entries.any(|due: &Due| tasks.contains(due.task()))
+            entries.any(|due: &InboxEntry| tasks.contains(due.task()))
         };
         let busy = spine.agents.values().filter(waits_behind).filter_map(|agent| spine.turns.get(&agent.turn?));
         let before: Vec<_> = busy.map(|turn| turn.task.clone()).filter(|before| !tasks.contains(before)).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use futures_util::TryStreamExt;
 use polis_domain::{AgentId, Effect, EffectId, Event, MessageKind, Origin, Recorded, ReplyTo, Seq, TaskId, TurnId};
-use polis_engine::{Seen, Watch};
+use polis_engine::{Watch, WatchEvent};
 use polis_ports::{Delta, StreamedDelta};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -196,12 +196,12 @@ impl Follow {
                 }
             };
             let recorded = match seen {
-                Seen::Event(recorded) => recorded,
-                Seen::Delta(delta) => match self.chunk(&delta) {
+                WatchEvent::Event(recorded) => recorded,
+                WatchEvent::Delta(delta) => match self.chunk(&delta) {
                     Some(heard) => return Ok(heard),
                     None => continue,
                 },
-                Seen::Step(_) => continue,
+                WatchEvent::Step(_) => continue,
             };
             self.seen = recorded.seq;
             if self.is_end(&recorded) {
@@ -224,12 +224,12 @@ impl Follow {
         let mut chunks = Vec::new();
         while self.seen < head {
             match self.watch.next().await? {
-                Some(Seen::Event(recorded)) => {
+                Some(WatchEvent::Event(recorded)) => {
                     self.seen = recorded.seq;
                     self.hear(&recorded);
                 }
-                Some(Seen::Delta(delta)) => chunks.extend(self.chunk(&delta)),
-                Some(Seen::Step(_)) => {}
+                Some(WatchEvent::Delta(delta)) => chunks.extend(self.chunk(&delta)),
+                Some(WatchEvent::Step(_)) => {}
                 None => break,
             }
         }

@@ -73,7 +73,7 @@ impl Telemetry {
         let (id, log) = (society.id().clone(), society.log().clone());
         let name = id.clone();
         let looked = society.look(move |spine| {
-            let tasks: Vec<_> = spine.efforts.keys().map(polis_domain::TaskId::thread).collect();
+            let tasks: Vec<_> = spine.activities.keys().map(polis_domain::TaskId::thread).collect();
             (Ids::of(name, spine), tasks, spine.turns.keys().next().map(|turn| turn.0))
         });
         let (ids, tasks, turn) = looked.await.ok()?;

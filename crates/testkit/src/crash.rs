@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{Event, Outcome, Recorded, Seq, SocietyId, Spine};
-use polis_engine::{Cast, Ports, Rejected, Sent, Society};
+use polis_engine::{Cast, CommandError, Ports, Sent, Society};
 use polis_ports::{Log, LogError};
 
 use crate::{Gate, GatedLog, MemoryLog, ScriptedModel, alike, open};
@@ -104,7 +104,7 @@ async fn live(society: &Society, log: &MemoryLog, requests: &[&str]) -> Result<(
             }
             _ => None,
         });
-        let told = |error: Rejected| error.to_string();
+        let told = |error: CommandError| error.to_string();
         let sent = match envelopes.nth(place) {
             Some(sent) => sent,
             None => society.submit(request).await.map_err(told)?,

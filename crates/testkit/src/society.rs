@@ -28,7 +28,7 @@ pub async fn open(cast: Cast, ports: Ports) -> Society {
 
 /// Asks root and waits for what the person is told in the end.
 pub async fn ask(society: &Society, text: &str) -> Result<String, Failure> {
-    let refused = |error: polis_engine::Rejected| Failure::new(error.code(), error.to_string());
+    let refused = |error: polis_engine::CommandError| Failure::new(error.code(), error.to_string());
     let sent = society.submit(text).await.map_err(refused)?;
     let envelope = society.answer(&sent).await.map_err(refused)?;
     match &envelope.kind {

@@ -183,13 +183,13 @@ impl Toolbox for Ruled {
         self.toolbox.identity(tool)
     }
 
-    fn lending(&self, server: &str, who: &Caller<'_>) -> Ruling {
+    fn sampling_ruling(&self, server: &str, who: &Caller<'_>) -> Ruling {
         let name = format!("{server}{PARTS}{SAMPLING}");
         // A rule that lets a server's tools be used does not lend it a model unless it says so.
         let means_it = |rule: &&Rule| rule.tool.is_some() || rule.then == Then::Deny;
         let subject = Subject { tool: &name, server, own: SAMPLING, is_theirs: false, arguments: "" };
         let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&subject, who)).map(Rule::ruling);
-        ruled.unwrap_or_else(|| self.toolbox.lending(server, who))
+        ruled.unwrap_or_else(|| self.toolbox.sampling_ruling(server, who))
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
@@ -333,7 +333,7 @@ mod tests {
             }
         }
 
-        fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
+        fn sampling_ruling(&self, server: &str, _: &Caller<'_>) -> Ruling {
             if server == "trusted" { Ruling::Allow } else { Ruling::Ask(String::new()) }
         }
 
@@ -346,8 +346,8 @@ mod tests {
         said(rules, |ruled, who| ruled.ruling(tool, arguments, who))
     }
 
-    fn lending(rules: &[Rule], server: &str) -> &'static str {
-        said(rules, |ruled, who| ruled.lending(server, who))
+    fn sampling_ruling(rules: &[Rule], server: &str) -> &'static str {
+        said(rules, |ruled, who| ruled.sampling_ruling(server, who))
     }
 
     fn said(rules: &[Rule], ask: impl Fn(&Ruled, &Caller<'_>) -> Ruling) -> &'static str {
@@ -453,7 +453,7 @@ mod tests {
         ] {
             assert_eq!(ruling(std::slice::from_ref(&rule), "git__push", "{}"), ruled, "{rule:?}");
         }
-        assert_eq!(lending(&[rule("sampling", Then::Allow)], "git"), "allow");
+        assert_eq!(sampling_ruling(&[rule("sampling", Then::Allow)], "git"), "allow");
     }
 
     #[test]
@@ -507,12 +507,12 @@ mod tests {
     fn a_model_is_lent_to_servers_that_are_trusted_or_that_a_rule_names_for_it() {
         let rule = |then| Rule { server: some("git"), then, ..Rule::default() };
         let named = |then| Rule { tool: some("sampling"), ..rule(then) };
-        assert_eq!(["trusted", "git"].map(|server| lending(&[], server)), ["allow", "ask"]);
-        let with = |rule: Rule| lending(&[rule], "git");
+        assert_eq!(["trusted", "git"].map(|server| sampling_ruling(&[], server)), ["allow", "ask"]);
+        let with = |rule: Rule| sampling_ruling(&[rule], "git");
         assert_eq!([Then::Allow, Then::Ask, Then::Deny].map(|then| with(named(then))), ["allow", "ask", "deny"]);
         // Rules about all its tools: they do not lend a model, but they can keep it back.
         assert_eq!([Then::Allow, Then::Deny].map(|then| with(rule(then))), ["ask", "deny"]);
-        assert_eq!(lending(&[named(Then::Deny)], "trusted"), "allow");
+        assert_eq!(sampling_ruling(&[named(Then::Deny)], "trusted"), "allow");
     }
 
     #[test]

@@ -38,7 +38,7 @@ struct Says(Vec<String>);
 #[async_trait]
 impl Model for Says {
     async fn stream(&self, _: ModelRequest) -> Result<DeltaStream, ModelError> {
-        let deltas = self.0.clone().into_iter().map(|piece| Ok(Delta::Content(piece)));
+        let deltas = self.0.clone().into_iter().map(|chunk| Ok(Delta::Content(chunk)));
         let deltas: Vec<_> = deltas.chain([Ok(Delta::Done(Finish::Stop))]).collect();
         Ok(Box::pin(stream::iter(deltas)))
     }

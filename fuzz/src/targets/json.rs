@@ -45,11 +45,11 @@ fn has_long_number(text: &str) -> bool {
 
 fn read(pieces: &[&str]) -> Result<(Value, usize), JsonError> {
     let mut reader = JsonReader::new(LIMITS);
-    for piece in pieces {
+    for chunk in pieces {
         if reader.is_whole() {
             break;
         }
-        reader.push(piece, &mut |_, _| {})?;
+        reader.push(chunk, &mut |_, _| {})?;
     }
     let taken = reader.taken();
     reader.finish(&mut |_, _| {}).map(|value| (value, taken))

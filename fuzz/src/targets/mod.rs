@@ -35,8 +35,8 @@ fn pieces(text: &str, size: usize) -> Vec<&str> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         let end = (size.min(rest.len())..=rest.len()).find(|end| rest.is_char_boundary(*end)).unwrap_or(rest.len());
-        let (piece, after) = rest.split_at(end);
-        pieces.push(piece);
+        let (chunk, after) = rest.split_at(end);
+        pieces.push(chunk);
         rest = after;
     }
     pieces

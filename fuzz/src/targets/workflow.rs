@@ -64,16 +64,16 @@ fn component(name: &str, fields: &str) -> String {
 
 /// What stays of the pieces that listeners are told.
 #[derive(Debug, Default, PartialEq)]
-struct Shown {
+struct ContextState {
     texts: BTreeMap<String, String>,
     items: BTreeMap<String, Vec<Value>>,
     fields: BTreeMap<String, Value>,
     again: usize,
 }
 
-impl Shown {
-    fn put(&mut self, piece: Chunk<'_>) {
-        match piece {
+impl ContextState {
+    fn put(&mut self, chunk: Chunk<'_>) {
+        match chunk {
             Chunk::Again => *self = Self { again: self.again + 1, ..Self::default() },
             Chunk::Text { field, text } => self.texts.entry(field.to_owned()).or_default().push_str(text),
             Chunk::Item { field, index, value } => {
@@ -91,9 +91,9 @@ impl Shown {
 /// What listeners are told does not depend on how the bytes come.
 fn pieces_are_the_same(input: &[u8]) {
     let told = |size: usize| {
-        let (mut reader, mut shown) = (ReplyReader::new("planner-response"), Shown::default());
-        for piece in input.chunks(size.max(1)) {
-            reader.push_bytes(piece, &mut |piece| shown.put(piece));
+        let (mut reader, mut shown) = (ReplyReader::new("planner-response"), ContextState::default());
+        for chunk in input.chunks(size.max(1)) {
+            reader.push_bytes(chunk, &mut |chunk| shown.put(chunk));
         }
         // A text that broke off may have been told in part.
         shown.texts.retain(|field, _| shown.fields.contains_key(field));

@@ -14,7 +14,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use polis_agents::Converse;
 use polis_domain::{AgentId, EffectId, Failure, Response, Seq};
-use polis_engine::{Agent, Cast, Options, Seen, Society, Turn, Watch};
+use polis_engine::{Agent, Cast, Options, Society, Turn, Watch, WatchEvent};
 use polis_ports::{ChatMessage, Delta, Model, ModelRequest, StreamedDelta};
 use polis_providers::{Models, vendors};
 use polis_testkit::ScriptedTools;
@@ -216,7 +216,7 @@ impl Watched {
 async fn watch(mut watch: Watch, tally: Arc<Tally>) -> Result<()> {
     let mut next: HashMap<EffectId, u64> = HashMap::new();
     while let Some(seen) = watch.next().await? {
-        if let Seen::Delta(told) = seen {
+        if let WatchEvent::Delta(told) = seen {
             let StreamedDelta { effect, delta, .. } = &*told;
             match delta {
                 Delta::Content(text) => tally.take(next.entry(*effect).or_default(), text),

@@ -112,7 +112,7 @@ async fn mcp() -> Result<f64> {
         path: SubThreadPath::main(),
         resource: None,
         seed: 0,
-        artifacts: polis_ports::Shelf::none(),
+        artifacts: polis_ports::ArtifactStore::none(),
         host: None,
     };
     let mut took = Vec::with_capacity(CALLS);

@@ -49,7 +49,7 @@ pub enum ResponseStatus {
     /// It came to nothing, or not in time.
     Error,
     /// It was not taken on.
-    Rejected,
+    CommandError,
 }
 
 impl StructuredMessage {
@@ -60,7 +60,7 @@ impl StructuredMessage {
         let status = match word("status") {
             Some("completed") => Some(ResponseStatus::Completed),
             Some("error") => Some(ResponseStatus::Error),
-            Some("rejected") => Some(ResponseStatus::Rejected),
+            Some("rejected") => Some(ResponseStatus::CommandError),
             _ => None,
         };
         let response = word("requestId").zip(status).map(|(request_id, status)| CollaborationResponse {

@@ -64,7 +64,7 @@ async fn list(turn: &mut Turn, given: &str) -> Result<Value, Failure> {
 
 fn shown(spine: &Spine, id: &AgentId, agent: &Agent) -> Value {
     let status = match agent.turn.and_then(|turn| spine.turns.get(&turn)) {
-        _ if agent.leaving.is_some() => "leaving",
+        _ if agent.termination.is_some() => "leaving",
         None => "idle",
         Some(turn) if turn.parked.is_some() => "parked",
         Some(turn) if turn.is_owed() => "working",

@@ -167,7 +167,7 @@ impl AgentBackend for TurnBackend<'_> {
         let ChatOptions { event_id, model, system, messages, tools, format } = options;
         let request = ModelRequest { model, system, messages, tools, format, ..ModelRequest::default() };
         let Self { turn, listeners, .. } = self;
-        turn.model_heard(request, &mut |delta| listeners.tell(&event_id, delta)).await
+        turn.model_streaming(request, &mut |delta| listeners.tell(&event_id, delta)).await
     }
 
     async fn execute_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
@@ -199,12 +199,12 @@ impl AgentBackend for TurnBackend<'_> {
     }
 
     fn watcher(&self) -> Option<Watcher> {
-        let teller = self.turn.teller()?.about(self.todo.clone());
+        let steps = self.turn.step_sink()?.about_todo(self.todo.clone());
         Some(Arc::new(move |activity: Activity| {
             let Activity { agent, action, component, chunk, duration_ms, usage } = activity;
             match duration_ms {
-                Some(duration_ms) => teller.tell_end(agent.name(), action.name(), component.as_deref(), duration_ms, usage),
-                None => teller.tell(agent.name(), action.name(), component.as_deref(), chunk),
+                Some(duration_ms) => steps.publish_end(agent.name(), action.name(), component.as_deref(), duration_ms, usage),
+                None => steps.publish(agent.name(), action.name(), component.as_deref(), chunk),
             }
         }))
     }

@@ -1,7 +1,7 @@
 //! What whoever watches a society is told while a workflow runs (D07).
 
 use polis_domain::{Event, Seq};
-use polis_engine::Seen;
+use polis_engine::WatchEvent;
 use polis_ports::ComponentChunk;
 
 use super::bed::{engine, open, team};
@@ -14,12 +14,12 @@ async fn chunks_come_with_their_address_before_the_reply_is_in_the_log() {
     let mut seen = Vec::new();
     loop {
         match watch.next().await.unwrap().unwrap() {
-            Seen::Step(chunk) => seen.push(chunk),
-            Seen::Event(recorded) => match &recorded.event {
+            WatchEvent::Step(chunk) => seen.push(chunk),
+            WatchEvent::Event(recorded) => match &recorded.event {
                 Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.task_id == sent.task_id => break,
                 _ => {}
             },
-            Seen::Delta(_) => {}
+            WatchEvent::Delta(_) => {}
         }
     }
     let of = |agent: &str, action: &str| {

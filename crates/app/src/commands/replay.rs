@@ -1,7 +1,7 @@
 //! `polis replay`: every settled turn once more against the log, with models and tools forbidden.
 
 use polis_domain::Seq;
-use polis_engine::{NotForked, Replayed, replay as run};
+use polis_engine::{ForkError, Replayed, replay as run};
 use polis_ports::{Log, LogError};
 use serde_json::json;
 
@@ -21,7 +21,7 @@ pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, Trouble>
         error => error.into(),
     })?;
     if log.head(&config.society).await? == Seq(0) {
-        return Err(NotForked::Unknown(config.society.clone()).into());
+        return Err(ForkError::Unknown(config.society.clone()).into());
     }
     let (ports, cast) = wiring::to_replay(config, &Store::open(config, log)?).await?;
     let replayed = run(&config.society, &ports, &cast).await?;

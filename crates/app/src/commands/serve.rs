@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::join_all;
 use polis_domain::{Failure, SocietyId};
-use polis_engine::{Rest, Society};
+use polis_engine::{Society, UnfinishedWork};
 use polis_ports::LogError;
 use polis_server::{
     Access, BindError, Listener, Open, Opener, Rate, Rates, Security, Societies, SocietyState, Tls, write_private,
@@ -188,7 +188,7 @@ async fn in_console(config: &Config, store: &Store, stop: &CancellationToken) ->
 async fn keep_org(config: &Config, state: &SocietyState) {
     let name = state.society().id();
     let path = config.data.join(if name.as_str() == SOCIETY { "org.json".to_owned() } else { format!("org.{name}.json") });
-    let written = match state.society().org_at_rest().await {
+    let written = match state.society().stored_org().await {
         Ok(org) => serde_json::to_string_pretty(&org).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
@@ -204,8 +204,8 @@ async fn keep_org(config: &Config, state: &SocietyState) {
 async fn sum_up(state: &SocietyState) {
     let society = state.society();
     let name = society.id();
-    match society.at_rest().await {
-        Ok(Rest { last, open_turns, pending_messages }) => {
+    match society.unfinished_work().await {
+        Ok(UnfinishedWork { last, open_turns, pending_messages }) => {
             let unfinished = match (open_turns, pending_messages) {
                 (0, 0) => "nothing is unfinished".to_owned(),
                 _ => format!(

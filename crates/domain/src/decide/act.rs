@@ -1,4 +1,4 @@
-//! What a turn changes at once: messages, settings, phases, sub-threads, messages, roles, agents.
+//! Changes that a turn makes without a wait: messages, settings, phases, sub-threads, roles, agents.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{Draft, message, org};
 use crate::spine::{Context, Turn};
 use crate::{Act, EffectId, Envelope, Event, Refusal, Settings, ThreadId};
 
-/// All of `acts` happen, or none and the refusal is logged, so that a second run of the turn sees the same.
+/// Makes all of the changes or none. A refusal is logged as an event, so that a second run of the turn gets the same refusal.
 pub(super) fn act(draft: &mut Draft<'_>, id: EffectId, acts: Vec<Act>) -> Result<(), Refusal> {
     let turn = draft.turn(id.turn)?;
     if id.n != turn.next {
@@ -24,7 +24,7 @@ pub(super) fn act(draft: &mut Draft<'_>, id: EffectId, acts: Vec<Act>) -> Result
     Ok(())
 }
 
-/// Makes sure that the last event of the effect stands under the turn's own thread.
+/// Makes sure that the last event of the effect is recorded under the turn's own thread, where the journal is read from.
 fn mark(draft: &mut Draft<'_>, turn: &Turn, id: EffectId) {
     let last = draft.events.iter().rfind(|recorded| recorded.event.effect() == Some(id));
     if last.is_none_or(|last| last.thread.as_ref() != Some(&turn.thread)) {
@@ -86,7 +86,7 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             draft.push(Some(&parent), Event::ThreadLinked { by, index, slot, child, held });
         }
         Act::TakeMessages => {
-            let envelopes = message::said_meanwhile(draft, turn);
+            let envelopes = message::untaken_messages(draft, turn);
             draft.push(Some(&turn.thread), Event::MessagesTaken { by, agent: turn.agent.clone(), envelopes });
         }
         Act::Send { envelope } => send(draft, turn, by, envelope)?,
@@ -111,13 +111,13 @@ fn context<'a>(draft: &Draft<'a>, thread: &ThreadId) -> Option<&'a Context> {
     draft.spine.threads.get(thread)?.context.as_deref()
 }
 
-/// Whether this draft changes what of the thread is shown. Once a command is enough.
+/// Whether this draft already changes the compression of the thread. One change a command is allowed.
 fn context_changes(draft: &Draft<'_>, thread: &ThreadId) -> bool {
     let changes = |event: &Event| matches!(event, Event::ContextCompressed { .. } | Event::ContextRestored { .. });
     draft.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && changes(&recorded.event))
 }
 
-/// A new thread has no suggestion pending, whatever it is given.
+/// The settings of a new thread, without any pending suggestion.
 fn first(settings: Settings) -> Settings {
     Settings { phase_update_suggestion: None, ..settings }
 }
@@ -147,7 +147,7 @@ fn check_message(draft: &Draft<'_>, turn: &Turn, thread: &ThreadId, index: u32) 
     Ok(())
 }
 
-/// The place and the name that a new sub-thread wants.
+/// The place and the id that a new sub-thread needs.
 struct Free<'a> {
     parent: &'a ThreadId,
     index: u32,

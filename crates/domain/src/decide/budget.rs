@@ -1,4 +1,4 @@
-//! Money and its like: what is asked before a model is, and who says so when it is used up.
+//! Budgets: what is checked before a model call, and what happens when a budget is used up.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::spine::{OpenKind, Turn};
 use crate::{Budgets, Counted, Effect, EffectId, Event, Level, Outcome, Permit, Refusal, Scope, Spent, Verdict};
 
 pub(super) fn set(draft: &mut Draft<'_>, budgets: Arc<Budgets>) {
-    // Whoever waits for more than there was goes on, where there is enough now.
+    // Requests for more budget that the new budgets satisfy are answered.
     for (id, turn) in &draft.spine.turns {
         for open in &turn.open {
             let OpenKind::Grant(scopes) = &open.kind else { continue };
@@ -24,7 +24,7 @@ pub(super) fn set(draft: &mut Draft<'_>, budgets: Arc<Budgets>) {
     draft.push(None, Event::BudgetsSet { budgets });
 }
 
-/// Whether one call alone is larger than a call may be.
+/// Checks the limits of a single call.
 pub(super) fn check_call(draft: &Draft<'_>, call: Spent) -> Result<(), Refusal> {
     let limit = draft.spine.budgets.call;
     for (of, wanted) in [(Counted::Tokens, call.tokens), (Counted::Cost, call.cost_nanos)] {
@@ -35,17 +35,17 @@ pub(super) fn check_call(draft: &Draft<'_>, call: Spent) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// What a turn that wants to ask a model is told.
+/// Whether a model call may be made.
 pub(super) enum Allowance {
-    /// It may, on these terms.
+    /// Yes, on these terms.
     May(Option<Permit>),
-    /// A person must say so first: this is used up.
+    /// Only after a person has granted more: these accounts are used up.
     Ask(Vec<Level>),
-    /// It may when others have ended.
+    /// Not now: reservations of other calls must end first.
     Later,
 }
 
-/// Whether a turn may ask a model now.
+/// Whether a turn may call a model now.
 pub(super) fn permit(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Allowance {
     let budgets = &draft.spine.budgets;
     if **budgets == Budgets::default() {
@@ -79,7 +79,7 @@ pub(super) fn permit(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Allowance {
     }
 }
 
-/// A person grants more to each of these accounts that is used up.
+/// Grants more to each of these accounts that is used up.
 pub(super) fn grant(draft: &mut Draft<'_>, scopes: &[Scope]) {
     for scope in scopes {
         let more = draft.spine.ledger.get(scope).map(|account| account.grant(draft.spine.budgets.of(scope)));

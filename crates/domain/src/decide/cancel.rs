@@ -1,9 +1,9 @@
-//! Calling off: a task or a turn, with everything below it, children first (P22).
+//! Cancelling a task or a turn, with everything below it, children first (P22).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Draft, effect, message, terminate, turn};
-use crate::spine::{Agent, Due, Inbox, Spine, Turn};
+use crate::spine::{Agent, Inbox, InboxEntry, Spine, Turn};
 use crate::{
     AgentId, Cleared, Event, Failure, MessageKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId, TurnId,
 };
@@ -19,44 +19,44 @@ pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> R
     if let (Target::Task(task), true, true) = (&target, turns.is_empty(), inboxes.is_empty()) {
         return Err(Refusal::UnknownTask(task.clone()));
     }
-    call_off(draft, &turns, &inboxes, &failure);
+    cancel_turns(draft, &turns, &inboxes, &failure);
     Ok(())
 }
 
-/// Ends turns and empties inboxes, tells whoever waits outside, and lets the agents that are freed go on.
-pub(super) fn call_off(
+/// Cancels turns and clears inbox entries, answers those who wait outside, and starts the next turns of the freed agents.
+pub(super) fn cancel_turns(
     draft: &mut Draft<'_>,
     turns: &BTreeSet<TurnId>,
     inboxes: &BTreeMap<AgentId, Cleared>,
     failure: &Failure,
 ) {
     let spine = draft.spine;
-    // A child starts after its parent, so the youngest first is children first.
+    // Children start after their parents, so reverse order cancels children first.
     for id in turns.iter().rev() {
         let Some(stopped) = spine.turns.get(id) else { continue };
         let thread = stopped.thread.clone();
         let settlement = Settlement::Cancelled(failure.clone());
-        turn::tell_held(draft, *id, failure);
+        turn::fail_placeholders(draft, *id, failure);
         let index = draft.length(&thread);
         draft.push(Some(&thread), Event::TurnSettled { turn: *id, settlement, message: None, index, next: Vec::new() });
     }
     for (agent, cleared) in inboxes {
         draft.push(None, Event::InboxCleared { agent: agent.clone(), of: cleared.clone() });
     }
-    tell_waiting(draft, turns, inboxes, failure);
+    answer_waiting(draft, turns, inboxes, failure);
     let freed = turns.iter().filter_map(|id| spine.turns.get(id).filter(|turn| turn.origin == Origin::Inbox));
     let freed: Vec<_> = freed.map(|turn| &turn.agent).collect();
     for agent in &freed {
-        let Some(known) = spine.agents.get(*agent) else { continue };
-        let goes = |due: &&Due, inbox| !inboxes.get(*agent).is_some_and(|cleared| cleared.takes(due, inbox));
-        if let Some(due) = known.inbox.as_ref().and_then(|inbox| inbox.entries.iter().find(|due| goes(due, inbox))) {
-            draft.start_next(agent, known, due);
+        let Some(state) = spine.agents.get(*agent) else { continue };
+        let goes = |due: &&InboxEntry, inbox| !inboxes.get(*agent).is_some_and(|cleared| cleared.takes(due, inbox));
+        if let Some(due) = state.inbox.as_ref().and_then(|inbox| inbox.entries.iter().find(|due| goes(due, inbox))) {
+            draft.start_next(agent, state, due);
         }
     }
-    terminate::all_go_if_done(draft, freed);
+    terminate::terminate_all_if_done(draft, freed);
 }
 
-/// The open turns that go with the target.
+/// The open turns that a target includes.
 pub(super) fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, Refusal> {
     match target {
         Target::Task(task) => Ok(spine.turns.iter().filter(|(_, turn)| turn.task == *task).map(|(id, _)| *id).collect()),
@@ -73,7 +73,7 @@ pub(super) fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, 
     }
 }
 
-/// Who waits, in the end, for what a turn is a part of: follow-ups may be left to do before the answer.
+/// Who finally waits for the work that a turn belongs to: follow-ups may come before the answer.
 fn waiter(spine: &Spine, turn: &Turn) -> ReplyTo {
     let inbox = spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
     match (turn.reply_to, turn.origin, inbox) {
@@ -82,32 +82,32 @@ fn waiter(spine: &Spine, turn: &Turn) -> ReplyTo {
     }
 }
 
-/// The inboxes out of which something goes, in the order of the agents' names.
+/// The inboxes that have such entries, by agent.
 pub(super) fn inboxes(spine: &Spine, cleared: &Cleared) -> BTreeMap<AgentId, Cleared> {
     let takes = |inbox: &Inbox| inbox.entries.iter().any(|due| cleared.takes(due, inbox));
     let concerned = |agent: &Agent| agent.inbox.as_deref().is_some_and(takes);
     spine.agents.iter().filter(|(_, agent)| concerned(agent)).map(|(id, _)| (id.clone(), cleared.clone())).collect()
 }
 
-/// Tells everybody outside who waits: the person once a task, and turns that are not called off themselves.
-fn tell_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTreeMap<AgentId, Cleared>, failure: &Failure) {
+/// Answers all who wait and are not cancelled themselves: the person once for each task, and other turns.
+fn answer_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTreeMap<AgentId, Cleared>, failure: &Failure) {
     let spine = draft.spine;
-    let mut told = BTreeSet::<TaskId>::new();
+    let mut answer = BTreeSet::<TaskId>::new();
     for id in turns {
         let Some(stopped) = spine.turns.get(id) else { continue };
         match stopped.reply_to {
-            ReplyTo::User if !told.insert(stopped.task.clone()) => {}
+            ReplyTo::User if !answer.insert(stopped.task.clone()) => {}
             ReplyTo::Effect(asked) if turns.contains(&asked.turn) => {}
-            _ => turn::tell(draft, stopped, Err(failure.clone())),
+            _ => turn::answer_waiter(draft, stopped, Err(failure.clone())),
         }
     }
     for (agent, cleared) in inboxes {
         let Some(inbox) = spine.agents.get(agent).and_then(|agent| agent.inbox.as_ref()) else { continue };
         for due in inbox.entries.iter().filter(|due| cleared.takes(due, inbox)) {
             match due.reply_to() {
-                ReplyTo::User if told.insert(due.task().clone()) => {
+                ReplyTo::User if answer.insert(due.task().clone()) => {
                     let text = failure.message.as_str().into();
-                    message::tell_user(draft, agent, due.task(), MessageKind::Failure(failure.clone()), text);
+                    message::send_to_user(draft, agent, due.task(), MessageKind::Failure(failure.clone()), text);
                 }
                 ReplyTo::Effect(asked) if !turns.contains(&asked.turn) => {
                     effect::answer(draft, asked, Outcome::Failed(failure.clone()));

@@ -1,5 +1,5 @@
-//! Turns whose code breaks down, or ends the whole process: run again a little later, then set aside, so that nobody behind them
-//! waits for ever. An agent to whom that happens again and again stands still until a person acts, and whoever made it is told.
+//! Turns whose code panics or kills the process. They are retried with a delay and then dead-lettered, so that the messages behind them
+//! do not wait for ever. An agent with several dead letters in a row is parked until a person acts, and its parent is notified.
 
 use super::{Draft, message, turn};
 use crate::{
@@ -7,26 +7,26 @@ use crate::{
     TurnResult, unique_id,
 };
 
-/// How often a turn is run at most.
+/// How often a turn that panics is run.
 const ATTEMPTS: u8 = 3;
 
-/// How long it rests after its first breakdown; twice as long after each that follows.
+/// The delay after the first panic; it doubles with each further one.
 const REST_MS: u64 = 500;
 
-/// So many processes may run a turn that comes no further. Processes end for other reasons as well, so they are more.
+/// How many processes may run a turn without progress. It is more than `ATTEMPTS`, because processes also end for other reasons.
 const PROCESSES: u8 = 6;
 
-/// The code of a turn that was given up because processes ended while they ran it.
+/// The code of a turn that was given up because processes died while they ran it.
 pub const ENDS_PROCESS: &str = "ends_process";
 
-/// A turn that so many processes have run may be what ends them.
+/// After this many processes a turn is suspected of killing them.
 const SUSPECT: u8 = 3;
 
-/// How long the next one that may be to blame waits, so that the one before it can show that it is not.
+/// The delay between suspects, so that each can prove itself before the next one runs.
 const APART_MS: u64 = 30_000;
 
-/// So many tasks in a row that were set aside make an agent stand still.
-const SET_ASIDE: u8 = 3;
+/// This many dead letters in a row park an agent.
+const MAX_DEAD_LETTERS: u8 = 3;
 
 pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Result<(), Refusal> {
     let broken = draft.turn(id)?;
@@ -36,16 +36,16 @@ pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Resu
         draft.push(Some(&thread), Event::TurnCrashed { turn: id, failure, until });
         return Ok(());
     }
-    set_aside(draft, id, failure, ATTEMPTS)
+    dead_letter(draft, id, failure, ATTEMPTS)
 }
 
-/// Counts one more process for every turn that is about to be run, before it is. Those that may be to blame for the end of the
-/// last ones are run one after another; one that has ended so many is set aside, alone: whoever calls this calls it again then.
+/// Counts one more process for every turn that is about to run, before it runs. Suspects are run one after another. A turn that has reached the
+/// limit is dead-lettered instead, and nothing else is done: the caller issues the command again.
 pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     let owed = || draft.spine.turns.iter().filter(|(_, turn)| turn.is_owed());
     if let Some(id) = owed().find(|(_, turn)| turn.revived >= PROCESSES).map(|(id, _)| *id) {
         let message = format!("{PROCESSES} processes have ended while they ran this, and it came no further");
-        return set_aside(draft, id, Failure::new(ENDS_PROCESS, message), PROCESSES);
+        return dead_letter(draft, id, Failure::new(ENDS_PROCESS, message), PROCESSES);
     }
     let mut suspects = 0;
     let mut revived = Vec::new();
@@ -60,8 +60,8 @@ pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Ends a turn that came to nothing however often it was run, and lets its agent turn to what is next.
-fn set_aside(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) -> Result<(), Refusal> {
+/// Gives up a turn that failed in every run, and lets its agent go on with its next message.
+fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) -> Result<(), Refusal> {
     let broken = draft.turn(id)?;
     let (agent, task, thread) = (broken.agent.clone(), broken.task.clone(), broken.thread.clone());
     let (is_message, waits, hops) = (broken.origin == Origin::Inbox, broken.reply_to, broken.hops.saturating_add(1));
@@ -69,16 +69,16 @@ fn set_aside(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) 
         let (agent, failure) = (agent.clone(), failure.clone());
         draft.push(Some(&thread), Event::MessageDeadLettered { agent, task: task.clone(), turn: id, failure });
     }
-    let told = format!("{failure}");
+    let answer = format!("{failure}");
     turn::settle(draft, id, TurnResult::Failed(failure))?;
-    let known = draft.spine.agents.get(&agent);
-    // Whoever waits is told anyway.
-    if let (true, ReplyTo::Nobody, Some(known)) = (is_message, waits, known)
-        && let Some(parent) = known.parent.clone()
+    let state = draft.spine.agents.get(&agent);
+    // If somebody waits, the settlement has answered them already.
+    if let (true, ReplyTo::Nobody, Some(state)) = (is_message, waits, state)
+        && let Some(parent) = state.parent.clone()
     {
-        let still = if is_crashing(draft, &agent, known) { "; it stands still now until a person acts" } else { "" };
+        let still = if is_crashing(draft, &agent, state) { "; it stands still now until a person acts" } else { "" };
         let text =
-            format!("`{agent}` could not do what it was asked, {attempts} times: {told}. The message is set aside{still}.");
+            format!("`{agent}` could not do what it was asked, {attempts} times: {answer}. The message is set aside{still}.");
         let draw = draft.spine.seq.0 + draft.events.len() as u64;
         let envelope = Envelope {
             id: unique_id("msg", draft.spine.seed, draft.at, draw),
@@ -90,27 +90,28 @@ fn set_aside(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) 
             reply_to: ReplyTo::Nobody,
             hops,
         };
-        // One who takes no more messages is not told; the log has it.
-        message::tell(draft, envelope, Some(&thread));
+        // A parent that cannot take messages is not notified; the log has the event.
+        message::send_if_allowed(draft, envelope, Some(&thread));
     }
     Ok(())
 }
 
-/// Has the turn that was just started wait for a person, where its agent breaks down again and again. Root goes on: without it
-/// nobody could be asked.
-pub(super) fn hold_back(draft: &mut Draft<'_>, agent: &AgentId, known: &Agent) {
+/// Parks the turn that was just started if its agent crashes again and again. Root is never parked: without it the society could not be
+/// reached.
+pub(super) fn park_if_crashing(draft: &mut Draft<'_>, agent: &AgentId, state: &Agent) {
     let Some(started) = draft.events.last().filter(|last| matches!(last.event, Event::TurnStarted { .. })) else { return };
-    if known.parent.is_some() && is_crashing(draft, agent, known) {
+    if state.parent.is_some() && is_crashing(draft, agent, state) {
         let (turn, thread) = (TurnId(started.seq), started.thread.clone());
-        let message = format!("the last {SET_ASIDE} tasks of `{agent}` broke its code down; correct it and resume, or cancel");
+        let message =
+            format!("the last {MAX_DEAD_LETTERS} tasks of `{agent}` broke its code down; correct it and resume, or cancel");
         draft.push(thread.as_ref(), Event::TurnParked { turn, reason: Failure::new("agent_crashing", message) });
     }
 }
 
-fn is_crashing(draft: &Draft<'_>, agent: &AgentId, known: &Agent) -> bool {
+fn is_crashing(draft: &Draft<'_>, agent: &AgentId, state: &Agent) -> bool {
     let is_own = |turn: &TurnId| draft.spine.turns.get(turn).is_some_and(|turn| turn.agent == *agent);
     let done = |event: &Event| matches!(event, Event::TurnSettled { turn, settlement: Settlement::Done, .. } if is_own(turn));
-    let set_aside = |event: &Event| matches!(event, Event::MessageDeadLettered { agent: other, .. } if other == agent);
-    let drafted = draft.events.iter().filter(|recorded| set_aside(&recorded.event)).count() as u8;
-    known.set_aside.saturating_add(drafted) >= SET_ASIDE && !draft.events.iter().any(|recorded| done(&recorded.event))
+    let is_dead_letter = |event: &Event| matches!(event, Event::MessageDeadLettered { agent: other, .. } if other == agent);
+    let drafted = draft.events.iter().filter(|recorded| is_dead_letter(&recorded.event)).count() as u8;
+    state.dead_letters.saturating_add(drafted) >= MAX_DEAD_LETTERS && !draft.events.iter().any(|recorded| done(&recorded.event))
 }

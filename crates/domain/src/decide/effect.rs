@@ -1,4 +1,4 @@
-//! Effects: stated before they happen, ended once, never repeated unasked.
+//! Effects: stated before they happen, ended once, never repeated without permission.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::budget::Allowance;
 use super::{Draft, Start, budget, message, terminate};
-use crate::spine::{OpenEffect, OpenKind, Stage, Standing, Turn};
+use crate::spine::{LastingApproval, OpenEffect, OpenKind, Stage, Turn};
 use crate::{
     AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, Matching, Origin, Outcome,
     ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp, ToolList, TurnId, Verdict,
     Wanted,
 };
 
-/// A turn states effects. One that is not allowed is refused in the log, so that a second run of the turn sees the same.
+/// A turn states effects. A refusal is logged as an event, so that a second run of the turn gets the same refusal.
 pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effect>) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     if n != turn.next {
@@ -64,7 +64,7 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
             if head.agent != turn.agent {
                 Err(Refusal::NotYourThread(thread.clone()))
             } else if head.place.is_none() {
-                // The inbox alone starts turns there, without asking whether one is open.
+                // Turns in a main thread are started by the inbox only, which assumes that no unit runs there.
                 Err(Refusal::NotASubThread(thread.clone()))
             } else if head.turn.is_some() || begun_now {
                 Err(Refusal::ThreadBusy(thread.clone()))
@@ -75,7 +75,17 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
     }
 }
 
-/// Refuses to close a circle of waits (D31): nobody in it could ever go on.
+/// Refuses an ask that would close a cycle of waits, in which no agent could go on before a timeout (D31).
+///
+/// The search starts at the asked agent and follows what each agent's open turn waits for, through units in sub-threads as well
+/// ([`waits_of`]). If it reaches the asker, the ask would close a cycle, and the refusal names it. An agent that is visited twice is not
+/// followed again, so the search ends even if it meets a cycle that does not contain the asker.
+///
+/// Only inbox turns count, because an agent has one at a time and an ask waits in its inbox until that turn ends. A turn that waits for a
+/// person or a timer is no edge: it goes on by itself. Checking when the ask is stated is enough. A cycle can only be closed by a new wait,
+/// and commands are decided one at a time, so two asks cannot close a cycle together. Several asks of one command start at the same agent, so
+/// one of them cannot be the missing edge of another's cycle. The other wait on an agent, a termination, is not checked: it has a deadline
+/// at which it is forced.
 fn check_for_cycle(draft: &Draft<'_>, asker: &AgentId, asked: &AgentId) -> Result<(), Refusal> {
     let mut seen = HashSet::new();
     let mut paths = vec![vec![asker.clone(), asked.clone()]];
@@ -95,7 +105,7 @@ fn check_for_cycle(draft: &Draft<'_>, asker: &AgentId, asked: &AgentId) -> Resul
     Ok(())
 }
 
-/// The agents that a turn and its units wait for.
+/// The agents that a turn and its units wait for: those they ask, and children they terminate.
 fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
     let mut agents = Vec::new();
     let mut turns: Vec<_> = turn.into_iter().collect();
@@ -119,13 +129,13 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
                 (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)), aside }, permit)
             }
             Allowance::Ask(lacking) => {
-                let calls = draft.spine.efforts.get(&turn.task).map(|effort| effort.calls.clone()).unwrap_or_default();
+                let calls = draft.spine.activities.get(&turn.task).map(|effort| effort.calls.clone()).unwrap_or_default();
                 (Effect::Grant { lacking, calls }, None)
             }
             Allowance::Later => return Err(Refusal::BudgetBusy),
         },
         Effect::Tool(mut call) => {
-            // The log has it once, where the tool is pinned.
+            // The definition is logged once, in `ToolPinned`, not with every call.
             let definition = call.definition.take();
             match rule(draft, turn, call, definition.as_ref()) {
                 Ok(effect) => {
@@ -165,7 +175,7 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
     Ok(())
 }
 
-/// What becomes of a call: it is made, or a person is asked in its place, or it is refused.
+/// Decides a call: it is made, replaced by an approval, or refused.
 fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<&Arc<str>>) -> Result<Effect, Failure> {
     let why = match std::mem::take(&mut call.ruling) {
         Ruling::Stop(why) => return Err(Failure::new("repeated_call", why)),
@@ -183,45 +193,45 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<
                 change: None,
             });
         }
-        Ruling::Approved => return Ok(made(call, Ruling::Approved)),
-        Ruling::AskEach(why) => Asked::Each(why),
-        Ruling::Ask(why) if draft.spine.is_allowed(&call, &turn.agent, &turn.task) => Asked::Granted(why),
-        Ruling::Ask(why) => Asked::Once(why),
-        Ruling::Allow => Asked::Nothing,
+        Ruling::Approved => return Ok(permitted(call, Ruling::Approved)),
+        Ruling::AskEach(why) => AskReason::Each(why),
+        Ruling::Ask(why) if draft.spine.is_allowed(&call, &turn.agent, &turn.task) => AskReason::Granted(why),
+        Ruling::Ask(why) => AskReason::Once(why),
+        Ruling::Allow => AskReason::Nothing,
     };
     let outside = draft.spine.trails.exposes(&turn.agent, &turn.task, &call.flow);
     let pinned = pin_of(draft, &call.tool).filter(|(pinned, _)| call.identity.as_ref().is_some_and(|now| now != *pinned));
     let changed = pinned.map(|(_, before)| Changed { before: before.clone(), after: definition.cloned().unwrap_or_default() });
     match why {
-        Asked::Nothing if outside.is_empty() && changed.is_none() => {
-            call.from = known(draft, turn, &call);
-            Ok(made(call, Ruling::Allow))
+        AskReason::Nothing if outside.is_empty() && changed.is_none() => {
+            call.from = reusable_result(draft, turn, &call);
+            Ok(permitted(call, Ruling::Allow))
         }
-        Asked::Granted(_) if outside.is_empty() && changed.is_none() => Ok(made(call, Ruling::Approved)),
-        why => Ok(asked_about(turn, call, why, outside, changed)),
+        AskReason::Granted(_) if outside.is_empty() && changed.is_none() => Ok(permitted(call, Ruling::Approved)),
+        why => Ok(approval_of(turn, call, why, outside, changed)),
     }
 }
 
-/// Why a person is asked about a call, if they are.
-enum Asked {
-    /// Nothing speaks against it.
+/// Whether and why a person is asked about a call.
+enum AskReason {
+    /// Policy allows it.
     Nothing,
-    /// They have said that calls like this one need not be asked about.
+    /// Policy asks, but a lasting approval covers it.
     Granted(String),
-    /// They may say so.
+    /// Policy asks; the person may give a lasting approval.
     Once(String),
-    /// They are asked about each.
+    /// Policy asks about every call.
     Each(String),
 }
 
-/// The question that stands in place of a call.
-fn asked_about(turn: &Turn, mut call: Box<Call>, why: Asked, outside: Vec<Arc<str>>, changed: Option<Changed>) -> Effect {
+/// The approval that replaces a call.
+fn approval_of(turn: &Turn, mut call: Box<Call>, why: AskReason, outside: Vec<Arc<str>>, changed: Option<Changed>) -> Effect {
     let (why, each) = match why {
-        Asked::Nothing => (String::new(), false),
-        Asked::Granted(why) | Asked::Once(why) => (why, false),
-        Asked::Each(why) => (why, true),
+        AskReason::Nothing => (String::new(), false),
+        AskReason::Granted(why) | AskReason::Once(why) => (why, false),
+        AskReason::Each(why) => (why, true),
     };
-    // No word for always covers what injected instructions may want.
+    // A lasting approval must not cover what injected instructions may want.
     let each = each || !outside.is_empty();
     let mut question = format!("May {} use {}? {why}", turn.agent, call.tool).trim_end().to_owned();
     if !outside.is_empty() {
@@ -251,14 +261,14 @@ fn asked_about(turn: &Turn, mut call: Box<Call>, why: Asked, outside: Vec<Arc<st
     }
 }
 
-/// A call that is made now.
-fn made(mut call: Box<Call>, ruling: Ruling) -> Effect {
+/// The effect of a call that is made.
+fn permitted(mut call: Box<Call>, ruling: Ruling) -> Effect {
     call.ruling = ruling;
     call.reads.clear();
     Effect::Tool(call)
 }
 
-/// The definition of a tool is noted when it is used for the first time, and when a person has agreed to its change.
+/// Pins the definition of a tool at its first use, and when a person has approved a change.
 fn pin(draft: &mut Draft<'_>, call: &Call, definition: Option<Arc<str>>) {
     let (Some(identity), Some(definition)) = (&call.identity, definition) else { return };
     if pin_of(draft, &call.tool).is_none_or(|(pinned, _)| pinned != identity) {
@@ -266,8 +276,7 @@ fn pin(draft: &mut Draft<'_>, call: &Call, definition: Option<Arc<str>>) {
     }
 }
 
-/// The identity and the definition that a tool is pinned to. Calls of one batch count one after the other: the first may pin
-/// what the next is compared with.
+/// The identity and definition that a tool is pinned to, including pins by earlier calls of the same command.
 fn pin_of<'a>(draft: &'a Draft<'_>, tool: &str) -> Option<(&'a Arc<str>, &'a Arc<str>)> {
     let in_draft = draft.events.iter().rev().find_map(|recorded| match &recorded.event {
         Event::ToolPinned { tool: pinned, identity, definition } if **pinned == *tool => Some((identity, definition)),
@@ -276,8 +285,8 @@ fn pin_of<'a>(draft: &'a Draft<'_>, tool: &str) -> Option<(&'a Arc<str>, &'a Arc
     in_draft.or_else(|| draft.spine.pins.get(tool).map(|pin| (&pin.identity, &pin.definition)))
 }
 
-/// The result that answers a call without its being made (D20).
-fn known(draft: &Draft<'_>, turn: &Turn, call: &Call) -> Option<Source> {
+/// The earlier result that answers a call, so that it need not be made (D20).
+fn reusable_result(draft: &Draft<'_>, turn: &Turn, call: &Call) -> Option<Source> {
     let reuse_ms = draft.spine.limits.reuse_ms;
     let key = call.key.filter(|_| reuse_ms > 0 && call.fresh.is_none() && call.class == EffectClass::Read)?;
     let writes = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Tool(call), .. } if call.may_write());
@@ -285,16 +294,16 @@ fn known(draft: &Draft<'_>, turn: &Turn, call: &Call) -> Option<Source> {
         return None;
     }
     let after = Timestamp(draft.at.0.saturating_sub(reuse_ms));
-    draft.spine.known.find(&turn.task, key, after).cloned()
+    draft.spine.reusable.find(&turn.task, key, after).cloned()
 }
 
-/// A list of tools, without the names that the log has.
+/// A tool list for the log, without its names if the log already has them.
 fn named(draft: &Draft<'_>, list: Arc<ToolList>) -> Arc<ToolList> {
     let is_known = draft.spine.tool_lists.contains(&list.digest);
     if is_known { Arc::new(ToolList { digest: list.digest, names: Vec::new() }) } else { list }
 }
 
-/// A turn tries its model again.
+/// A turn retries a model call.
 pub(super) fn retry(draft: &mut Draft<'_>, id: EffectId, attempt: Attempt, spent: Spent) -> Result<(), Refusal> {
     draft.turn(id.turn)?;
     match open(draft, id)? {
@@ -306,7 +315,7 @@ pub(super) fn retry(draft: &mut Draft<'_>, id: EffectId, attempt: Attempt, spent
     }
 }
 
-/// A turn reports. A second or late report is refused: the first one stands.
+/// A turn reports a result. A second report for the same effect is refused: the first one counts.
 pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome, spent: Option<Spent>) -> Result<(), Refusal> {
     let open = open(draft, id)?;
     let is_model = matches!(open.kind, OpenKind::Model(_));
@@ -343,7 +352,7 @@ pub(super) fn restart(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal
     Ok(())
 }
 
-/// A person or policy answers an approval or settles a doubt.
+/// A person or policy answers an approval or resolves a doubt.
 pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolution) -> Result<(), Refusal> {
     match (open(draft, id)?, resolution) {
         (OpenEffect { kind: OpenKind::Approval(standing), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
@@ -370,7 +379,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
             if verdict.always.is_some() || verdict.matching.is_some() || verdict.arguments.is_some() {
                 return Err(Refusal::BadAnswer("a budget is granted with a yes, or not with a no; say no more".to_owned()));
             }
-            // One word answers all who wait for the same accounts.
+            // One decision answers all requests for the same accounts.
             let granted = scopes.clone();
             let waits = |open: &OpenEffect| match &open.kind {
                 OpenKind::Grant(scopes) => verdict.approved && scopes.iter().all(|scope| granted.contains(scope)),
@@ -378,8 +387,8 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
             };
             let turns = draft.spine.turns.iter();
             let others: Vec<EffectId> = turns
-                .flat_map(|(turn, known)| {
-                    known.open.iter().filter(|open| waits(open)).map(|open| EffectId { turn: *turn, n: open.n })
+                .flat_map(|(turn, state)| {
+                    state.open.iter().filter(|open| waits(open)).map(|open| EffectId { turn: *turn, n: open.n })
                 })
                 .filter(|other| *other != id)
                 .collect();
@@ -400,7 +409,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
     Ok(())
 }
 
-/// Whether a person's word is what was asked for, and not too long.
+/// Checks that a person's answer has the requested form and is not too long.
 pub(super) fn check_answer(draft: &Draft<'_>, wanted: &Wanted, verdict: &Verdict) -> Result<(), Refusal> {
     message::check_text(draft, &verdict.reason)?;
     if let Some(answer) = &verdict.answer {
@@ -409,11 +418,11 @@ pub(super) fn check_answer(draft: &Draft<'_>, wanted: &Wanted, verdict: &Verdict
     wanted.check(verdict).map_err(Refusal::BadAnswer)
 }
 
-/// Notes how far a person's word about a call goes.
+/// Records a lasting approval.
 fn remember(
     draft: &mut Draft<'_>,
     id: EffectId,
-    standing: &Standing,
+    standing: &LastingApproval,
     always: Always,
     verdict: &Verdict,
 ) -> Result<(), Refusal> {
@@ -439,8 +448,8 @@ fn remember(
     Ok(())
 }
 
-/// Notes that a server may do this without being asked about it.
-pub(super) fn lend(draft: &mut Draft<'_>, id: EffectId, what: Arc<str>, verdict: &Verdict) -> Result<(), Refusal> {
+/// Records a lasting approval for a server to call models (MCP sampling).
+pub(super) fn allow_sampling(draft: &mut Draft<'_>, id: EffectId, what: Arc<str>, verdict: &Verdict) -> Result<(), Refusal> {
     let Some(always) = verdict.always.filter(|_| verdict.approved) else { return Ok(()) };
     if always == Always::Reads || verdict.matching.is_some() {
         return Err(Refusal::BadAnswer("`always` is `agent`, `task` or `tool` here, without `where`".to_owned()));
@@ -457,7 +466,7 @@ fn reach(draft: &Draft<'_>, id: EffectId, always: Always) -> (Option<AgentId>, O
     (agent, task)
 }
 
-/// The time of a wait has come.
+/// The deadline of a wait has passed.
 pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
     let open = open(draft, id)?;
     let due = open.stage == Stage::Waiting && open.deadline.is_some_and(|deadline| deadline <= draft.at);
@@ -476,7 +485,7 @@ pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Answers a wait for a turn that ended. One that no longer waits is not disturbed (D29).
+/// Answers a wait of a turn. A wait that has ended already, for example by a timeout, is left alone (D29).
 pub(super) fn answer(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
     let stated = |event: &Event| matches!(event, Event::EffectStarted { id: other, .. } if *other == id);
     let is_open = draft.spine.open_effect(id).is_some() || draft.events.iter().any(|recorded| stated(&recorded.event));

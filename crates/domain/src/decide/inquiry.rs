@@ -1,4 +1,4 @@
-//! What running calls ask: of the person, and of models within the budgets of whoever calls.
+//! Questions of running calls: to the person, and to models within the budgets of the calling agent.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::{Draft, effect};
 use crate::spine::{OpenEffect, OpenKind, Stage};
 use crate::{Answer, EffectId, Event, Inquiry, InquiryId, Level, OpenInquiry, Question, Refusal, Ruling, Spent};
 
-/// A running call asks for something.
+/// A running call asks the person or a model.
 pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<str>, inquiry: Inquiry) -> Result<(), Refusal> {
     let turn = draft.turn(id.turn)?;
     if !matches!(effect::open(draft, id)?, OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(_), .. }) {
@@ -21,7 +21,7 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
         inquiry @ Inquiry::Person { .. } => (inquiry, None),
         Inquiry::Model { model, request, prompt, reserve, about, ruling } => match ruling {
             Ruling::Deny(why) => return Err(Refusal::Denied { what: about, why }),
-            Ruling::Ask(why) if !draft.spine.is_lent(&about, &turn.agent, &turn.task) => {
+            Ruling::Ask(why) if !draft.spine.may_sample(&about, &turn.agent, &turn.task) => {
                 let text = format!("May the server `{by}` ask a model, on account of {}? {why}", turn.agent);
                 let question =
                     Question { text: text.trim_end().to_owned(), wanted: crate::Wanted::Agreement, patience_ms: None };
@@ -46,14 +46,14 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
     Ok(())
 }
 
-/// The person or a model answers, or nobody waits any more.
+/// Records the answer to a question, or that it is void.
 pub(super) fn answer(draft: &mut Draft<'_>, id: InquiryId, answer: Answer, spent: Option<Spent>) -> Result<(), Refusal> {
     let open = draft.spine.inquiries.get(&id).ok_or(Refusal::NotAsked(id))?;
     match (open, &answer) {
         (OpenInquiry::Person { wanted, about }, Answer::Verdict(verdict)) => {
             effect::check_answer(draft, wanted, verdict)?;
             if let Some(about) = about {
-                effect::lend(draft, id.call, about.clone(), verdict)?;
+                effect::allow_sampling(draft, id.call, about.clone(), verdict)?;
             }
         }
         (OpenInquiry::Person { .. }, Answer::Cancelled | Answer::Failed(_))

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Draft, check_name, terminate};
-use crate::spine::{Due, Turn};
+use crate::spine::{InboxEntry, Turn};
 use crate::{AgentId, EffectId, Envelope, Event, Failure, MessageKind, Refusal, ReplyTo, TaskId, ThreadId};
 
-/// A message from outside. It goes straight into the receiver's inbox, never through the person's own (R158).
+/// A message from outside. It goes directly into the receiver's inbox (R158).
 pub(super) fn send(draft: &mut Draft<'_>, envelope: Arc<Envelope>) -> Result<(), Refusal> {
     if envelope.to.is_user() {
         return Err(Refusal::ToUser);
@@ -18,7 +18,7 @@ pub(super) fn send(draft: &mut Draft<'_>, envelope: Arc<Envelope>) -> Result<(),
     Ok(())
 }
 
-/// Whether a message says truly who sends it and which turn waits for what comes of it. Only `decide` itself answers.
+/// Checks that a message names its real sender and the effect that really waits for it. Only `decide` itself sends answers.
 pub(super) fn check_envelope(envelope: &Envelope, from: &AgentId, hops: u32, asks: Option<EffectId>) -> Result<(), Refusal> {
     let waits = match envelope.reply_to {
         ReplyTo::Effect(id) => Some(id),
@@ -30,13 +30,14 @@ pub(super) fn check_envelope(envelope: &Envelope, from: &AgentId, hops: u32, ask
     Ok(())
 }
 
-/// What a turn starts belongs to the request that it works for; else a cancel would miss it, and the person its answer.
+/// Checks that whatever a turn starts belongs to its own request. Otherwise a cancel would miss it, and its answer would reach the wrong
+/// person.
 pub(super) fn check_task(turn: &Turn, task: &TaskId) -> Result<(), Refusal> {
     if turn.task == *task { Ok(()) } else { Err(Refusal::ForeignTask(task.clone())) }
 }
 
-/// Whether a turn may write one more message to an agent: neither chains of messages, nor the messages between two agents, nor
-/// the turns for a request are endless.
+/// Checks the limits that keep agents from writing to each other without end: the length of chains, the messages between two agents, and the
+/// turns of a request.
 pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, envelope: &Envelope) -> Result<(), Refusal> {
     if envelope.to.is_user() {
         return Ok(());
@@ -51,11 +52,11 @@ pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, envelope: &Envelope) -
     check_effort(draft, &turn.task, drafted(draft, &turn.task))
 }
 
-/// Whether one more message may pass between two agents. Every cycle of agents has a message in it that nobody waits for: one of
-/// waits alone is refused as a deadlock.
+/// Checks the limit of messages between two agents. It is enough to count messages that nobody waits for: every endless cycle contains one,
+/// because a cycle of waits alone is refused as a deadlock.
 fn check_pair(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     let limit = draft.spine.limits.messages_per_pair;
-    let effort = draft.spine.efforts.get(&envelope.task_id);
+    let effort = draft.spine.activities.get(&envelope.task_id);
     let passed = |from: &AgentId, to: &AgentId| {
         let is_alike = |other: &Envelope| {
             other.from == *from && other.to == *to && other.task_id == envelope.task_id && other.reply_to == ReplyTo::Nobody
@@ -73,8 +74,8 @@ fn check_pair(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Tells the person, once until they write again, that messages between agents were stopped: who wrote to whom how often, and
-/// what that has cost.
+/// Notifies the person that messages between agents were blocked: who wrote to whom how often, and how many model calls it took. Only once until
+/// they write again.
 pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal) {
     let why = match refusal {
         Refusal::MessageLoop { to, limit, .. } => {
@@ -84,7 +85,7 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
         Refusal::TooManyTurns { limit } => format!("agents have taken {limit} turns"),
         _ => return,
     };
-    let Some(effort) = draft.spine.efforts.get(&turn.task).filter(|effort| !effort.is_reported) else { return };
+    let Some(effort) = draft.spine.activities.get(&turn.task).filter(|effort| !effort.is_reported) else { return };
     let is_report = |event: &Event| {
         matches!(event, Event::MessageSent { envelope, by: None } if envelope.to.is_user() && envelope.task_id == turn.task
             && envelope.kind == MessageKind::Message)
@@ -95,20 +96,20 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
     let sent = effort.messages.iter().flat_map(|(from, sent)| sent.iter().map(move |(to, count)| (from, to, *count)));
     let messages = sent.map(|(from, to, count)| format!("{from} to {to} {count}")).collect::<Vec<_>>();
     let calls = effort.calls.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect::<Vec<_>>();
-    let listed = |what: &str, items: &[String]| {
+    let list = |what: &str, items: &[String]| {
         if items.is_empty() { String::new() } else { format!(" {what}: {}.", items.join(", ")) }
     };
     let text = format!(
         "Messages between agents were stopped ({}): {why} for this request since you last wrote.{}{} Write again to let them go on, or \
          cancel the request.",
         refusal.code(),
-        listed("Messages sent", &messages),
-        listed("Model calls", &calls),
+        list("Messages sent", &messages),
+        list("Model calls", &calls),
     );
-    tell_user(draft, &turn.agent, &turn.task, MessageKind::Message, text.into());
+    send_to_user(draft, &turn.agent, &turn.task, MessageKind::Message, text.into());
 }
 
-/// The turns that this draft brings for a request: messages to agents, and units.
+/// How many turns this draft adds to a request: messages to agents, and units.
 fn drafted(draft: &Draft<'_>, task: &TaskId) -> usize {
     let brings = |event: &Event| match event {
         Event::TurnStarted { task: started, origin: crate::Origin::Unit(_), .. } => started.id == *task,
@@ -117,14 +118,14 @@ fn drafted(draft: &Draft<'_>, task: &TaskId) -> usize {
     draft.events.iter().filter(|recorded| brings(&recorded.event)).count()
 }
 
-/// Whether one more turn may be taken for a request, where some are about to be.
+/// Checks the limit of turns for a request, counting `more` that are about to start.
 pub(super) fn check_effort(draft: &Draft<'_>, task: &TaskId, more: usize) -> Result<(), Refusal> {
     let limit = draft.spine.limits.turns_per_task;
-    let turns = draft.spine.efforts.get(task).map_or(0, |effort| effort.turns as usize);
+    let turns = draft.spine.activities.get(task).map_or(0, |effort| effort.turns as usize);
     if turns + more >= limit as usize { Err(Refusal::TooManyTurns { limit }) } else { Ok(()) }
 }
 
-/// Whether a message can be taken.
+/// Checks that a message has a text and that its receiver can take it.
 pub(super) fn check(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     let limits = &draft.spine.limits;
     check_text(draft, &envelope.payload.text)?;
@@ -134,7 +135,7 @@ pub(super) fn check(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusa
     if envelope.to.is_user() {
         return Ok(());
     }
-    let agent = terminate::known(draft, &envelope.to)?;
+    let agent = terminate::find_agent(draft, &envelope.to)?;
     let drafted = draft.events.iter().filter_map(|recorded| recorded.event.envelope()).filter(|other| other.to == envelope.to);
     let (mut entries, mut bytes) = drafted.fold((0, 0), |(n, bytes), other| (n + 1, bytes + other.payload.text.len()));
     if let Some(inbox) = &agent.inbox {
@@ -155,8 +156,8 @@ pub(super) fn check_text(draft: &Draft<'_>, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Puts a message into an inbox. What passes between a person and the society is recorded under the task (R171); what a turn
-/// sends to another agent, under the turn's own thread.
+/// Puts a message into an inbox. Messages from and to a person are recorded under the task (R171), messages between agents under the sending
+/// turn's thread.
 pub(super) fn deliver(draft: &mut Draft<'_>, envelope: Arc<Envelope>, by: Option<EffectId>, sender: Option<&ThreadId>) {
     let personal = envelope.to.is_user() || envelope.from.is_user();
     let thread = if personal { Some(envelope.task_id.thread()) } else { sender.cloned() };
@@ -165,12 +166,12 @@ pub(super) fn deliver(draft: &mut Draft<'_>, envelope: Arc<Envelope>, by: Option
 }
 
 pub(super) fn wake_receiver(draft: &mut Draft<'_>, envelope: &Arc<Envelope>) {
-    draft.wake(&envelope.to, &Due::Envelope(envelope.clone()));
+    draft.wake(&envelope.to, &InboxEntry::Envelope(envelope.clone()));
 }
 
-/// What the person has said to a turn's agent about its request and nobody has taken in yet. Whoever waits for an answer
-/// must still get one: it is taken in only while somebody works on the request who will answer the person.
-pub(super) fn said_meanwhile(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelope>> {
+/// The messages of the person about a turn's request that no turn has taken. They are available only while some turn will answer the person;
+/// otherwise a message could be taken and never be answered.
+pub(super) fn untaken_messages(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelope>> {
     let answers = |other: &Turn| other.task == turn.task && other.reply_to == ReplyTo::User;
     if !draft.spine.turns.values().any(|other| answers(other)) {
         return Vec::new();
@@ -183,15 +184,15 @@ pub(super) fn said_meanwhile(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelope
     };
     let inbox = draft.spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
     let envelopes = inbox.into_iter().flat_map(|inbox| &inbox.entries).filter_map(|due| match due {
-        Due::Envelope(envelope) => Some(envelope),
-        Due::FollowUp { .. } => None,
+        InboxEntry::Envelope(envelope) => Some(envelope),
+        InboxEntry::FollowUp { .. } => None,
     });
     let is_meant = |envelope: &Envelope| envelope.from.is_user() && envelope.task_id == turn.task && !is_taken(envelope);
     envelopes.filter(|envelope| is_meant(envelope)).cloned().collect()
 }
 
-/// Tells the person what came of a task.
-pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: MessageKind, text: Arc<str>) {
+/// Sends a message to the person about a task, with the usage so far.
+pub(super) fn send_to_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: MessageKind, text: Arc<str>) {
     let draw = draft.spine.seq.0 + draft.events.len() as u64;
     let mut payload = crate::Payload::text(text);
     let spent = draft.spine.ledger.get(&crate::Scope::Task(task.clone())).map(|account| account.spent);
@@ -211,7 +212,7 @@ pub(super) fn tell_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, ki
     deliver(draft, Arc::new(envelope), None, None);
 }
 
-/// Tells an agent that a message for which nobody waits was not read. Where that cannot be told, the log alone has it.
+/// Notifies the sender that a message was never read. If the sender cannot take messages, only the log has it.
 pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure: &Failure) {
     let draw = draft.spine.seq.0 + draft.events.len() as u64;
     let start: String = unread.payload.text.chars().take(80).collect();
@@ -226,11 +227,11 @@ pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure
         reply_to: ReplyTo::Nobody,
         hops: unread.hops.saturating_add(1),
     };
-    tell(draft, envelope, None);
+    send_if_allowed(draft, envelope, None);
 }
 
-/// Puts a message that `decide` itself writes into an inbox, unless a limit is reached.
-pub(super) fn tell(draft: &mut Draft<'_>, envelope: Envelope, sender: Option<&ThreadId>) {
+/// Delivers a message that `decide` itself writes, unless a limit is reached.
+pub(super) fn send_if_allowed(draft: &mut Draft<'_>, envelope: Envelope, sender: Option<&ThreadId>) {
     let more = drafted(draft, &envelope.task_id);
     let fits = check(draft, &envelope).and_then(|()| check_effort(draft, &envelope.task_id, more)).is_ok();
     if fits && envelope.hops <= draft.spine.limits.hops {

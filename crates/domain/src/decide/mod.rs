@@ -1,4 +1,4 @@
-//! What a command does: events, or a refusal and no change.
+//! Deciding commands: each gives events, or a refusal and no change.
 //!
 //! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all.
 
@@ -17,9 +17,9 @@ pub use crash::ENDS_PROCESS;
 
 use std::sync::Arc;
 
-use crate::spine::{Due, Spine, Turn};
+use crate::spine::{InboxEntry, Spine, Turn};
 use crate::{
-    Behaviour, Command, Event, Origin, Recorded, Refusal, ReplyTo, Shown, Task, ThreadId, Timestamp, TurnId, unique_id,
+    Behaviour, Command, ContextState, Event, Origin, Recorded, Refusal, ReplyTo, Task, ThreadId, Timestamp, TurnId, unique_id,
 };
 
 /// Decides one command at one time. Pure: the same arguments give the same events.
@@ -43,7 +43,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::ChangeRole { role }) => org::change_role(&mut draft, role)?,
         (true, Command::Spawn { agent, role, parent }) => org::spawn(&mut draft, agent, role, parent, None)?,
         (true, Command::Terminate { agent, children, reason, now }) => {
-            terminate::send_away(&mut draft, agent, children, reason, now)?
+            terminate::terminate(&mut draft, agent, children, reason, now)?
         }
         (true, Command::RestoreContext { thread }) => {
             draft.spine.threads.get(&thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
@@ -83,12 +83,12 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
     Ok(draft.events)
 }
 
-/// The events of one command so far, and what they change that later ones of the same command must know.
+/// The events of one command so far. The spine does not contain them yet, so rules that must see them search the draft as well.
 struct Draft<'a> {
     spine: &'a Spine,
     at: Timestamp,
     events: Vec<Arc<Recorded>>,
-    /// Threads whose length this draft has changed.
+    /// The new lengths of threads that this draft has added messages to.
     lengths: Vec<(ThreadId, u32)>,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Draft<'a> {
         self.lengths.iter().find(|(id, _)| id == thread).map(|(_, length)| *length)
     }
 
-    /// The place of one more message of a thread.
+    /// Reserves the index of one more message of a thread.
     fn lengthen(&mut self, thread: &ThreadId) -> u32 {
         let index = self.length(thread);
         match self.lengths.iter_mut().find(|(id, _)| id == thread) {
@@ -132,7 +132,7 @@ impl<'a> Draft<'a> {
         self.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && opened(&recorded.event))
     }
 
-    /// Whether an agent or a thread has this name. An agent's main thread has its name, so they share one set of names.
+    /// Whether an agent or thread has this name. Agents and threads share one namespace, because a main thread has the name of its agent.
     fn is_named(&self, name: &str) -> bool {
         let (agent, thread) = (crate::AgentId::from(name), ThreadId::from(name));
         let spawned = |event: &Event| matches!(event, Event::AgentSpawned { agent: other, .. } if *other == agent);
@@ -147,15 +147,15 @@ impl<'a> Draft<'a> {
         self.spine.turns.get(&id).filter(|turn| turn.parked.is_none()).map(|turn| &**turn).ok_or(Refusal::TurnNotOpen(id))
     }
 
-    /// Gives an idle agent its turn; one that is busy gets to it later.
-    fn wake(&mut self, agent: &crate::AgentId, due: &Due) {
-        let Some(known) = self.spine.agents.get(agent) else { return };
-        if known.turn.is_none_or(|turn| self.settles(turn)) && !self.starts(agent) {
-            self.start_next(agent, known, due);
+    /// Starts a turn for an inbox entry if the agent is idle; a busy agent gets to it later.
+    fn wake(&mut self, agent: &crate::AgentId, due: &InboxEntry) {
+        let Some(state) = self.spine.agents.get(agent) else { return };
+        if state.turn.is_none_or(|turn| self.settles(turn)) && !self.starts(agent) {
+            self.start_next(agent, state, due);
         }
     }
 
-    /// Whether this draft gives an agent a turn of its inbox.
+    /// Whether this draft starts an inbox turn of an agent.
     fn starts(&self, agent: &crate::AgentId) -> bool {
         self.events.iter().any(|recorded| match &recorded.event {
             Event::TurnStarted { agent: other, origin: Origin::Inbox, .. } => other == agent,
@@ -163,16 +163,16 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Starts what stands at the front of an agent's inbox.
-    fn start_next(&mut self, agent: &crate::AgentId, known: &crate::Agent, due: &Due) {
-        let Some(role) = self.spine.roles.get(&known.role) else { return };
+    /// Starts a turn for the entry at the front of an agent's inbox.
+    fn start_next(&mut self, agent: &crate::AgentId, state: &crate::Agent, due: &InboxEntry) {
+        let Some(role) = self.spine.roles.get(&state.role) else { return };
         let (task, message) = match due {
-            Due::Envelope(envelope) => {
+            InboxEntry::Envelope(envelope) => {
                 let task = Task::message(envelope.task_id.clone(), envelope.payload.text.clone());
                 (Task { meta: envelope.payload.meta.clone(), hops: envelope.hops, ..task }, Some(envelope.id.clone()))
             }
-            Due::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
-            Due::FollowUp { task, .. } => {
+            InboxEntry::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
+            InboxEntry::FollowUp { task, .. } => {
                 let draw = self.spine.seq.0 + self.events.len() as u64;
                 (task.clone(), Some(unique_id("user", self.spine.seed, self.at, draw)))
             }
@@ -187,13 +187,13 @@ impl<'a> Draft<'a> {
             message,
         };
         self.start(start);
-        crash::hold_back(self, agent, known);
+        crash::park_if_crashing(self, agent, state);
     }
 
     /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).
     fn start(&mut self, start: Start) {
         let Start { agent, thread, behaviour, task, origin, reply_to, message } = start;
-        // No command both proposes a phase and starts a turn in the same thread.
+        // No command both suggests a phase and starts a turn in the same thread, so the spine is up to date here.
         let head = self.spine.threads.get(&thread);
         let (mut phase, suggestion) = head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()));
         if let Some(suggested) = suggestion {
@@ -204,11 +204,11 @@ impl<'a> Draft<'a> {
                 self.push(Some(&thread), Event::PhaseApplied { phase: suggested });
             }
         }
-        // Nothing follows a turn's start in its thread within one command, so nobody needs to know that it is longer now.
+        // Nothing follows a turn's start in its thread within one command, so the new length need not be noted in the draft.
         let index = self.drafted_length(&thread).unwrap_or_else(|| head.map_or(0, |head| head.messages));
         let context = head.and_then(|head| head.context.as_deref());
-        let shown =
-            context.map(|context| Shown { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });
+        let shown = context
+            .map(|context| ContextState { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });
         let shown = shown.unwrap_or_default();
         let event = Event::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, index, shown };
         self.push(Some(&thread), event);
@@ -226,7 +226,7 @@ struct Start {
     message: Option<crate::MessageId>,
 }
 
-/// Names that people and models may give: they appear in addresses, so they stay plain.
+/// Checks a name given by a person or a model. Names appear in URLs, so they must be plain.
 fn check_name(name: &str) -> Result<(), Refusal> {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.chars().count() > 128 || !name.chars().all(plain) {
@@ -235,7 +235,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Names that only people read: one line, and nothing that steers a terminal or turns the direction of what follows.
+/// Checks a name for display: one line, without control characters and without characters that change the direction of text.
 fn check_title(name: &str) -> Result<(), Refusal> {
     let harmful =
         |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

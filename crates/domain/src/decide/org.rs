@@ -1,4 +1,4 @@
-//! Founding the society, making roles and agents.
+//! Founding the society, creating roles and agents.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<
     Ok(())
 }
 
-/// Everything in the document that is not there yet; a second time there is nothing.
+/// Creates everything in the document that does not exist yet. A second import of the same document is refused.
 pub(super) fn import(draft: &mut Draft<'_>, org: &Org, root: bool) -> Result<(), Refusal> {
     let commands = org.commands(draft.spine, root)?;
     if commands.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn import(draft: &mut Draft<'_>, org: &Org, root: bool) -> Result<(),
 pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<EffectId>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
     check_title(&role.name)?;
-    // The person is addressed so.
+    // `user` addresses the person.
     if AgentId::from(role.id.as_str()).is_user() {
         return Err(Refusal::NameTaken(role.id.to_string()));
     }
@@ -45,7 +45,7 @@ pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<Eff
     Ok(())
 }
 
-/// A person changes a role. Who made it stays, and so does whoever holds it.
+/// A person changes a role. Its creator and the agents that have it stay.
 pub(super) fn change_role(draft: &mut Draft<'_>, role: Arc<Role>) -> Result<(), Refusal> {
     let known = draft.spine.roles.get(&role.id).ok_or_else(|| Refusal::UnknownRole(role.id.clone()))?;
     if **known == *role {
@@ -67,14 +67,13 @@ pub(super) fn spawn(
     if agent.is_user() || draft.is_named(agent.as_str()) {
         return Err(Refusal::NameTaken(agent.to_string()));
     }
-    let role_made_now =
-        |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: made, .. } if made.id == role);
+    let role_made_now = |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: permitted, .. } if permitted.id == role);
     if !draft.spine.roles.contains_key(&role) && !draft.events.iter().any(role_made_now) {
         return Err(Refusal::UnknownRole(role));
     }
-    let makes = |event: &Event| matches!(event, Event::AgentSpawned { agent: made, .. } if *made == parent);
+    let makes = |event: &Event| matches!(event, Event::AgentSpawned { agent: permitted, .. } if *permitted == parent);
     if !draft.events.iter().any(|recorded| makes(&recorded.event)) {
-        terminate::known(draft, &parent)?;
+        terminate::find_agent(draft, &parent)?;
     }
     if by.is_some() {
         check_room(draft, &parent)?;
@@ -84,12 +83,12 @@ pub(super) fn spawn(
     Ok(())
 }
 
-/// Whether an agent may make one more (P21). A person may always.
+/// Checks the limits for an agent that spawns another (P21). A person is not limited.
 fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     let limits = &draft.spine.limits;
     let made_now = |of: &dyn Fn(&AgentId) -> bool| {
-        let made = |event: &Event| matches!(event, Event::AgentSpawned { parent: Some(parent), .. } if of(parent));
-        draft.events.iter().filter(|recorded| made(&recorded.event)).count()
+        let permitted = |event: &Event| matches!(event, Event::AgentSpawned { parent: Some(parent), .. } if of(parent));
+        draft.events.iter().filter(|recorded| permitted(&recorded.event)).count()
     };
     let recent = draft.spine.spawned.iter().filter(|spawn| !is_past(**spawn, draft.at)).count();
     let counts = [
@@ -99,10 +98,10 @@ fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     ];
     let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));
     let children = most_children(draft, parent);
-    // Whoever is about to go takes its place until it has gone, and leaves more behind if it has children.
+    // A child that is being terminated still counts, and may pass its own children up.
     let crowded = || {
         let (now, then) = (draft.spine.children(parent).len(), terminate::children_to_come(draft, parent, None));
-        now.max(then) + made_now(&|made| made == parent) >= children
+        now.max(then) + made_now(&|permitted| permitted == parent) >= children
     };
     match over.or_else(|| crowded().then_some(("the number of an agent's children", children))) {
         Some((what, limit)) => Err(Refusal::TooManyAgents { what, limit }),

@@ -1,21 +1,21 @@
-//! Agents that go: they take on nothing new, do what waits for them, and are gone, children first (D12).
+//! Terminating agents: they accept nothing new, finish their inboxes, and then terminate, children first (D12).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Draft, cancel, effect, message, org};
-use crate::spine::{Agent, Due};
+use crate::spine::{Agent, InboxEntry};
 use crate::{AgentId, Children, Cleared, EffectId, Event, Failure, Outcome, Refusal, ReplyTo, Target};
 
-/// A person sends an agent away.
-pub(super) fn send_away(
+/// A person terminates an agent.
+pub(super) fn terminate(
     draft: &mut Draft<'_>,
     agent: AgentId,
     children: Children,
     reason: String,
     now: bool,
 ) -> Result<(), Refusal> {
-    let is_leaving = draft.spine.agents.get(&agent).is_some_and(|agent| agent.leaving.is_some());
-    if !(now && is_leaving) {
+    let is_terminating = draft.spine.agents.get(&agent).is_some_and(|agent| agent.termination.is_some());
+    if !(now && is_terminating) {
         check_order(draft, &agent, children)?;
         dismiss(draft, &AgentId::user(), &agent, children, &reason, None);
     }
@@ -25,7 +25,7 @@ pub(super) fn send_away(
     Ok(())
 }
 
-/// Whether an agent may send another one away: only who made it may (R176).
+/// Whether an agent may terminate another one: only its parent may (R176).
 pub(super) fn check(draft: &Draft<'_>, caller: &AgentId, agent: &AgentId, children: Children) -> Result<(), Refusal> {
     check_order(draft, agent, children)?;
     let parent = draft.spine.agents.get(agent).and_then(|agent| agent.parent.as_ref());
@@ -35,16 +35,16 @@ pub(super) fn check(draft: &Draft<'_>, caller: &AgentId, agent: &AgentId, childr
     if children == Children::Detach { check_room_above(draft, agent) } else { Ok(()) }
 }
 
-/// Whether there is room for the children of an agent with whoever gets them in the end (P21). A person may always.
+/// Whether the agent that inherits the children of a terminated one has room for them (P21). A person may always terminate.
 fn check_room_above(draft: &Draft<'_>, agent: &AgentId) -> Result<(), Refusal> {
     let above = |id: &AgentId| draft.spine.agents.get(id)?.parent.clone();
     let mut heir = above(agent);
-    while let Some(leaving) = heir.take_if(|heir| detaches(draft, heir)) {
-        heir = above(&leaving);
+    while let Some(termination) = heir.take_if(|heir| detaches(draft, heir)) {
+        heir = above(&termination);
     }
     let Some(parent) = heir else { return Ok(()) };
     let limit = org::most_children(draft, &parent);
-    // Nobody is kept from going who leaves no more behind than there were.
+    // A termination that does not raise the number of children is never refused.
     let (now, then) = (children_to_come(draft, &parent, None), children_to_come(draft, &parent, Some(agent)));
     if then > limit && then > now {
         return Err(Refusal::NoRoomAbove { agent: agent.clone(), parent, limit });
@@ -52,7 +52,7 @@ fn check_room_above(draft: &Draft<'_>, agent: &AgentId) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How many children an agent has once those have gone that leave theirs to it; `also` is one more that does.
+/// How many children an agent will have after the pending terminations that pass children up to it; `also` is one more of those.
 pub(super) fn children_to_come(draft: &Draft<'_>, agent: &AgentId, also: Option<&AgentId>) -> usize {
     let children = draft.spine.children(agent);
     let count = |child: &&AgentId| {
@@ -62,15 +62,15 @@ pub(super) fn children_to_come(draft: &Draft<'_>, agent: &AgentId, also: Option<
     children.iter().map(count).sum()
 }
 
-/// Whether an agent is about to go and leaves its children to its parent.
+/// Whether a pending termination of an agent passes its children to its parent.
 fn detaches(draft: &Draft<'_>, id: &AgentId) -> bool {
     let dismissed = |event: &Event| matches!(event, Event::AgentDismissed { agent, detach: true, .. } if agent == id);
-    let leaving = draft.spine.agents.get(id).and_then(|agent| agent.leaving.as_ref());
-    leaving.is_some_and(|leaving| leaving.detach) || draft.events.iter().any(|recorded| dismissed(&recorded.event))
+    let termination = draft.spine.agents.get(id).and_then(|agent| agent.termination.as_ref());
+    termination.is_some_and(|termination| termination.detach) || draft.events.iter().any(|recorded| dismissed(&recorded.event))
 }
 
 fn check_order(draft: &Draft<'_>, agent: &AgentId, children: Children) -> Result<(), Refusal> {
-    known(draft, agent)?;
+    find_agent(draft, agent)?;
     if *agent == AgentId::root() {
         return Err(Refusal::RootStays);
     }
@@ -80,27 +80,27 @@ fn check_order(draft: &Draft<'_>, agent: &AgentId, children: Children) -> Result
     Ok(())
 }
 
-/// An agent that is there and stays.
-pub(super) fn known<'a>(draft: &Draft<'a>, id: &AgentId) -> Result<&'a Agent, Refusal> {
+/// An agent that exists and is not being terminated.
+pub(super) fn find_agent<'a>(draft: &Draft<'a>, id: &AgentId) -> Result<&'a Agent, Refusal> {
     let agent = draft.spine.agents.get(id);
-    let is_gone = || draft.spine.terminated.contains_key(id);
-    if agent.map_or_else(is_gone, |agent| is_leaving(draft, id, agent)) {
-        return Err(Refusal::Leaving(id.clone()));
+    let is_terminated = || draft.spine.terminated.contains_key(id);
+    if agent.map_or_else(is_terminated, |agent| is_terminating(draft, id, agent)) {
+        return Err(Refusal::Terminating(id.clone()));
     }
     agent.ok_or_else(|| Refusal::UnknownAgent(id.clone()))
 }
 
-fn is_leaving(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
+fn is_terminating(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
     let dismissed = |event: &Event| matches!(event, Event::AgentDismissed { agent, .. } if agent == id);
-    agent.leaving.is_some() || draft.events.iter().any(|recorded| dismissed(&recorded.event))
+    agent.termination.is_some() || draft.events.iter().any(|recorded| dismissed(&recorded.event))
 }
 
-fn is_gone(draft: &Draft<'_>, id: &AgentId) -> bool {
+fn is_terminated(draft: &Draft<'_>, id: &AgentId) -> bool {
     let terminated = |event: &Event| matches!(event, Event::AgentTerminated { agent } if agent == id);
     draft.events.iter().any(|recorded| terminated(&recorded.event))
 }
 
-/// Sends an agent away, and all below it unless they are to stay. Those that have nothing to do are gone at once.
+/// Orders the termination of an agent and, unless they are detached, of all below it. Idle agents terminate at once.
 pub(super) fn dismiss(
     draft: &mut Draft<'_>,
     caller: &AgentId,
@@ -110,9 +110,9 @@ pub(super) fn dismiss(
     waiter: Option<EffectId>,
 ) {
     let detach = children == Children::Detach;
-    let family = if detach { vec![agent.clone()] } else { family(draft, agent) };
-    for member in &family {
-        if !draft.spine.agents.get(member).is_some_and(|known| is_leaving(draft, member, known)) {
+    let subtree = if detach { vec![agent.clone()] } else { subtree(draft, agent) };
+    for member in &subtree {
+        if !draft.spine.agents.get(member).is_some_and(|state| is_terminating(draft, member, state)) {
             let dismissed = Event::AgentDismissed {
                 agent: member.clone(),
                 caller: caller.clone(),
@@ -123,87 +123,88 @@ pub(super) fn dismiss(
             draft.push(None, dismissed);
         }
     }
-    all_go_if_done(draft, &family);
+    terminate_all_if_done(draft, &subtree);
 }
 
-/// An agent and everybody below it, children first.
-fn family(draft: &Draft<'_>, agent: &AgentId) -> Vec<AgentId> {
-    let mut family = vec![agent.clone()];
+/// An agent and all below it, children first.
+fn subtree(draft: &Draft<'_>, agent: &AgentId) -> Vec<AgentId> {
+    let mut subtree = vec![agent.clone()];
     let mut next = 0;
-    while next < family.len() {
-        let children = draft.spine.children(&family[next]);
-        family.extend(children.into_iter().cloned());
+    while next < subtree.len() {
+        let children = draft.spine.children(&subtree[next]);
+        subtree.extend(children.into_iter().cloned());
         next += 1;
     }
-    family.reverse();
-    family
+    subtree.reverse();
+    subtree
 }
 
-/// Lets an agent that is about to go do so, once it has nothing to do and nobody below it; then perhaps its parent.
-pub(super) fn go_if_done(draft: &mut Draft<'_>, agent: &AgentId, known: &Agent) {
-    if !is_leaving(draft, agent, known) || is_gone(draft, agent) || !is_idle(draft, agent, known) {
+/// Terminates an agent with a pending termination once it is idle and has nobody below it; then perhaps its parent.
+pub(super) fn terminate_if_done(draft: &mut Draft<'_>, agent: &AgentId, state: &Agent) {
+    if !is_terminating(draft, agent, state) || is_terminated(draft, agent) || !is_idle(draft, agent, state) {
         return;
     }
     let dismissal = draft.events.iter().find_map(|recorded| match &recorded.event {
         Event::AgentDismissed { agent: other, detach, waiter, .. } if other == agent => Some((*detach, *waiter)),
         _ => None,
     });
-    let leaving = known.leaving.as_ref().map(|leaving| (leaving.detach, leaving.waiter));
-    let (detach, waiter) = leaving.or(dismissal).unwrap_or_default();
-    if !detach && family(draft, agent).iter().any(|member| member != agent && !is_gone(draft, member)) {
+    let termination = state.termination.as_ref().map(|termination| (termination.detach, termination.waiter));
+    let (detach, waiter) = termination.or(dismissal).unwrap_or_default();
+    if !detach && subtree(draft, agent).iter().any(|member| member != agent && !is_terminated(draft, member)) {
         return;
     }
     draft.push(None, Event::AgentTerminated { agent: agent.clone() });
     if let Some(waiter) = waiter {
         effect::answer(draft, waiter, Outcome::Answer(agent.as_str().into()));
     }
-    if let Some(parent) = &known.parent {
-        all_go_if_done(draft, [parent]);
+    if let Some(parent) = &state.parent {
+        terminate_all_if_done(draft, [parent]);
     }
 }
 
-/// The same of several.
-pub(super) fn all_go_if_done<'a>(draft: &mut Draft<'_>, agents: impl IntoIterator<Item = &'a AgentId>) {
+/// The same for several agents.
+pub(super) fn terminate_all_if_done<'a>(draft: &mut Draft<'_>, agents: impl IntoIterator<Item = &'a AgentId>) {
     for agent in agents {
-        if let Some(known) = draft.spine.agents.get(agent) {
-            go_if_done(draft, agent, known);
+        if let Some(state) = draft.spine.agents.get(agent) {
+            terminate_if_done(draft, agent, state);
         }
     }
 }
 
-/// Whether an agent has nothing to do once this command has happened.
+/// Whether an agent will have no turn after this command.
 fn is_idle(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
     agent.turn.is_none_or(|turn| draft.settles(turn)) && !draft.starts(id)
 }
 
-/// Lets an agent and everybody below it go with their work undone; whoever waits for it is told.
+/// Terminates an agent and all below it at once, with their work undone. Those who wait for it get a failure.
 pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
     let spine = draft.spine;
-    let goes = |member: &AgentId| spine.agents.get(member).is_some_and(|known| is_leaving(draft, member, known));
-    let family: Vec<_> = family(draft, agent).into_iter().filter(|member| goes(member) && !is_gone(draft, member)).collect();
+    let goes = |member: &AgentId| spine.agents.get(member).is_some_and(|state| is_terminating(draft, member, state));
+    let subtree: Vec<_> =
+        subtree(draft, agent).into_iter().filter(|member| goes(member) && !is_terminated(draft, member)).collect();
     let mut turns = BTreeSet::new();
-    for turn in family.iter().filter_map(|member| spine.agents.get(member)?.turn) {
+    for turn in subtree.iter().filter_map(|member| spine.agents.get(member)?.turn) {
         turns.extend(cancel::below(spine, &Target::Turn(turn)).unwrap_or_default());
     }
     let mut inboxes = cancel::inboxes(spine, &Cleared::AskedBy(turns.iter().copied().collect()));
-    let full = family.iter().filter(|member| spine.agents.get(*member).is_some_and(|agent| agent.inbox.is_some()));
+    let full = subtree.iter().filter(|member| spine.agents.get(*member).is_some_and(|agent| agent.inbox.is_some()));
     inboxes.extend(full.map(|member| (member.clone(), Cleared::Everything)).collect::<BTreeMap<_, _>>());
     let failure = Failure::new("terminated", format!("`{agent}` was sent away before it was done"));
-    cancel::call_off(draft, &turns, &inboxes, &failure);
-    return_unread(draft, &family, &failure);
-    all_go_if_done(draft, &family);
+    cancel::cancel_turns(draft, &turns, &inboxes, &failure);
+    return_unread(draft, &subtree, &failure);
+    terminate_all_if_done(draft, &subtree);
 }
 
-/// Tells agents that stay of what they wrote to those who go and nobody has read; but not whoever sent these away.
-fn return_unread(draft: &mut Draft<'_>, family: &[AgentId], failure: &Failure) {
+/// Notifies remaining agents that messages to terminated ones were never read; not the agent that ordered the termination.
+fn return_unread(draft: &mut Draft<'_>, subtree: &[AgentId], failure: &Failure) {
     let spine = draft.spine;
-    for agent in family.iter().filter_map(|member| spine.agents.get(member)) {
-        let caller = agent.leaving.as_ref().map(|leaving| &leaving.caller);
+    for agent in subtree.iter().filter_map(|member| spine.agents.get(member)) {
+        let caller = agent.termination.as_ref().map(|termination| &termination.caller);
         for due in agent.inbox.iter().flat_map(|inbox| &inbox.entries) {
-            if let Due::Envelope(envelope) = due
+            if let InboxEntry::Envelope(envelope) = due
                 && envelope.reply_to == ReplyTo::Nobody
                 && Some(&envelope.from) != caller
-                && !family.contains(&envelope.from)
+                && !subtree.contains(&envelope.from)
             {
                 message::return_to_sender(draft, envelope, failure);
             }

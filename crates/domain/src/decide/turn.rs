@@ -1,29 +1,29 @@
-//! How turns end, stand still and go on.
+//! How turns end, park, rest and resume.
 
 use std::sync::Arc;
 
 use super::{Draft, cancel, effect, message, terminate};
-use crate::spine::{Due, OpenEffect, OpenKind, Turn};
+use crate::spine::{InboxEntry, OpenEffect, OpenKind, Turn};
 use crate::{
     EffectId, Event, Failure, MessageKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TurnId,
     TurnResult,
 };
 
-/// A turn's handler returned: whoever waits is told, and the agent turns to what is next.
+/// A turn's handler returned: answers whoever waits, and starts the agent's next turn.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     let thread = turn.thread.clone();
-    call_off_units(draft, turn)?;
-    let (settlement, message, mut next, told) = match fitting(draft, turn, result) {
+    cancel_units(draft, turn)?;
+    let (settlement, message, mut next, answer) = match checked_result(draft, turn, result) {
         TurnResult::Done { message, answer, next } => (Settlement::Done, message, next, Ok(answer)),
         TurnResult::Failed(failure) => (Settlement::Failed(failure.clone()), None, Vec::new(), Err(failure)),
     };
-    if let Err(failure) = &told {
-        tell_held(draft, id, failure);
+    if let Err(failure) = &answer {
+        fail_placeholders(draft, id, failure);
     }
     next.iter_mut().for_each(|task| task.hops = turn.hops);
     let goes_on = turn.origin == Origin::Inbox && !next.is_empty();
-    let follow_up = next.first().map(|task| Due::FollowUp {
+    let follow_up = next.first().map(|task| InboxEntry::FollowUp {
         task: task.clone(),
         reply_to: if next.len() == 1 { turn.reply_to } else { ReplyTo::Nobody },
     });
@@ -31,22 +31,22 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
     let message = message.map(Arc::new);
     draft.push(Some(&thread), Event::TurnSettled { turn: id, settlement, message, index, next });
     if !goes_on {
-        tell(draft, turn, told);
+        answer_waiter(draft, turn, answer);
     }
     if turn.origin == Origin::Inbox {
         let agent = &turn.agent;
-        let Some(known) = draft.spine.agents.get(agent) else { return Ok(()) };
-        let waiting = known.inbox.as_ref().and_then(|inbox| inbox.entries.front());
+        let Some(state) = draft.spine.agents.get(agent) else { return Ok(()) };
+        let waiting = state.inbox.as_ref().and_then(|inbox| inbox.entries.front());
         match follow_up.as_ref().or(waiting) {
-            Some(due) => draft.start_next(agent, known, due),
-            None => terminate::go_if_done(draft, agent, known),
+            Some(due) => draft.start_next(agent, state, due),
+            None => terminate::terminate_if_done(draft, agent, state),
         }
     }
     Ok(())
 }
 
-/// A message that was to show what comes of its sub-thread says why that is nothing.
-pub(super) fn tell_held(draft: &mut Draft<'_>, id: TurnId, failure: &Failure) {
+/// Writes the failure into placeholder messages whose sub-threads have no result.
+pub(super) fn fail_placeholders(draft: &mut Draft<'_>, id: TurnId, failure: &Failure) {
     let Some(turn) = draft.spine.turns.get(&id) else { return };
     for (n, (index, says)) in (turn.next..).zip(&turn.held) {
         let mut text = format!("{says}{failure}");
@@ -56,8 +56,8 @@ pub(super) fn tell_held(draft: &mut Draft<'_>, id: TurnId, failure: &Failure) {
     }
 }
 
-/// A unit is a part of the turn that started it: one that was not waited for ends with it, and everything below.
-fn call_off_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
+/// Cancels units that the turn did not wait for: a unit is part of the turn that started it and ends with it.
+fn cancel_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
     let running = |open: &OpenEffect| match &open.kind {
         OpenKind::Unit(thread) => draft.spine.threads.get(thread)?.turn,
         _ => None,
@@ -68,9 +68,8 @@ fn call_off_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
         .try_for_each(|unit| cancel::cancel(draft, Target::Turn(unit), "the turn that it was a part of has ended".to_owned()))
 }
 
-/// A response that is too long, or that goes on with another request, is a failure of its turn: the turn must end one way
-/// or the other.
-fn fitting(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
+/// Replaces a response that breaks a limit by a failure. A refusal would leave the turn open for ever; it must end one way or the other.
+fn checked_result(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
     let TurnResult::Done { message, answer, next } = &result else { return result };
     let texts = [message.as_ref().map_or("", |message| &message.text), answer];
     let all =
@@ -83,14 +82,14 @@ fn fitting(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
     }
 }
 
-/// Tells whoever waits for a turn what came of it.
-pub(super) fn tell(draft: &mut Draft<'_>, turn: &Turn, told: Result<std::sync::Arc<str>, Failure>) {
-    match (turn.reply_to, told) {
+/// Sends the result of a turn to the person or effect that waits for it.
+pub(super) fn answer_waiter(draft: &mut Draft<'_>, turn: &Turn, answer: Result<std::sync::Arc<str>, Failure>) {
+    match (turn.reply_to, answer) {
         (ReplyTo::Nobody, _) => {}
-        (ReplyTo::User, Ok(text)) => message::tell_user(draft, &turn.agent, &turn.task, MessageKind::Answer, text),
+        (ReplyTo::User, Ok(text)) => message::send_to_user(draft, &turn.agent, &turn.task, MessageKind::Answer, text),
         (ReplyTo::User, Err(failure)) => {
             let text = failure.message.as_str().into();
-            message::tell_user(draft, &turn.agent, &turn.task, MessageKind::Failure(failure), text);
+            message::send_to_user(draft, &turn.agent, &turn.task, MessageKind::Failure(failure), text);
         }
         (ReplyTo::Effect(id), Ok(text)) => effect::answer(draft, id, Outcome::Answer(text)),
         (ReplyTo::Effect(id), Err(failure)) => effect::answer(draft, id, Outcome::Failed(failure)),
@@ -103,10 +102,10 @@ pub(super) fn park(draft: &mut Draft<'_>, id: TurnId, reason: Failure) -> Result
     Ok(())
 }
 
-/// Notes that a turn only waits. Where that is known already there is nothing to note.
+/// Notes that a turn only waits. Refused if the log says so already.
 pub(super) fn rest(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
-    if !turn.news {
+    if !turn.has_unread_answers {
         return Err(Refusal::TurnNotOpen(id));
     }
     let thread = turn.thread.clone();

@@ -1,15 +1,15 @@
-//! Contents outside the log: kept as an effect, so that a second run gets the same reference; read as the log names them.
+//! Artifacts: contents outside the log. Storing one is an effect, so that a second run gets the same reference.
 
 use std::sync::Arc;
 
 use polis_domain::{Artifact, ArtifactId, Command, Effect, Failure, ListedArtifact, Outcome};
-use polis_ports::{ArtifactError, Hasher, Shelf, Window};
+use polis_ports::{ArtifactError, ArtifactStore, Hasher, Window};
 
 use super::Turn;
 
 impl Turn {
-    /// Keeps a content outside the log and gives the reference to it. Put that into a message's meta with
-    /// [`Artifact::attach`], and whoever reads the message finds it.
+    /// Stores a content outside the log and returns a reference to it. [`Artifact::attach`] puts the reference into the meta of a message,
+    /// where readers of the message find it.
     pub async fn put_artifact(
         &mut self,
         name: &str,
@@ -27,15 +27,15 @@ impl Turn {
             Some(Err(failure)) => return Err(failure),
             None => {}
         }
-        let kept = self.start.shared.ports.artifacts.put(content).await.map(|_| artifact);
-        let kept = kept.map_err(|error| Failure::new(error.code(), error.to_string()));
-        let outcome = kept.clone().map_or_else(Outcome::Failed, Outcome::Kept);
+        let stored = self.start.shared.ports.artifacts.put(content).await.map(|_| artifact);
+        let stored = stored.map_err(|error| Failure::new(error.code(), error.to_string()));
+        let outcome = stored.clone().map_or_else(Outcome::Failed, Outcome::Kept);
         self.report(entry.id, outcome, None).await;
-        kept
+        stored
     }
 
-    /// A part of a content that the society's log names. A turn whose content is damaged or gone stands still until somebody
-    /// has put it back.
+    /// Reads a part of a content that the society's log names. If the content is damaged or missing, the turn is parked until a
+    /// person has restored it.
     pub async fn artifact(&mut self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, Failure> {
         let (place, wanted) = (self.place().await, *id);
         let find = move |spine: &polis_domain::Spine| spine.artifacts.find(&wanted).is_some_and(|found| found.seq <= place);
@@ -62,14 +62,14 @@ impl Turn {
             entries[..entries.partition_point(|entry| entry.seq <= place)].to_vec()
         };
         match self.start.shared.look(list).await {
-            Some(listed) => listed,
-            // The turn is about to be dropped.
+            Some(artifacts) => artifacts,
+            // The society is stopping, and the turn is about to be dropped.
             None => std::future::pending().await,
         }
     }
 
-    /// What a call of this turn is given.
-    pub(super) fn shelf(&self) -> Shelf {
-        Shelf { store: self.start.shared.ports.artifacts.clone(), listing: self.start.shared.clone() }
+    /// The artifact store that tool calls of this turn get.
+    pub(super) fn artifact_store(&self) -> ArtifactStore {
+        ArtifactStore { store: self.start.shared.ports.artifacts.clone(), listing: self.start.shared.clone() }
     }
 }

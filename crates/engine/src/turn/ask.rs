@@ -1,4 +1,4 @@
-//! Waiting: for another agent, a person, a time, or a unit. The answer comes through the log, so the turn may leave memory.
+//! Waits: for another agent, a person, a point in time, or a unit. The answer arrives through the log, so the turn may leave memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Turn;
 use super::journal::Entry;
-use crate::actor::Mail;
+use crate::shared::ActorMessage;
 
 impl Turn {
     /// Asks another agent and waits for its answer, at most `patience`.
@@ -25,20 +25,20 @@ impl Turn {
         }
     }
 
-    /// Asks a person to agree to something, and waits; for ever unless `patience` is given.
+    /// Asks a person for approval and waits, without limit unless `patience` is given.
     pub async fn approve(&mut self, question: &str, details: Value, patience: Option<Duration>) -> Result<Verdict, Failure> {
         let deadline = patience.map(|patience| self.after(patience));
         self.verdict(question, details, deadline, Wanted::Agreement, None).await
     }
 
-    /// Asks a person for agreement, for ever. With a yes they may give other `arguments`, of the form that `change` describes as
-    /// a JSON schema; what has another form is refused to them at the door.
+    /// Asks a person for approval and waits without limit. They may approve with changed `arguments`, which must match the JSON schema
+    /// `change`; others are rejected when they answer.
     pub async fn approve_or_change(&mut self, question: &str, details: Value, change: Value) -> Result<Verdict, Failure> {
         self.verdict(question, details, None, Wanted::Agreement, Some(change)).await
     }
 
-    /// Asks a person for words, or for one of `options` where there are any, and waits; for ever unless `patience` is given. One
-    /// who will not answer is a failure `declined`.
+    /// Asks a person for a text, or for one of `options` if there are any, and waits, without limit unless `patience` is given. A
+    /// refusal to answer is the failure `declined`.
     pub async fn ask_person(
         &mut self,
         question: &str,
@@ -55,13 +55,13 @@ impl Turn {
         }
     }
 
-    /// Lets time pass.
+    /// Sleeps durably: a restart does not shorten or repeat the wait.
     pub async fn sleep(&mut self, duration: Duration) -> Result<(), Failure> {
         let until = self.after(duration);
         self.wait(Effect::Sleep { until }).await.map(drop)
     }
 
-    /// Runs a unit in a sub-thread, as a turn of its own, and gives what it answers.
+    /// Runs a unit in a sub-thread, as a turn of its own, and returns its answer.
     pub async fn run_unit(&mut self, path: &SubThreadPath, behaviour: &Behaviour, task: Task) -> Result<Arc<str>, Failure> {
         let unit = (path.clone(), behaviour.clone(), task);
         match self.run_units(vec![unit]).await?.pop() {
@@ -70,7 +70,7 @@ impl Turn {
         }
     }
 
-    /// Runs units in several sub-threads at once; one result for each, in order. A failure stays the result of its own unit.
+    /// Runs units in several sub-threads in parallel; one result for each, in order. The failure of one does not affect the others.
     pub async fn run_units(
         &mut self,
         units: Vec<(SubThreadPath, Behaviour, Task)>,
@@ -83,7 +83,7 @@ impl Turn {
         Ok(results.into_iter().map(answer).collect())
     }
 
-    /// A unit in a sub-thread, whose task says where it is.
+    /// A unit in a sub-thread, with the addresses that its task must carry.
     pub(super) async fn unit(&mut self, path: &SubThreadPath, behaviour: Behaviour, mut task: Task) -> Result<Effect, Failure> {
         task.meta.insert("subThreadPath".to_owned(), path.to_string().into());
         task.meta.insert("parentThreadPath".to_owned(), self.path().to_string().into());
@@ -93,14 +93,14 @@ impl Turn {
         self.placed(path, behaviour, task).await
     }
 
-    /// The same, where the task says so already.
+    /// A unit in a sub-thread, whose task already carries its addresses.
     pub(super) async fn placed(&mut self, path: &SubThreadPath, behaviour: Behaviour, task: Task) -> Result<Effect, Failure> {
         let thread = self.resolve(path).await?;
         self.has_units = true;
         Ok(Effect::Unit { thread, behaviour, task })
     }
 
-    /// Sends a message to an agent or to the person; nobody waits for an answer.
+    /// Sends a message to an agent or to the person without waiting for an answer.
     pub async fn send(&mut self, to: &AgentId, text: &str) -> Result<MessageId, Failure> {
         let envelope = self.envelope(to, text, ReplyTo::Nobody);
         let id = envelope.id.clone();
@@ -113,12 +113,12 @@ impl Turn {
         }
     }
 
-    /// Makes a role.
+    /// Creates a role.
     pub async fn create_role(&mut self, role: Role) -> Result<(), Failure> {
         self.act(vec![Act::CreateRole { role: Arc::new(role) }]).await.map(drop)
     }
 
-    /// Makes an agent below this one.
+    /// Creates an agent as a child of this one.
     pub async fn spawn_agent(&mut self, agent: &AgentId, role: &RoleId) -> Result<(), Failure> {
         self.act(vec![Act::Spawn { agent: agent.clone(), role: role.clone() }]).await.map(drop)
     }
@@ -138,8 +138,8 @@ impl Turn {
         }
     }
 
-    /// Sends away an agent that this one made, and waits until it is gone. It does first what waits for it, for at most
-    /// `patience`; then it goes with its work undone (D12).
+    /// Terminates a child of this agent and waits until it is terminated. It finishes its inbox first, for at most `patience`; then
+    /// it stops with its work undone (D12).
     pub async fn terminate(
         &mut self,
         agent: &AgentId,
@@ -159,15 +159,15 @@ impl Turn {
             to: to.clone(),
             task_id: self.task.id.clone(),
             kind: MessageKind::Message,
-            payload: Payload { text: text.into(), meta: self.errand().clone() },
+            payload: Payload { text: text.into(), meta: self.forwarded_meta().clone() },
             reply_to,
             hops: self.task.hops + 1,
         }
     }
 
-    /// What goes along with whatever belongs to the same request.
-    fn errand(&mut self) -> &Meta {
-        self.errand.get_or_insert_with(|| {
+    /// The meta that messages of the same request carry: the resource and the sender.
+    fn forwarded_meta(&mut self) -> &Meta {
+        self.forwarded_meta.get_or_insert_with(|| {
             let resource = self.task.meta.get(Task::RESOURCE).map(|value| (Task::RESOURCE.to_owned(), value.clone()));
             resource.into_iter().chain([(Task::FROM.to_owned(), self.start.agent.as_str().into())]).collect()
         })
@@ -186,14 +186,14 @@ impl Turn {
 
     pub(super) async fn wait_for_all(&mut self, effects: Vec<Effect>) -> Vec<Result<Outcome, Failure>> {
         let entries = self.state(effects).await;
-        self.hear(&entries).await
+        self.wait_for_entries(&entries).await
     }
 
-    /// Waits until each of these has come to its end.
-    pub(super) async fn hear(&mut self, entries: &[Entry]) -> Vec<Result<Outcome, Failure>> {
+    /// Waits until all of these have ended.
+    pub(super) async fn wait_for_entries(&mut self, entries: &[Entry]) -> Vec<Result<Outcome, Failure>> {
         let mut results: Vec<_> = entries.iter().map(|entry| self.result(entry)).collect();
         while results.iter().any(Option::is_none) {
-            let event = self.next_news(entries.iter()).await;
+            let event = self.next_event_of(entries.iter()).await;
             let place = entries.iter().position(|entry| entry.is_about(&event));
             if let Some(place) = place {
                 results[place] = self.result(&Entry::new(entries[place].id, [event]));
@@ -202,22 +202,22 @@ impl Turn {
         results.into_iter().flatten().collect()
     }
 
-    /// What comes next of one of these. A turn that has units says when it can do nothing but wait.
-    pub(super) async fn next_news(&mut self, entries: impl Iterator<Item = &Entry> + Clone) -> Arc<Recorded> {
+    /// Waits for the next event of one of these. A turn with units tells the actor when it can only wait, so that its slot is freed.
+    pub(super) async fn next_event_of(&mut self, entries: impl Iterator<Item = &Entry> + Clone) -> Arc<Recorded> {
         let wanted = |event: &Recorded| entries.clone().any(|entry| entry.is_about(event));
         if !self.has_units {
-            return self.news.next(wanted).await;
+            return self.unread.next(wanted).await;
         }
-        if let Some(event) = self.news.take(wanted) {
+        if let Some(event) = self.unread.take(wanted) {
             return event;
         }
-        // A closed door means that the society has ended; so will this turn.
-        let _ = self.start.shared.door.send(Mail::Rest { turn: self.start.id }).await;
-        self.news.next(wanted).await
+        // An error means that the society has ended; this turn is about to be dropped.
+        let _ = self.start.shared.actor.send(ActorMessage::Rest { turn: self.start.id }).await;
+        self.unread.next(wanted).await
     }
 }
 
-/// The text of a unit that has ended, or of an agent that has answered.
+/// The answer of a unit or an agent.
 pub(super) fn answer(outcome: Result<Outcome, Failure>) -> Result<Arc<str>, Failure> {
     match outcome? {
         Outcome::Answer(text) => Ok(text),

@@ -14,30 +14,30 @@ use serde_json::Value;
 use super::host::{Asker, CallHost};
 use super::journal::Entry;
 use super::reuse::take_fresh;
-use super::{Turn, TurnStart, lent, send};
-use crate::actor::Shared;
+use super::{Turn, TurnStart, client_tools, send};
 use crate::offer::is_recallable;
 use crate::plant::{Plant, is_planted};
+use crate::shared::Shared;
 
-/// Most messages of a request that are searched for what the person has named.
+/// How many of the newest messages of a request are searched for names that the person has mentioned.
 const WORDS: usize = 1_000;
 
 impl Turn {
-    /// Calls one tool, also one that no model is shown. A failure is a result that tells of it.
+    /// Calls one tool, also one that is hidden from models. A failure is an error result.
     pub async fn call_tool(&mut self, call: ToolCall) -> CallResult {
         let call = self.call_of(&call, &self.offer().all);
         self.call_in_order(vec![call]).await.pop().unwrap_or_else(|| refused("the call was not made"))
     }
 
-    /// Calls what a model asks for; exactly one result for each, in order (D22). A tool that only code calls is none of them.
+    /// Makes the calls of a model reply: exactly one result for each call, in order (D22). Tools that are hidden from models are unknown.
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
         let tools = self.offer().tools;
         let calls = calls.iter().map(|call| self.call_of(call, &tools)).collect();
         self.call_in_order(calls).await
     }
 
-    /// What only reads or may be repeated runs at once; each write waits for those before it, so that after a crash no write
-    /// is in doubt that was never begun.
+    /// Runs reads and idempotent calls in parallel, and each write alone after those before it. Writes that were stated together
+    /// would all be in doubt after a crash, also those that had not begun.
     async fn call_in_order(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
         let mut results = Vec::new();
         let mut together = Vec::new();
@@ -58,25 +58,25 @@ impl Turn {
         Caller { agent, role: role.as_ref().map(|role| &role.id), task: &self.task.id, chosen: *chosen }
     }
 
-    /// What a call comes to before it is made.
+    /// Resolves a call of a model: which tool it means, whether policy allows it, and whether an earlier result may answer it.
     fn call_of(&self, call: &ToolCall, tools: &[ToolSpec]) -> Call {
         let Shared { ports, cast, .. } = &*self.start.shared;
-        let lent = self.lent();
-        let brought = lent.iter().find(|lent| lent.name == call.name);
-        let is_lent = brought.is_some();
-        let own = !is_lent && cast.find_tool(&call.name).is_some();
-        // What is judged is what is stated and called: the name is looked up once.
-        let listed = if own || is_lent { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
+        let client_tools = self.client_tools();
+        let client_tool = client_tools.iter().find(|client_tools| client_tools.name == call.name);
+        let is_client_tool = client_tool.is_some();
+        let own = !is_client_tool && cast.find_tool(&call.name).is_some();
+        // The name is resolved once, so that the tool that policy judges is the tool that is stated and called.
+        let listed = if own || is_client_tool { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
         let is_shown = |tool: &Arc<str>| !ToolSpec::is_for_code(tool) || tools.iter().any(|spec| spec.name == *tool);
         let listed = listed.and_then(|tool| if is_shown(&tool) { Ok(tool) } else { Err(ToolError::Unknown(tool.to_string())) });
         let tool = listed.clone().unwrap_or_else(|_| call.name.clone());
-        let spec = brought.or_else(|| tools.iter().find(|spec| spec.name == tool));
+        let spec = client_tool.or_else(|| tools.iter().find(|spec| spec.name == tool));
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = self.caller();
-        let lacking = self.start.fences.iter().find(|role| !role.has_tool(&tool));
+        let lacking = self.start.limiting_roles.iter().find(|role| !role.has_tool(&tool));
         let ruling = match (lacking, listed) {
-            _ if is_lent => lent::ruling(&tool, self.start.shared.client_patience),
+            _ if is_client_tool => client_tools::ruling(&tool, self.start.shared.client_patience),
             (Some(role), _) => {
                 let message = format!("{tool} may not be used here: role `{}` does not have it", role.id);
                 Ruling::Refuse(Failure::new("policy_denied", message))
@@ -84,8 +84,8 @@ impl Turn {
             (None, Err(absent)) => Ruling::Refuse(Failure::new("unknown_tool", absent.to_string())),
             (None, Ok(_)) => ports.toolbox.ruling(&tool, &arguments, &who),
         };
-        let is_brought = own || is_lent;
-        let identity = if is_brought { None } else { ports.toolbox.identity(&tool) };
+        let has_no_server = own || is_client_tool;
+        let identity = if has_no_server { None } else { ports.toolbox.identity(&tool) };
         let (identity, definition, reads) = match identity {
             Some(it) => (Some(it.digest), Some(it.definition), it.reads),
             None => (None, None, Vec::new()),
@@ -111,14 +111,14 @@ impl Turn {
         call
     }
 
-    /// Asks where the content of calls comes from and goes, right before they are stated: what was written or edited meanwhile
-    /// counts. Of those that can do harm it is noted whether the person has named their targets.
+    /// Determines where the content of calls comes from and goes to. This happens right before they are stated, so that files
+    /// written or edited meanwhile count. For calls that can do harm it also notes whether the person has named their targets.
     async fn note_flow(&self, calls: &mut [Call]) {
         let who = self.caller();
-        let lent = self.lent();
+        let client_tools = self.client_tools();
         for call in calls.iter_mut() {
-            call.flow = match lent.iter().any(|lent| lent.name == call.tool) {
-                // Nobody here knows where the client has it from.
+            call.flow = match client_tools.iter().any(|client_tools| client_tools.name == call.tool) {
+                // Where a client gets its data from is unknown, so it counts as content from outside.
                 true => Flow { outside: Some(format!("the client's tool {}", call.tool).into()), ..Flow::default() },
                 false => self.start.shared.ports.toolbox.flow(&call.tool, &call.arguments, &who),
             };
@@ -130,7 +130,7 @@ impl Turn {
         for call in calls.iter_mut().filter(|call| call.flow.is_sensitive()) {
             let targets = targets(&call.arguments);
             let is_named = |target: &String| words.iter().any(|text| names(text, target));
-            // A number may stand in a request without meaning a target, unless it is an amount.
+            // A number in a request need not mean a target, unless it is an amount.
             let amounts = amounts(&call.arguments);
             let is_place = |target: &String| target.contains(['@', '/', '\\']) || is_name_with_dot(target);
             let is_fit = |target: &String| is_named(target) && (is_place(target) || amounts.contains(target));
@@ -138,7 +138,7 @@ impl Turn {
         }
     }
 
-    /// What the person has written about the request. What cannot be read has named nothing.
+    /// The texts that the person has written about the request. On a read error the person counts as having named nothing.
     async fn words_of_person(&self) -> Vec<String> {
         let range = ThreadRange { newest: WORDS, ..ThreadRange::ALL };
         let events = self.start.shared.read_thread(&self.task.id.thread(), range).await.unwrap_or_default();
@@ -146,6 +146,26 @@ impl Turn {
         envelopes.filter(|envelope| envelope.from.is_user()).map(|envelope| envelope.payload.own_words().to_owned()).collect()
     }
 
+    /// Makes calls in parallel and returns their results in order. This is where the promise "intent before act, no write
+    /// repeated unasked" is kept, so the steps and their order matter:
+    ///
+    /// 1. **State.** One commit logs the intent of all calls, or the journal provides what an earlier run logged. `decide` may
+    ///    have put an approval in the place of a call, or refused it. From here on the logged call counts, not the one at hand:
+    ///    policy, aliases or the server's definition of the tool may have changed since.
+    /// 2. **Sort** by what the log says of each call ([`next_step`]). A result that is logged is used and the tool is not run. An
+    ///    intent without a result was cut off by a crash: a read or idempotent call is performed again, a write is in doubt and waits
+    ///    for a person. A call that a person has cleared is restarted, and the restart is committed before the tool runs, so that a
+    ///    second crash leaves it in doubt again instead of cleared.
+    /// 3. **Take logged results before new ones.** `self.result` moves the turn to the position and time of a logged answer, and
+    ///    `self.report` moves its time to now. The other way round, the time of the turn would go back.
+    /// 4. **Wait** for running calls and for doubts that a person resolves, whichever comes first. Events for a running call's host
+    ///    (answers to its own questions) are passed on. An event for a call that waits for approval is only kept: approvals are
+    ///    handled last, because `call_if_agreed` waits and would block the calls that are running.
+    /// 5. **Annotate** results in the order of the calls, not in the order in which they arrived: loop detection must come to the
+    ///    same result in a second run, where all of them arrive at once.
+    ///
+    /// The `select!` only surrounds waits. A result that is ready is reported before the next is awaited; if the turn is dropped in
+    /// between, the tool has run and its result is lost, which for a write is exactly the in-doubt case of step 2.
     async fn call_together(&mut self, mut calls: Vec<Call>) -> Vec<CallResult> {
         if calls.is_empty() {
             return Vec::new();
@@ -158,11 +178,11 @@ impl Turn {
         self.note_flow(&mut calls).await;
         let early = self.plant_act(&calls).await;
         let mut entries = self.state(calls.iter().map(|call| Effect::Tool(Box::new(call.clone()))).collect()).await;
-        // A name that means another tool by now means what it meant when the call was stated.
+        // A name that resolves to another tool by now keeps the meaning that it had when the call was stated.
         for (call, logged) in calls.iter_mut().zip(&entries).filter_map(|(call, entry)| Some((call, entry.call()?))) {
             (call.tool, call.wrote) = (logged.tool.clone(), logged.wrote.clone());
             if call.identity != logged.identity {
-                // The definition that is there by now is not the one that was judged.
+                // The present definition is not the one that was judged; `Worker::act` compares the identities.
                 (call.identity, call.definition) = (logged.identity.clone(), None);
             }
         }
@@ -208,7 +228,7 @@ impl Turn {
             let (place, result) = tokio::select! {
                 biased;
                 Some(done) = running.next() => done,
-                event = self.news.next(|event| entries.iter().any(|entry| entry.is_about(event))) => {
+                event = self.unread.next(|event| entries.iter().any(|entry| entry.is_about(event))) => {
                     let Some(place) = entries.iter().position(|entry| entry.is_about(&event)) else { continue };
                     if let Event::CallAnswered { id, .. } = &event.event {
                         hosts.iter().filter(|host| host.call() == id.call).for_each(|host| host.deliver(&event.event));
@@ -236,7 +256,7 @@ impl Turn {
             results[place] = Some(result);
         }
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate().filter(|(place, _)| !asked.contains(place)) {
-            results[place] = results[place].take().map(|result| self.told(entry, call, result));
+            results[place] = results[place].take().map(|result| self.annotate(entry, call, result));
         }
         for place in asked {
             results[place] = Some(self.call_if_agreed(&entries[place], calls[place].clone()).await);
@@ -244,10 +264,10 @@ impl Turn {
         results.into_iter().map(|result| result.unwrap_or_else(|| refused("the call has no result"))).collect()
     }
 
-    /// Waits for a person's word about a call, and makes it as they said: with their arguments where they gave others.
+    /// Waits for a person's decision about a call. If they approve, makes it, with their arguments if they changed them.
     pub(super) async fn call_if_agreed(&mut self, entry: &Entry, mut call: Call) -> CallResult {
-        match self.hear(std::slice::from_ref(entry)).await.pop() {
-            // What the person says is the result; nothing is run.
+        match self.wait_for_entries(std::slice::from_ref(entry)).await.pop() {
+            // The answer of the person, or of the client, is the result; no tool runs.
             Some(Ok(Outcome::Verdict(verdict))) if entry.wants_words() => match &verdict.answer {
                 Some(Value::String(text)) if verdict.approved => CallResult::good(text.as_str()),
                 Some(other) if verdict.approved => CallResult::good(other.to_string()),
@@ -263,16 +283,16 @@ impl Turn {
                 CallResult { changed, ..made }
             }
             Some(Ok(Outcome::Verdict(verdict))) => self.declined(entry, &verdict),
-            Some(Err(failure)) if &*failure.code == "timed_out" && entry.wants_words() => lent::unanswered(&call.tool),
+            Some(Err(failure)) if &*failure.code == "timed_out" && entry.wants_words() => client_tools::unanswered(&call.tool),
             Some(Err(failure)) => refused(&failure.to_string()),
             Some(Ok(_)) | None => refused("the call was not made"),
         }
     }
 
-    /// What the call asked in an earlier run is void: whoever asked is gone.
+    /// Voids the questions that this call asked in an earlier run. The process that waited for the answers is gone.
     async fn withdraw(&self, entry: &Entry) {
         for id in entry.unanswered() {
-            // It may have been answered just now, which is as good.
+            // A refusal means that it was answered in the meantime.
             let _ = send(&self.start.shared, Command::Answer { id, answer: Answer::void(), spent: None }).answer().await;
         }
     }
@@ -302,13 +322,13 @@ impl Turn {
                 task: self.task.id.clone(),
                 path: self.path(),
                 resource: self.task.resource(),
-                artifacts: self.shelf(),
+                artifacts: self.artifact_store(),
                 host: Some(host),
             },
         }
     }
 
-    /// The planted bug: the act comes before its intent.
+    /// A planted bug (see [`Plant`]): the tool runs before its intent is logged.
     async fn plant_act(&self, calls: &[Call]) -> Option<CallResult> {
         let [call] = calls else { return None };
         if !is_planted(Plant::ActBeforeIntent) || self.journal.has(self.n) {
@@ -319,27 +339,32 @@ impl Turn {
     }
 }
 
-/// What to do about a call that the log knows so far.
+/// What to do about a call, given what the log says of it.
 enum Next {
-    /// A person is asked first.
+    /// A person decides first; see [`Turn::call_if_agreed`].
     Ask,
+    /// Its result or refusal is in the log.
     Done,
-    /// An earlier result answers it.
+    /// The result of an identical earlier call answers it.
     Recall(Source),
+    /// It has not been made, or may be made again.
     Perform,
+    /// A person has said that it may be made again.
     Again,
+    /// It may have been made; state that it is in doubt.
     Doubt,
+    /// It is in doubt, and nobody has resolved that yet.
     Await,
 }
 
-/// What the log says of the call counts, also where the tool's class has changed since.
+/// Decides by the logged call. The class of the tool may have changed since, but the call was judged by the logged one.
 fn next_step(entry: &Entry, forked: Option<Seq>) -> Next {
     let (class, from) = match entry.stated() {
         Some((Effect::Approval { .. }, _)) => return Next::Ask,
         Some((Effect::Tool(call), _)) => (call.class, call.from.clone()),
         _ => (EffectClass::Write, None),
     };
-    // A word given before a fork was for the other society; it may have followed it.
+    // A clearance from before a fork was given to the original society, which may have acted on it.
     let is_old = |last: &polis_domain::Recorded| forked.is_some_and(|forked| last.seq < forked);
     match entry.last().map(|last| &last.event) {
         Some(Event::EffectCleared { .. }) if entry.last().is_some_and(|last| is_old(last)) => Next::Doubt,
@@ -354,7 +379,7 @@ fn next_step(entry: &Entry, forked: Option<Seq>) -> Next {
     }
 }
 
-/// Whether these are the same arguments, however they are written.
+/// Whether two JSON texts mean the same arguments.
 fn is_same(one: &str, other: &str) -> bool {
     one == other || canonical(one).is_some_and(|one| canonical(other) == Some(one))
 }
@@ -371,7 +396,7 @@ pub(super) fn refused(message: &str) -> CallResult {
     CallResult::failed(message)
 }
 
-/// Does one call.
+/// Performs one call.
 struct Worker {
     host: Arc<CallHost>,
     call: Call,
@@ -393,7 +418,8 @@ impl Worker {
         done.unwrap_or_else(|error| refused(&error.to_string()))
     }
 
-    /// Does the call, unless its result is at hand.
+    /// Performs the call, unless `early` already has the result. Its host is closed and drained before the result is returned, so
+    /// that the cost of model calls that the tool made stands in the log before the result.
     async fn done(self, place: usize, early: Option<CallResult>) -> (usize, CallResult) {
         let result = match early {
             Some(result) => result,
@@ -411,7 +437,7 @@ impl Drop for Worker {
     }
 }
 
-/// Whether this is a name such as `plan.md` or `host.example`, and no number.
+/// Whether this is a name such as `plan.md` or `host.example`, not a number.
 fn is_name_with_dot(target: &str) -> bool {
     target.contains('.') && target.contains(char::is_alphabetic)
 }

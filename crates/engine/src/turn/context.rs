@@ -1,26 +1,26 @@
-//! What of its thread a turn shows the model: everything, or summaries in place of what came first (D10, D11).
+//! The part of a thread that the model sees: all of it, or summaries in place of its oldest messages (D10, D11).
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Event, Failure, Message, Messages, Sender, Seq, Shown, ThreadId};
+use polis_domain::{Act, ContextState, Event, Failure, Message, Messages, Sender, Seq, ThreadId};
 use polis_ports::{ThreadRange, estimate_tokens};
 
 use super::Turn;
 
-/// After so many attempts in a row that came to nothing, no more are made unasked.
+/// After this many failed compressions in a row, no more are made automatically.
 const MAX_FAILED: u32 = 2;
 
-/// What the model is shown of a thread.
+/// The part of a thread that the model sees.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Context {
-    /// What stands for the messages that are not shown, oldest first.
+    /// Summaries of the messages that are left out, oldest first.
     pub summaries: Vec<String>,
-    /// The messages that are shown with their places, oldest first.
+    /// The messages with their indices, oldest first.
     pub messages: Vec<(u32, Arc<Message>)>,
 }
 
 impl Context {
-    /// About how many tokens it has.
+    /// An estimate of its tokens.
     pub fn tokens(&self) -> u64 {
         let messages = self.messages.iter().map(|(_, message)| message.text.as_str());
         self.summaries.iter().map(String::as_str).chain(messages).map(estimate_tokens).sum()
@@ -28,7 +28,7 @@ impl Context {
 }
 
 impl Turn {
-    /// What the model is shown of the turn's own thread, with at most so many of its newest messages.
+    /// The context of the turn's own thread, with at most `limit` of its newest messages.
     pub async fn context(&mut self, limit: usize) -> Result<Context, Failure> {
         let (from, summaries) = self.compression().await?;
         let mut messages = self.recent(limit).await?;
@@ -36,8 +36,8 @@ impl Turn {
         Ok(Context { summaries, messages })
     }
 
-    /// What was said in the main thread before the message that this turn's sub-thread hangs below, with at most so many of the
-    /// newest messages: for whoever works on a request down there. In the main thread it is the turn's own context.
+    /// The context of the main thread up to the message that this turn's sub-thread hangs in, with at most `limit` of its newest
+    /// messages. In the main thread it is the turn's own context.
     pub async fn context_above(&mut self, limit: usize) -> Result<Context, Failure> {
         let holder = self.path().segments().first().map(|segment| segment.message_index);
         let Some(holder) = holder else { return self.context(limit).await };
@@ -70,9 +70,8 @@ impl Turn {
         }
     }
 
-    /// Puts a summary in place of the messages before the newest `keep`, which are counted without the one that this turn
-    /// answers. The cut never parts an answer from its question. Gives how many messages are no longer shown; none where
-    /// there are no more than are to be kept (R187).
+    /// Replaces the messages before the newest `keep` by a summary. The message that this turn answers does not count. The cut never
+    /// separates an answer from its question. Returns how many messages are left out now, 0 if there were too few (R187).
     pub async fn compress_context(&mut self, summary: &str, keep: usize) -> Result<usize, Failure> {
         let (shown_from, mut summaries) = self.compression().await?;
         let own = self.own_index;
@@ -105,7 +104,7 @@ impl Turn {
         }
         summaries.push(summary.to_owned());
         let done = self.act(vec![Act::CompressContext { thread, from: cut, summaries }]).await?;
-        self.shown = Shown { compression: done.first().map(|recorded| recorded.seq), failed: 0 };
+        self.shown = ContextState { compression: done.first().map(|recorded| recorded.seq), failed: 0 };
         Ok((cut - shown_from) as usize)
     }
 
@@ -117,16 +116,16 @@ impl Turn {
             Event::ContextRestored { to, .. } => *to,
             _ => None,
         });
-        self.shown = Shown { compression, failed: 0 };
+        self.shown = ContextState { compression, failed: 0 };
         Ok(())
     }
 
-    /// Whether to compress unasked: not after two attempts in a row that came to nothing.
+    /// Whether to compress automatically: not after two failed attempts in a row.
     pub fn may_compress(&self) -> bool {
         self.shown.failed < MAX_FAILED
     }
 
-    /// The first message that is shown, and what stands for those before it.
+    /// The index of the first message that is shown, and the summaries of those before it.
     async fn compression(&mut self) -> Result<(u32, Vec<String>), Failure> {
         let thread = self.start.thread.clone();
         self.compression_of(&thread, self.shown.compression).await

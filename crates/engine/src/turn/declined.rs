@@ -1,5 +1,5 @@
-//! What a model reads where a person said no: that the call was not made, and what to do instead. It follows from the log alone,
-//! so a second run reads the same.
+//! The results of calls that a person declined: that the call was not made, and what the model should do instead. They are derived from
+//! the log alone, so a second run gets the same.
 
 use polis_domain::{CallResult, Effect, Review, Verdict};
 
@@ -10,7 +10,7 @@ use super::journal::Entry;
 const ASK_PERSON: &str = "ask_person";
 
 impl Turn {
-    /// The result of a call that a person did not agree to.
+    /// The result of a call that a person declined.
     pub(super) fn declined(&self, entry: &Entry, verdict: &Verdict) -> CallResult {
         if verdict.reason == Verdict::NOBODY_ASKED {
             return CallResult::failed(
@@ -24,7 +24,7 @@ impl Turn {
                  this request."
             ));
         }
-        let can_ask = self.start.fences.iter().all(|role| role.has_tool(ASK_PERSON));
+        let can_ask = self.start.limiting_roles.iter().all(|role| role.has_tool(ASK_PERSON));
         let or_ask = if can_ask { format!(", or ask with {ASK_PERSON} what they want instead") } else { String::new() };
         CallResult::failed(format!(
             "not made: the person said no{why}. Do not try it again, nor reach the same end another way. Go on without it{or_ask}."
@@ -34,7 +34,7 @@ impl Turn {
     /// The result of a question that a person did not answer, or of a client's tool that the client did not run.
     pub(super) fn unanswered(&self, tool: &str, verdict: &Verdict) -> CallResult {
         let why = quoted(&verdict.reason);
-        CallResult::failed(if self.lent().iter().any(|lent| &*lent.name == tool) {
+        CallResult::failed(if self.client_tools().iter().any(|client_tools| &*client_tools.name == tool) {
             format!("not made: the client that brought `{tool}` along declined it{why}. Go on without it.")
         } else if verdict.reason == Verdict::NOBODY_ASKED {
             "not answered: nobody is asked in this run. Decide for yourself, and say what you assumed.".to_owned()

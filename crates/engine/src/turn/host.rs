@@ -1,5 +1,5 @@
-//! What a running call may ask: the person, or a model within the budgets of whoever calls. Asked and answered stand in the log
-//! beside the call; a question whose call is over is void.
+//! Questions of a running tool call: to the person, or to a model within the budgets of the calling agent (MCP elicitation and
+//! sampling). Question and answer are logged beside the call; a question whose call has ended is void.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,18 +15,18 @@ use polis_ports::{Caller, ChatMessage, Chosen, Collector, Delta, Host, ModelErro
 use tokio::sync::{Notify, oneshot};
 
 use super::send;
-use crate::actor::{Mail, Shared};
+use crate::shared::{ActorMessage, Shared};
 
-/// Most times that one call may ask.
+/// How many questions one call may ask.
 const MAX_INQUIRIES: u32 = 32;
 
-/// Most tokens of one answer of a model to a call.
+/// The token limit of one model reply to a call.
 const MAX_REPLY_TOKENS: u32 = 4_096;
 
-/// Longest end of a prompt that is kept and shown, in characters.
+/// How many characters from the end of a prompt are logged and shown.
 const MAX_PROMPT_CHARS: usize = 2_000;
 
-/// How long to wait before a budget that is busy is looked at again.
+/// How long to wait before a busy budget is tried again.
 const BUSY_MS: u64 = 1_000;
 
 /// On whose behalf a call asks.
@@ -36,26 +36,28 @@ pub(super) struct Asker {
     pub(super) role: Option<RoleId>,
     pub(super) task: TaskId,
     pub(super) chosen: Chosen,
-    /// The models of whoever calls.
+    /// The models of the calling agent.
     pub(super) models: Vec<Arc<str>>,
 }
 
-/// Answers one call.
+/// The [`Host`] of one call.
 pub(super) struct CallHost {
     shared: Arc<Shared>,
     asker: Asker,
     state: Mutex<State>,
-    /// A model has been heard to the end.
-    heard: Notify,
+    /// Notified when a model reply is complete.
+    model_done: Notify,
 }
 
 #[derive(Default)]
 struct State {
+    /// Who waits for the person, by the position of the question.
     waiting: HashMap<Seq, oneshot::Sender<Answer>>,
-    /// Answers that came before anybody waited for them.
+    /// Answers that arrived before [`OpenInquiry::verdict`] waited for them.
     early: HashMap<Seq, Answer>,
-    asked: u32,
-    /// Models that are being asked.
+    /// How many questions were asked.
+    questions: u32,
+    /// How many model requests are running.
     samples: usize,
     /// The call is over.
     is_closed: bool,
@@ -63,36 +65,36 @@ struct State {
 
 impl CallHost {
     pub(super) fn new(shared: Arc<Shared>, asker: Asker) -> Self {
-        Self { shared, asker, state: Mutex::default(), heard: Notify::new() }
+        Self { shared, asker, state: Mutex::default(), model_done: Notify::new() }
     }
 
     pub(super) fn call(&self) -> EffectId {
         self.asker.call
     }
 
-    /// Takes in what the log says a person has answered.
+    /// Delivers the answer of a person from the log.
     pub(super) fn deliver(&self, event: &Event) {
         let Event::CallAnswered { id, answer, .. } = event else { return };
         let mut state = self.state();
         match state.waiting.remove(&id.seq) {
-            // Whoever waited may have gone.
+            // An error means that the tool no longer waits.
             Some(waiting) => drop(waiting.send(answer.clone())),
             None if !state.is_closed => drop(state.early.insert(id.seq, answer.clone())),
             None => {}
         }
     }
 
-    /// Takes nothing in any more; whoever waits for the person hears that nobody will answer.
+    /// Ends the call: rejects further questions and wakes those who wait for the person without an answer.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
         state.waiting.clear();
     }
 
-    /// Waits until no model is asked any more, so that what it cost stands in the log before the call's result.
+    /// Waits until no model request is running, so that its cost is logged before the result of the call.
     pub(super) async fn quiet(&self) {
         while self.state().samples > 0 {
-            self.heard.notified().await;
+            self.model_done.notified().await;
         }
     }
 
@@ -100,15 +102,15 @@ impl CallHost {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// States an inquiry, or hears why it may not be.
-    async fn inquire(&self, by: &str, inquiry: Inquiry) -> Result<(Asked<'_>, Arc<Recorded>), Failure> {
+    /// Logs a question, or returns why it is not allowed.
+    async fn inquire(&self, by: &str, inquiry: Inquiry) -> Result<(OpenInquiry<'_>, Arc<Recorded>), Failure> {
         {
             let mut state = self.state();
             if state.is_closed {
-                return Err(over());
+                return Err(call_is_over());
             }
-            state.asked += 1;
-            if state.asked > MAX_INQUIRIES {
+            state.questions += 1;
+            if state.questions > MAX_INQUIRIES {
                 let message = format!("one call may ask {MAX_INQUIRIES} times and no more");
                 return Err(Failure::new("too_many_questions", message));
             }
@@ -117,14 +119,14 @@ impl CallHost {
         let events = match send(&self.shared, command).answer().await {
             Ok(Ok(events)) => events,
             Ok(Err(rejected)) => return Err(Failure::new(rejected.code(), rejected.to_string())),
-            Err(_) => return Err(over()),
+            Err(_) => return Err(call_is_over()),
         };
-        let event = events.into_iter().next().ok_or_else(over)?;
+        let event = events.into_iter().next().ok_or_else(call_is_over)?;
         let id = InquiryId { call: self.asker.call, seq: event.seq };
-        Ok((Asked { host: self, id, spent: None, is_answered: false }, event))
+        Ok((OpenInquiry { host: self, id, spent: None, is_answered: false }, event))
     }
 
-    /// What can be asked of a model, within limits; and what it can cost at most.
+    /// A request within our limits, with the model of the calling agent; and what to reserve for it.
     fn limited(&self, mut request: ModelRequest) -> (ModelRequest, Spent) {
         request.max_tokens = Some(request.max_tokens.unwrap_or(MAX_REPLY_TOKENS).min(MAX_REPLY_TOKENS));
         request.model = self.asker.models.first().cloned().unwrap_or_default();
@@ -136,34 +138,39 @@ impl CallHost {
         (request, reserve)
     }
 
-    /// Asks each model once until one answers. What it cost is in the log before the answer is used.
-    async fn think(&self, mut asked: Asked<'_>, request: ModelRequest, permit: Option<&Permit>) -> Result<Reply, Failure> {
+    /// Tries each model once until one replies. The cost is logged before the reply is used.
+    async fn think(
+        &self,
+        mut open_inquiry: OpenInquiry<'_>,
+        request: ModelRequest,
+        permit: Option<&Permit>,
+    ) -> Result<Reply, Failure> {
         let mut failure = Failure::new("no_model", "there is no model to ask");
         let models = if self.asker.models.is_empty() { vec![Arc::default()] } else { self.asker.models.clone() };
         for model in models {
             let request = ModelRequest { model, ..request.clone() };
-            let (tried, spent) = self.attempt(&mut asked, request, permit).await;
-            asked.spent = Some(spent);
+            let (tried, spent) = self.attempt(&mut open_inquiry, request, permit).await;
+            open_inquiry.spent = Some(spent);
             match tried {
-                Ok(reply) => return asked.report(Answer::Reply(reply.clone())).await.map(|()| reply),
+                Ok(reply) => return open_inquiry.report(Answer::Reply(reply.clone())).await.map(|()| reply),
                 Err(error) => failure = Failure::new(error.code(), error.to_string()),
             }
         }
-        asked.report(Answer::Failed(failure.clone())).await?;
+        open_inquiry.report(Answer::Failed(failure.clone())).await?;
         Err(failure)
     }
 
-    /// Asks once. Nobody is told of chunks: these are not the agent's words.
+    /// One attempt. Deltas are not published: the reply belongs to the tool, not to the agent.
     async fn attempt(
         &self,
-        asked: &mut Asked<'_>,
+        open_inquiry: &mut OpenInquiry<'_>,
         request: ModelRequest,
         permit: Option<&Permit>,
     ) -> (Result<Reply, ModelError>, Spent) {
         let clock = &self.shared.ports.clock;
-        let (began, before) = (clock.now(), asked.spent.unwrap_or_default());
-        // If nobody waits for the end of it, it was asked all the same.
-        asked.spent = Some(before.plus(Spent::request(Usage::default(), 0)));
+        let (began, before) = (clock.now(), open_inquiry.spent.unwrap_or_default());
+        // Counted now, in case this future is dropped before the reply: the request was sent all the same.
+        open_inquiry.spent = Some(before.plus(Spent::request(Usage::default(), 0)));
         let mut used = Usage::default();
         let whole = async {
             let mut stream = self.shared.ports.model.stream(request.clone()).await?;
@@ -172,7 +179,7 @@ impl CallHost {
                 let delta = delta?;
                 if let Delta::Usage(usage) = &delta {
                     used = *usage;
-                    asked.spent = Some(before.plus(Spent::request(used, 0)));
+                    open_inquiry.spent = Some(before.plus(Spent::request(used, 0)));
                 }
                 collector.push(delta);
             }
@@ -205,7 +212,7 @@ impl Host for CallHost {
     async fn ask_person(&self, by: &str, question: Question) -> Option<Verdict> {
         let inquiry = Inquiry::Person { question, details: serde_json::Value::Null, about: None };
         match self.inquire(by, inquiry).await {
-            Ok((asked, _)) => asked.verdict().await,
+            Ok((open_inquiry, _)) => open_inquiry.verdict().await,
             Err(failure) => {
                 tracing::warn!(call = %self.asker.call, server = by, %failure, "a server could not ask the person");
                 None
@@ -217,7 +224,7 @@ impl Host for CallHost {
         let _sample = Sample::begin(self);
         let Asker { agent, role, task, chosen, .. } = &self.asker;
         let who = Caller { agent, role: role.as_ref(), task, chosen: *chosen };
-        let mut ruling = self.shared.ports.toolbox.lending(by, &who);
+        let mut ruling = self.shared.ports.toolbox.sampling_ruling(by, &who);
         let (request, reserve) = self.limited(request);
         loop {
             let inquiry = Inquiry::Model {
@@ -228,7 +235,7 @@ impl Host for CallHost {
                 about: format!("{by}/sampling").into(),
                 ruling: ruling.clone(),
             };
-            let (asked, event) = match self.inquire(by, inquiry).await {
+            let (open_inquiry, event) = match self.inquire(by, inquiry).await {
                 Ok(stated) => stated,
                 Err(failure) if &*failure.code == "budget_busy" => {
                     let clock = &self.shared.ports.clock;
@@ -239,9 +246,9 @@ impl Host for CallHost {
             };
             match &event.event {
                 Event::CallInquired { inquiry: Inquiry::Model { .. }, permit, .. } => {
-                    return self.think(asked, request, permit.as_ref()).await;
+                    return self.think(open_inquiry, request, permit.as_ref()).await;
                 }
-                _ => match asked.verdict().await {
+                _ => match open_inquiry.verdict().await {
                     Some(verdict) if verdict.approved => ruling = Ruling::Approved,
                     Some(verdict) if !verdict.reason.is_empty() => {
                         return Err(Failure::new("declined", format!("a person did not agree: {}", verdict.reason)));
@@ -259,16 +266,16 @@ impl fmt::Debug for CallHost {
     }
 }
 
-/// Something that was asked. When nobody waits for the answer any more, the log is told.
-struct Asked<'a> {
+/// A logged question without an answer. If it is dropped, it is logged as void.
+struct OpenInquiry<'a> {
     host: &'a CallHost,
     id: InquiryId,
     spent: Option<Spent>,
     is_answered: bool,
 }
 
-impl Asked<'_> {
-    /// Waits for the person.
+impl OpenInquiry<'_> {
+    /// Waits for the person's answer.
     async fn verdict(mut self) -> Option<Verdict> {
         let waiting = {
             let mut state = self.host.state();
@@ -276,8 +283,8 @@ impl Asked<'_> {
                 Some(answer) => Err(answer),
                 None if state.is_closed => return None,
                 None => {
-                    let (told, waiting) = oneshot::channel();
-                    state.waiting.insert(self.id.seq, told);
+                    let (sender, waiting) = oneshot::channel();
+                    state.waiting.insert(self.id.seq, sender);
                     Ok(waiting)
                 }
             }
@@ -293,29 +300,29 @@ impl Asked<'_> {
         }
     }
 
-    /// Reports what came of it, and waits until it is in the log.
+    /// Logs the answer and waits for the commit.
     async fn report(mut self, answer: Answer) -> Result<(), Failure> {
         self.is_answered = true;
         let command = Command::Answer { id: self.id, answer, spent: self.spent };
         match send(&self.host.shared, command).answer().await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(rejected)) => Err(Failure::new(rejected.code(), rejected.to_string())),
-            Err(_) => Err(over()),
+            Err(_) => Err(call_is_over()),
         }
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for OpenInquiry<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             let command = Command::Answer { id: self.id, answer: Answer::void(), spent: self.spent };
-            // When there is no room for it, it goes with the end of the call.
-            let _ = self.host.shared.door.try_send(Mail::Command { command, reply: None });
+            // If the mailbox is full the question stays open until the call ends, which voids it too.
+            let _ = self.host.shared.actor.try_send(ActorMessage::Command { command, reply: None });
         }
     }
 }
 
-/// Counts while a model is asked.
+/// Counts as one running model request while it lives.
 struct Sample<'a>(&'a CallHost);
 
 impl<'a> Sample<'a> {
@@ -328,15 +335,15 @@ impl<'a> Sample<'a> {
 impl Drop for Sample<'_> {
     fn drop(&mut self) {
         self.0.state().samples -= 1;
-        self.0.heard.notify_one();
+        self.0.model_done.notify_one();
     }
 }
 
-fn over() -> Failure {
+fn call_is_over() -> Failure {
     Failure::new("void", "the call is over")
 }
 
-/// The end of what a model is told, for people.
+/// The end of a prompt, for display.
 fn end_of(request: &ModelRequest) -> String {
     let text = match request.messages.last() {
         Some(ChatMessage::User { text, .. } | ChatMessage::Assistant { text, .. }) => text,

@@ -1,4 +1,4 @@
-//! A turn's journal: what the log says of its effects so far.
+//! A turn's journal: its effects and their results, as the log has them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use polis_ports::{LogError, ThreadRange};
 
 use super::TurnStart;
 
-/// The effects of earlier runs that this run has not asked for yet.
+/// The effects of earlier runs that this run has not reached yet.
 #[derive(Default)]
 pub(super) struct Journal {
     entries: BTreeMap<u32, Entry>,
@@ -49,7 +49,7 @@ impl Journal {
         self.entries.get(&id.n)
     }
 
-    /// Where an effect was stated.
+    /// The position at which an effect was stated.
     pub(super) fn place(&self, n: u32) -> Option<Seq> {
         Some(self.entries.get(&n)?.events.first()?.seq)
     }
@@ -63,15 +63,15 @@ impl Journal {
         self.entries.get(&n)?.events.iter().find_map(|recorded| recorded.event.envelope())
     }
 
-    /// The agent that an effect sends away, if it does.
-    pub(super) fn sent_away(&self, n: u32) -> Option<AgentId> {
+    /// The agent that an effect terminates, if it does.
+    pub(super) fn terminated_agent(&self, n: u32) -> Option<AgentId> {
         self.entries.get(&n)?.events.iter().find_map(|recorded| match &recorded.event {
             Event::EffectStarted { effect: Effect::Terminate { agent, .. }, .. } => Some(agent.clone()),
             _ => None,
         })
     }
 
-    /// The first effect that this run has not asked for.
+    /// The first effect that this run has not reached.
     pub(super) fn first(&self) -> Option<u32> {
         self.entries.keys().next().copied()
     }
@@ -82,7 +82,7 @@ impl Journal {
         events.into_iter().any(|recorded| matches!(recorded.event, Event::MessagesTaken { .. }))
     }
 
-    /// What an effect was, for people.
+    /// The kind of an effect, for error messages.
     pub(super) fn describe(&self, n: u32) -> &'static str {
         let first = self.entries.get(&n).and_then(|entry| entry.events.first());
         match first.map(|first| &first.event) {
@@ -94,12 +94,12 @@ impl Journal {
 }
 
 impl Entry {
-    /// An effect of this run.
+    /// An effect that was stated in this run.
     pub(super) fn new(id: EffectId, events: impl IntoIterator<Item = Arc<Recorded>>) -> Self {
         Self { id, events: events.into_iter().collect(), fresh: true }
     }
 
-    /// What was stated, and on which terms.
+    /// The effect as it was stated, and the permit for it.
     pub(super) fn stated(&self) -> Option<(&Effect, Option<&Permit>)> {
         match &self.events.first()?.event {
             Event::EffectStarted { effect, permit, .. } => Some((effect, permit.as_ref())),
@@ -107,7 +107,7 @@ impl Entry {
         }
     }
 
-    /// The call that was stated, or that a person is asked about.
+    /// The call that was stated, or that an approval stands for.
     pub(super) fn call(&self) -> Option<&Call> {
         match self.stated()?.0 {
             Effect::Tool(call) | Effect::Approval { call: Some(call), .. } => Some(call),
@@ -115,17 +115,17 @@ impl Entry {
         }
     }
 
-    /// Whether a person is asked where something else was wanted.
+    /// Whether an approval was stated, possibly in the place of a call.
     pub(super) fn asks(&self) -> bool {
         matches!(self.stated(), Some((Effect::Approval { .. }, _)))
     }
 
-    /// Whether the person is asked for words instead of a call.
+    /// Whether the approval asks for an answer in words instead of a yes or no.
     pub(super) fn wants_words(&self) -> bool {
         matches!(self.stated(), Some((Effect::Approval { wanted, .. }, _)) if *wanted != Wanted::Agreement)
     }
 
-    /// When the next attempt is due, after one in vain: a restart does not shorten the wait.
+    /// When the next attempt is due after a failed one. A restart does not shorten the wait.
     pub(super) fn rests_until(&self) -> Option<Timestamp> {
         match self.last().map(|last| (&last.event, last.at)) {
             Some((Event::EffectRetried { attempt, .. }, at)) => Some(Timestamp(at.0.saturating_add(attempt.delay_ms))),
@@ -133,7 +133,7 @@ impl Entry {
         }
     }
 
-    /// The attempts that came to nothing so far.
+    /// The failed attempts so far.
     pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
         self.events.iter().filter_map(|recorded| match &recorded.event {
             Event::EffectRetried { attempt, .. } => Some(attempt),
@@ -141,17 +141,17 @@ impl Entry {
         })
     }
 
-    /// Whether an event tells of this effect.
+    /// Whether an event belongs to this effect.
     pub(super) fn is_about(&self, recorded: &Recorded) -> bool {
         recorded.event.effect() == Some(self.id)
     }
 
-    /// Where in the log it ended, if it has.
+    /// The position at which it ended, if it has.
     pub(super) fn end(&self) -> Option<Seq> {
         self.events.iter().find(|recorded| matches!(recorded.event, Event::EffectEnded { .. })).map(|ended| ended.seq)
     }
 
-    /// Why it was not allowed, if it was not.
+    /// Why it was refused, if it was.
     pub(super) fn refusal(&self) -> Option<&Failure> {
         match self.events.first().map(|first| &first.event) {
             Some(Event::EffectRefused { failure, .. }) => Some(failure),
@@ -159,13 +159,13 @@ impl Entry {
         }
     }
 
-    /// The last event of the effect itself; what a running call asked stands beside it.
+    /// The last event of the effect itself, ignoring questions that a running call asked and their answers.
     pub(super) fn last(&self) -> Option<&Arc<Recorded>> {
-        let beside = |event: &Event| matches!(event, Event::CallInquired { .. } | Event::CallAnswered { .. });
-        self.events.iter().rfind(|recorded| !beside(&recorded.event))
+        let is_inquiry = |event: &Event| matches!(event, Event::CallInquired { .. } | Event::CallAnswered { .. });
+        self.events.iter().rfind(|recorded| !is_inquiry(&recorded.event))
     }
 
-    /// What a call asked in an earlier run and nobody has answered.
+    /// The questions that a call asked in an earlier run and that are still open.
     pub(super) fn unanswered(&self) -> Vec<InquiryId> {
         let mut open = Vec::new();
         for recorded in &self.events {
@@ -178,25 +178,27 @@ impl Entry {
         open
     }
 
-    /// Whether this is what the handler asks for now. A refusal says nothing of what was asked, so it agrees.
+    /// Whether the logged effect is the one that the handler wants now. Fields that may change without a change of the handler's
+    /// code are not compared: they would park turns as diverged after every change of a price or a policy. A refusal does not record the effect,
+    /// so it agrees with any.
     pub(super) fn agrees_with(&self, effect: &Effect) -> bool {
         match self.events.first().map(|first| &first.event) {
             Some(Event::EffectStarted { effect: logged, .. }) => match (logged, effect) {
-                // What is reserved for a call depends on prices, which may change; a grant stands where a model was wanted.
+                // The reservation depends on prices, which may change. A grant stands in the place of a model call.
                 (Effect::Model { model, request, .. }, Effect::Model { model: asked, request: now, .. }) => {
                     (model, request) == (asked, now)
                 }
                 (Effect::Grant { .. }, Effect::Model { .. }) => true,
-                // So may the policy and the class of a tool; an approval stands where a call was wanted.
+                // The ruling and the class of a tool may change. An approval stands in the place of a call.
                 (Effect::Tool(logged) | Effect::Approval { call: Some(logged), .. }, Effect::Tool(asked)) => {
                     logged.is_same(asked)
                 }
-                // How far a message is from the person was not always counted.
+                // Older logs do not count hops.
                 (Effect::Ask { envelope, deadline }, Effect::Ask { envelope: asked, deadline: until }) => {
-                    let told = |envelope: &polis_domain::Envelope| {
+                    let identity = |envelope: &polis_domain::Envelope| {
                         (envelope.to.clone(), envelope.payload.text.clone(), envelope.id.clone())
                     };
-                    (told(envelope), envelope.reply_to, deadline) == (told(asked), asked.reply_to, until)
+                    (identity(envelope), envelope.reply_to, deadline) == (identity(asked), asked.reply_to, until)
                 }
                 (logged, effect) => logged == effect,
             },

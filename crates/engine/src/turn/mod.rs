@@ -1,18 +1,18 @@
-//! A turn: one durable run of a handler. What a handler is given, and how it is run again after a crash.
+//! A turn: one durable run of a handler, and how it is run again after a crash.
 //!
-//! Every effect is numbered and logged. On a second run the logged answers are given until the log ends; then it goes on for
-//! real. A turn sees the society as it stood at the last answer that it received: time, ids and threads are derived from that
-//! place of the log, so that reading them needs no event and gives the same again.
+//! Every effect is numbered and logged. A second run of the handler gets the logged answers until the journal ends; from there
+//! on effects are real. A turn sees the society as of the last answer that it received: time, ids and threads are derived from
+//! that position of the log, so reading them needs no event and gives the same in every run.
 
 mod artifacts;
 mod ask;
 mod call;
+mod client_tools;
 mod context;
 mod conversation;
 mod declined;
 mod host;
 mod journal;
-mod lent;
 mod model;
 mod own;
 mod phases;
@@ -23,40 +23,38 @@ mod retry;
 mod reuse;
 mod society;
 mod steer;
+mod step_sink;
 mod sub_threads;
-mod teller;
 mod threads;
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, Effect, EffectId, Era, Event, Failure, Limits, Meta, Origin, Outcome, Phase, Recorded, ReplyTo, Role,
-    Seq, Shown, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
+    AgentId, Command, ContextState, Effect, EffectId, Era, Event, Failure, Limits, Meta, Origin, Outcome, Phase, Recorded,
+    ReplyTo, Role, Seq, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
 };
 use polis_ports::{Chosen, LogError, ToolSpec};
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::RecvError;
 
-use crate::actor::{Committed, Mail, Shared};
-use crate::cast::{Post, Scope};
+use crate::cast::{Registration, Scope};
 use crate::offer::Offer;
-use crate::scheduler::News;
+use crate::shared::{ActorMessage, Committed, PendingSend, Shared};
+use crate::unread::UnreadEvents;
 pub use context::Context;
 use journal::{Entry, Journal};
 pub use request::{Request, Requests};
+pub use step_sink::StepSink;
 pub use sub_threads::SubThreadGroup;
-pub use teller::Teller;
 pub use threads::{BatchUpdate, NewMessage};
 
-/// Which names of an agent another agent chose.
+/// Whether the names of this agent and of its role were chosen by an agent instead of a person.
 pub(crate) fn chosen(spine: &Spine, agent: &AgentId) -> Chosen {
-    let Some(known) = spine.agents.get(agent) else { return Chosen::default() };
-    let founder = spine.founders.get(&known.role);
-    Chosen { agent: known.by_agent, role: founder.is_some_and(|founder| !founder.created_by.is_user()) }
+    let Some(agent) = spine.agents.get(agent) else { return Chosen::default() };
+    let founder = spine.founders.get(&agent.role);
+    Chosen { agent: agent.by_agent, role: founder.is_some_and(|founder| !founder.created_by.is_user()) }
 }
 
 /// What a turn needs to begin.
@@ -66,32 +64,32 @@ pub(crate) struct TurnStart {
     pub(crate) thread: ThreadId,
     pub(crate) role: Option<Arc<Role>>,
     pub(crate) chosen: Chosen,
-    /// The roles that limit which tools it gets.
-    pub(crate) fences: Arc<[Arc<Role>]>,
+    /// The roles whose tool lists limit this turn: those of its agent and of all agents above it.
+    pub(crate) limiting_roles: Arc<[Arc<Role>]>,
     pub(crate) seed: u64,
-    /// Where ids came from before the forks in the society's past.
+    /// The seeds that were in use before each fork of the society.
     pub(crate) eras: Arc<Vec<Era>>,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
-    /// When it may begin, where its code has broken down before.
+    /// When it may run, if its code has crashed before.
     pub(crate) rests_until: Option<Timestamp>,
     /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
     pub(crate) first: Option<Arc<Recorded>>,
-    /// Up to where the journal is read.
+    /// The last event that the journal may contain.
     pub(crate) through: Seq,
 }
 
 impl TurnStart {
-    /// Where ids came from when the event at a place was written, or come from now.
+    /// The seed for ids that was in use at a position of the log.
     fn seed_at(&self, place: Seq) -> u64 {
         self.eras.iter().find(|era| place < era.ended).map_or(self.seed, |era| era.seed)
     }
 }
 
-/// What a handler is given: its task, and every effect that it may have.
+/// The context of a handler: its task, and every effect that it can have.
 ///
-/// All effects take `&mut self`, so that they happen one after another and are numbered alike in every run; what may happen at
-/// once is asked for at once ([`Turn::call_tools`], [`Turn::run_units`], [`Turn::run_sub_threads`]).
+/// All effects take `&mut self`, so they happen one after another and get the same numbers in every run. What may run in
+/// parallel is requested with one call ([`Turn::call_tools`], [`Turn::run_units`], [`Turn::run_sub_threads`]).
 pub struct Turn {
     start: Box<TurnStart>,
     origin: Origin,
@@ -102,42 +100,43 @@ pub struct Turn {
     phase: Phase,
     /// Messages in the thread when the turn began, its own user message included.
     length_at_start: u32,
-    /// The place of its own user message, or of the next message where it has none.
+    /// The index of its own user message, or of the next message if it has none.
     own_index: u32,
-    /// What of the thread is compressed.
-    shown: Shown,
+    /// Which part of the thread is compressed.
+    shown: ContextState,
     journal: Journal,
-    news: Arc<News>,
+    unread: Arc<UnreadEvents>,
     /// The number of the next effect.
     n: u32,
-    /// Ids drawn so far.
+    /// How many ids were made so far.
     draws: u64,
-    /// The last event that the turn knows of.
+    /// The position in the log, and its time, as of which the turn sees the society.
     position: (Seq, Timestamp),
-    /// Answers and changes that are on their way into the log. The turn has gone on with them: whatever it wants next comes after
-    /// them in the log, so nothing happens on account of something that is not there.
+    /// Commands whose results the turn did not wait for. Whatever it sends next stands behind them in the log, so nothing can
+    /// happen because of something that is not there.
     reported: Vec<oneshot::Receiver<Committed>>,
     /// The phase that the turn has suggested for its own thread.
     suggested: Option<Phase>,
-    /// The code that runs, and what it can reach just now.
-    post: Arc<Post>,
+    /// The code that runs.
+    registration: Arc<Registration>,
+    /// What that code can reach; changes while a sub-thread agent runs inside this turn.
     scope: Arc<Scope>,
-    /// Whether it has run units or asked several at once, some of which may be open while it waits for something else.
+    /// Whether it has run units or sent several requests: some may be open while it waits for others.
     has_units: bool,
-    /// What its model calls have cost so far.
+    /// The usage of its model calls so far.
     used: Usage,
-    known: threads::Known,
-    /// What goes along with whatever it sends.
-    errand: Option<Meta>,
-    /// What it has called so far, if anything.
+    thread_cache: threads::ThreadCache,
+    /// The meta that every message of this turn carries; made when first needed.
+    forwarded_meta: Option<Meta>,
+    /// The calls so far, for detecting loops; none before the first.
     repeats: Option<Box<reuse::Repeats>>,
 }
 
-/// The end of a turn.
+/// How a turn ended.
 pub(crate) struct End {
-    /// What is asked for.
+    /// Settles, parks or crashes the turn.
     pub(crate) command: Command,
-    /// Whether the turn has asked for nothing before: then there is nothing that must be in the log first.
+    /// Whether the turn has sent no command before, so that this one cannot overtake any.
     pub(crate) is_first: bool,
 }
 
@@ -148,30 +147,30 @@ impl From<Command> for End {
 }
 
 /// Runs a turn to its end, or until it is dropped.
-pub(crate) async fn run(start: Box<TurnStart>, news: Arc<News>) -> End {
+pub(crate) async fn run(start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
     let id = start.id;
     if let Some(until) = start.rests_until {
         start.shared.ports.clock.sleep_until(until).await;
     }
-    match AssertUnwindSafe(work(start, news)).catch_unwind().await {
+    match AssertUnwindSafe(work(start, unread)).catch_unwind().await {
         Ok(end) => end,
         Err(panic) => Command::Crash { turn: id, failure: panicked(&*panic) }.into(),
     }
 }
 
-/// What a panic comes to.
+/// A panic as a failure.
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     Failure::new("panicked", format!("the agent's code panicked: {text}"))
 }
 
-async fn work(mut start: Box<TurnStart>, news: Arc<News>) -> End {
+async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
     let id = start.id;
     let park = |code: &'static str, message: String| Command::Park { turn: id, reason: Failure::new(code, message) }.into();
     let (first, journal) = match start.first.take() {
         Some(first) => (first, Journal::default()),
-        // Boxed, as whatever few turns need: every turn pays for the room of the largest step in it.
+        // Boxed, like everything that few turns need: the future of every turn is as large as its largest step.
         None => match Box::pin(Journal::read(&start)).await {
             Ok(found) => found,
             Err(error) => return park(error.code(), error.to_string()),
@@ -180,7 +179,7 @@ async fn work(mut start: Box<TurnStart>, news: Arc<News>) -> End {
     let Event::TurnStarted { behaviour, phase, task, origin, reply_to, message, index, shown, .. } = &first.event else {
         return park("data_damaged", format!("event {} does not start a turn", first.seq));
     };
-    let Some(post) = start.shared.cast.find(behaviour) else {
+    let Some(registration) = start.shared.cast.find(behaviour) else {
         return park("no_behaviour", format!("no code is registered for `{behaviour}`; register it and resume the turn"));
     };
     let mut turn = Turn {
@@ -196,22 +195,22 @@ async fn work(mut start: Box<TurnStart>, news: Arc<News>) -> End {
         own_index: *index,
         shown: *shown,
         journal,
-        news,
+        unread,
         n: 0,
         draws: 0,
         position: (first.seq, first.at),
         reported: Vec::new(),
         suggested: None,
-        scope: post.scope.clone(),
-        post: post.clone(),
+        scope: registration.scope.clone(),
+        registration: registration.clone(),
         has_units: false,
         used: Usage::default(),
-        known: threads::Known::default(),
-        errand: None,
+        thread_cache: threads::ThreadCache::default(),
+        forwarded_meta: None,
         repeats: None,
         start,
     };
-    let responded = post.run(&mut turn).await;
+    let responded = registration.run(&mut turn).await;
     let result = match responded {
         Ok(response) => turn.result_of(response).await,
         Err(failure) => TurnResult::Failed(failure),
@@ -223,35 +222,34 @@ async fn work(mut start: Box<TurnStart>, news: Arc<News>) -> End {
 }
 
 impl Turn {
-    /// What is asked.
+    /// What this turn is asked to do.
     pub fn task(&self) -> &Task {
         &self.task
     }
 
-    /// Where the thread stands.
+    /// The phase of the thread when the turn began.
     pub fn phase(&self) -> &Phase {
         &self.phase
     }
 
-    /// Who works.
+    /// The agent that this turn belongs to.
     pub fn agent(&self) -> &AgentId {
         &self.start.agent
     }
 
-    /// The agent's role.
+    /// The role of the agent as it was when the turn began.
     pub fn role(&self) -> Option<&Arc<Role>> {
         self.start.role.as_ref()
     }
 
-    /// The tools that a model can be shown: what the agent's role has, and the roles of everybody above it; and what the task brings
-    /// along.
+    /// The tools to show a model: those that the roles of the agent and of all agents above it allow, and those of the client.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
-        self.with_lent(self.offer().tools)
+        self.with_client_tools(self.offer().tools)
     }
 
     fn offer(&self) -> Offer {
         let Shared { offers, ports, cast, .. } = &*self.start.shared;
-        offers.now(&*ports.toolbox, cast, &self.start.fences)
+        offers.now(&*ports.toolbox, cast, &self.start.limiting_roles)
     }
 
     /// The address of the turn's own thread.
@@ -259,18 +257,18 @@ impl Turn {
         self.path.clone()
     }
 
-    /// The time of the last answer that the turn received. It does not move in between, so that a second run sees the same.
+    /// The time of the last answer that the turn received. It stands still between answers, so that a second run sees the same.
     pub fn now(&self) -> Timestamp {
         self.position.1
     }
 
-    /// A new id with this prefix, unique and time-ordered, the same in a second run.
+    /// A new id with this prefix: unique, time-ordered, and the same in a second run.
     pub fn new_id(&mut self, prefix: &str) -> String {
         self.draw_id(prefix)
     }
 
     fn draw_id<T: for<'a> From<&'a str>>(&mut self, prefix: &str) -> T {
-        // Whether it is drawn before or after a fork depends on the effect that comes next, which every run finds alike.
+        // Whether an id belongs before or after a fork depends on the next effect, which is the same in every run.
         let place = self.journal.place(self.n).unwrap_or(self.start.through);
         let seed = mix(self.start.seed_at(place) ^ self.start.id.0.0);
         self.draws += 1;
@@ -282,7 +280,10 @@ impl Turn {
         self.suggested.is_some()
     }
 
-    /// States effects, or finds that they were stated in an earlier run. They are numbered in this order.
+    /// States effects, or takes them from the journal if an earlier run stated them. They get consecutive numbers.
+    ///
+    /// An effect that differs from the logged one of the same number parks the turn as diverged: going on would attach the logged
+    /// answer to a different question.
     async fn state(&mut self, effects: Vec<Effect>) -> Vec<Entry> {
         let first = self.n;
         self.n += effects.len() as u32;
@@ -302,7 +303,7 @@ impl Turn {
         ids.map(|id| Entry::new(id, events.iter().filter(|event| event.event.effect() == Some(id)).cloned())).collect()
     }
 
-    /// What came of an entry that has ended or was refused.
+    /// The result of an entry that has ended or was refused; none while it is open.
     fn result(&mut self, entry: &Entry) -> Option<Result<Outcome, Failure>> {
         let last = entry.last()?;
         let result = match &last.event {
@@ -324,23 +325,27 @@ impl Turn {
         }
     }
 
-    /// Reports an answer and goes on: it is in the log before anything that follows from it.
+    /// Reports an answer without waiting for the commit. Whatever follows from the answer stands behind it in the log.
     fn report(&mut self, id: EffectId, outcome: Outcome, spent: Option<Spent>) -> impl Future<Output = ()> + Send {
         let at = self.start.shared.ports.clock.now();
         self.send_ahead(Command::End { id, outcome, spent, at }, at)
     }
 
-    /// Hands in a command that happens at this time, and goes on from there.
+    /// Sends a command that happens at time `at` and goes on without waiting for its commit.
+    ///
+    /// This saves one commit for each step of a turn, and it is safe because the mailbox keeps order: every later command of this
+    /// turn is appended behind this one or, if the append fails, not at all. The command carries its own time, so that a second run,
+    /// which reads it from the log, sees the same clock.
     fn send_ahead(&mut self, command: Command, at: Timestamp) -> impl Future<Output = ()> + Send {
         let mut sent = send(&self.start.shared, command);
         self.position.1 = at;
         async move {
-            sent.handed_in().await;
+            sent.enqueued().await;
             self.reported.push(sent.answer);
         }
     }
 
-    /// The turn's place in the log, once what it has sent ahead is there.
+    /// The turn's position in the log, after everything that it has sent ahead is committed.
     async fn place(&mut self) -> Seq {
         for reported in std::mem::take(&mut self.reported) {
             let events = committed(reported).await;
@@ -349,13 +354,13 @@ impl Turn {
         self.position.0
     }
 
-    /// Has a command committed. When it cannot be, the turn is about to be dropped: it stands still here.
+    /// Sends a command and waits for its events. If it is rejected, the turn is about to be dropped, so it never resolves.
     fn commit(&mut self, command: Command) -> impl Future<Output = Vec<Arc<Recorded>>> + Send {
         let mut sent = send(&self.start.shared, command);
         async move {
-            sent.handed_in().await;
+            sent.enqueued().await;
             let events = committed(sent.answer).await;
-            // What was sent before is in the log as well.
+            // What was sent ahead was committed no later than this command, so its results are there.
             for mut reported in std::mem::take(&mut self.reported) {
                 if let Ok(Ok(events)) = reported.try_recv() {
                     self.arrived(&events).await;
@@ -365,12 +370,12 @@ impl Turn {
         }
     }
 
-    /// Takes in what became of something that was sent ahead. What was refused all the same must not be passed over: the turn
-    /// has gone on as if it were there.
+    /// Processes the events of a command that was sent ahead. If it was refused after all, the turn is parked: it has gone on as
+    /// if the change were there.
     async fn arrived(&mut self, events: &[Arc<Recorded>]) {
         self.take_in(events);
         if let Some(reason) = threads::refusal(events).cloned() {
-            send(&self.start.shared, Command::Park { turn: self.start.id, reason }).handed_in().await;
+            send(&self.start.shared, Command::Park { turn: self.start.id, reason }).enqueued().await;
             std::future::pending().await
         }
     }
@@ -390,7 +395,7 @@ impl Turn {
         Command::Park { turn: self.start.id, reason: Failure::new("diverged", message) }
     }
 
-    /// The log cannot be read: the turn stands still, and is run again when the society has recovered.
+    /// Parks the turn because the log cannot be read.
     async fn park_unread<T>(&mut self, error: LogError) -> T {
         let reason = Failure::new(error.code(), error.to_string());
         self.commit(Command::Park { turn: self.start.id, reason }).await;
@@ -398,52 +403,37 @@ impl Turn {
     }
 }
 
-/// A command on its way into the log. Handing one in waits for nobody, nearly always: a future that holds commands is large, and
-/// every turn pays for the room of the largest step in it.
-struct Sent {
-    room: Option<Room>,
+/// A command that was sent to the actor, and the channel that receives its result. See [`Shared::enqueue`] for why the send is
+/// split.
+struct PendingCommand {
+    pending_send: Option<PendingSend>,
     answer: oneshot::Receiver<Committed>,
 }
 
-/// Waits until there is room for a chunk of mail. Says whether anybody takes it.
-pub(crate) type Room = Pin<Box<dyn Future<Output = bool> + Send>>;
-
-impl Sent {
-    /// Waits until it is handed in. Where nobody takes it the society has ended, and so will whoever waits.
-    async fn handed_in(&mut self) {
-        if let Some(room) = self.room.take()
-            && !room.await
+impl PendingCommand {
+    /// Waits until the mailbox has taken the command. If the actor has stopped, it never resolves: the turn is about to be dropped.
+    async fn enqueued(&mut self) {
+        if let Some(pending_send) = self.pending_send.take()
+            && !pending_send.await
         {
             std::future::pending::<()>().await;
         }
     }
 
-    /// What comes of it.
+    /// Waits for the result.
     async fn answer(mut self) -> Result<Committed, RecvError> {
-        self.handed_in().await;
+        self.enqueued().await;
         self.answer.await
     }
 }
 
-/// Hands a command in; what comes of it is heard later.
-fn send(shared: &Shared, command: Command) -> Sent {
+/// Sends a command to the actor.
+fn send(shared: &Shared, command: Command) -> PendingCommand {
     let (reply, answer) = oneshot::channel();
-    Sent { room: hand_in(shared, Mail::Command { command, reply: Some(reply) }), answer }
+    PendingCommand { pending_send: shared.enqueue(ActorMessage::Command { command, reply: Some(reply) }), answer }
 }
 
-/// Hands mail in, or says what is to be waited for where there is no room for it.
-pub(crate) fn hand_in(shared: &Shared, mail: Mail) -> Option<Room> {
-    match shared.door.try_send(mail) {
-        Ok(()) => None,
-        Err(TrySendError::Full(mail)) => {
-            let door = shared.door.clone();
-            Some(Box::pin(async move { door.send(mail).await.is_ok() }))
-        }
-        Err(TrySendError::Closed(_)) => Some(Box::pin(std::future::ready(false))),
-    }
-}
-
-/// The events of a command that was handed in. Where there are none, the turn is about to be dropped: it stands still here.
+/// The events of a command. If it is rejected, the turn is about to be dropped, so it never resolves.
 async fn committed(answer: oneshot::Receiver<Committed>) -> Vec<Arc<Recorded>> {
     match answer.await {
         Ok(Ok(events)) => events,

@@ -1,7 +1,7 @@
-//! Asking a model; deltas go to whoever watches, the whole reply goes into the log.
+//! Model calls: deltas go to watchers, the whole reply goes into the log.
 //!
-//! One call is one effect, whatever happens under way: attempts that came to nothing are logged beside it, and when a budget
-//! is used up, a person is asked where the model was to be.
+//! One call is one effect, however many attempts it takes. Failed attempts are logged beside it. When a budget is used up, the
+//! call is replaced by a request to a person to grant more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,29 +15,29 @@ use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, StreamedDel
 use super::Turn;
 use super::journal::Entry;
 use super::retry::Attempts;
-use crate::actor::Shared;
 use crate::offer::list;
+use crate::shared::Shared;
 
-/// Tokens that a reply may have where a budget holds and the request does not say.
+/// The token limit of a reply if a budget applies and the request sets none.
 const REPLY_TOKENS: u32 = 8_192;
 
 impl Turn {
-    /// Asks a model and gives its whole reply. A reply that is in the log is never asked for again.
+    /// Calls a model and returns its whole reply. A reply that is in the log is never requested again.
     pub async fn model(&mut self, request: ModelRequest) -> Result<Reply, Failure> {
-        self.model_heard(request, &mut |_| {}).await
+        self.model_streaming(request, &mut |_| {}).await
     }
 
-    /// The same; `ear` hears the reply chunk by chunk as it comes, also what is thrown away because it broke off. It hears
-    /// nothing of a reply that is in the log already, so nothing that counts may depend on it.
-    pub async fn model_heard(
+    /// Like [`Turn::model`]; `on_delta` receives the reply chunk by chunk as it arrives, including attempts that fail later. It receives
+    /// nothing when the reply is already in the log, so no result may depend on it.
+    pub async fn model_streaming(
         &mut self,
         mut request: ModelRequest,
-        ear: &mut (dyn FnMut(&Delta) + Send),
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Reply, Failure> {
-        self.circles()?;
+        self.check_for_loops()?;
         let models = self.models(&request);
         let reserve = self.reserve(&mut request, &models);
-        // The society's own choice may change from run to run, and is not part of what is asked.
+        // The default models of the society may change between runs, so they are not part of the logged request.
         let own = self.role().and_then(|role| role.models.first().cloned());
         if request.model.is_empty() {
             request.model = own.unwrap_or_default();
@@ -62,7 +62,7 @@ impl Turn {
             }
             let result = match self.result(entry) {
                 Some(result) => result,
-                None => self.think(entry, request, models, ear).await,
+                None => self.think(entry, request, models, on_delta).await,
             };
             return match result {
                 Ok(Outcome::Reply(reply)) => {
@@ -75,20 +75,20 @@ impl Turn {
         }
     }
 
-    /// Tokens that the turn's model can see at once, if that is known.
+    /// The context window of the turn's model in tokens, if it is known.
     pub fn window(&self) -> Option<u64> {
         let models = self.models(&ModelRequest::default());
         self.start.shared.ports.model.window(models.first()?)
     }
 
-    /// Why a model of this name cannot be; nothing where it may be one. It may be another answer at another time, so only what a
-    /// tool tells may depend on it.
+    /// Why the model port refuses a model of this name; none if it accepts it. The answer may change over time, so only the result
+    /// of a tool may depend on it.
     pub fn refuses_model(&self, model: &str) -> Option<String> {
         self.start.shared.ports.model.refuses(model)
     }
 
-    /// The models to ask, in this order: those of the request, of the role, of the society. Without any choice it is the one
-    /// that the model port takes by itself.
+    /// The models to try, in order: those of the request, else of the role, else of the society. An empty name leaves the choice to
+    /// the model port.
     pub(super) fn models(&self, request: &ModelRequest) -> Vec<Arc<str>> {
         if !request.model.is_empty() {
             return vec![request.model.clone()];
@@ -100,7 +100,7 @@ impl Turn {
         }
     }
 
-    /// What the log says of the tools in a request.
+    /// The list of tools in a request, as the log names it.
     fn shown(&self, request: &ModelRequest) -> Option<Arc<ToolList>> {
         if request.tools.is_empty() {
             return None;
@@ -109,7 +109,7 @@ impl Turn {
         Some(if Arc::ptr_eq(&offer.tools, &request.tools) { offer.list } else { list(&request.tools) })
     }
 
-    /// The most that a request can cost. What goes in is only guessed, so a quarter is added.
+    /// What to reserve for a request: the estimate of its cost plus a quarter, because input tokens are only estimated.
     fn reserve(&self, request: &mut ModelRequest, models: &[Arc<str>]) -> Spent {
         let (model, max_tokens) = (request.model.clone(), request.max_tokens);
         request.model = models.first().cloned().unwrap_or_default();
@@ -120,10 +120,10 @@ impl Turn {
         Spent { requests: 1, tokens: more(guess.tokens), cost_nanos: more(guess.cost_nanos), ..guess }
     }
 
-    /// Waits until a person has granted more.
+    /// Waits until a person has granted more budget.
     async fn granted(&mut self, entries: &[Entry], lacking: &[Level]) -> Result<(), Failure> {
         let used_up = lacking.iter().map(Level::to_string).collect::<Vec<_>>().join("; ");
-        match self.hear(entries).await.pop() {
+        match self.wait_for_entries(entries).await.pop() {
             Some(Ok(Outcome::Verdict(verdict))) if verdict.approved => Ok(()),
             Some(Ok(Outcome::Verdict(verdict))) => {
                 let said = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
@@ -139,7 +139,7 @@ impl Turn {
         entry: &Entry,
         mut request: ModelRequest,
         models: Vec<Arc<str>>,
-        ear: &mut (dyn FnMut(&Delta) + Send),
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Outcome, Failure> {
         let permit = entry.stated().and_then(|(_, permit)| permit.cloned());
         if permit.as_ref().is_some_and(|permit| !permit.ample) {
@@ -150,7 +150,7 @@ impl Turn {
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
         let due = entry.rests_until();
-        // An earlier run may have sent a request and not seen its end. Whether it did is not known, so it is counted.
+        // An earlier run may have sent a request and died before its end. Whether it did is unknown, so it is counted.
         if !entry.fresh && due.is_none_or(|due| due <= self.start.shared.ports.clock.now()) {
             let spent = Spent::request(Usage::default(), 0);
             self.commit(Command::Retry { id: entry.id, attempt: attempts.interrupted(), spent }).await;
@@ -161,9 +161,10 @@ impl Turn {
         loop {
             request.model = attempts.model();
             let window = port.window(&request.model);
-            request.system = told(&system, permit.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
+            request.system =
+                with_notes(&system, permit.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
             let began = self.start.shared.ports.clock.now();
-            let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), ear).await;
+            let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), on_delta).await;
             let took = self.start.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
                 Ok(reply) => {
@@ -172,7 +173,7 @@ impl Turn {
                 }
                 Err(error) => error,
             };
-            // A vendor that is left alone was not asked.
+            // The circuit breaker is open: no request was sent, so nothing was spent.
             let is_resting = matches!(error, ModelError::Resting { .. });
             let spent = if is_resting { Spent::default() } else { Spent::request(usage, took) };
             let failure = Failure::new(error.code(), error.to_string());
@@ -191,46 +192,46 @@ impl Turn {
         }
     }
 
-    /// Asks once, and no longer than it may take; gives what it cost as well, also where nothing came of it.
+    /// One attempt, within the time that the permit allows. Also returns its usage, even if it failed.
     async fn attempt(
         &self,
         id: EffectId,
         request: &ModelRequest,
         permit: Option<&Permit>,
-        ear: &mut (dyn FnMut(&Delta) + Send),
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> (Result<Reply, ModelError>, Usage) {
-        let mut telling = Telling {
+        let mut publisher = DeltaPublisher {
             shared: &self.start.shared,
             id,
             thread: &self.start.thread,
             used: Usage::default(),
             over: false,
             is_aside: request.aside,
-            ear,
+            on_delta,
         };
         let clock = &self.start.shared.ports.clock;
         let mut reply = match permit.and_then(|permit| permit.time_ms) {
-            None => telling.collect(request.clone()).await,
+            None => publisher.collect(request.clone()).await,
             Some(ms) => tokio::select! {
                 biased;
-                reply = telling.collect(request.clone()) => reply,
+                reply = publisher.collect(request.clone()) => reply,
                 () = clock.sleep_until(Timestamp(clock.now().0.saturating_add(ms))) => {
                     let reason = format!("no whole reply within the {:?} that one call may take", Duration::from_millis(ms));
                     Err(ModelError::Cut { reason })
                 }
             },
         };
-        telling.over = true;
+        publisher.over = true;
         match &mut reply {
             Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request.clone(), reply),
             Ok(_) => {}
-            Err(error) => telling.tell(&Delta::Error(Failure::new(error.code(), error.to_string()))),
+            Err(error) => publisher.publish(&Delta::Error(Failure::new(error.code(), error.to_string()))),
         }
-        let used = reply.as_ref().map_or(telling.used, |reply| reply.usage);
+        let used = reply.as_ref().map_or(publisher.used, |reply| reply.usage);
         (reply, used)
     }
 
-    /// What a reply must have cost whose vendor does not say so: nothing is free because nobody counts it.
+    /// Estimates the usage of a reply whose vendor does not report it, so that such calls count against budgets too.
     fn guess(&self, mut request: ModelRequest, reply: &Reply) -> Usage {
         let calls = reply.tool_calls.iter().map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments));
         let written = estimate_tokens(&reply.text) + estimate_tokens(&reply.reasoning) + calls.sum::<u64>();
@@ -239,11 +240,11 @@ impl Turn {
     }
 }
 
-/// From which share of what a model can see at once its agent is told, in percent.
+/// How full the context window must be, in percent, before the agent is warned.
 const NEARLY_FULL: u64 = 80;
 
-/// What an agent is told about itself; and of its budgets and of the conversation's length, when they come to their end (D11).
-fn told(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>) -> Text {
+/// The system prompt, with warnings added when a budget or the context window is nearly used up (D11).
+fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>) -> Text {
     let near = permit.map_or(&[][..], |permit| &permit.near);
     let mut notes = Vec::new();
     if !near.is_empty() {
@@ -259,26 +260,27 @@ fn told(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>) -> Te
     format!("{system}\n\n{}", notes.join("\n")).trim_start().into()
 }
 
-/// Collects a reply and tells whoever watches of each chunk; and that it stopped, when nobody waits for it any more.
-struct Telling<'a> {
+/// Collects a reply and publishes each delta to watchers. If it is dropped before the end (a cancelled turn), it publishes
+/// `Stopped`, so that watchers do not wait for more.
+struct DeltaPublisher<'a> {
     shared: &'a Shared,
     id: EffectId,
     thread: &'a ThreadId,
-    /// What the vendor has said so far that it costs.
+    /// The usage that the vendor has reported so far.
     used: Usage,
     over: bool,
-    /// Whether nobody watches what is said.
+    /// Whether the reply is internal and not shown to watchers.
     is_aside: bool,
-    ear: &'a mut (dyn FnMut(&Delta) + Send),
+    on_delta: &'a mut (dyn FnMut(&Delta) + Send),
 }
 
-impl Telling<'_> {
+impl DeltaPublisher<'_> {
     async fn collect(&mut self, request: ModelRequest) -> Result<Reply, ModelError> {
         let mut stream = self.shared.ports.model.stream(request).await?;
         let mut collector = Collector::default();
         while let Some(delta) = stream.next().await {
             let delta = delta?;
-            self.tell(&delta);
+            self.publish(&delta);
             if let Delta::Usage(usage) = &delta {
                 self.used = *usage;
             }
@@ -287,20 +289,20 @@ impl Telling<'_> {
         collector.finish().map(Reply::without_torn_call)
     }
 
-    fn tell(&mut self, delta: &Delta) {
-        (self.ear)(delta);
+    fn publish(&mut self, delta: &Delta) {
+        (self.on_delta)(delta);
         let Shared { ports, society, .. } = self.shared;
         if !self.is_aside && ports.live.is_watched(society) {
-            let told = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
-            ports.live.publish(society, Frame::Delta(Arc::new(told)));
+            let with_notes = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
+            ports.live.publish(society, Frame::Delta(Arc::new(with_notes)));
         }
     }
 }
 
-impl Drop for Telling<'_> {
+impl Drop for DeltaPublisher<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.tell(&Delta::Stopped);
+            self.publish(&Delta::Stopped);
         }
     }
 }

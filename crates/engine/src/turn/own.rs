@@ -1,4 +1,4 @@
-//! Calls that the turn does itself, by effects of its own.
+//! Calls of [`crate::TurnTool`]s, which run inside the turn and act by its effects.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::call::{refused, result_of};
 use super::journal::Entry;
 
 impl Turn {
-    /// States a call, does it, and reports its result. On a second run it is done again, so that its effects are found in the
-    /// journal one after another; what the log says of its result counts.
+    /// States a call, runs the tool inside this turn, and reports its result. A second run runs the tool again: its effects come from the
+    /// journal, and a logged result wins over the new one.
     pub(super) async fn call_own(&mut self, call: Call) -> CallResult {
         let Some(tool) = self.start.shared.cast.find_tool(&call.tool) else { return refused("there is no such tool") };
         let Some(entry) = self.state(vec![Effect::Tool(Box::new(call.clone()))]).await.pop() else {
@@ -21,7 +21,7 @@ impl Turn {
             Some(_) => {}
             None => {
                 let result = self.result(&entry).map_or_else(|| refused("the call has no result"), result_of);
-                return self.told(&entry, &call, result);
+                return self.annotate(&entry, &call, result);
             }
         }
         let result = tool.call(self, &call.arguments).await;
@@ -32,11 +32,11 @@ impl Turn {
                 result
             }
         };
-        self.told(&entry, &call, result)
+        self.annotate(&entry, &call, result)
     }
 
-    /// A value that depends on more than the log, such as what stands in a file: worked out once, noted under this name, and
-    /// the same in a second run. No value is nothing to note, and stays none in a second run that goes on.
+    /// A value from outside the log, such as the content of a file. It is computed once, logged under this name, and the same in a
+    /// second run. `None` is not logged, and stays `None` in a second run that got further.
     pub async fn once(&mut self, name: &str, value: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
         let call = Call {
             call_id: name.into(),
@@ -46,7 +46,8 @@ impl Turn {
             own: true,
             ..Call::default()
         };
-        let is_this = |entry: &Entry| matches!(entry.stated(), Some((Effect::Tool(noted), _)) if noted.is_same(&call));
+        let is_this =
+            |entry: &Entry| matches!(entry.stated(), Some((Effect::Tool(usage_meta), _)) if usage_meta.is_same(&call));
         let value: Arc<str> = match self.journal.peek(EffectId { turn: self.start.id, n: self.n }) {
             Some(entry) if !is_this(entry) => return None,
             Some(entry) if entry.end().is_some() => "".into(),

@@ -1,4 +1,4 @@
-//! What a turn does by default: picks the handler of the phase, runs one round of a unit, asks the model as its agent.
+//! The default behaviour of agents: choose the handler of the phase, run one round of a unit, call the model as the agent.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::Turn;
 use crate::{Interaction, InteractionUnit};
 
 impl Turn {
-    /// What an agent does with a task unless it does something else: `chatPair` gives back the words in the task's meta
-    /// (R032); every other task goes to the handler of the thread's phase (R033), and then the phase that follows is suggested
-    /// unless the handler has suggested one itself (D04). What was suggested before was applied when the turn began (R038).
+    /// The default of [`crate::Agent::execute_task`]. A `chatPair` task returns the text in its meta (R032). Any other task goes to the
+    /// handler of the thread's phase (R033); then the configured next phase is suggested, unless the handler has suggested one
+    /// itself (D04). An earlier suggestion was applied when the turn began (R038).
     pub async fn handle_by_phase(&mut self) -> Result<Response, Failure> {
         if &*self.task.name == "chatPair" {
             let bot = self.task.meta.get("bot").and_then(|bot| bot.as_str()).unwrap_or_default();
             return Ok(Response::new(bot));
         }
-        let (post, phase) = (self.post.clone(), self.phase.clone());
-        let handler = post.handler(&phase).ok_or_else(|| no_handler(&phase))?;
+        let (registration, phase) = (self.registration.clone(), self.phase.clone());
+        let handler = registration.handler(&phase).ok_or_else(|| no_handler(&phase))?;
         self.scope = handler.scope.clone();
         let response = handler.handler.handle(self).await?;
         let response = match &handler.next {
@@ -28,11 +28,11 @@ impl Turn {
         Ok(response)
     }
 
-    /// One round of a unit (R070): its handler's words become the bot message; the unit does what they say and its report
-    /// becomes the user message, unless nothing follows (D05); the phase that follows is suggested.
+    /// One round of a unit (R070): its handler writes the bot message, the unit carries it out, and its report becomes the user message
+    /// unless this was the last round (D05). Then the next phase is suggested.
     pub async fn interact<U: InteractionUnit + ?Sized>(&mut self, unit: &U) -> Result<Interaction, Failure> {
-        let (post, phase) = (self.post.clone(), self.phase.clone());
-        let part = post.unit().ok_or_else(|| Failure::new("not_a_unit", "only a unit's own turn is a round of it"))?;
+        let (registration, phase) = (self.registration.clone(), self.phase.clone());
+        let part = registration.unit().ok_or_else(|| Failure::new("not_a_unit", "only a unit's own turn is a round of it"))?;
         let message = "缺少StateHandler，无法生成bot消息 (the unit has no handler; give it one with `Units::with_handler`)";
         let handler = part.handler.as_ref().ok_or_else(|| Failure::new("no_state_handler", message))?;
         let response = handler.handle(self).await?;
@@ -51,10 +51,10 @@ impl Turn {
         Ok(Interaction { phase, bot, user })
     }
 
-    /// Asks the model as the agent whose code this is, and gives the text of its reply (R048, R075). A prompt is enough; for
-    /// more say `ModelRequest { temperature: Some(0.3), ..prompt.into() }`.
+    /// Calls the model with the system prompt of the running agent and returns the text of its reply (R048, R075). A prompt is enough;
+    /// for more use `ModelRequest { temperature: Some(0.3), ..prompt.into() }`.
     ///
-    /// A reply that broke off or is empty is an error: whoever reads it goes on with it as it stands.
+    /// A truncated or empty reply is an error, because callers use the text as it is.
     pub async fn generate(&mut self, request: impl Into<ModelRequest>) -> Result<String, Failure> {
         let mut request = request.into();
         if request.system.is_empty() {
@@ -76,14 +76,14 @@ impl Turn {
         }
     }
 
-    /// What the model is told about the agent whose code this is (R037).
+    /// The system prompt of the running agent (R037).
     pub async fn system_prompt(&mut self) -> Result<Arc<str>, Failure> {
         let scope = self.scope.clone();
-        scope.voice.system_prompt(self).await
+        scope.prompt_source.system_prompt(self).await
     }
 }
 
-/// Nobody serves the phase (R039).
+/// No handler is registered for the phase (R039).
 pub(super) fn no_handler(phase: &Phase) -> Failure {
     Failure::new("no_handler", format!("找不到 {phase} 阶段处理器 (there is no handler for phase {phase}; register one)"))
 }

@@ -1,4 +1,4 @@
-//! The plan that an agent keeps in the turn's own thread.
+//! The plan in the settings of the turn's own thread.
 
 use polis_domain::{Act, Event, Failure, PLAN, Plan, Settings};
 use polis_ports::ThreadRange;
@@ -10,7 +10,7 @@ use super::Turn;
 const NEWEST: usize = 64;
 
 impl Turn {
-    /// The plan of the turn's own thread; an empty one when there is none. Costs as much as was said since it was set.
+    /// The plan of the turn's own thread, empty if there is none. The cost grows with the events since it was set.
     pub async fn plan(&mut self) -> Plan {
         let thread = self.start.thread.clone();
         let mut newest = NEWEST;
@@ -19,7 +19,7 @@ impl Turn {
             let events = self.read(&thread, range).await;
             let found = events.iter().rev().find_map(|recorded| match &recorded.event {
                 Event::PlanSet { plan, .. } => Some(plan.clone()),
-                Event::SettingsUpdated { settings, .. } | Event::ThreadOpened { settings, .. } => Some(kept(settings)),
+                Event::SettingsUpdated { settings, .. } | Event::ThreadOpened { settings, .. } => Some(plan_of(settings)),
                 _ => None,
             });
             match found {
@@ -30,13 +30,13 @@ impl Turn {
         }
     }
 
-    /// Sets the plan of the turn's own thread. It stands in the thread's settings, for everybody to read.
+    /// Sets the plan of the turn's own thread. It becomes part of the thread's settings.
     pub async fn set_plan(&mut self, plan: Plan) -> Result<(), Failure> {
         let thread = self.start.thread.clone();
         self.act(vec![Act::SetPlan { thread, plan }]).await.map(drop)
     }
 }
 
-fn kept(settings: &Settings) -> Plan {
+fn plan_of(settings: &Settings) -> Plan {
     settings.rest.get(PLAN).and_then(|plan| Plan::deserialize(plan).ok()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Asking several agents at once: requests go out, and answers are taken one after another, in the order of the log.
+//! Requests to several agents in parallel. Answers are taken one after another, in the order of the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,35 +9,34 @@ use super::Turn;
 use super::ask::answer;
 use super::journal::Entry;
 
-/// What an agent is asked while others are asked too.
+/// A request to one agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Who is asked.
+    /// The agent to ask.
     pub to: AgentId,
-    /// What.
+    /// The text of the request.
     pub text: String,
-    /// How long its answer is waited for.
+    /// How long to wait for its answer.
     pub patience: Duration,
-    /// Goes into the meta of the task that it becomes.
+    /// Extra meta for the task of the asked agent.
     pub meta: Meta,
 }
 
-/// Requests that are not answered yet.
+/// Requests without an answer.
 #[derive(Default)]
 pub struct Requests {
     open: Vec<Entry>,
 }
 
 impl Requests {
-    /// Whether an answer is waited for.
+    /// Whether all requests are answered.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 }
 
 impl Turn {
-    /// Asks agents, all at once, beside what `requests` holds already. Gives the id of each request, in order, or why it was
-    /// refused at once.
+    /// Sends requests with one append and adds them to `requests`. Returns the id of each, in order, or why it was refused.
     pub async fn request(&mut self, requests: &mut Requests, asked: Vec<Request>) -> Vec<Result<EffectId, Failure>> {
         self.place().await;
         self.has_units = true;
@@ -49,22 +48,22 @@ impl Turn {
             }
             effects.push(Effect::Ask { envelope: Arc::new(envelope), deadline: Some(self.after(patience)) });
         }
-        let mut told = Vec::with_capacity(effects.len());
+        let mut stated = Vec::with_capacity(effects.len());
         for entry in self.state(effects).await {
             match entry.refusal().cloned() {
-                Some(failure) => told.push(Err(failure)),
+                Some(failure) => stated.push(Err(failure)),
                 None => {
-                    told.push(Ok(entry.id));
+                    stated.push(Ok(entry.id));
                     requests.open.push(entry);
                 }
             }
         }
-        told
+        stated
     }
 
-    /// The answer that came first, of those that are waited for; none when nothing is waited for any more.
+    /// Waits for the next answer in the order of the log; none when all requests are answered.
     pub async fn next_answer(&mut self, requests: &mut Requests) -> Option<(EffectId, Result<Arc<str>, Failure>)> {
-        // Where the turn stands must not depend on whether its own reports have reached the log yet.
+        // The position of the turn must not depend on whether its own reports have been committed yet.
         self.place().await;
         while !requests.open.is_empty() {
             let ended = requests.open.iter().enumerate().filter_map(|(place, entry)| Some((entry.end()?, place))).min();
@@ -76,7 +75,7 @@ impl Turn {
                 };
                 return Some((entry.id, answer(outcome)));
             }
-            let event = self.next_news(requests.open.iter()).await;
+            let event = self.next_event_of(requests.open.iter()).await;
             if let Some(entry) = requests.open.iter_mut().find(|entry| entry.is_about(&event)) {
                 entry.events.push(event);
             }

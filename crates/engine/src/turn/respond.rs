@@ -1,7 +1,7 @@
-//! What becomes of a response: the one place where it is carried out (R130).
+//! Carrying out a handler's response; nothing else does (R130).
 //!
-//! In this order: the sub-thread that it asks for, the message that it changes or adds, the phase that it suggests, the tasks
-//! that follow. What is plain text costs nothing here; it becomes a message when the turn is settled.
+//! The order is: the sub-thread that it requests, the message that it updates or adds, the phase that it suggests, the tasks
+//! that follow. A plain text costs no effect here; it becomes a message when the turn is settled.
 
 use std::sync::Arc;
 
@@ -15,15 +15,23 @@ use super::Turn;
 use crate::text::{WAIT, WAIT_NESTED};
 
 impl Turn {
-    /// What the response of the turn comes to.
+    /// Turns the response of a handler into the result that settles the turn.
+    ///
+    /// Everything beyond plain text is an effect of its own, committed before the turn settles: if the process dies in between, a second
+    /// run finds those effects in its journal and does not repeat them. The text itself is not such an effect. It travels inside
+    /// `Settle`, so that the answer and the end of the turn are one commit; a turn can neither end without its answer nor show
+    /// the answer twice.
+    ///
+    /// A *silent* response adds no message, because the handler (or `carry_out`) has already written into the thread. If another turn
+    /// waits for this one, it still needs an answer, so the last bot message of the thread is read back (D05).
     pub(super) async fn result_of(&mut self, response: Response) -> TurnResult {
         let mut parts = response.into_parts();
         if !parts.next_tasks.is_empty() && self.origin != Origin::Inbox {
             return TurnResult::Failed(next_tasks_in_unit());
         }
-        let is_said = parts.silent || parts.message_update.is_none();
-        if !is_said || parts.sub_thread.is_some() || parts.next_phase.is_some() {
-            // Boxed, as whatever few turns need.
+        let has_nothing_to_update = parts.silent || parts.message_update.is_none();
+        if !has_nothing_to_update || parts.sub_thread.is_some() || parts.next_phase.is_some() {
+            // Boxed, like everything that few turns need, to keep the future of a turn small.
             if let Err(failure) = Box::pin(self.carry_out(&mut parts)).await {
                 return TurnResult::Failed(failure);
             }
@@ -40,7 +48,7 @@ impl Turn {
             let answer = if text.is_empty() { Arc::default() } else { text.into() };
             return TurnResult::Done { message: None, answer, next };
         }
-        // The handler has written into the thread itself: whoever waits is told what stands there last (D05).
+        // The handler has written into the thread itself: the answer is the last bot message (D05).
         match Box::pin(self.last_bot_message()).await {
             Ok(last) => {
                 let answer = last.map_or_else(Arc::default, |last| last.text.as_str().into());
@@ -50,7 +58,7 @@ impl Turn {
         }
     }
 
-    /// Carries out the response of a unit's handler, and gives the bot message that stands in the sub-thread then (R125).
+    /// Carries out the response of a unit's handler and returns the bot message that the sub-thread then has (R125).
     pub(super) async fn carry_out_in_unit(&mut self, response: Response) -> Result<Arc<Message>, Failure> {
         let mut parts = response.into_parts();
         if !parts.next_tasks.is_empty() {
@@ -60,20 +68,27 @@ impl Turn {
         if !parts.silent {
             return self.add_bot_message(parts.text, parts.meta).await;
         }
-        let said = match &parts.message_update {
+        let text_and_meta = match &parts.message_update {
             Some(id) => self.own_thread().await?.messages.into_iter().find(|message| message.id == *id),
             None => self.last_bot_message().await?,
         };
-        said.ok_or_else(|| Failure::new("no_bot_message", "the unit's handler said nothing; give back a response with a text"))
+        text_and_meta
+            .ok_or_else(|| Failure::new("no_bot_message", "the unit's handler said nothing; give back a response with a text"))
     }
 
-    /// Does what a response asks for beyond its text. What is left says what stands in the thread by now.
+    /// Carries out what a response requests beyond its text, and changes `parts` to what is left to do.
+    ///
+    /// The sub-thread comes first, because its result replaces the text. It needs a message to hang in: the one that the response
+    /// updates, one that the request names, or a new one that holds the text (or a placeholder) until the result is there. The phase comes
+    /// last; one that the handler has suggested itself (D04) needs no second event.
     async fn carry_out(&mut self, parts: &mut ResponseParts) -> Result<(), Failure> {
         if let Some(request) = parts.sub_thread.take() {
             let holder = match parts.message_update.take() {
                 Some(holder) => holder,
-                None if parts.silent => self.hold(&request, None).await?,
-                None => self.hold(&request, Some((std::mem::take(&mut parts.text), std::mem::take(&mut parts.meta)))).await?,
+                None if parts.silent => self.holder_for(&request, None).await?,
+                None => {
+                    self.holder_for(&request, Some((std::mem::take(&mut parts.text), std::mem::take(&mut parts.meta)))).await?
+                }
             };
             let result = self.run_sub_thread(request.in_message(holder)).await?;
             parts.text = result.text;
@@ -91,30 +106,30 @@ impl Turn {
         }
     }
 
-    /// The message that a sub-thread will hang in (R131): the one that is named, or a new one that says what is waited for.
-    pub(super) async fn hold(
+    /// The message that a sub-thread hangs in (R131): the one that the request names, or a new one with the given text or a placeholder.
+    pub(super) async fn holder_for(
         &mut self,
         request: &SubThreadRequest,
-        said: Option<(String, Meta)>,
+        text_and_meta: Option<(String, Meta)>,
     ) -> Result<MessageId, Failure> {
         if let Some(holder) = &request.holder {
             return Ok(holder.clone());
         }
-        let (text, meta) = said.unwrap_or_else(|| (self.waiting(request), Meta::new()));
+        let (text, meta) = text_and_meta.unwrap_or_else(|| (self.placeholder_text(request), Meta::new()));
         Ok(self.add_bot_message(text, meta).await?.id.clone())
     }
 
-    /// A new message for a sub-thread to hang in, which says what is waited for.
+    /// A new placeholder message for a sub-thread to hang in.
     pub(super) fn placeholder(&mut self, request: &SubThreadRequest) -> Message {
         let mut meta = Meta::new();
         self.note_usage(&mut meta);
-        let text = self.waiting(request);
+        let text = self.placeholder_text(request);
         Message { meta, ..self.new_message(&self.path(), Sender::Bot, text) }
     }
 
-    fn waiting(&self, request: &SubThreadRequest) -> String {
+    fn placeholder_text(&self, request: &SubThreadRequest) -> String {
         let usual = if self.path().is_main() { &WAIT } else { &WAIT_NESTED };
-        request.placeholder.clone().unwrap_or_else(|| usual.to(&self.task.message).to_owned())
+        request.placeholder.clone().unwrap_or_else(|| usual.in_language_of(&self.task.message).to_owned())
     }
 
     async fn add_bot_message(&mut self, text: String, mut meta: Meta) -> Result<Arc<Message>, Failure> {
@@ -130,19 +145,19 @@ impl Turn {
         Ok(recent.into_iter().rev().map(|(_, message)| message).find(|message| message.sender == Sender::Bot))
     }
 
-    /// A message says what its turn's model calls have cost.
+    /// Adds the usage of the turn's model calls to the meta of a message.
     fn note_usage(&self, meta: &mut Meta) {
         if self.used == Usage::default() || meta.contains_key("usage") {
             return;
         }
-        let noted = Meta::of(&Noted { usage: self.used });
-        if meta.is_empty() { *meta = noted } else { meta.extend(noted) }
+        let usage_meta = Meta::of(&UsageMeta { usage: self.used });
+        if meta.is_empty() { *meta = usage_meta } else { meta.extend(usage_meta) }
     }
 }
 
-/// What a message says of its turn.
+/// The meta that a message gets from its turn.
 #[derive(Serialize)]
-struct Noted {
+struct UsageMeta {
     usage: Usage,
 }
 

@@ -1,8 +1,8 @@
-//! When a model is asked again, and which one (D09, P11).
+//! Retries and fallbacks of model calls (D09, P11).
 //!
-//! Each model of the list is asked once and at most three times more, after 1, 2 and 4 seconds or as long as the vendor says.
-//! What asking again cannot help goes to the next model at once; so does a vendor that is left alone for a while. A request whose
-//! form was refused goes out in another form at once.
+//! Each model of the list gets one attempt and at most three retries, after 1, 2 and 4 seconds or as long as the vendor says. An error
+//! that a retry cannot help moves on to the next model at once; so does an open circuit breaker (`Resting`). A request whose form was
+//! refused is sent in another form at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,30 +10,30 @@ use std::time::Duration;
 use polis_domain::{Attempt, Failure, INTERRUPTED};
 use polis_ports::ModelError;
 
-/// How often a model is asked again after the first time.
+/// Retries of one model after the first attempt.
 const MAX_RETRIES: u32 = 3;
 
-/// How often a vendor that is left alone is waited for.
+/// How often an open circuit breaker of the last model is waited for.
 const MAX_RESTS: u32 = 5;
 
-/// A vendor that wants more patience than this is treated as one that does not answer.
+/// A vendor that asks for a longer wait is treated as not answering.
 const MAX_PATIENCE: Duration = Duration::from_secs(600);
 
-/// Where the attempts at one call stand.
+/// The attempts of one call.
 pub(super) struct Attempts<N> {
-    /// What is asked for.
+    /// The models to try, in order.
     models: Vec<Arc<str>>,
-    /// The whole name of who answers to it.
+    /// Resolves a model to its full name.
     name: N,
     place: usize,
-    /// Attempts at the present model that came to nothing.
+    /// Failed attempts of the present model.
     failed: u32,
-    /// How often it was left alone since it was last asked.
+    /// How often its circuit breaker was waited for since the last attempt.
     rests: u32,
 }
 
 impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
-    /// Goes on after what the log knows of. `models` may have changed since; then the list is taken up where it can be.
+    /// Continues after the logged attempts. `models` may have changed since; attempts at models that are gone are ignored.
     pub(super) fn new<'a>(models: Vec<Arc<str>>, name: N, logged: impl Iterator<Item = &'a Attempt>) -> Self {
         let mut attempts = Self { models, name, place: 0, failed: 0, rests: 0 };
         for attempt in logged {
@@ -51,7 +51,7 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
         attempts
     }
 
-    /// The model to ask now.
+    /// The model to try now.
     pub(super) fn model(&self) -> Arc<str> {
         self.models.get(self.place).cloned().unwrap_or_default()
     }
@@ -60,13 +60,13 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
         self.models.get(self.place).map(|model| (self.name)(model)).unwrap_or_default()
     }
 
-    /// What follows a failure: another attempt, or nothing.
+    /// The next attempt after a failure; none when all models are exhausted.
     pub(super) fn after(&mut self, error: &ModelError) -> Option<Attempt> {
         let (model, attempt) = (self.name(), self.failed + 1);
         let is_resting = matches!(error, ModelError::Resting { .. });
         let is_last = self.place + 1 >= self.models.len();
         let delay = match self.wait(error) {
-            // A vendor that is left alone was not asked, so it is no attempt; but nobody waits for it for ever.
+            // No request was sent, so this is no attempt; but the number of waits is limited.
             Some(delay) if is_resting && is_last && self.rests < MAX_RESTS => {
                 self.rests += 1;
                 delay
@@ -91,7 +91,7 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
         })
     }
 
-    /// The attempt of an earlier run whose end nobody saw. It is logged and counted, and does not use up a retry.
+    /// The attempt that an earlier run may have made before it died. It is logged and counted, but does not use up a retry.
     pub(super) fn interrupted(&self) -> Attempt {
         let model = self.name();
         Attempt {
@@ -104,16 +104,16 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
         }
     }
 
-    /// How long to wait before the same model is asked again, if it is.
+    /// How long to wait before the next attempt of the same model; none if there is none.
     fn wait(&self, error: &ModelError) -> Option<Duration> {
-        let told = error.retry_after().unwrap_or_default();
+        let asked_for = error.retry_after().unwrap_or_default();
         if matches!(error, ModelError::Resting { .. }) {
-            return Some(told);
+            return Some(asked_for);
         }
-        let may = error.is_passing() && self.failed < MAX_RETRIES && told <= MAX_PATIENCE;
+        let may = error.is_passing() && self.failed < MAX_RETRIES && asked_for <= MAX_PATIENCE;
         may.then(|| match error {
             ModelError::Adapted { .. } => Duration::ZERO,
-            _ => told.max(Duration::from_secs(1 << self.failed)),
+            _ => asked_for.max(Duration::from_secs(1 << self.failed)),
         })
     }
 }

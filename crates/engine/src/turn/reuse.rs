@@ -1,7 +1,7 @@
-//! Calls that need not be made again, and calls that are made again and again.
+//! Reusing results of identical calls, and detecting loops of calls.
 //!
-//! Which result answers a call is decided with the call (D20); here it is fetched from the log, and the agent is told. Whether a
-//! turn goes in circles follows from its own calls and results, in their order, so a second run finds the same.
+//! `decide` chooses the earlier result that answers a call (D20); here it is read from the log and marked for the agent. Loop detection
+//! depends only on the calls and results of this turn, in order, so a second run comes to the same conclusion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,40 +15,41 @@ use super::Turn;
 use super::journal::Entry;
 use crate::offer::FRESH;
 
-/// How much longer one may ask a tool whose results change by themselves.
+/// The factor by which the limits are higher for tools whose results change by themselves (polling).
 const PATIENCE: u32 = 4;
 
-/// Calls that may be refused before the turn ends.
+/// How many refused repeats end the turn.
 const REFUSALS: u32 = 3;
 
-/// What an agent is told about a result that it has from before.
-const KNOWN: &str = "[Not called again: the same call gave this before, and nothing was written since. If you need it anew, call \
+/// The note on a result that was reused.
+const REUSED_NOTE: &str = "[Not called again: the same call gave this before, and nothing was written since. If you need it anew, call \
                      with \"{}\" and say why.]";
 
-/// Rounds in which an agent may try to send messages that are no longer passed on, before its turn ends.
+/// How many rounds with blocked messages end the turn.
 const STOPPED_ROUNDS: u32 = 2;
 
-/// The codes of messages that are not passed on because agents write without end.
+/// The refusals that block messages because agents write to each other without end.
 const STOPPED: [&str; 3] = ["message_loop", "too_many_hops", "too_many_turns"];
 
-/// The code of a call that was made too often.
+/// The code of a call that was refused because it was repeated too often.
 const REPEATED: &str = "repeated_call";
 
-/// How often a turn has made calls that are alike.
+/// Counts similar calls of a turn.
 #[derive(Default)]
 pub(super) struct Repeats {
-    /// By tool and arguments: the last result, and how often it came in a row.
+    /// By tool and arguments: the last result, and how often it occurred in a row.
     runs: FxHashMap<Digest, (Digest, u32)>,
-    /// What was written, by tool and arguments.
+    /// The writes that were made, by tool and arguments.
     written: FxHashSet<Digest>,
+    /// How many calls were refused as repeats.
     refused: u32,
-    /// Why the last message since the model was asked was not passed on, if one was not.
+    /// Why a message since the last model call was blocked, if one was.
     stopped: Option<Failure>,
-    /// Rounds in which that happened.
+    /// How many rounds had a blocked message.
     stopped_rounds: u32,
 }
 
-/// Takes the reason for a fresh result out of arguments that have one. The rest stays as it was written.
+/// Splits the reason for a fresh result off the arguments, if they have one. The other arguments keep their exact text.
 pub(super) fn take_fresh(arguments: &str) -> Option<(Arc<str>, Option<Arc<str>>)> {
     if !arguments.contains(FRESH) {
         return None;
@@ -61,7 +62,7 @@ pub(super) fn take_fresh(arguments: &str) -> Option<(Arc<str>, Option<Arc<str>>)
 }
 
 impl Turn {
-    /// The earlier result that answers a call.
+    /// Reads the earlier result that answers a call.
     pub(super) async fn recall(&mut self, source: &Source) -> CallResult {
         let range = ThreadRange { after: Seq(source.seq.0 - 1), ..ThreadRange::through(source.seq) };
         let events = self.read(&source.thread, range).await;
@@ -78,7 +79,7 @@ impl Turn {
         }
     }
 
-    /// Whether a call was made too often to be made once more.
+    /// Refuses a call that was repeated too often; otherwise returns the given ruling.
     pub(super) fn rule_on_repeats(&self, call: &Call, ruling: Ruling) -> Ruling {
         let often = self.repeats.as_ref().map_or(0, |repeats| repeats.run(call));
         if often < bounds(&self.start.limits, call).1 {
@@ -90,8 +91,8 @@ impl Turn {
         ))
     }
 
-    /// What the agent reads: the result, and what it should know about it. What the log says of the call counts.
-    pub(super) fn told(&mut self, entry: &Entry, call: &Call, result: CallResult) -> CallResult {
+    /// Adds notes to a result: that it was reused, or that the call is being repeated. Counts the call as the log has it.
+    pub(super) fn annotate(&mut self, entry: &Entry, call: &Call, result: CallResult) -> CallResult {
         let call = match entry.events.first().map(|first| &first.event) {
             Some(Event::EffectStarted { effect: Effect::Tool(logged), .. }) => logged,
             Some(Event::EffectRefused { failure, .. }) if &*failure.code == REPEATED => {
@@ -102,7 +103,7 @@ impl Turn {
         };
         let mut notes = Vec::new();
         if result.from.is_some() {
-            notes.push(KNOWN.replace("{}", FRESH));
+            notes.push(REUSED_NOTE.replace("{}", FRESH));
         }
         let (nudge, stop) = bounds(&self.start.limits, call);
         let often = self.repeats.get_or_insert_default().note(call, &result);
@@ -118,15 +119,15 @@ impl Turn {
         CallResult { content: format!("{}\n\n{}", result.content, notes.join("\n")).into(), ..result }
     }
 
-    /// Takes a refusal in: whether messages of this turn are no longer passed on.
+    /// Notes a refusal that blocks messages of this turn.
     pub(super) fn note_refusal(&mut self, failure: &Failure) {
         if STOPPED.contains(&&*failure.code) {
             self.repeats.get_or_insert_default().stopped = Some(failure.clone());
         }
     }
 
-    /// Why the turn must end, when it goes in circles. Asked before each round.
-    pub(super) fn circles(&mut self) -> Result<(), Failure> {
+    /// Fails the turn if it loops. Called before each model call.
+    pub(super) fn check_for_loops(&mut self) -> Result<(), Failure> {
         let Some(repeats) = &mut self.repeats else { return Ok(()) };
         if let Some(failure) = repeats.stopped.take() {
             repeats.stopped_rounds += 1;
@@ -144,14 +145,14 @@ impl Turn {
     }
 }
 
-/// After how many calls alike the agent is told, and after how many no more are made.
+/// After how many similar calls the agent is warned, and after how many further ones are refused.
 fn bounds(limits: &Limits, call: &Call) -> (u32, u32) {
     let times = if call.volatile { PATIENCE } else { 1 };
     (limits.nudge_repeats.saturating_mul(times), limits.stop_repeats.saturating_mul(times))
 }
 
 impl Repeats {
-    /// How often the last result of calls like this one came in a row.
+    /// How often similar calls had the same result in a row.
     fn run(&self, call: &Call) -> u32 {
         if self.runs.is_empty() {
             return 0;
@@ -160,8 +161,8 @@ impl Repeats {
         of(true).max(of(false))
     }
 
-    /// Takes a result in. Numbers that change are progress, unless all that comes of them is the same failure; and so is a write
-    /// that was not made before: after it, everything may come to something else.
+    /// Counts a result. Changing numbers count as progress unless the result is always the same failure. A new write also counts as
+    /// progress: after it, any call may have a different result.
     fn note(&mut self, call: &Call, result: &CallResult) -> u32 {
         let came = match result.is_error {
             true => Digest::of(["failed", &without(&result.content, &call.arguments)]),
@@ -192,7 +193,7 @@ fn kind(call: &Call, numbers: bool) -> Digest {
     }
 }
 
-/// A text with one digit where there were several, or others.
+/// A text with every run of digits replaced by one `0`.
 fn without_digits(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     for c in text.chars() {
@@ -205,7 +206,7 @@ fn without_digits(text: &str) -> String {
     kept
 }
 
-/// What a failure says, without the arguments that it quotes.
+/// The text of a failure without the arguments that it quotes.
 fn without(content: &str, arguments: &str) -> String {
     let fields: BTreeMap<String, serde_json::Value> = serde_json::from_str(arguments).unwrap_or_default();
     let mut quoted: Vec<&str> = fields.values().filter_map(|value| value.as_str()).filter(|text| !text.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! The society as a turn's tools see it: who is there, and who is meant by a name.
+//! The society as a turn's tools see it: queries, and resolving names of agents.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,20 +9,19 @@ use super::Turn;
 use super::ask::answer;
 
 impl Turn {
-    /// Looks at the society as it stands now; nothing while that cannot be said. A second run may see something else, so only
-    /// the result of a [`crate::TurnTool`] may depend on it, never which effects it has: the log keeps the result.
+    /// Queries the present state of the society; none if it cannot be read. A second run may see a different state, so only the result of a
+    /// [`crate::TurnTool`] may depend on it (the log keeps that), never which effects the tool has.
     pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Option<T> {
         self.start.shared.look(question).await
     }
 
-    /// Whom a name means: an agent of that name, or the one agent of the role of that name (D30). Anything else is left as it
-    /// is, for whoever is asked to refuse. A message that is in the log went to whom the name meant then.
+    /// Resolves a name: an agent of that name, or the only agent of the role of that name (D30). Any other name is returned as it is,
+    /// and sending to it is refused. In a second run, a message that is in the log keeps its logged receiver.
     pub async fn addressee(&self, name: &str) -> AgentId {
         self.addressee_of(name, self.n).await
     }
 
-    /// Asks several agents at once by their names, and waits for all of them, at most `patience`. Gives who each was, and what
-    /// came of it.
+    /// Asks several agents by name in parallel and waits for all of them, at most `patience`. Returns each agent and its answer.
     pub async fn ask_each(
         &mut self,
         requests: &[(String, String)],
@@ -50,7 +49,7 @@ impl Turn {
         if let Some(envelope) = self.journal.envelope(n) {
             return envelope.to.clone();
         }
-        if let Some(agent) = self.journal.sent_away(n) {
+        if let Some(agent) = self.journal.terminated_agent(n) {
             return agent;
         }
         let wanted = name.to_owned();

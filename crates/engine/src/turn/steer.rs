@@ -1,19 +1,19 @@
-//! What the person says to work that is under way: taken out of the inbox by the turn that acts on it.
+//! Messages of the person to work in progress: the turn that acts on them takes them out of the inbox.
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Due, Envelope, Event, Failure, Meta, Recorded, Spine};
+use polis_domain::{Act, Envelope, Event, Failure, InboxEntry, Meta, Recorded, Spine};
 use polis_ports::ThreadRange;
 use tokio::sync::oneshot;
 
 use super::Turn;
-use crate::actor::Mail;
+use crate::shared::ActorMessage;
 
 impl Turn {
-    /// What the person has said to this agent about the turn's own request since anybody last asked, oldest first. It leaves
-    /// the inbox: the answer to the request answers it as well. What nobody takes becomes a turn of its own, as ever.
+    /// Takes the messages of the person about this request out of the inbox, oldest first. The answer to the request then answers them
+    /// too. Messages that are not taken become turns of their own.
     ///
-    /// When nothing was said, nothing is logged. A second run gets what the first got, at the same place.
+    /// If there are none, nothing is logged. A second run gets what the first got, at the same effect.
     pub async fn take_messages(&mut self) -> Result<Vec<Arc<Envelope>>, Failure> {
         let is_logged = self.journal.has(self.n);
         if is_logged && !self.journal.takes_messages(self.n) || !is_logged && !self.has_messages().await {
@@ -23,20 +23,20 @@ impl Turn {
         Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
     }
 
-    /// Whether nothing more was said in the turn's task than so many messages of the person. Where that is not in memory the answer is
-    /// no, and it may be another in a second run: only whether to ask at all may depend on it.
-    pub fn has_heard_all(&self, heard: usize) -> bool {
-        self.messages_of_task().is_some_and(|said| said <= heard)
+    /// Whether the person has written at most `heard` messages in this task. If that is not in memory the answer is no. It may differ
+    /// in a second run, so only the decision whether to ask the log may depend on it.
+    pub fn has_heard_all(&self, model_done: usize) -> bool {
+        self.messages_of_task().is_some_and(|said| said <= model_done)
     }
 
-    /// How many messages the person has written in the turn's task, if that is known without asking the log.
+    /// How many messages the person has written in this task, if that is known without reading the log.
     fn messages_of_task(&self) -> Option<usize> {
         let is_said = |recorded: &Recorded| recorded.event.envelope().is_some_and(|envelope| envelope.from.is_user());
         self.start.shared.recent.count(&self.task.id.thread(), is_said)
     }
 
-    /// What the person has said to this agent in the task that the turn belongs to, oldest first, whoever has taken it in: what
-    /// began it, and everything after that up to the turn's place in the log. And how much of it was said before the turn began.
+    /// All messages of the person to this agent in this task up to the turn's position in the log, oldest first, including those that
+    /// other turns took; and how many of them are older than this turn.
     pub async fn said_in_task(&mut self) -> (Vec<Arc<Envelope>>, usize) {
         let range = ThreadRange::through(self.place().await);
         let events = self.read(&self.task.id.thread(), range).await;
@@ -51,17 +51,17 @@ impl Turn {
         (said.into_iter().map(|(_, envelope)| envelope).collect(), before)
     }
 
-    /// What goes with the words that began the request that the turn belongs to, whoever they were said to.
+    /// The meta of the message that began this request.
     pub async fn request_meta(&mut self) -> Meta {
         let first = self.read(&self.task.id.thread(), ThreadRange { oldest: 1, ..ThreadRange::ALL }).await;
         let envelope = first.first().and_then(|recorded| recorded.event.envelope()).filter(|envelope| envelope.from.is_user());
         envelope.map(|envelope| envelope.payload.meta.clone()).unwrap_or_default()
     }
 
-    /// Whether something waits just now. Only asked where the log does not say what came of it.
+    /// Whether a message waits at present. Only used where the journal does not say.
     async fn has_messages(&self) -> bool {
         let turn = self.start.id;
-        // Where nothing was said in the task but what began it, nothing can wait.
+        // With only the first message in the task, nothing can wait.
         if self.has_heard_all(1) {
             return false;
         }
@@ -70,12 +70,12 @@ impl Turn {
             let found = spine.turns.get(&turn).and_then(|turn| {
                 let inbox = spine.agents.get(&turn.agent)?.inbox.as_ref()?;
                 let is_meant =
-                    |due: &Due| matches!(due, Due::Envelope(envelope) if envelope.from.is_user() && envelope.task_id == turn.task);
+                    |due: &InboxEntry| matches!(due, InboxEntry::Envelope(envelope) if envelope.from.is_user() && envelope.task_id == turn.task);
                 inbox.entries.iter().any(is_meant).then_some(())
             });
             let _ = reply.send(found.is_some());
         };
-        if self.start.shared.door.send(Mail::Look(Box::new(look))).await.is_err() {
+        if self.start.shared.actor.send(ActorMessage::Look(Box::new(look))).await.is_err() {
             return false;
         }
         answer.await.unwrap_or(false)

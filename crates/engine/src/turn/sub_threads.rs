@@ -1,7 +1,7 @@
-//! Running sub-threads: opened in a message, unit after unit until they are done, one or several beside each other.
+//! Running sub-threads: each is opened in a message and runs unit after unit until it is done; several run in parallel.
 //!
-//! Several run independently: whichever unit ends first in the log is gone on with first. The order of the log is the same in
-//! a second run, so that the second run goes the same way.
+//! Parallel sub-threads advance in the order in which their units end in the log. That order is the same in a second run,
+//! so the second run states the same effects with the same numbers.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -19,27 +19,27 @@ use super::ask::answer;
 use super::journal::Entry;
 use super::phases::no_handler;
 use super::{BatchUpdate, Turn, panicked};
-use crate::cast::{Course, Scope};
+use crate::cast::{DeclaredSubThread, Scope};
 use crate::text::FAILED;
 use crate::{Interaction, Progress, SubThreadResult};
 
-/// A sub-thread that is under way.
+/// A running sub-thread.
 struct Run {
-    course: Arc<Course>,
+    declared: Arc<DeclaredSubThread>,
     task: Task,
     holder: MessageId,
     path: SubThreadPath,
     results: Vec<Interaction>,
-    /// Messages of the sub-thread that are known already.
+    /// How many messages of the sub-thread have been read.
     seen: usize,
     /// The phase of the unit that runs.
     phase: Phase,
-    /// What was said in it, once it is done.
+    /// Its messages, once it is done.
     messages: Vec<Arc<Message>>,
     result: Option<SubThreadResult>,
 }
 
-/// What the task of a unit says beside its message.
+/// The meta of a unit's task.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UnitMeta<'a> {
@@ -51,12 +51,12 @@ struct UnitMeta<'a> {
     current_resource_id: Option<&'a Value>,
 }
 
-/// Sub-threads that run beside each other. Others may join them while they run.
+/// Sub-threads that run in parallel. More may join while they run.
 #[derive(Default)]
 pub struct SubThreadGroup {
     runs: Vec<Run>,
     open: Vec<(usize, Entry)>,
-    /// Those that have come to their end and were not told yet.
+    /// Sub-threads that have ended and were not returned yet.
     ended: VecDeque<usize>,
 }
 
@@ -76,23 +76,23 @@ impl Turn {
         self.run_sub_threads(vec![request]).await?.pop().ok_or_else(not_run)
     }
 
-    /// Makes changes and begins sub-threads beside those of a group; they are opened with the same append, all or none.
-    /// [`Turn::next_sub_thread`] tells what becomes of them.
+    /// Makes changes and starts more sub-threads of a group, all opened with one append or none. [`Turn::next_sub_thread`] returns their
+    /// results.
     pub async fn join_sub_threads(
         &mut self,
         group: &mut SubThreadGroup,
         changes: Vec<BatchUpdate>,
         requests: Vec<SubThreadRequest>,
     ) -> Result<(), Failure> {
-        let courses = requests.iter().map(|request| self.declared(request)).collect::<Result<Vec<_>, _>>()?;
+        let sub_threads = requests.iter().map(|request| self.declared(request)).collect::<Result<Vec<_>, _>>()?;
         let acts = self.acts_of(changes).await?;
-        let runs = self.open_runs(acts, courses.into_iter().zip(requests).collect()).await?;
-        self.begin_all(group, runs).await;
+        let runs = self.open_runs(acts, sub_threads.into_iter().zip(requests).collect()).await?;
+        self.start_runs(group, runs).await;
         Ok(())
     }
 
-    /// The sub-thread of a group that came to its end first in the log, of those that were not told yet: its place in the order
-    /// in which they joined, and what came of it. None when all have been told.
+    /// The next sub-thread of a group that ended, in the order of the log: its index in the order of joining, and its result. None
+    /// when all have been returned.
     pub async fn next_sub_thread(&mut self, group: &mut SubThreadGroup) -> Option<(usize, SubThreadResult)> {
         loop {
             if let Some(place) = group.ended.pop_front() {
@@ -101,40 +101,40 @@ impl Turn {
             if group.open.is_empty() {
                 return None;
             }
-            let (place, outcome) = self.first_of(&mut group.open).await;
-            let next = self.go_on(&mut group.runs[place], Some(outcome)).await;
+            let (place, outcome) = self.first_ended(&mut group.open).await;
+            let next = self.advance_run(&mut group.runs[place], Some(outcome)).await;
             match next {
-                Some(unit) => self.begin(group, vec![(place, unit)]).await,
+                Some(unit) => self.start_units(group, vec![(place, unit)]).await,
                 None => group.ended.push_back(place),
             }
         }
     }
 
-    /// Runs several sub-threads beside each other, none waiting for another; one result for each, in order (R086).
+    /// Runs several sub-threads in parallel; one result for each, in order (R086).
     pub async fn run_sub_threads(&mut self, requests: Vec<SubThreadRequest>) -> Result<Vec<SubThreadResult>, Failure> {
         let mut group = SubThreadGroup::default();
         self.join_sub_threads(&mut group, Vec::new(), requests).await?;
-        Ok(self.finish(group).await)
+        Ok(self.finish_runs(group).await)
     }
 
-    /// What a sub-thread agent does that is asked like any other: the same, in a message of its own.
+    /// Runs a sub-thread agent that is used as a plain agent: its sub-thread hangs in a new message of its own.
     pub(crate) async fn run_as_sub_thread(&mut self) -> Result<Response, Failure> {
-        let course = self.post.own_course().cloned().ok_or_else(not_run)?;
+        let declared = self.registration.own_sub_thread().cloned().ok_or_else(not_run)?;
         let request = SubThreadRequest::new("", self.task.message.clone());
-        let runs = self.open_runs(Vec::new(), vec![(course, request)]).await?;
+        let runs = self.open_runs(Vec::new(), vec![(declared, request)]).await?;
         let mut group = SubThreadGroup::default();
-        self.begin_all(&mut group, runs).await;
-        let result = self.finish(group).await.pop().ok_or_else(not_run)?;
+        self.start_runs(&mut group, runs).await;
+        let result = self.finish_runs(group).await.pop().ok_or_else(not_run)?;
         match result.failure {
             Some(failure) => Err(failure),
             None => Ok(result.into()),
         }
     }
 
-    fn declared(&self, request: &SubThreadRequest) -> Result<Arc<Course>, Failure> {
-        let found = self.scope.courses.get(&request.name).cloned();
+    fn declared(&self, request: &SubThreadRequest) -> Result<Arc<DeclaredSubThread>, Failure> {
+        let found = self.scope.sub_threads.get(&request.name).cloned();
         found.ok_or_else(|| {
-            let declared: Vec<_> = self.scope.courses.keys().map(|name| format!("`{name}`")).collect();
+            let declared: Vec<_> = self.scope.sub_threads.keys().map(|name| format!("`{name}`")).collect();
             let message = format!(
                 "there is no sub-thread `{}` here; `sub_threads` of the code that runs it must declare it ({})",
                 request.name,
@@ -148,16 +148,16 @@ impl Turn {
         })
     }
 
-    /// Makes changes and opens sub-threads, each in a message of the turn's own thread: the one that is named, or a new one.
+    /// Makes changes and opens sub-threads, each in the named message of the turn's own thread or in a new one.
     async fn open_runs(
         &mut self,
         mut acts: Vec<Act>,
-        wanted: Vec<(Arc<Course>, SubThreadRequest)>,
+        wanted: Vec<(Arc<DeclaredSubThread>, SubThreadRequest)>,
     ) -> Result<Vec<Run>, Failure> {
         let (here, parent) = (self.path(), self.start.thread.clone());
-        let held: Arc<str> = FAILED.to(&self.task.message).into();
+        let held: Arc<str> = FAILED.in_language_of(&self.task.message).into();
         let mut runs = Vec::with_capacity(wanted.len());
-        for (course, request) in wanted {
+        for (declared, request) in wanted {
             let (holder, index) = match &request.holder {
                 Some(holder) => (holder.clone(), Some(self.index_of(&parent, holder).await?)),
                 None => {
@@ -168,11 +168,11 @@ impl Turn {
                 }
             };
             let SubThreadRequest { slot, meta, message, .. } = request;
-            let brief_status = BriefStatus { phase: course.first.clone(), ..BriefStatus::default() };
+            let brief_status = BriefStatus { phase: declared.first.clone(), ..BriefStatus::default() };
             let settings = Settings { brief_status, ..Settings::default() };
             let (parent, child, held) = (parent.clone(), self.sub_thread_id(&here, &parent), Some(held.clone()));
             acts.push(Act::OpenSubThread { parent, index, slot, child, settings, meta, held });
-            runs.push((course, holder, message));
+            runs.push((declared, holder, message));
         }
         if acts.is_empty() {
             return Ok(Vec::new());
@@ -182,11 +182,11 @@ impl Turn {
         Ok(runs
             .into_iter()
             .zip(paths)
-            .map(|((course, holder, message), path)| self.run_of(course, holder, message, path))
+            .map(|((declared, holder, message), path)| self.run_of(declared, holder, message, path))
             .collect())
     }
 
-    fn run_of(&self, course: Arc<Course>, holder: MessageId, message: Arc<str>, path: SubThreadPath) -> Run {
+    fn run_of(&self, declared: Arc<DeclaredSubThread>, holder: MessageId, message: Arc<str>, path: SubThreadPath) -> Run {
         let name = if path.is_nested() { "ProcessNestedSubThread" } else { "ProcessSubThread" };
         let original_task = self.task.meta.get("originalQuery").and_then(Value::as_str).unwrap_or(&self.task.message);
         let (sub_thread_path, parent_thread_path, timestamp) = (&path, &self.path, self.now());
@@ -194,11 +194,11 @@ impl Turn {
         let meta = UnitMeta { original_task, timestamp, sub_thread_path, parent_thread_path, current_resource_id };
         let meta = Meta::of(&meta);
         let task = Task { meta, ..Task::action(self.task.id.clone(), name, message) };
-        let phase = course.first.clone();
-        Run { course, task, holder, path, results: Vec::new(), seen: 0, phase, messages: Vec::new(), result: None }
+        let phase = declared.first.clone();
+        Run { declared, task, holder, path, results: Vec::new(), seen: 0, phase, messages: Vec::new(), result: None }
     }
 
-    async fn finish(&mut self, mut group: SubThreadGroup) -> Vec<SubThreadResult> {
+    async fn finish_runs(&mut self, mut group: SubThreadGroup) -> Vec<SubThreadResult> {
         let mut results: Vec<_> = group.runs.iter().map(|_| None).collect();
         while let Some((place, result)) = self.next_sub_thread(&mut group).await {
             results[place] = Some(result);
@@ -206,32 +206,33 @@ impl Turn {
         results.into_iter().flatten().collect()
     }
 
-    /// The first units of sub-threads, all at once: a turn that has begun a unit and nothing else may have to leave its slot.
-    async fn begin_all(&mut self, group: &mut SubThreadGroup, runs: Vec<Run>) {
+    /// Starts the first units of sub-threads with one append. One by one, the turn could lose its slot after the first and start the
+    /// others only when it is run again.
+    async fn start_runs(&mut self, group: &mut SubThreadGroup, runs: Vec<Run>) {
         let begins = group.runs.len();
         group.runs.extend(runs);
         let mut first = Vec::with_capacity(group.runs.len() - begins);
         for place in begins..group.runs.len() {
-            match self.go_on(&mut group.runs[place], None).await {
+            match self.advance_run(&mut group.runs[place], None).await {
                 Some(unit) => first.push((place, unit)),
                 None => group.ended.push_back(place),
             }
         }
-        self.begin(group, first).await;
+        self.start_units(group, first).await;
     }
 
-    /// States units. A sub-thread whose unit is refused has come to its end.
-    async fn begin(&mut self, group: &mut SubThreadGroup, units: Vec<(usize, Effect)>) {
+    /// States units. A refused unit ends its sub-thread.
+    async fn start_units(&mut self, group: &mut SubThreadGroup, units: Vec<(usize, Effect)>) {
         if units.is_empty() {
             return;
         }
-        // Where the turn stands must not depend on whether its own reports have reached the log yet.
+        // The position of the turn must not depend on whether its own reports have been committed yet.
         self.place().await;
         let (places, effects): (Vec<_>, Vec<_>) = units.into_iter().unzip();
         for (place, entry) in places.into_iter().zip(self.state(effects).await) {
             match entry.refusal().cloned() {
                 Some(failure) => {
-                    let result = self.close(&mut group.runs[place], Err(failure)).await;
+                    let result = self.close_run(&mut group.runs[place], Err(failure)).await;
                     group.runs[place].result = Some(result);
                     group.ended.push_back(place);
                 }
@@ -240,8 +241,8 @@ impl Turn {
         }
     }
 
-    /// The unit that ended first in the log, of those that are open, and what came of it.
-    async fn first_of(&mut self, open: &mut Vec<(usize, Entry)>) -> (usize, Result<Outcome, Failure>) {
+    /// Waits for the open unit that ends first in the log; returns the index of its sub-thread and its result.
+    async fn first_ended(&mut self, open: &mut Vec<(usize, Entry)>) -> (usize, Result<Outcome, Failure>) {
         self.place().await;
         loop {
             let ended = open.iter().enumerate().filter_map(|(i, (_, entry))| Some((entry.end()?, i))).min();
@@ -253,75 +254,75 @@ impl Turn {
                 };
                 return (place, outcome);
             }
-            let event = self.next_news(open.iter().map(|(_, entry)| entry)).await;
+            let event = self.next_event_of(open.iter().map(|(_, entry)| entry)).await;
             if let Some((_, entry)) = open.iter_mut().find(|(_, entry)| entry.is_about(&event)) {
                 entry.events.push(event);
             }
         }
     }
 
-    /// Takes in what came of the last unit, and says which one is next. None when the sub-thread is done.
-    async fn go_on(&mut self, run: &mut Run, ended: Option<Result<Outcome, Failure>>) -> Option<Effect> {
+    /// Processes the result of the last unit and returns the next one; none when the sub-thread is done.
+    async fn advance_run(&mut self, run: &mut Run, ended: Option<Result<Outcome, Failure>>) -> Option<Effect> {
         let next = match ended.map(answer) {
             Some(Err(failure)) => Err(failure),
-            Some(Ok(_)) => self.next_of(run, true).await,
-            None => self.next_of(run, false).await,
+            Some(Ok(_)) => self.next_step(run, true).await,
+            None => self.next_step(run, false).await,
         };
-        let told = match next {
-            Ok(Next::Unit(unit)) => return Some(*unit),
-            Ok(Next::Done(text)) => Ok(text),
+        let outcome = match next {
+            Ok(NextStep::Unit(unit)) => return Some(*unit),
+            Ok(NextStep::Done(text)) => Ok(text),
             Err(failure) => Err(failure),
         };
-        run.result = Some(self.close(run, told).await);
+        run.result = Some(self.close_run(run, outcome).await);
         None
     }
 
-    /// What follows in a sub-thread: another unit, or its end.
-    async fn next_of(&mut self, run: &mut Run, is_unit_done: bool) -> Result<Next, Failure> {
-        let course = run.course.clone();
+    /// Decides what follows in a sub-thread: another unit, or its end.
+    async fn next_step(&mut self, run: &mut Run, is_unit_done: bool) -> Result<NextStep, Failure> {
+        let declared = run.declared.clone();
         let thread = self.thread(&run.path).await?;
         if is_unit_done {
-            run.results.push(pair(run.phase.clone(), &thread.messages[run.seen.min(thread.messages.len())..])?);
+            run.results.push(interaction_of(run.phase.clone(), &thread.messages[run.seen.min(thread.messages.len())..])?);
         }
         run.seen = thread.messages.len();
         let suggested = thread.settings.phase_update_suggestion.as_ref().map(|suggestion| suggestion.phase.clone());
         let next = suggested.clone().unwrap_or_else(|| thread.phase().clone());
         let is_settled = is_unit_done && suggested.is_none();
         let progress = Progress { results: std::mem::take(&mut run.results), thread, path: run.path.clone(), next };
-        let chosen = self.as_agent(&course.scope, async |turn| course.agent.next_unit(&progress, turn).await).await?;
-        if course.agent.is_terminal(&chosen) || is_settled && chosen == progress.next {
-            let text = self.as_agent(&course.scope, async |turn| course.agent.summarize(&progress, turn).await).await?;
+        let chosen = self.as_agent(&declared.scope, async |turn| declared.agent.next_unit(&progress, turn).await).await?;
+        if declared.agent.is_terminal(&chosen) || is_settled && chosen == progress.next {
+            let text = self.as_agent(&declared.scope, async |turn| declared.agent.summarize(&progress, turn).await).await?;
             run.messages = progress.thread.messages;
-            return Ok(Next::Done(text));
+            return Ok(NextStep::Done(text));
         }
-        let limit = course.agent.max_interactions();
+        let limit = declared.agent.max_interactions();
         if progress.results.len() >= limit {
             let message = format!("the sub-thread is not done after {limit} interactions, which is the most it may have");
             return Err(Failure::new("too_many_interactions", message));
         }
-        let behaviour = course.units.get(&chosen).cloned().ok_or_else(|| no_handler(&chosen))?;
+        let behaviour = declared.units.get(&chosen).cloned().ok_or_else(|| no_handler(&chosen))?;
         if chosen != progress.next {
             self.suggest_phase_in(&run.path, chosen.clone()).await?;
         }
         run.results = progress.results;
         run.phase = chosen;
-        self.placed(&run.path, behaviour, run.task.clone()).await.map(|unit| Next::Unit(Box::new(unit)))
+        self.placed(&run.path, behaviour, run.task.clone()).await.map(|unit| NextStep::Unit(Box::new(unit)))
     }
 
-    /// Writes into the message what came of its sub-thread, and that the sub-thread is done.
-    async fn close(&mut self, run: &mut Run, told: Result<String, Failure>) -> SubThreadResult {
-        let result = self.outcome(run, told);
+    /// Writes the result of a sub-thread into its message and applies its last phase.
+    async fn close_run(&mut self, run: &mut Run, outcome: Result<String, Failure>) -> SubThreadResult {
+        let result = self.outcome(run, outcome);
         let Err(refused) = self.write_result(run, &result).await else { return result };
-        // What it comes to cannot stand there, for its length perhaps. That can.
+        // The result was refused, for example because it is too long. A failure message is short enough.
         let failed = self.outcome(run, Err(result.failure.unwrap_or(refused)));
         let _ = self.write_result(run, &failed).await;
         failed
     }
 
-    fn outcome(&self, run: &mut Run, told: Result<String, Failure>) -> SubThreadResult {
-        let (text, failure) = match told {
+    fn outcome(&self, run: &mut Run, outcome: Result<String, Failure>) -> SubThreadResult {
+        let (text, failure) = match outcome {
             Ok(text) => (text, None),
-            Err(failure) => (format!("{}{failure}", FAILED.to(&self.task.message)), Some(failure)),
+            Err(failure) => (format!("{}{failure}", FAILED.in_language_of(&self.task.message)), Some(failure)),
         };
         let messages = std::mem::take(&mut run.messages);
         SubThreadResult { message: run.holder.clone(), path: run.path.clone(), text, failure, messages }
@@ -335,14 +336,14 @@ impl Turn {
         let mut settings = self.thread_settings(&run.path).await?;
         let is_done = result.failure.is_none();
         if let Some(suggestion) = settings.phase_update_suggestion.take().filter(|_| is_done) {
-            // No turn will come that applies it.
+            // No later turn in the sub-thread will apply it.
             settings.brief_status.phase = suggestion.phase;
             acts.push(Act::UpdateSettings { thread: self.resolve(&run.path).await?, settings });
         }
         self.act_ahead(acts).await
     }
 
-    /// Runs a sub-thread agent's own code as that agent. One that panics has failed, and not whoever started it (R067).
+    /// Runs a sub-thread agent's own code in the scope of that agent. A panic fails the sub-thread, not the turn that started it (R067).
     async fn as_agent<T>(
         &mut self,
         scope: &Arc<Scope>,
@@ -355,13 +356,13 @@ impl Turn {
     }
 }
 
-enum Next {
+enum NextStep {
     Unit(Box<Effect>),
     Done(String),
 }
 
-/// The pair among what a unit has added to its sub-thread.
-fn pair(phase: Phase, added: &[Arc<Message>]) -> Result<Interaction, Failure> {
+/// The bot and user message among those that a unit has added to its sub-thread.
+fn interaction_of(phase: Phase, added: &[Arc<Message>]) -> Result<Interaction, Failure> {
     let bot = added.iter().rposition(|message| message.sender == Sender::Bot);
     let Some(bot) = bot else {
         return Err(Failure::new("no_bot_message", format!("the unit of phase {phase} left no bot message")));

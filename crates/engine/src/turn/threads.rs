@@ -1,4 +1,4 @@
-//! The thread repository of the documents: every change is one append, every read is as of the turn's place in the log.
+//! Reading and changing threads. Every change is one append; every read is as of the turn's position in the log.
 
 use std::sync::Arc;
 
@@ -12,60 +12,60 @@ use serde_json::{Map, Value};
 
 use super::Turn;
 
-/// What this run of the turn has learned about threads; a second run learns it again.
+/// Ids and indices that this run has already looked up. It is a cache: a second run looks them up again.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct ThreadCache {
     threads: FxHashMap<SubThreadPath, ThreadId>,
     indices: FxHashMap<(ThreadId, MessageId), u32>,
 }
 
-/// How much may be on its way into the log before a turn waits with one more change.
-const MOST_AHEAD: usize = 16;
+/// How many commands a turn may send ahead before it waits for their commits.
+const MAX_AHEAD: usize = 16;
 
 /// One of several changes that are made together (R117).
 #[derive(Debug, Clone, PartialEq)]
 pub enum BatchUpdate {
     /// Change fields of a message.
     UpdateMessage {
-        /// The thread.
+        /// The address of the thread.
         path: SubThreadPath,
-        /// The message.
+        /// The message to change.
         message: MessageId,
-        /// What changes.
+        /// The fields to change; the others stay.
         patch: MessagePatch,
     },
     /// Add a message.
     AddMessage {
-        /// The thread.
+        /// The address of the thread.
         path: SubThreadPath,
-        /// Who speaks.
+        /// Whether it is a user or a bot message.
         sender: Sender,
-        /// What is said.
+        /// The text of the message.
         text: String,
     },
     /// Replace a thread's settings.
     UpdateSubThread {
-        /// The thread.
+        /// The address of the thread.
         path: SubThreadPath,
-        /// All its settings.
+        /// The new settings, complete.
         settings: Settings,
     },
 }
 
-/// A message that is to be added to a turn's own thread.
+/// A message to add to a turn's own thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewMessage {
-    /// Who speaks.
+    /// Whether it is a user or a bot message.
     pub sender: Sender,
-    /// What is said.
+    /// The text of the message.
     pub text: String,
     /// Free data about it.
     pub meta: Meta,
 }
 
 impl Turn {
-    /// Adds messages to the turn's own thread and makes other changes, all with one append. Gives the names of the messages. The
-    /// turn does not wait for the append: whatever it wants next comes after it in the log.
+    /// Adds messages to the turn's own thread and makes other changes, all with one append. Returns the ids of the messages. The turn
+    /// does not wait for the append: whatever it sends next stands behind it in the log.
     pub async fn add_messages(
         &mut self,
         messages: Vec<NewMessage>,
@@ -79,8 +79,8 @@ impl Turn {
         Ok(ids)
     }
 
-    /// Adds the last messages of a turn to its own thread and proposes the phase that follows, all with one append. Gives the
-    /// last of them as it stands there.
+    /// Adds the last messages of a turn to its own thread and suggests the next phase, all with one append. Returns the last
+    /// message.
     pub async fn conclude(&mut self, mut messages: Vec<NewMessage>, phase: Option<Phase>) -> Result<Arc<Message>, Failure> {
         let (path, thread) = (self.path(), self.start.thread.clone());
         let nothing = || Failure::new("no_bot_message", "nothing was said");
@@ -124,7 +124,7 @@ impl Turn {
         Ok(message)
     }
 
-    /// Changes fields of a message; the others stay (R022).
+    /// Changes fields of a message and leaves the others (R022).
     pub async fn update_message(
         &mut self,
         path: &SubThreadPath,
@@ -150,25 +150,25 @@ impl Turn {
         self.act(vec![Act::UpdateSettings { thread, settings }]).await.map(drop)
     }
 
-    /// Proposes the phase for the next task of the turn's own thread (R044). The last word stands (D04).
+    /// Suggests the phase for the next task of the turn's own thread (R044). The last suggestion wins (D04).
     pub async fn suggest_phase(&mut self, phase: Phase) -> Result<(), Failure> {
         self.suggest_phase_in(&self.path(), phase.clone()).await?;
         self.suggested = Some(phase);
         Ok(())
     }
 
-    /// Proposes the phase for the next task of a thread (D03).
+    /// Suggests the phase for the next task of a thread (D03).
     pub async fn suggest_phase_in(&mut self, path: &SubThreadPath, phase: Phase) -> Result<(), Failure> {
         let thread = self.resolve(path).await?;
         self.act(vec![Act::SuggestPhase { thread, phase }]).await.map(drop)
     }
 
-    /// Opens a sub-thread in `meta._thread` of a message, in its own first phase (D02), and gives its address.
+    /// Opens a sub-thread in `meta._thread` of a message, in its own first phase (D02), and returns its address.
     pub async fn open_sub_thread(&mut self, path: &SubThreadPath, message: &MessageId) -> Result<SubThreadPath, Failure> {
         self.open_sub_thread_at(path, message, MetaPath::default(), Settings::default(), Meta::new()).await
     }
 
-    /// Opens a sub-thread at any place of a message's meta, with its first settings and meta.
+    /// Opens a sub-thread anywhere in the meta of a message, with initial settings and meta.
     pub async fn open_sub_thread_at(
         &mut self,
         path: &SubThreadPath,
@@ -184,18 +184,18 @@ impl Turn {
         let act = Act::OpenSubThread { parent, index: at, slot: place, child: child.clone(), settings, meta, held: None };
         self.act(vec![act]).await?;
         let address = path.child_at(index, slot);
-        self.known.threads.insert(address.clone(), child);
+        self.thread_cache.threads.insert(address.clone(), child);
         Ok(address)
     }
 
-    /// Takes in where an act has put sub-threads below the turn's own thread; gives their addresses in order.
+    /// Caches the addresses of sub-threads that an act has opened below the turn's own thread, and returns them in order.
     pub(super) fn linked(&mut self, events: &[Arc<Recorded>]) -> Vec<SubThreadPath> {
         let here = self.path();
         let mut addresses = Vec::new();
         for recorded in events {
             if let Event::ThreadLinked { index, slot, child, .. } = &recorded.event {
                 let address = here.child_at(*index, slot.clone());
-                self.known.threads.insert(address.clone(), child.clone());
+                self.thread_cache.threads.insert(address.clone(), child.clone());
                 addresses.push(address);
             }
         }
@@ -229,8 +229,8 @@ impl Turn {
         Ok(acts)
     }
 
-    /// Saves a changed thread: what differs from the log is appended, at once (R023, D08). Messages can be added and changed,
-    /// not removed; sub-threads are saved by their own address.
+    /// Saves a changed thread: appends the differences, all or nothing (R023, D08). Messages can be added and changed, not
+    /// removed; sub-threads are saved at their own address.
     pub async fn save_thread(&mut self, path: &SubThreadPath, changed: &Thread) -> Result<(), Failure> {
         let thread = self.resolve(path).await?;
         let saved = self.thread(path).await?;
@@ -251,14 +251,14 @@ impl Turn {
         if acts.is_empty() { Ok(()) } else { self.act(acts).await.map(drop) }
     }
 
-    /// A thread of this agent, as of the turn's place in the log. Its sub-threads appear by name only.
+    /// A thread of this agent, as of the turn's position in the log. Sub-threads appear by id only.
     pub async fn thread(&mut self, path: &SubThreadPath) -> Result<Thread, Failure> {
         let thread = self.resolve(path).await?;
         let range = ThreadRange::through(self.place().await);
         let events = self.read(&thread, range).await;
         let view = Thread::fold(thread.clone(), events.iter().map(|recorded| &**recorded));
         let indices = (0..).zip(&view.messages).map(|(index, message)| ((thread.clone(), message.id.clone()), index));
-        self.known.indices.extend(indices);
+        self.thread_cache.indices.extend(indices);
         Ok(view)
     }
 
@@ -267,7 +267,8 @@ impl Turn {
         self.thread(&self.path()).await
     }
 
-    /// The newest messages of the turn's own thread with their places, oldest first. Costs the same however long the thread is.
+    /// The newest messages of the turn's own thread with their indices, oldest first. The cost does not depend on the length of the
+    /// thread.
     pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Arc<Message>)>, Failure> {
         let thread = self.start.thread.clone();
         let mut newest = limit.saturating_mul(8).max(32);
@@ -284,12 +285,12 @@ impl Turn {
             let recent: Vec<_> =
                 messages.indexed().skip(found.saturating_sub(limit)).map(|(i, message)| (i, message.clone())).collect();
             let indices = recent.iter().map(|(index, message)| ((thread.clone(), message.id.clone()), *index));
-            self.known.indices.extend(indices);
+            self.thread_cache.indices.extend(indices);
             return Ok(recent);
         }
     }
 
-    /// Whether the turn's own message is the first that its thread ever had.
+    /// Whether the turn's own message is the first of its thread.
     pub fn is_first_message(&self) -> bool {
         self.length_at_start <= 1
     }
@@ -304,8 +305,8 @@ impl Turn {
         Message { id: self.draw_id(prefix), sender, text, timestamp: self.now(), meta: Meta::new() }
     }
 
-    /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Of the parent's name only the unique part
-    /// is repeated, so that names do not grow with depth.
+    /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Only the unique part of a nested parent's id is
+    /// used, so that ids do not grow with depth.
     pub(super) fn sub_thread_id(&mut self, path: &SubThreadPath, parent: &ThreadId) -> ThreadId {
         let prefix = if path.is_main() { "sub" } else { "nested" };
         let tail = if path.is_main() { parent.as_str() } else { parent.as_str().rsplit('_').next().unwrap_or_default() };
@@ -313,12 +314,12 @@ impl Turn {
         self.draw_id(&prefix)
     }
 
-    /// The thread at an address, as of the turn's place in the log.
+    /// The id of the thread at an address, as of the turn's position in the log.
     pub(super) async fn resolve(&mut self, path: &SubThreadPath) -> Result<ThreadId, Failure> {
         if *path == self.path() {
             return Ok(self.start.thread.clone());
         }
-        if let Some(thread) = self.known.threads.get(path) {
+        if let Some(thread) = self.thread_cache.threads.get(path) {
             return Ok(thread.clone());
         }
         let Some((parent, segment)) = path.parent().zip(path.segments().last()) else {
@@ -334,26 +335,26 @@ impl Turn {
             _ => None,
         });
         let child = linked.ok_or_else(|| Failure::new("no_such_thread", format!("there is no sub-thread at {path}")))?;
-        self.known.threads.insert(path.clone(), child.clone());
+        self.thread_cache.threads.insert(path.clone(), child.clone());
         Ok(child)
     }
 
     pub(super) async fn index_of(&mut self, thread: &ThreadId, message: &MessageId) -> Result<u32, Failure> {
         let key = (thread.clone(), message.clone());
-        if let Some(index) = self.known.indices.get(&key) {
+        if let Some(index) = self.thread_cache.indices.get(&key) {
             return Ok(*index);
         }
         let range = ThreadRange::through(self.place().await);
-        // What has just arrived may have told.
-        if let Some(index) = self.known.indices.get(&key) {
+        // `place` may have processed the event that added this message.
+        if let Some(index) = self.thread_cache.indices.get(&key) {
             return Ok(*index);
         }
         let events = self.read(thread, range).await;
         let messages = Thread::fold(thread.clone(), events.iter().map(|recorded| &**recorded)).messages;
-        let found = (0..).zip(&messages).find(|(_, known)| known.id == *message).map(|(index, _)| index);
+        let found = (0..).zip(&messages).find(|(_, found)| found.id == *message).map(|(index, _)| index);
         let index =
             found.ok_or_else(|| Failure::new("no_such_message", format!("thread `{thread}` has no message `{message}`")))?;
-        self.known.indices.insert(key, index);
+        self.thread_cache.indices.insert(key, index);
         Ok(index)
     }
 
@@ -364,7 +365,7 @@ impl Turn {
         }
     }
 
-    /// Makes changes at once, or finds that they were made in an earlier run.
+    /// Makes changes with one append, or takes them from the journal if an earlier run made them.
     pub(super) async fn act(&mut self, acts: Vec<Act>) -> Result<Vec<Arc<Recorded>>, Failure> {
         let id = EffectId { turn: self.start.id, n: self.n };
         self.n += 1;
@@ -385,13 +386,13 @@ impl Turn {
         }
     }
 
-    /// Makes changes and goes on: they are in the log before anything that follows from them. Changes that might be refused, and
-    /// those of an earlier run, are waited for.
+    /// Makes changes without waiting for the commit (see [`Turn::send_ahead`]). Changes that could be refused, and those of an earlier run,
+    /// are waited for.
     pub(super) async fn act_ahead(&mut self, acts: Vec<Act>) -> Result<(), Failure> {
         if self.journal.has(self.n) || !self.takes(&acts) {
             return self.act(acts).await.map(drop);
         }
-        if self.reported.len() >= MOST_AHEAD {
+        if self.reported.len() >= MAX_AHEAD {
             self.place().await;
         }
         let id = EffectId { turn: self.start.id, n: self.n };
@@ -401,32 +402,32 @@ impl Turn {
         Ok(())
     }
 
-    /// Whether nothing stands against these changes, whatever happens meanwhile.
+    /// Whether these changes cannot be refused, whatever else is committed before them.
     fn takes(&self, acts: &[Act]) -> bool {
         let fits = |text: &str| text.len() <= self.start.limits.text_bytes;
         acts.iter().all(|act| match act {
             Act::AddMessage { thread, message } => *thread == self.start.thread && fits(&message.text),
             Act::UpdateMessage { thread, patch, .. } => *thread == self.start.thread && patch.text.as_deref().is_none_or(fits),
-            // Threads do not go, and this one was found.
+            // Threads are never removed, and this one exists.
             Act::UpdateSettings { .. } => true,
             Act::SuggestPhase { thread, .. } => *thread == self.start.thread,
             _ => false,
         })
     }
 
-    /// What the log says of changes: where the turn stands then, and where its messages are.
+    /// Advances the turn to the last of these events and caches the indices of added messages.
     pub(super) fn take_in(&mut self, events: &[Arc<Recorded>]) {
         if let Some(last) = events.last() {
             self.advance(last.seq, last.at);
         }
         for recorded in events {
             if let (Event::MessageAdded { index, message, .. }, Some(thread)) = (&recorded.event, &recorded.thread) {
-                self.known.indices.insert((thread.clone(), message.id.clone()), *index);
+                self.thread_cache.indices.insert((thread.clone(), message.id.clone()), *index);
             }
         }
     }
 
-    /// The events of an effect of an earlier run, those under other threads included.
+    /// The events of an effect of an earlier run, including those recorded under other threads.
     async fn acted_before(&mut self, id: EffectId, acts: &[Act]) -> Vec<Arc<Recorded>> {
         let mut events = self.journal.take(id).map(|entry| entry.events).unwrap_or_default();
         let through = events.last().map_or(Seq(0), |last| last.seq);
@@ -442,7 +443,7 @@ impl Turn {
         events
     }
 
-    /// The other thread that a change is recorded under, if it is not the turn's own.
+    /// The thread that a change is recorded under, if it is not the turn's own.
     fn thread_of(&self, act: &Act) -> Option<ThreadId> {
         let thread = match act {
             Act::AddMessage { thread, .. }
@@ -461,7 +462,7 @@ impl Turn {
     }
 }
 
-/// Why changes were not made, if they were not.
+/// The refusal among these events, if there is one.
 pub(super) fn refusal(events: &[Arc<Recorded>]) -> Option<&Failure> {
     events.iter().find_map(|recorded| match &recorded.event {
         Event::EffectRefused { failure, .. } => Some(failure),
@@ -469,10 +470,10 @@ pub(super) fn refusal(events: &[Arc<Recorded>]) -> Option<&Failure> {
     })
 }
 
-/// Whether the log has exactly these changes, in this order.
+/// Whether the log has exactly these changes, in this order. Marks and openings of threads belong to the changes beside them.
 fn agree(acts: &[Act], events: &[Arc<Recorded>]) -> bool {
-    let told = |recorded: &&Arc<Recorded>| !matches!(recorded.event, Event::Acted { .. } | Event::ThreadOpened { .. });
-    let mut events = events.iter().filter(told);
+    let is_change = |recorded: &&Arc<Recorded>| !matches!(recorded.event, Event::Acted { .. } | Event::ThreadOpened { .. });
+    let mut events = events.iter().filter(is_change);
     acts.iter().all(|act| events.next().is_some_and(|recorded| agrees(act, recorded))) && events.next().is_none()
 }
 
@@ -501,7 +502,7 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
     }
 }
 
-/// What turns one message into the other.
+/// The patch that turns one message into another.
 fn difference(old: &Message, new: &Message) -> MessagePatch {
     let text = (old.text != new.text).then(|| new.text.clone());
     let mut meta: Map<String, Value> = new

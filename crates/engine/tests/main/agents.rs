@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use polis_domain::{Event, Failure, Finish, Phase, Response, Role, Sender, SubThreadPath, SubThreadRequest, Task};
 use polis_engine::{
-    Agent, Cast, ExecuteSubThread, InteractionUnit, NotOpened, Operation, Options, Phases, Ports, PrepareSubThread, Society,
+    Agent, Cast, ExecuteSubThread, InteractionUnit, OpenError, Operation, Options, Phases, Ports, PrepareSubThread, Society,
     StateHandler, SubThreads, Turn, Units,
 };
 use polis_ports::ModelRequest;
@@ -216,7 +216,7 @@ async fn agents_that_do_not_fit_together_are_named_before_anything_starts() {
         let ports = Ports::new(MemoryLog::new());
         let opened = Society::open("main".into(), ports, cast, Options::new(1, Role::new("root", "a"))).await;
         let error = opened.err().unwrap_or_else(|| panic!("this was opened: {expected}"));
-        assert!(matches!(error, NotOpened::Cast(_)) && error.code() == "bad_agent");
+        assert!(matches!(error, OpenError::Cast(_)) && error.code() == "bad_agent");
         assert!(error.to_string().contains(expected), "{error}\nlacks {expected}");
     }
 }

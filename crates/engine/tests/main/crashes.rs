@@ -141,7 +141,7 @@ async fn an_agent_that_keeps_breaking_down_stands_still_and_its_parent_is_told()
 
     bed.society.resume(turn).await.unwrap();
     assert_eq!(bed.say("and now?").await.unwrap(), "ok: and now?");
-    let in_a_row = bed.society.look(|spine| spine.agents[&"child".into()].set_aside).await.unwrap();
+    let in_a_row = bed.society.look(|spine| spine.agents[&"child".into()].dead_letters).await.unwrap();
     assert_eq!(in_a_row, 0, "what goes well counts anew");
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use polis_domain::{
     Effect, EffectClass, Event, Failure, Meta, Outcome, Recorded, Resolution, Response, Sender, Seq, SocietyId, Stage, Verdict,
 };
-use polis_engine::{Agent, Branch, Cast, Forked, NewMessage, NotForked, Options, Society, Turn, fork, free_name, replay};
+use polis_engine::{Agent, Branch, Cast, ForkError, Forked, NewMessage, Options, Society, Turn, fork, free_name, replay};
 use polis_ports::Log;
 use polis_testkit::{ManualClock, Op, Program, Programmed, worker_role};
 
 use crate::bed::{Bed, answer, call, is_approval, open_effect, submit};
 
-async fn branch(bed: &Bed, at: Option<u64>, to: &str, aside: Option<&str>) -> Result<Forked, NotForked> {
+async fn branch(bed: &Bed, at: Option<u64>, to: &str, aside: Option<&str>) -> Result<Forked, ForkError> {
     let clock = ManualClock::at(polis_domain::Timestamp(1_700_000_000_000));
     let branch =
         Branch { from: "main".into(), at: at.map(Seq), to: to.into(), aside: aside.map(SocietyId::from), request: None };

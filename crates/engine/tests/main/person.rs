@@ -45,7 +45,7 @@ impl Toolbox for Asking {
         }
     }
 
-    fn lending(&self, _: &str, _: &Caller<'_>) -> Ruling {
+    fn sampling_ruling(&self, _: &str, _: &Caller<'_>) -> Ruling {
         self.lends.clone()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use polis_domain::{Envelope, Event, OpenKind, Recorded, Seq, Stage};
-use polis_engine::{Rejected, Sent, Society, Watch};
+use polis_engine::{CommandError, Sent, Society, Watch};
 use polis_testkit::{Op, Program, expected};
 use proptest::prelude::*;
 
@@ -183,9 +183,9 @@ proptest! {
             let begun = tokio::time::Instant::now();
             let ((), more) = tokio::join!(society.stop(Duration::from_secs(30)), society.submit("more"));
             assert!(begun.elapsed() <= Duration::from_secs(30));
-            assert!(matches!(more, Err(Rejected::Stopping)), "{more:?}");
-            assert!(matches!(society.submit("more").await, Err(Rejected::Stopping)));
-            let rest = society.at_rest().await.unwrap();
+            assert!(matches!(more, Err(CommandError::Stopping)), "{more:?}");
+            assert!(matches!(society.submit("more").await, Err(CommandError::Stopping)));
+            let rest = society.unfinished_work().await.unwrap();
             let answered = bed.events().iter().filter(|recorded| envelope(recorded).is_some()).count();
             assert_eq!(rest.open_turns + rest.pending_messages + answered, work.len(), "nothing accepted is lost");
             let spine = polis_domain::Spine::from_iter(&bed.events());

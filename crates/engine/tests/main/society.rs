@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{AgentId, Envelope, Event, MessageKind, Recorded, Seq, SocietyId, Spine};
-use polis_engine::{Rejected, Seen};
+use polis_engine::{CommandError, WatchEvent};
 use polis_ports::{Log, LogError};
 use polis_testkit::{FullDisk, Gate, GatedLog, Op, Program};
 
@@ -110,15 +110,15 @@ async fn a_watcher_sees_every_event_once_from_wherever_it_starts() {
         let (mut seen, mut deltas) = (Vec::new(), 0);
         loop {
             match watch.next().await.unwrap().unwrap() {
-                Seen::Event(recorded) => {
+                WatchEvent::Event(recorded) => {
                     seen.push(recorded.seq.0);
                     let answers = |envelope: &Arc<Envelope>| envelope.to.is_user() && envelope.payload.text.contains("live");
                     if recorded.event.envelope().is_some_and(answers) {
                         return (seen, deltas);
                     }
                 }
-                Seen::Delta(_) => deltas += 1,
-                Seen::Step(chunk) => panic!("{chunk:?}"),
+                WatchEvent::Delta(_) => deltas += 1,
+                WatchEvent::Step(chunk) => panic!("{chunk:?}"),
             }
         }
     });
@@ -155,7 +155,7 @@ async fn stopping_lets_turns_finish_takes_nothing_in_and_owes_what_was_cut() {
         async move { society.stop(Duration::from_secs(30)).await }
     });
     stopping.await.unwrap();
-    assert_eq!(society.submit("too late").await.unwrap_err(), Rejected::Stopping);
+    assert_eq!(society.submit("too late").await.unwrap_err(), CommandError::Stopping);
     let again = bed.open().await;
     assert_eq!(answer(&again, &cut).await.unwrap(), "slept said:late");
 }
@@ -270,7 +270,7 @@ async fn an_owner_whose_picture_of_the_log_is_stale_is_fenced_off() {
     ask(&owner, vec![Op::Say("still mine".into())]).await.unwrap();
     owner.stop(Duration::ZERO).await;
     assert!(owner.ended().await.is_none(), "it was told to");
-    assert_eq!(owner.submit("it has ended").await.unwrap_err(), Rejected::Stopping);
+    assert_eq!(owner.submit("it has ended").await.unwrap_err(), CommandError::Stopping);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use polis_domain::{OpenKind, Seq, ThreadId};
-use polis_engine::{Rejected, Seen, Society, Watch};
+use polis_engine::{CommandError, Society, Watch, WatchEvent};
 use polis_testkit::{GatedLog, Op};
 
 use crate::bed::{Bed, PATIENCE, answer, ask, is_approval, open_effect, submit};
@@ -30,8 +30,8 @@ async fn seen(mut watch: Watch) -> (Vec<u64>, usize) {
         let (mut seen, mut chunks) = (Vec::new(), 0);
         while let Some(next) = watch.next().await.unwrap() {
             match next {
-                Seen::Event(recorded) => seen.push(recorded.seq.0),
-                Seen::Delta(_) | Seen::Step(_) => chunks += 1,
+                WatchEvent::Event(recorded) => seen.push(recorded.seq.0),
+                WatchEvent::Delta(_) | WatchEvent::Step(_) => chunks += 1,
             }
         }
         assert!(watch.next().await.unwrap().is_none(), "what has ended begins again");
@@ -98,8 +98,8 @@ async fn whoever_waits_for_an_answer_is_told_that_the_society_has_ended() {
     open_effect(&society, is_approval).await;
     assert!(!waiting.is_finished());
     society.stop(Duration::ZERO).await;
-    assert_eq!(waiting.await.unwrap().unwrap_err(), Rejected::Stopping);
-    assert_eq!(society.answer(&cut).await.unwrap_err(), Rejected::Stopping);
+    assert_eq!(waiting.await.unwrap().unwrap_err(), CommandError::Stopping);
+    assert_eq!(society.answer(&cut).await.unwrap_err(), CommandError::Stopping);
     assert_eq!(answer(&society, &answered).await.unwrap(), "said:done");
 }
 
@@ -107,7 +107,7 @@ async fn whoever_waits_for_an_answer_is_told_that_the_society_has_ended() {
 async fn whoever_watches_a_society_that_is_looked_at_sees_what_is_done_there_until_it_is_stopped() {
     let bed = Bed::new();
     let ports = bed.ports(bed.log.clone());
-    let looked_at = Society::open_to_look("main".into(), ports.clone()).await.unwrap();
+    let looked_at = Society::open_read_only("main".into(), ports.clone()).await.unwrap();
     let watching = watches(&looked_at).map(|watch| tokio::spawn(seen(watch)));
     let working = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
     ask(&working, vec![Op::Think("live".into())]).await.unwrap();

@@ -85,7 +85,7 @@ impl Input {
                     if tool.parameters.is_object() { tool.parameters.clone() } else { json!({ "type": "object" }) };
                 json!({ "name": tool.name, "description": tool.description, "parameters": parameters })
             };
-            meta.insert(Task::LENT_TOOLS.to_owned(), self.tools.iter().map(tool).collect());
+            meta.insert(Task::CLIENT_TOOLS.to_owned(), self.tools.iter().map(tool).collect());
         }
         if let Some(strategy) = self.forwarded_props.get("strategy").filter(|strategy| strategy.is_string()) {
             meta.insert("strategy".to_owned(), strategy.clone());

@@ -13,7 +13,7 @@ use polis_domain::{
     AgentId, Behaviour, Call, Effect, EffectId, Envelope, Event as Happened, MessageId, MessageKind, Origin, Outcome as Came,
     Recorded, Reply, ReplyTo, Seq, Settlement, Task, TaskId, ThreadId, Timestamp, ToolCall, TurnId, Usage, Wanted,
 };
-use polis_engine::Seen;
+use polis_engine::WatchEvent;
 use polis_ports::{Delta, StreamedDelta};
 use serde_json::{Map, Value, json};
 
@@ -178,14 +178,14 @@ impl Narrator {
     }
 
     /// Hears the next thing that a watcher sees.
-    pub(crate) fn hear(&mut self, seen: &Seen) {
+    pub(crate) fn hear(&mut self, seen: &WatchEvent) {
         if self.over {
             return;
         }
         match seen {
-            Seen::Event(recorded) => self.hear_event(recorded),
-            Seen::Delta(delta) => self.hear_delta(delta),
-            Seen::Step(chunk) => self.hear_step(chunk),
+            WatchEvent::Event(recorded) => self.hear_event(recorded),
+            WatchEvent::Delta(delta) => self.hear_delta(delta),
+            WatchEvent::Step(chunk) => self.hear_step(chunk),
         }
         if self.quiet {
             self.out.clear();
@@ -340,7 +340,7 @@ impl Narrator {
             parent_tool_call_id: by.and_then(|by| self.calls.get(&by)).map(|named| named.id.clone()),
         });
         let step: Option<Arc<str>> = asked_by.is_none().then(|| format!("{}: {}", who.agent, who.phase).into());
-        let lent = task.meta.get(Task::LENT_TOOLS).and_then(Value::as_array);
+        let lent = task.meta.get(Task::CLIENT_TOOLS).and_then(Value::as_array);
         let lent = lent.into_iter().flatten().filter_map(|tool| tool.get("name")?.as_str()).map(Into::into).collect();
         started.clone().into_iter().for_each(|started| self.tell(owner.clone(), started));
         if let Some(step_name) = step.clone() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use polis_domain::{Effect, EffectId, Envelope, Event as Happened, MessageId, MessageKind, Seq, Spine, TaskId, TurnId};
-use polis_engine::{Rejected, Seen, Society, Watch};
+use polis_engine::{CommandError, Society, Watch, WatchEvent};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::event::{Body, Event, TokenUsage};
@@ -146,7 +146,7 @@ impl Run {
         while self.seen < self.head {
             let Some(recorded) = self.watch.next_event().await? else { break };
             self.seen = recorded.seq;
-            self.narrator.hear(&Seen::Event(recorded));
+            self.narrator.hear(&WatchEvent::Event(recorded));
         }
         Ok(())
     }
@@ -156,7 +156,7 @@ impl Run {
         while self.seen < place {
             let Some(recorded) = self.watch.next_event().await? else { break };
             self.seen = recorded.seq;
-            self.narrator.hear(&Seen::Event(recorded));
+            self.narrator.hear(&WatchEvent::Event(recorded));
         }
         Ok(self.narrator.used())
     }
@@ -211,7 +211,7 @@ impl Run {
         };
         match seen {
             Ok(Some(seen)) => {
-                if let Seen::Event(recorded) = &seen {
+                if let WatchEvent::Event(recorded) = &seen {
                     self.seen = recorded.seq;
                     self.asked |= concerns_person(&recorded.event);
                 }
@@ -243,7 +243,7 @@ impl Run {
                 }
             }
             // What happened before the society stopped is still told, and then that it stopped.
-            Ok(_) | Err(Rejected::Stopping) => self.blocked = None,
+            Ok(_) | Err(CommandError::Stopping) => self.blocked = None,
             Err(rejected) => self.narrator.fail(rejected.code(), rejected.to_string()),
         }
     }
@@ -260,7 +260,7 @@ impl Run {
                 Ok((_, Some(Stands { behind: Some(agent), .. }))) => {
                     return self.narrator.fail(BUSY, busy(agent.as_str()));
                 }
-                Ok(_) | Err(Rejected::Stopping) => {}
+                Ok(_) | Err(CommandError::Stopping) => {}
                 Err(rejected) => return self.narrator.fail(rejected.code(), rejected.to_string()),
             }
             // Somebody has acted: what comes of it is on its way.
@@ -279,7 +279,7 @@ impl Run {
 }
 
 /// Where a request stands, as of which event.
-async fn stands(society: &Society, task: TaskId) -> Result<(Seq, Option<Stands>), Rejected> {
+async fn stands(society: &Society, task: TaskId) -> Result<(Seq, Option<Stands>), CommandError> {
     society.look(move |spine: &Spine| (spine.seq, of_task(spine, &task))).await
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use polis_domain::{CallResult, Effect, EffectClass, Event as Happened, Failure, Finish, Response, Ruling, Seq};
-use polis_engine::{Agent, Cast, LocalLive, Options, Ports, Seen, Society, SystemClock, Turn};
+use polis_engine::{Agent, Cast, LocalLive, Options, Ports, Society, SystemClock, Turn, WatchEvent};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
 use polis_testkit::{MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedTools, worker_role};
 use serde_json::json;
@@ -257,18 +257,18 @@ async fn what_a_turn_asks_a_model_for_itself_alone_is_told_to_nobody() {
     let (mut heard, mut asides) = (Vec::new(), Vec::new());
     while let Ok(Some(seen)) = watch.next().await {
         match seen {
-            Seen::Event(recorded) => {
+            WatchEvent::Event(recorded) => {
                 if let Happened::EffectStarted { id, effect: Effect::Model { aside: true, .. }, .. } = &recorded.event {
                     asides.push(*id);
                 }
             }
-            Seen::Delta(delta) => {
+            WatchEvent::Delta(delta) => {
                 heard.push(delta.effect);
                 if matches!(delta.delta, Delta::Done(_)) && !asides.contains(&delta.effect) {
                     break;
                 }
             }
-            Seen::Step(_) => {}
+            WatchEvent::Step(_) => {}
         }
     }
     assert_eq!(asides.len(), 1);

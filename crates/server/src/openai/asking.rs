@@ -140,7 +140,7 @@ pub(super) async fn begin(state: &SocietyState, caller: &Caller, mut asking: Ask
         meta.insert(PREVIOUS.to_owned(), previous.into());
     }
     if !asking.lent.is_empty() {
-        meta.insert(Task::LENT_TOOLS.to_owned(), Value::Array(asking.lent));
+        meta.insert(Task::CLIENT_TOOLS.to_owned(), Value::Array(asking.lent));
     }
     let sent = state.society.send_with_meta(asking.to.agent, &text, Some(task.clone()), meta).await?;
     Ok(Begun { task, seq: sent.seq, run: run.answering(sent.message_id) })

@@ -6,7 +6,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use polis_engine::Rejected;
+use polis_engine::CommandError;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -74,8 +74,8 @@ impl From<Problem> for ApiError {
     }
 }
 
-impl From<Rejected> for ApiError {
-    fn from(rejected: Rejected) -> Self {
+impl From<CommandError> for ApiError {
+    fn from(rejected: CommandError) -> Self {
         Problem::from(rejected).into()
     }
 }

@@ -13,7 +13,7 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use polis_domain::{Envelope, MessageKind, Recorded, Refusal, Seq, Target, TaskId};
-use polis_engine::Rejected;
+use polis_engine::CommandError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -170,7 +170,7 @@ pub(crate) async fn cancel(State(state): State<SocietyState>, Name(id): Name) ->
     let (_, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
     match state.society.cancel(Target::Task(task), "called off by the client").await {
         // It is over already, which is as good.
-        Ok(()) | Err(Rejected::Refused(Refusal::UnknownTask(_))) => {}
+        Ok(()) | Err(CommandError::Refused(Refusal::UnknownTask(_))) => {}
         Err(rejected) => return Err(rejected.into()),
     }
     retrieve(State(state), Name(id)).await

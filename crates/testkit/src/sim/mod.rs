@@ -147,7 +147,7 @@ impl World {
         for agent in 1..self.plan.agents {
             let name = AgentId::from(format!("a{agent}"));
             // Refused when an earlier life has made it; tried again when the log fails just now.
-            while let Err(polis_engine::Rejected::Unavailable(_)) =
+            while let Err(polis_engine::CommandError::Unavailable(_)) =
                 society.spawn(name.clone(), worker_role().id, AgentId::root()).await
             {
                 tokio::time::sleep(Duration::from_millis(100)).await;

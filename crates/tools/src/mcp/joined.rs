@@ -68,8 +68,8 @@ impl Toolbox for JoinedTools {
         if self.own.listed(tool).is_ok() { None } else { self.servers.identity(tool) }
     }
 
-    fn lending(&self, server: &str, who: &Caller<'_>) -> Ruling {
-        self.servers.lending(server, who)
+    fn sampling_ruling(&self, server: &str, who: &Caller<'_>) -> Ruling {
+        self.servers.sampling_ruling(server, who)
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

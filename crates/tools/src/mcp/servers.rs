@@ -297,7 +297,7 @@ impl Toolbox for McpServers {
         Some(ToolIdentity { digest: found.identity.clone(), definition: found.definition.clone(), reads })
     }
 
-    fn lending(&self, server: &str, _: &Caller<'_>) -> Ruling {
+    fn sampling_ruling(&self, server: &str, _: &Caller<'_>) -> Ruling {
         match self.server(server) {
             Ok(server) if server.settings.trusted => Ruling::Allow,
             _ => Ruling::Ask("It is not marked as trusted.".to_owned()),

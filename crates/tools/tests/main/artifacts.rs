@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use polis_domain::{Artifact, ArtifactId, CallResult, ListedArtifact, Seq, Timestamp};
-use polis_ports::{CallContext, Hasher, Listing, Shelf, Toolbox};
+use polis_ports::{ArtifactStore, CallContext, Hasher, Listing, Toolbox};
 use polis_testkit::MemoryArtifacts;
 use polis_tools::{Workbench, Workspace};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ impl Place {
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> CallResult {
-        let artifacts = Shelf { store: Arc::new(self.store.clone()), listing: self.named.clone() };
+        let artifacts = ArtifactStore { store: Arc::new(self.store.clone()), listing: self.named.clone() };
         let context = CallContext { artifacts, ..context() };
         let result = self.workbench.call(tool, &arguments.to_string(), &context).await.unwrap();
         self.named.hear(&result);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use polis_domain::{
     AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, SubThreadPath, TaskId, ThreadId, Timestamp, TurnId,
 };
-use polis_ports::{CallContext, Clock, Shelf, Tool, ToolError, ToolSpec, Toolbox};
+use polis_ports::{ArtifactStore, CallContext, Clock, Tool, ToolError, ToolSpec, Toolbox};
 use polis_tools::{DuplicateTool, Workbench, Workspace, built_ins};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -52,7 +52,7 @@ pub(crate) fn context() -> CallContext {
         agent: AgentId::root(),
         thread: ThreadId::from("root"),
         task: TaskId::from("task"),
-        artifacts: Shelf::none(),
+        artifacts: ArtifactStore::none(),
         path: SubThreadPath::create(2),
         resource: Some("doc-7".into()),
     }

@@ -241,7 +241,7 @@ async fn a_long_page_and_what_is_no_text_are_kept_whole() {
     })
     .await;
     let store = polis_testkit::MemoryArtifacts::new();
-    let shelf = polis_ports::Shelf { store: Arc::new(store.clone()), ..polis_ports::Shelf::none() };
+    let shelf = polis_ports::ArtifactStore { store: Arc::new(store.clone()), ..polis_ports::ArtifactStore::none() };
     let context = polis_ports::CallContext { artifacts: shelf, ..context() };
     let at = format!("http://{}", server.address);
     let get = async |path: &str| local().call(&json!({ "url": format!("{at}{path}") }).to_string(), &context).await.unwrap();

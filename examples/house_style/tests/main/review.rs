@@ -1,7 +1,7 @@
 //! What a reviewer does to a workflow.
 
 use polis::ports::{ChatMessage, ModelRequest};
-use polis::{Event, Seen, Seq};
+use polis::{Event, Seq, WatchEvent};
 use polis_testkit::crash::at_every_commit;
 use polis_testkit::{Line, ask};
 use serde_json::json;
@@ -37,8 +37,8 @@ async fn it_works_in_a_sub_thread_of_its_own_and_is_seen_there() {
     let mut seen = Vec::new();
     loop {
         match watch.next().await.unwrap().unwrap() {
-            Seen::Step(chunk) if &*chunk.agent_type == "reviewer" => seen.push(chunk.path.to_string()),
-            Seen::Event(recorded) => match &recorded.event {
+            WatchEvent::Step(chunk) if &*chunk.agent_type == "reviewer" => seen.push(chunk.path.to_string()),
+            WatchEvent::Event(recorded) => match &recorded.event {
                 Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.task_id == sent.task_id => break,
                 _ => {}
             },

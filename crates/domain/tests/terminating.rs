@@ -33,20 +33,20 @@ fn an_idle_agent_is_gone_at_once_and_its_name_is_not_used_again() {
     assert_eq!((kept.terminated_by.as_str(), kept.terminated_at, &*kept.reason), ("user", NOON, "enough"));
     assert!(!society.spine.agents.contains_key(&AgentId::from("a")));
     let gone = vec![terminate("a", Children::Cascade, false)];
-    check(gone.clone(), submit("a", "hello"), Err(Refusal::Leaving("a".into())));
-    check(gone.clone(), spawn("d", "a"), Err(Refusal::Leaving("a".into())));
+    check(gone.clone(), submit("a", "hello"), Err(Refusal::Terminating("a".into())));
+    check(gone.clone(), spawn("d", "a"), Err(Refusal::Terminating("a".into())));
     check(gone, spawn("a", "root"), Err(Refusal::NameTaken("a".to_owned())));
 }
 
 #[test]
 fn what_waits_is_done_before_it_goes_and_nothing_more_is_taken_on() {
     let given = vec![submit("a", "one"), submit("a", "two"), terminate("a", Children::Cascade, false)];
-    check(given.clone(), submit("a", "three"), Err(Refusal::Leaving("a".into())));
+    check(given.clone(), submit("a", "three"), Err(Refusal::Terminating("a".into())));
     let mut society = four_agents();
     for command in given {
         society.command(command, NOON).unwrap();
     }
-    assert!(society.spine.agents[&AgentId::from("a")].leaving.is_some());
+    assert!(society.spine.agents[&AgentId::from("a")].termination.is_some());
     let first = society.command(settle(turn(8), "done"), NOON).unwrap();
     assert!(matches!(first.last(), Some((_, Event::TurnStarted { .. }))), "the second message has its turn: {first:?}");
     let second = *society.spine.turns.keys().next().unwrap();

@@ -1,0 +1,62 @@
+//! The errors of a society's public operations.
+
+use polis_domain::{Failure, Refusal};
+use polis_ports::LogError;
+
+use crate::CastError;
+
+/// Why a command changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The command is not allowed in the present state. Trying again without a change gives the same refusal.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The log cannot be written or read now. Nothing was acknowledged; try again later.
+    #[error("{}", .0.message)]
+    Unavailable(Failure),
+    /// The society is stopping or has stopped.
+    #[error("the society is stopping and takes nothing in; try again after its restart")]
+    Stopping,
+}
+
+impl CommandError {
+    /// A stable code for programs.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::Unavailable(failure) => &failure.code,
+            Self::Stopping => "stopping",
+        }
+    }
+
+    pub(crate) fn unavailable(error: &LogError) -> Self {
+        Self::Unavailable(Failure::new(error.code(), error.to_string()))
+    }
+}
+
+impl From<LogError> for CommandError {
+    fn from(error: LogError) -> Self {
+        Self::unavailable(&error)
+    }
+}
+
+/// Why a society could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Its log cannot be read or written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Its agents do not fit together.
+    #[error(transparent)]
+    Cast(#[from] CastError),
+}
+
+impl OpenError {
+    /// A stable code for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Log(error) => error.code(),
+            Self::Cast(_) => "bad_agent",
+        }
+    }
+}
