@@ -12,20 +12,21 @@ mod task;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use polis_api::Cancel;
 use polis_domain::TaskId;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub(crate) use card::card;
 pub(crate) use history::History;
 
 use crate::body::Json;
-use crate::caller::{Caller, Scope};
+use crate::caller::{self, Scope};
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
 use crate::state::SocietyState;
 use crate::wanted::Wanted;
-use crate::work::{Peer, segment};
+use crate::work::Peer;
 use card::Base;
 use error::{Reason, fault, told};
 
@@ -43,7 +44,7 @@ pub(crate) struct Asked {
 
 pub(crate) async fn post(
     State(state): State<SocietyState>,
-    caller: Caller,
+    caller::From(caller): caller::From,
     base: Base,
     Wanted(asked): Wanted<Asked>,
     headers: HeaderMap,
@@ -134,12 +135,11 @@ impl Call {
         task::envelopes(self, &id).await?;
         let standing = self.peer.standing(&id).await.map_err(|problem| fault(&problem))?;
         if standing.is_over() {
-            let message = format!("the task is {} and cannot be cancelled any more", standing.status);
+            let message = format!("the task is {} and cannot be cancelled any more", standing.status_name());
             return Err(told(Reason::TaskNotCancelable, message, &[("taskId", id.as_str())]));
         }
-        let target = format!("/api/tasks/{}/cancel", segment(id.as_str()));
-        let why = json!({ "reason": "an A2A client cancelled it" });
-        self.peer.ask(&target, Some(&why)).await.map_err(|problem| fault(&problem))?;
+        let why = Cancel { reason: "an A2A client cancelled it".to_owned(), turn: None };
+        self.peer.api().cancel(&id, why).await.map_err(|error| fault(&error))?;
         task::told(self, &id, None).await
     }
 }

@@ -282,7 +282,7 @@ impl Guard {
             Some(cookie) => {
                 (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static("/")), (SET_COOKIE, cookie)]).into_response()
             }
-            None => Caller::unknown().is_known().into_response(),
+            None => Caller::unknown().is_known().map_err(Problem::from).into_response(),
         }
     }
 }

@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::approvals;
 use crate::body::Json;
-use crate::caller::{Caller, Scope};
+use crate::caller::{self, Scope};
 use crate::once::Keyed;
 use crate::problem::Problem;
-use crate::submit::Accepted;
+use polis_api::local::settle;
+use polis_api::{Accepted, Decision};
 
 /// Longest data of an action.
 const MAX_DATA_BYTES: usize = 64 << 10;
@@ -48,14 +48,14 @@ pub(crate) struct Acted {
 
 pub(crate) async fn act(
     Keyed(state): Keyed,
-    caller: Caller,
+    caller::From(caller): caller::From,
     Json(request): Json<ComponentAction>,
 ) -> Result<axum::Json<Acted>, Problem> {
     check(&request)?;
     if let Some(id) = request.approval_id {
         caller.needs(Scope::Approve)?;
-        approvals::say(&state, &id, Verdict { answer: Some(request.data).filter(|data| !data.is_null()), ..Verdict::yes() })
-            .await?;
+        let verdict = Verdict { answer: Some(request.data).filter(|data| !data.is_null()), ..Verdict::yes() };
+        settle(&state.society, &id, Decision::Verdict(verdict)).await?;
         return Ok(axum::Json(Acted { message: None, approval_id: Some(id) }));
     }
     let text = format!("[{} {}] {}", request.component, request.action, request.data);

@@ -8,18 +8,18 @@ use axum::http::StatusCode;
 use polis_domain::{
     AgentId, Behaviour, DeadLetter, OpenKind, Org, OrgRole, Refusal, RoleId, Spine, Stage, TaskId, Timestamp, Turn,
 };
+use polis_engine::Society;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::body::Json;
 use crate::once::Keyed;
-use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::state::SocietyState;
-use crate::submit::Accepted;
-use crate::tasks::{AgentStatus, Standing};
 use crate::wanted::{Name, Wanted};
+use polis_api::local::TurnStanding;
+use polis_api::{Accepted, Paging};
 
 /// What says in a task's meta which operation it is, by the label that was touched.
 const OPERATION: &str = "_operation";
@@ -27,7 +27,7 @@ const OPERATION: &str = "_operation";
 /// Who is there, in the order in which they came.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Agents {
-    agents: Vec<Agent>,
+    pub(crate) agents: Vec<Agent>,
     /// The `after` of the next page; none when there is no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -91,7 +91,7 @@ pub(crate) struct Operate {
 /// An agent.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Agent {
+pub(crate) struct Agent {
     id: AgentId,
     role_id: RoleId,
     role_name: Arc<str>,
@@ -107,6 +107,25 @@ struct Agent {
     /// Messages that wait in its inbox.
     pending: usize,
     context: Context,
+}
+
+/// How an agent stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum AgentStatus {
+    Idle,
+    Running,
+    Waiting,
+    Parked,
+}
+
+/// The status of an agent with such a turn.
+fn agent_status(standing: TurnStanding) -> AgentStatus {
+    match standing {
+        TurnStanding::Waiting | TurnStanding::Asking => AgentStatus::Waiting,
+        TurnStanding::Running => AgentStatus::Running,
+        TurnStanding::Parked => AgentStatus::Parked,
+    }
 }
 
 /// What an agent is at with its task.
@@ -211,15 +230,20 @@ pub(crate) async fn agents(
     State(state): State<SocietyState>,
     Wanted(paging): Wanted<Paging>,
 ) -> Result<axum::Json<Agents>, Problem> {
+    Ok(axum::Json(listed(&state.society, &paging).await?))
+}
+
+/// The agents, in the order in which they came.
+pub(crate) async fn listed(society: &Society, paging: &Paging) -> Result<Agents, Problem> {
     // Within a millisecond the one that nobody made comes first.
     let cursor = |agent: &Agent| {
         let parent = agent.parent_agent_id.as_ref().map_or("", |parent| parent.as_str());
         format!("{:016}~{parent}~{}", agent.created_at.0, agent.id)
     };
-    let mut agents = state.society.look(list).await?;
+    let mut agents = society.look(list).await?;
     agents.sort_by_cached_key(cursor);
     let (agents, next) = paging.cut(agents, cursor);
-    Ok(axum::Json(Agents { agents, next }))
+    Ok(Agents { agents, next })
 }
 
 pub(crate) async fn agent(State(state): State<SocietyState>, Name(id): Name) -> Result<axum::Json<AgentDetail>, Problem> {
@@ -257,10 +281,10 @@ impl Context {
 }
 
 /// The most urgent standing of each agent that has turns.
-fn worst(spine: &Spine) -> HashMap<&AgentId, Standing> {
-    let mut standings = HashMap::<&AgentId, Standing>::new();
+fn worst(spine: &Spine) -> HashMap<&AgentId, TurnStanding> {
+    let mut standings = HashMap::<&AgentId, TurnStanding>::new();
     for (id, turn) in &spine.turns {
-        let standing = Standing::of(spine, *id, turn);
+        let standing = TurnStanding::of(spine, *id, turn);
         standings.entry(&turn.agent).and_modify(|worst| *worst = standing.max(*worst)).or_insert(standing);
     }
     standings
@@ -271,13 +295,13 @@ fn list(spine: &Spine) -> Vec<Agent> {
     spine.agents.iter().map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
 }
 
-fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: Option<Standing>) -> Agent {
+fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: Option<TurnStanding>) -> Agent {
     Agent {
         id: id.clone(),
         role_id: agent.role.clone(),
         role_name: spine.roles.get(&agent.role).map_or_else(|| agent.role.as_str().into(), |role| role.name.clone()),
         state: state(agent.turn.and_then(|turn| spine.turns.get(&turn).map(|turn| &**turn))),
-        status: standing.map_or(AgentStatus::Idle, Standing::of_agent),
+        status: standing.map_or(AgentStatus::Idle, agent_status),
         parent_agent_id: agent.parent.clone(),
         created_at: agent.created_at,
         task_id: agent.turn.and_then(|turn| spine.turns.get(&turn)).map(|turn| turn.task.clone()),

@@ -263,44 +263,6 @@ pub(crate) async fn put(
     Ok(axum::Json(Artifact::new(id, &name, &kind, bytes)))
 }
 
-/// What a message brings along, as its sender names it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Attached {
-    id: String,
-    name: Option<String>,
-    media_type: Option<String>,
-    /// Known better here.
-    #[serde(rename = "bytes")]
-    _bytes: Option<u64>,
-}
-
-/// The references to what a message brings along. Each must be there.
-pub(crate) async fn attached(society: &Society, wanted: Vec<Attached>) -> Result<Vec<Artifact>, Problem> {
-    let mut artifacts = Vec::new();
-    for Attached { id, name, media_type, .. } in wanted {
-        let id = parsed(&id)?;
-        let total = society.artifacts().read(&id, 0, 0).await?.total;
-        let known = society.listing().find(&id).await;
-        let name = name.or_else(|| known.as_ref().map(|known| known.name.to_string())).unwrap_or_default();
-        let kind = media_type.or_else(|| known.map(|known| known.media_type.to_string())).unwrap_or_default();
-        artifacts.push(Artifact::new(id, &name, &kind, total));
-    }
-    Ok(artifacts)
-}
-
-impl From<ArtifactError> for Problem {
-    fn from(error: ArtifactError) -> Self {
-        let status = match error {
-            ArtifactError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            ArtifactError::NoRoom(_) | ArtifactError::Full => StatusCode::INSUFFICIENT_STORAGE,
-            ArtifactError::Unknown(_) | ArtifactError::None => StatusCode::NOT_FOUND,
-            ArtifactError::Damaged(_) | ArtifactError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self::new(status, error.code(), error.to_string())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

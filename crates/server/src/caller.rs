@@ -1,185 +1,24 @@
-//! Who asks: the name of a token, and what it may do.
+//! Who sent a request: the caller that the guard has found, as handlers take it.
 
 use std::convert::Infallible;
-use std::fmt;
-use std::str::FromStr;
-use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use axum::http::Extensions;
 use axum::http::request::Parts;
-use axum::http::{Extensions, StatusCode};
+pub(crate) use polis_api::{Caller, Scope, Scopes};
 
-use crate::problem::Problem;
+/// The caller of a request.
+pub(crate) struct From(pub(crate) Caller);
 
-/// What a token may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// Look at everything.
-    Read,
-    /// Give the society something to do, and call it off.
-    Send,
-    /// Speak for the person where one is asked.
-    Approve,
-    /// Change who is there, and the societies themselves.
-    Admin,
+/// The caller of a request. One that came past the guard has none.
+pub(crate) fn caller_of(extensions: &Extensions) -> Caller {
+    extensions.get().cloned().unwrap_or_else(Caller::unknown)
 }
 
-impl Scope {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Send, Self::Approve, Self::Admin];
-
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Send => "send",
-            Self::Approve => "approve",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Several scopes, written `read,send`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scopes(u8);
-
-/// A word that is no scope.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no scope; there are read, send, approve and admin")]
-pub struct BadScope(String);
-
-impl Scopes {
-    /// Everything.
-    pub const ALL: Self = Self(0b1111);
-
-    /// Nothing.
-    pub const NONE: Self = Self(0);
-
-    /// Whether this one is among them.
-    pub fn has(self, scope: Scope) -> bool {
-        self.0 & (1 << scope as u8) != 0
-    }
-}
-
-impl FromIterator<Scope> for Scopes {
-    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
-        Self(scopes.into_iter().fold(0, |bits, scope| bits | 1 << scope as u8))
-    }
-}
-
-impl FromStr for Scopes {
-    type Err = BadScope;
-
-    fn from_str(text: &str) -> Result<Self, BadScope> {
-        let one = |word: &str| {
-            let word = word.trim();
-            Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(|| BadScope(word.to_owned()))
-        };
-        text.split(',').map(one).collect()
-    }
-}
-
-impl fmt::Display for Scopes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = Scope::ALL.into_iter().filter(|scope| self.has(*scope)).map(Scope::as_str).collect();
-        f.write_str(&names.join(","))
-    }
-}
-
-/// Who asks. A handler that needs to know takes it as an argument.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    /// The name of the token; none for who has none.
-    name: Option<Arc<str>>,
-    scopes: Scopes,
-}
-
-impl Caller {
-    /// Who has shown a token.
-    pub(crate) fn new(name: Arc<str>, scopes: Scopes) -> Self {
-        Self { name: Some(name), scopes }
-    }
-
-    /// Who has none.
-    pub(crate) fn unknown() -> Self {
-        Self { name: None, scopes: Scopes::NONE }
-    }
-
-    /// Who is in the same process, or may do everything for another reason.
-    pub(crate) fn owner() -> Self {
-        Self::new("owner".into(), Scopes::ALL)
-    }
-
-    /// Who sent the request. One that came past the guard has nobody.
-    pub(crate) fn of(extensions: &Extensions) -> Self {
-        extensions.get().cloned().unwrap_or_else(Self::unknown)
-    }
-
-    /// The name of its token; nothing for who has none.
-    pub(crate) fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or_default()
-    }
-
-    /// The same, who may do this as well.
-    pub(crate) fn with(&self, scope: Scope) -> Self {
-        let scopes = Scope::ALL.into_iter().filter(|other| *other == scope || self.may(*other)).collect();
-        Self { name: self.name.clone(), scopes }
-    }
-
-    /// Whether it may do this.
-    pub(crate) fn may(&self, scope: Scope) -> bool {
-        self.scopes.has(scope)
-    }
-
-    /// Refuses who has no token, and who has one for other things.
-    pub(crate) fn needs(&self, scope: Scope) -> Result<(), Problem> {
-        self.is_known()?;
-        if self.may(scope) {
-            return Ok(());
-        }
-        let detail = format!(
-            "this needs the scope `{scope}`, and the token has only `{}`; make another with polis token new --scope",
-            self.scopes
-        );
-        Err(Problem::new(StatusCode::FORBIDDEN, "missing_scope", detail))
-    }
-
-    /// Refuses who has no token.
-    pub(crate) fn is_known(&self) -> Result<(), Problem> {
-        if self.name.is_some() {
-            return Ok(());
-        }
-        let detail = "send a token as `Authorization: Bearer …`; the first one is in the file `token` of the data directory";
-        Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail))
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Caller {
+impl<S: Sync> FromRequestParts<S> for From {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(&parts.extensions))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scopes_are_written_as_they_are_read() {
-        for text in ["read", "read,send", "approve,admin", "read,send,approve,admin"] {
-            assert_eq!(text.parse::<Scopes>().unwrap().to_string(), text);
-        }
-        assert_eq!("send, read".parse::<Scopes>().unwrap().to_string(), "read,send");
-        assert_eq!("read,write".parse::<Scopes>(), Err(BadScope("write".to_owned())));
-        assert!("".parse::<Scopes>().is_err());
-        assert_eq!(Scope::ALL.into_iter().collect::<Scopes>(), Scopes::ALL);
+        Ok(Self(caller_of(&parts.extensions)))
     }
 }

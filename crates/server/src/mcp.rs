@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 pub(crate) use flights::Flights;
 
 use crate::body::Json;
-use crate::caller::Caller;
+use crate::caller;
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
 use crate::state::SocietyState;
@@ -55,7 +55,7 @@ pub(crate) struct Via {
 
 pub(crate) async fn post(
     State(state): State<SocietyState>,
-    caller: Caller,
+    caller::From(caller): caller::From,
     Wanted(via): Wanted<Via>,
     headers: HeaderMap,
     body: Result<Json<Value>, Problem>,

@@ -13,7 +13,7 @@ use polis_domain::{Scope, Spine};
 
 use crate::problem::Problem;
 use crate::state::{MAX_STREAMS, SocietyState};
-use crate::tasks::Standing;
+use polis_api::local::TurnStanding;
 
 /// Answers that were given, by the first digit of their status.
 #[derive(Debug, Default)]
@@ -77,8 +77,9 @@ pub(crate) async fn metrics(
 
 impl Figures {
     fn of(spine: &Spine) -> Self {
-        let count =
-            |wanted: Standing| spine.turns.iter().filter(|(id, turn)| Standing::of(spine, **id, turn) == wanted).count();
+        let count = |wanted: TurnStanding| {
+            spine.turns.iter().filter(|(id, turn)| TurnStanding::of(spine, **id, turn) == wanted).count()
+        };
         let spent = spine.ledger.get(&Scope::Society).map(|account| account.spent).unwrap_or_default();
         Self {
             events: spine.seq.0,
@@ -86,10 +87,10 @@ impl Figures {
             tasks: spine.activities.len(),
             pending: spine.pending(),
             turns: [
-                ("running", count(Standing::Running)),
-                ("waiting", count(Standing::Waiting)),
-                ("asking", count(Standing::Asking)),
-                ("parked", count(Standing::Parked)),
+                ("running", count(TurnStanding::Running)),
+                ("waiting", count(TurnStanding::Waiting)),
+                ("asking", count(TurnStanding::Asking)),
+                ("parked", count(TurnStanding::Parked)),
             ],
             tokens: spent.tokens,
             usd: spent.cost_nanos as f64 / 1e9,

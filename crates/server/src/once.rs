@@ -8,12 +8,13 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use polis_api::Local;
 use polis_domain::{Digest, IdempotencyKey};
 use polis_engine::Society;
 use ring::digest::{Context, SHA256};
 
 use crate::body;
-use crate::caller::Caller;
+use crate::caller::caller_of;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 
@@ -34,6 +35,18 @@ impl FromRequestParts<SocietyState> for Keyed {
     }
 }
 
+/// The operations of the society for the caller of a request.
+pub(crate) struct Api(pub(crate) Local);
+
+impl FromRequestParts<SocietyState> for Api {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Infallible> {
+        let Ok(Keyed(SocietyState { society, .. })) = Keyed::from_request_parts(parts, state).await;
+        Ok(Self(Local { society, caller: caller_of(&parts.extensions) }))
+    }
+}
+
 /// Passes a request on, with a handle of the society that is for this request alone if it has a key.
 pub(crate) async fn with_key(state: &SocietyState, request: Request, next: Next) -> Response {
     match keyed(state, request).await {
@@ -50,7 +63,7 @@ pub(crate) async fn with_key(state: &SocietyState, request: Request, next: Next)
 
 async fn keyed(state: &SocietyState, request: Request) -> Result<(Option<Society>, Request), Problem> {
     let Some(key) = key(request.headers())? else { return Ok((None, request)) };
-    let caller = Caller::of(request.extensions());
+    let caller = caller_of(request.extensions());
     let key = digest(&[caller.name(), state.society.id().as_str(), key]);
     let declared = body::declared_bytes(request.headers());
     let (mut parts, body) = request.into_parts();

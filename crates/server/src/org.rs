@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::body::Json;
 use crate::once::Keyed;
-use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 use crate::wanted::{Name, Wanted};
+use polis_api::Paging;
 
 /// The roles, by name.
 #[derive(Serialize, JsonSchema)]

@@ -21,7 +21,7 @@ use polis_engine::{
 use polis_ports::{Log, Origin};
 use tower_service::Service;
 
-use crate::caller::{Caller, Scope};
+use crate::caller::{Scope, caller_of};
 use crate::page;
 use crate::problem::Problem;
 use crate::state::SocietyState;
@@ -315,7 +315,7 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
         Some((name, rest)) => (SocietyId::from(name), Some(format!("/{rest}"))),
         None => (societies.first().clone(), None),
     };
-    let caller = Caller::of(request.extensions());
+    let caller = caller_of(request.extensions());
     if let Some(path) = &path {
         // The page is the same for all of them, and asks with its token itself.
         let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -323,8 +323,8 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
             return page::index(request.headers().clone()).await;
         }
         // Nobody without a token has a society opened.
-        if let Err(problem) = caller.is_known() {
-            return problem.into_response();
+        if let Err(error) = caller.is_known() {
+            return Problem::from(error).into_response();
         }
         match at(request.uri(), path) {
             Some(uri) => *request.uri_mut() = uri,

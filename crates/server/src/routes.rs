@@ -7,17 +7,17 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use polis_api::{Accepted, Paging};
 use polis_domain::{Artifact, Org, Thread};
 
-use crate::caller::{Caller, Scope};
+use crate::caller::{self, Scope, caller_of};
 use crate::doc::Doc;
 use crate::once::with_key;
-use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 use crate::{
-    a2a, actions, agents, agui, approvals, artifacts, components, events, health, history, mcp, messages, metrics, models,
-    openai, openapi, org, page, plans, policy, sandbox, societies, submit, tasks, threads, tools,
+    a2a, actions, agents, agui, artifacts, components, events, health, history, mcp, metrics, models, openai, openapi, org,
+    page, policy, requests, sandbox, societies, threads, tools,
 };
 
 /// Who may come in.
@@ -38,7 +38,7 @@ const SEND: Gate = Gate::Needs(Scope::Send);
 const APPROVE: Gate = Gate::Needs(Scope::Approve);
 const ADMIN: Gate = Gate::Needs(Scope::Admin);
 
-/// One way in. `gate` is checked before `handler` is reached; who it was is in the request as a [`Caller`].
+/// One way in. `gate` is checked before `handler` is reached; who it was is in the request as a [`polis_api::Caller`].
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
@@ -149,12 +149,12 @@ const ROUTES: &[Route] = &[
             doc: Doc::new("Whether the society is well.").gives::<health::Health>() },
     Route { method: Method::GET, path: "/api/version", gate: READ, handler: || get(health::version),
             doc: Doc::new("What runs here.").gives::<health::Version>() },
-    Route { method: Method::POST, path: "/api/submit", gate: SEND, handler: || post(submit::submit),
-            doc: Doc::new("Gives root a new request.").takes::<submit::Submit>().gives::<submit::Accepted>().once().fails(LETTER) },
-    Route { method: Method::POST, path: "/api/send", gate: SEND, handler: || post(submit::send),
-            doc: Doc::new("Says something to an agent, within a request or as a new one.").takes::<submit::Send>().gives::<submit::Accepted>().once().fails(LETTER) },
-    Route { method: Method::GET, path: "/api/messages/{taskId}", gate: READ, handler: || get(messages::messages),
-            doc: Doc::new("What passed between the person and the society about a request.").asks::<messages::Which>().gives::<messages::Messages>().fails(TASK) },
+    Route { method: Method::POST, path: "/api/submit", gate: SEND, handler: || post(requests::submit),
+            doc: Doc::new("Gives root a new request.").takes::<polis_api::Submit>().gives::<Accepted>().once().fails(LETTER) },
+    Route { method: Method::POST, path: "/api/send", gate: SEND, handler: || post(requests::send),
+            doc: Doc::new("Says something to an agent, within a request or as a new one.").takes::<polis_api::Send>().gives::<Accepted>().once().fails(LETTER) },
+    Route { method: Method::GET, path: "/api/messages/{taskId}", gate: READ, handler: || get(requests::messages),
+            doc: Doc::new("What passed between the person and the society about a request.").asks::<polis_api::MessagePaging>().gives::<polis_api::Messages>().fails(TASK) },
     Route { method: Method::GET, path: "/api/agents", gate: READ, handler: || get(agents::agents),
             doc: Doc::new("Who is there, and what each is at.").asks::<Paging>().gives::<agents::Agents>() },
     Route { method: Method::GET, path: "/api/agents/{id}", gate: READ, handler: || get(agents::agent),
@@ -162,7 +162,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: "/api/agents/{id}/terminate", gate: ADMIN, handler: || post(org::terminate),
             doc: Doc::new("Sends an agent away.").takes::<org::Terminate>().gives::<org::Terminated>().once().fails(LEAVE) },
     Route { method: Method::POST, path: "/api/agents/{id}/operate", gate: SEND, handler: || post(agents::operate),
-            doc: Doc::new("Has an agent do one of its operations.").takes::<agents::Operate>().gives::<submit::Accepted>().once().fails(OPERATE) },
+            doc: Doc::new("Has an agent do one of its operations.").takes::<agents::Operate>().gives::<Accepted>().once().fails(OPERATE) },
     Route { method: Method::POST, path: "/api/agents/{id}/compress", gate: SEND, handler: || post(agents::compress),
             doc: Doc::new("Has an agent compress its conversation, or undoes that.").takes::<agents::Compress>().gives::<agents::Compressing>().once().fails(COMPRESS) },
     Route { method: Method::GET, path: "/api/org", gate: READ, handler: || get(org::org),
@@ -175,22 +175,22 @@ const ROUTES: &[Route] = &[
             doc: Doc::new("Which conversations there are.").asks::<Paging>().gives::<threads::Threads>() },
     Route { method: Method::GET, path: "/api/threads/{id}", gate: READ, handler: || get(threads::thread),
             doc: Doc::new("A conversation, or a part of it by its address.").asks::<threads::Which>().gives::<Thread>().fails(THREAD) },
-    Route { method: Method::GET, path: "/api/tasks", gate: READ, handler: || get(tasks::tasks),
-            doc: Doc::new("The requests that are under way.").asks::<Paging>().gives::<tasks::Tasks>() },
-    Route { method: Method::GET, path: "/api/tasks/{id}", gate: READ, handler: || get(tasks::task),
-            doc: Doc::new("Where a request stands.").gives::<tasks::Task>().fails(TASK) },
-    Route { method: Method::POST, path: "/api/tasks/{id}/retry", gate: SEND, handler: || post(tasks::retry),
-            doc: Doc::new("Does a request again that has ended.").takes::<tasks::Retry>().gives::<submit::Accepted>().once().fails(RETRY) },
-    Route { method: Method::POST, path: "/api/tasks/{id}/cancel", gate: SEND, handler: || post(tasks::cancel),
-            doc: Doc::new("Calls a request off.").takes::<tasks::Cancel>().gives::<tasks::Cancelled>().once().fails(CANCEL) },
+    Route { method: Method::GET, path: "/api/tasks", gate: READ, handler: || get(requests::tasks),
+            doc: Doc::new("The requests that are under way.").asks::<Paging>().gives::<polis_api::Tasks>() },
+    Route { method: Method::GET, path: "/api/tasks/{id}", gate: READ, handler: || get(requests::task),
+            doc: Doc::new("Where a request stands.").gives::<polis_api::TaskState>().fails(TASK) },
+    Route { method: Method::POST, path: "/api/tasks/{id}/retry", gate: SEND, handler: || post(requests::retry),
+            doc: Doc::new("Does a request again that has ended.").takes::<polis_api::Retry>().gives::<Accepted>().once().fails(RETRY) },
+    Route { method: Method::POST, path: "/api/tasks/{id}/cancel", gate: SEND, handler: || post(requests::cancel),
+            doc: Doc::new("Calls a request off.").takes::<polis_api::Cancel>().gives::<polis_api::Cancelled>().once().fails(CANCEL) },
     Route { method: Method::GET, path: "/api/dead-letters", gate: READ, handler: || get(agents::dead_letters),
             doc: Doc::new("What was set aside because it broke agents down.").gives::<agents::DeadLetters>() },
-    Route { method: Method::GET, path: "/api/plans", gate: READ, handler: || get(plans::plans),
-            doc: Doc::new("The plans that agents keep.").asks::<plans::Which>().gives::<plans::Plans>() },
-    Route { method: Method::GET, path: "/api/approvals", gate: READ, handler: || get(approvals::approvals),
-            doc: Doc::new("What waits for a person.").asks::<Paging>().gives::<approvals::Approvals>() },
-    Route { method: Method::POST, path: "/api/approvals/{id}", gate: APPROVE, handler: || post(approvals::resolve),
-            doc: Doc::new("Says a word on what waits.").takes::<approvals::Spoken>().gives::<approvals::Resolved>().once().fails(RESOLVE) },
+    Route { method: Method::GET, path: "/api/plans", gate: READ, handler: || get(requests::plans),
+            doc: Doc::new("The plans that agents keep.").asks::<polis_api::PlanFilter>().gives::<polis_api::Plans>() },
+    Route { method: Method::GET, path: "/api/approvals", gate: READ, handler: || get(requests::approvals),
+            doc: Doc::new("What waits for a person.").asks::<Paging>().gives::<polis_api::Approvals>() },
+    Route { method: Method::POST, path: "/api/approvals/{id}", gate: APPROVE, handler: || post(requests::resolve),
+            doc: Doc::new("Says a word on what waits.").takes::<polis_api::DecisionRequest>().gives::<polis_api::Resolved>().once().fails(RESOLVE) },
     Route { method: Method::GET, path: "/api/artifacts", gate: READ, handler: || get(artifacts::list),
             doc: Doc::new("What is kept outside the log.").asks::<artifacts::Which>().gives::<artifacts::Page>() },
     Route { method: Method::POST, path: "/api/artifacts", gate: SEND, handler: || post(artifacts::put),
@@ -208,7 +208,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/api/societies", gate: READ, handler: || get(societies::list),
             doc: Doc::new("The societies of the store.").asks::<Paging>().gives::<societies::Listed>() },
     Route { method: Method::POST, path: "/api/societies", gate: ADMIN, handler: || post(societies::begin),
-            doc: Doc::new("Begins a society and has it work, unless it is there.").takes::<societies::Begin>().gives::<societies::Begun>().fails(BEGIN) },
+            doc: Doc::new("Begins a society and has it work, unless it is there.").takes::<societies::Begin>().gives::<societies::Begun>().once().fails(BEGIN) },
     Route { method: Method::POST, path: "/api/fork", gate: ADMIN, handler: || post(societies::fork),
             doc: Doc::new("Begins a society with the past of this one.").takes::<societies::Fork>().gives::<societies::Made>().once().fails(FORK) },
     Route { method: Method::POST, path: "/api/rewind", gate: ADMIN, handler: || post(societies::rewind),
@@ -302,18 +302,18 @@ pub(crate) fn router(state: &SocietyState) -> Router<SocietyState> {
 async fn pass(State((route, state)): State<(&'static Route, SocietyState)>, request: Request, next: Next) -> Response {
     let admitted = match route.gate {
         Gate::Open => Ok(()),
-        Gate::Known => Caller::of(request.extensions()).is_known(),
-        Gate::Needs(scope) => Caller::of(request.extensions()).needs(scope),
+        Gate::Known => caller_of(request.extensions()).is_known(),
+        Gate::Needs(scope) => caller_of(request.extensions()).needs(scope),
     };
     match admitted {
         Ok(()) if route.doc.once => with_key(&state, request, next).await,
         Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+        Err(error) => Problem::from(error).into_response(),
     }
 }
 
 /// Who has no token is not told what exists. A browser gets the page, which says that nothing is there and knows a way home.
-async fn not_found(caller: Caller, request: Request) -> Response {
+async fn not_found(caller::From(caller): caller::From, request: Request) -> Response {
     let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if request.method() == Method::GET && accepts.contains("text/html") && !is_ours(request.uri().path()) {
         let mut page = page::index(HeaderMap::from_iter(request.headers().get(HOST).map(|host| (HOST, host.clone())))).await;
@@ -321,7 +321,7 @@ async fn not_found(caller: Caller, request: Request) -> Response {
         return page;
     }
     let missing = || Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address");
-    caller.is_known().map_or_else(|problem| problem, |()| missing()).into_response()
+    caller.is_known().map_or_else(Problem::from, |()| missing()).into_response()
 }
 
 /// Whether a path begins as one of the routes does.
@@ -331,7 +331,7 @@ fn is_ours(path: &str) -> bool {
     wanted == "assets" || ROUTES.iter().any(|route| first(route.path) == wanted)
 }
 
-async fn method_not_allowed(caller: Caller) -> Problem {
+async fn method_not_allowed(caller::From(caller): caller::From) -> Problem {
     let wrong = || Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address does not know that method");
-    caller.is_known().map_or_else(|problem| problem, |()| wrong())
+    caller.is_known().map_or_else(Problem::from, |()| wrong())
 }

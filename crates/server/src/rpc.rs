@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 as MCP and A2A use it: what comes in, and how a request is answered. It knows no method.
 
-use axum::http::StatusCode;
+use polis_api::ApiError;
 use serde_json::{Map, Value, json};
 
 use crate::body::Json;
@@ -96,14 +96,10 @@ impl Incoming {
 }
 
 /// What a route would have said, for a peer that speaks JSON-RPC.
-impl From<&Problem> for Fault {
-    fn from(problem: &Problem) -> Self {
-        let code = if problem.status() == StatusCode::INTERNAL_SERVER_ERROR || problem.is_passing() {
-            INTERNAL_ERROR
-        } else {
-            INVALID_PARAMS
-        };
-        Self::new(code, problem.detail()).with_data(json!({ "code": problem.code() }))
+impl From<&ApiError> for Fault {
+    fn from(error: &ApiError) -> Self {
+        let code = if error.status() == 500 || error.is_transient() { INTERNAL_ERROR } else { INVALID_PARAMS };
+        Self::new(code, error.detail()).with_data(json!({ "code": error.code() }))
     }
 }
 

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::body::Json;
 use crate::once::Keyed;
-use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::registry::Societies;
 use crate::wanted::Wanted;
+use polis_api::Paging;
 
 /// The societies of the store, by name.
 #[derive(Serialize, JsonSchema)]

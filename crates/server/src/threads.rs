@@ -5,10 +5,10 @@ use polis_domain::{AgentId, Phase, Spine, SubThreadPath, Thread, ThreadId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 use crate::wanted::{Name, Wanted};
+use polis_api::Paging;
 
 /// Which part of a conversation is wanted.
 #[derive(Deserialize, JsonSchema)]

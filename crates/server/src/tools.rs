@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 use crate::wanted::Wanted;
+use polis_api::Paging;
 
 /// Which tools can be called.
 #[derive(Serialize, JsonSchema)]
@@ -54,7 +54,7 @@ pub(crate) async fn tools(
 ) -> Result<axum::Json<Tools>, Problem> {
     let Tools { tools, servers, .. } = Tools::of(&**state.society.toolbox(), &state.society.own_tools());
     let places: Vec<(usize, Tool)> = tools.into_iter().enumerate().collect();
-    let (page, next) = paging.cut(places, |(place, _)| crate::paging::numbered(*place as u64));
+    let (page, next) = paging.cut(places, |(place, _)| polis_api::paging::numbered(*place as u64));
     Ok(axum::Json(Tools { tools: page.into_iter().map(|(_, tool)| tool).collect(), servers, next }))
 }
 

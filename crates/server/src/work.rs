@@ -1,15 +1,15 @@
-//! A request as a peer sees it: where it stands, what is done for it, what it waits for. It is begun, looked at and settled
-//! through the same routes as everybody's.
+//! A request as a client of another protocol sees it: where it stands, what is done for it, what it waits for.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use axum::http::StatusCode;
-use futures_util::TryStreamExt;
-use polis_domain::{AgentId, Effect, EffectId, Event, MessageKind, Origin, Recorded, ReplyTo, Seq, TaskId, TurnId};
+use polis_api::{Approval, Local, Paging, Pending, TaskState, TaskStatus};
+use polis_domain::{
+    AgentId, Effect, EffectId, Event, Failure, MessageKind, Origin, Recorded, ReplyTo, Seq, TaskId, TurnId, Wanted,
+};
 use polis_engine::{Watch, WatchEvent};
 use polis_ports::{Delta, StreamedDelta};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::caller::{Caller, Scope};
@@ -27,41 +27,55 @@ pub(crate) struct Peer {
     pub(crate) caller: Caller,
 }
 
+/// The code of a request that comes after another one which waits for somebody to act.
+pub(crate) const BUSY: &str = "agent_busy";
+
+/// What a client is told of that. What the other request is about is not theirs to know.
+pub(crate) fn busy(agent: &AgentId) -> String {
+    format!(
+        "{agent} is busy with another request, which waits for somebody to answer it. This one is kept and comes after it; ask again later."
+    )
+}
+
 /// Where a request stands.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Standing {
-    /// `running`, `waiting`, `needs_person`, `done`, `failed` or `cancelled`.
-    pub(crate) status: String,
+    pub(crate) status: TaskStatus,
     pub(crate) answer: Option<String>,
-    /// With `code` and `message`.
-    pub(crate) failure: Option<Value>,
-    /// What of it waits for a person, as `/api/approvals` lists it.
-    pub(crate) approvals: Vec<Value>,
+    pub(crate) failure: Option<Failure>,
+    /// What of it waits for a person.
+    pub(crate) approvals: Vec<Approval>,
     /// Whether a turn of it is open: it does not just lie in an inbox.
     pub(crate) has_begun: bool,
     /// The agent that is busy with another request, where that one waits for somebody to act.
-    pub(crate) behind: Option<String>,
+    pub(crate) behind: Option<AgentId>,
 }
 
 impl Standing {
     /// Of what was begun just now.
     pub(crate) fn begun() -> Self {
-        Self { status: "running".to_owned(), answer: None, failure: None, approvals: Vec::new(), has_begun: true, behind: None }
+        let (answer, failure, approvals, behind) = (None, None, Vec::new(), None);
+        Self { status: TaskStatus::Running, answer, failure, approvals, has_begun: true, behind }
     }
 
     /// Whether nothing more will be done for it.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(&*self.status, "done" | "failed" | "cancelled")
+        self.status.is_over()
     }
 
     /// Whether a person must act.
     pub(crate) fn needs_person(&self) -> bool {
-        self.status == "needs_person"
+        self.status == TaskStatus::NeedsPerson
     }
 
     /// Whether nothing comes of waiting for it now: it is over, or somebody must act first.
     pub(crate) fn rests(&self) -> bool {
         self.is_over() || self.needs_person() || self.behind.is_some()
+    }
+
+    /// The status as programs read it.
+    pub(crate) fn status_name(&self) -> Value {
+        json!(self.status)
     }
 }
 
@@ -71,19 +85,16 @@ impl Peer {
         Self { state: self.state.clone(), caller: self.caller.with(Scope::Read) }
     }
 
+    /// The operations of the society for this peer.
+    pub(crate) fn api(&self) -> Local {
+        Local { society: self.state.society.clone(), caller: self.caller.clone() }
+    }
+
     /// Where a request stands.
     pub(crate) async fn standing(&self, task: &TaskId) -> Result<Standing, Problem> {
-        let told = self.ask(&format!("/api/tasks/{}", segment(task.as_str())), None).await?;
-        let text = |name: &str| told.get(name).and_then(Value::as_str).map(str::to_owned);
-        let mut standing = Standing {
-            status: text("status").unwrap_or_default(),
-            answer: text("answer"),
-            failure: told.get("failure").cloned(),
-            approvals: Vec::new(),
-            has_begun: false,
-            behind: text("behind"),
-        };
-        if standing.status == "waiting" {
+        let TaskState { status, answer, failure, behind, .. } = self.api().task(task).await?;
+        let mut standing = Standing { status, answer, failure, approvals: Vec::new(), has_begun: false, behind };
+        if standing.status == TaskStatus::Waiting {
             let wanted = task.clone();
             let look = self.state.society.look(move |spine| spine.turns.values().any(|turn| turn.task == wanted));
             standing.has_begun = look.await?;
@@ -92,46 +103,17 @@ impl Peer {
             standing.approvals = self.approvals(Some(task)).await?;
             // Somebody has acted meanwhile.
             if standing.approvals.is_empty() {
-                "waiting".clone_into(&mut standing.status);
+                standing.status = TaskStatus::Waiting;
             }
         }
         Ok(standing)
     }
 
     /// What waits for a person, of one request or of all.
-    pub(crate) async fn approvals(&self, task: Option<&TaskId>) -> Result<Vec<Value>, Problem> {
-        let mut told = self.ask("/api/approvals", None).await?;
-        let Some(Value::Array(all)) = told.get_mut("approvals").map(Value::take) else { return Ok(Vec::new()) };
-        let is_meant = |approval: &Value| task.is_none_or(|task| approval["taskId"] == task.as_str());
-        Ok(all.into_iter().filter(is_meant).collect())
+    pub(crate) async fn approvals(&self, task: Option<&TaskId>) -> Result<Vec<Approval>, Problem> {
+        let all = self.api().approvals(&Paging::default()).await?.approvals;
+        Ok(all.into_iter().filter(|approval| task.is_none_or(|task| approval.task_id == *task)).collect())
     }
-
-    /// Asks a route of our own; a body makes it a `POST`.
-    pub(crate) async fn ask(&self, target: &str, body: Option<&Value>) -> Result<Value, Problem> {
-        let strange = |what: String| {
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "strange_answer", format!("{target} answered {what}"))
-        };
-        let answer = self.state.ask_for(self.caller.clone(), target, body.map(Value::to_string)).await;
-        let answer = answer.map_err(|error| strange(error.to_string()))?;
-        let whole = answer.body.try_fold(Vec::new(), |mut whole, chunk| async move {
-            whole.extend_from_slice(&chunk);
-            Ok(whole)
-        });
-        let whole = whole.await.map_err(|error| strange(error.to_string()))?;
-        let told: Value = serde_json::from_slice(&whole).map_err(|error| strange(error.to_string()))?;
-        if answer.status < 400 {
-            return Ok(told);
-        }
-        let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
-        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Err(Problem::new(status, text("code"), text("detail")))
-    }
-}
-
-/// A name as a path takes it.
-pub(crate) fn segment(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// Follows what is done for a request.
@@ -217,7 +199,7 @@ impl Follow {
         }
     }
 
-    /// The chunks that came before the end of the log as it is now, and were not heard yet: a look at the standing may be faster.
+    /// The steps and chunks before the end of the log as it is now that were not heard yet: a look at the standing may be faster.
     pub(crate) async fn rest(&mut self) -> Result<Vec<Heard>, Problem> {
         let society = &self.peer.state.society;
         let head = society.log().readable_head(society.id()).await?;
@@ -226,7 +208,7 @@ impl Follow {
             match self.watch.next().await? {
                 Some(WatchEvent::Event(recorded)) => {
                     self.seen = recorded.seq;
-                    self.hear(&recorded);
+                    chunks.extend(self.hear(&recorded).1.map(Heard::Step));
                 }
                 Some(WatchEvent::Delta(delta)) => chunks.extend(self.chunk(&delta)),
                 Some(WatchEvent::Step(_)) => {}
@@ -319,28 +301,34 @@ fn step(effect: &Effect) -> Option<String> {
 }
 
 /// What the person is shown: all of it.
-pub(crate) fn asking(approval: &Value) -> String {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let mut message = match approval["kind"].as_str() {
-        Some("in_doubt") => "A write was begun and its result is not known. Look at the world: was it done?".to_owned(),
-        Some("parked") => format!("The work stands still: {}. Should it go on?", text(&approval["failure"]["message"])),
-        _ => text(&approval["question"]),
+pub(crate) fn asking(approval: &Approval) -> String {
+    let (mut message, call, visit) = match &approval.pending {
+        Pending::Approval { question, call, .. } => (question.clone(), call.as_ref(), None),
+        Pending::Question { question, call, wanted, .. } => {
+            let visit = if let Wanted::Visit { url } = wanted { Some(url) } else { None };
+            (question.clone(), call.as_ref(), visit)
+        }
+        Pending::InDoubt { call } => {
+            let doubt = "A write was begun and its result is not known. Look at the world: was it done?";
+            (doubt.to_owned(), Some(call), None)
+        }
+        Pending::Parked { failure } => (format!("The work stands still: {}. Should it go on?", failure.message), None, None),
     };
-    message.push_str(&format!("\n\nAgent: {}", text(&approval["agentId"])));
-    if let Some(url) = approval["wanted"]["visit"]["url"].as_str() {
+    message.push_str(&format!("\n\nAgent: {}", approval.agent_id));
+    if let Some(url) = visit {
         message.push_str(&format!("\nAddress to visit: {url}"));
     }
-    if let Some(call) = approval.get("call").filter(|call| call.is_object()) {
-        message.push_str(&format!("\nTool: {}\nArguments: {}", text(&call["tool"]), text(&call["arguments"])));
+    if let Some(call) = call {
+        message.push_str(&format!("\nTool: {}\nArguments: {}", call.tool, call.arguments));
     }
     message
 }
 
 #[cfg(test)]
 mod tests {
+    use polis_api::{ApiError, Decision, Submit};
     use polis_engine::{Cast, Options, Ports, Society};
     use polis_testkit::{MemoryLog, Programmed, worker_role};
-    use serde_json::json;
 
     use super::*;
     use crate::About;
@@ -352,14 +340,15 @@ mod tests {
         let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();
         let state = SocietyState::new(society, About { model: String::new(), is_offline: false, vendors: Vec::new() });
         let peer = |scopes: &str| Peer { state: state.clone(), caller: Caller::new("some".into(), scopes.parse().unwrap()) };
-        let request = json!({ "text": "[]" });
-        let code = |result: Result<Value, Problem>| result.map(drop).map_err(|problem| problem.code().to_owned());
-        assert_eq!(code(peer("read").ask("/api/agents", None).await), Ok(()));
-        assert_eq!(code(peer("read").ask("/api/submit", Some(&request)).await), Err("missing_scope".to_owned()));
-        assert_eq!(code(peer("send").ask("/api/submit", Some(&request)).await), Ok(()));
-        let word = json!({ "approved": true });
-        assert_eq!(code(peer("read,send").ask("/api/approvals/1.0", Some(&word)).await), Err("missing_scope".to_owned()));
-        assert_eq!(code(peer("approve").ask("/api/approvals/1.0", Some(&word)).await), Err("not_open".to_owned()));
-        assert_eq!(code(peer("read").ask("/api/threads/no one?path=", None).await), Err("strange_answer".to_owned()));
+        let code = |result: Result<(), ApiError>| result.map_err(|error| error.code().to_owned());
+        let request = || Submit { text: "[]".to_owned(), ..Submit::default() };
+        let decision = || Decision::Again;
+        assert_eq!(code(peer("read").api().tasks(&Paging::default()).await.map(drop)), Ok(()));
+        assert_eq!(code(peer("read").api().submit(request()).await.map(drop)), Err("missing_scope".to_owned()));
+        assert_eq!(code(peer("send").api().submit(request()).await.map(drop)), Ok(()));
+        let denied = peer("read,send").api().resolve("1.0", decision()).await.map(drop);
+        assert_eq!(code(denied), Err("missing_scope".to_owned()));
+        let open = peer("approve").api().resolve("1.0", decision()).await.map(drop);
+        assert_eq!(code(open), Err("not_open".to_owned()));
     }
 }

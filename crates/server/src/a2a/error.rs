@@ -1,8 +1,8 @@
 //! The errors of the protocol, with their codes.
 
+use polis_api::ApiError;
 use serde_json::{Map, Value, json};
 
-use crate::problem::Problem;
 use crate::rpc::Fault;
 
 /// What the protocol has a code for.
@@ -51,12 +51,12 @@ pub(super) fn not_found(task: &str) -> Fault {
 }
 
 /// What a route of our own said, with its code.
-pub(super) fn fault(problem: &Problem) -> Fault {
-    if problem.code() == "unknown_task" {
+pub(super) fn fault(error: &ApiError) -> Fault {
+    if error.code() == "unknown_task" {
         return told(Reason::TaskNotFound, "there is no such task", &[]);
     }
-    let metadata = Map::from_iter([("status".to_owned(), json!(problem.status().as_u16().to_string()))]);
-    Fault::from(problem).with_data(json!([info(&problem.code().to_uppercase(), "polis", metadata)]))
+    let metadata = Map::from_iter([("status".to_owned(), json!(error.status().to_string()))]);
+    Fault::from(error).with_data(json!([info(&error.code().to_uppercase(), "polis", metadata)]))
 }
 
 fn info(reason: &str, domain: &str, metadata: Map<String, Value>) -> Value {

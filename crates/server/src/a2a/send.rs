@@ -3,18 +3,19 @@
 
 use std::time::Duration;
 
-use polis_domain::{AgentId, Seq, TaskId};
+use polis_api::local::settled;
+use polis_api::{ApiError, Approval, Decision, DecisionRequest, Pending};
+use polis_domain::{AgentId, Seq, TaskId, Wanted};
 use serde_json::{Map, Value, json};
 
 use super::error::{Reason, fault, told};
 use super::message::{Message, message_id};
 use super::task::{self, Envelopes, context_of};
 use super::{Call, no_push};
-use crate::approvals::{self, Word};
 use crate::caller::Scope;
 use crate::problem::Problem;
 use crate::rpc::Fault;
-use crate::work::{Follow, Heard, segment};
+use crate::work::{Follow, Heard};
 
 /// How long a message that is not streamed waits for what comes of it.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
@@ -59,7 +60,7 @@ impl Call {
 
     /// Takes a message in: the task that it belongs to, and the place of the log from which on to follow it.
     pub(super) async fn accept(&self) -> Result<(TaskId, Seq), Fault> {
-        let refused = |problem: Problem| fault(&problem);
+        let refused = |error: ApiError| fault(&error);
         self.peer.caller.needs(Scope::Send).map_err(refused)?;
         let wanted = self.params.get("configuration").and_then(|it| it.get("taskPushNotificationConfig"));
         if wanted.is_some_and(Value::is_object) {
@@ -76,7 +77,7 @@ impl Call {
             if known.is_empty() {
                 let context = message.context.clone().unwrap_or_else(|| task.to_string());
                 let to = self.receiver(&message).unwrap_or_else(AgentId::root);
-                self.post(&mut message, to, &task, &context).await.map_err(refused)?;
+                self.post(&mut message, to, &task, &context).await.map_err(|problem| fault(&problem))?;
             }
             return Ok((task, head));
         };
@@ -95,41 +96,39 @@ impl Call {
 
     /// Takes a message in about a task that is there.
     async fn go_on(&self, mut message: Message, task: &TaskId, context: &str, envelopes: &Envelopes) -> Result<(), Fault> {
-        let refused = |problem: Problem| fault(&problem);
-        let standing = self.peer.standing(task).await.map_err(refused)?;
+        let refused = |error: ApiError| fault(&error);
+        let standing = self.peer.standing(task).await.map_err(|problem| fault(&problem))?;
         let named = message.metadata.get("approvalId").and_then(Value::as_str).map(str::to_owned);
         let open = match &named {
-            Some(id) => standing.approvals.iter().find(|approval| approval["id"] == **id),
+            Some(id) => standing.approvals.iter().find(|approval| approval.id == *id),
             None => standing.approvals.first(),
         };
         if let Some(approval) = open {
-            let id = approval["id"].as_str().unwrap_or_default();
-            let word = word(approval, &message)?;
-            self.peer.ask(&format!("/api/approvals/{}", segment(id)), Some(&word)).await.map_err(refused)?;
+            self.peer.api().resolve(&approval.id, decision(approval, &message)?).await.map_err(refused)?;
             return Ok(());
         }
         // It was answered already, perhaps by this same message.
         if let Some(id) = named {
-            let settled = approvals::settled(&self.peer.state, &id, task).await.map_err(refused)?;
+            let settled = settled(&self.peer.state.society, &id, task).await.map_err(refused)?;
             let Some(settled) = settled else {
                 return Err(Fault::invalid(format!("nothing with the approvalId {id} was asked about for this task")));
             };
-            let said = word(&serde_json::to_value(&settled.approval).unwrap_or_default(), &message)?;
-            let said = serde_json::from_value::<Word>(said).ok();
-            if said.is_some_and(|said| settled.is_like(&said)) {
+            if settled.is_like(&decision(&settled.approval, &message)?) {
                 return Ok(());
             }
             let what = format!("{id} was settled otherwise before, and that stands");
             return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
         if standing.is_over() {
-            let what =
-                format!("the task is {}; begin another, with the same contextId if it belongs to this one", standing.status);
+            let what = format!(
+                "the task is {}; begin another, with the same contextId if it belongs to this one",
+                standing.status_name()
+            );
             return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
         let first = envelopes.first().map(|(_, envelope)| envelope.to.clone());
         let to = self.receiver(&message).or(first).unwrap_or_else(AgentId::root);
-        self.post(&mut message, to, task, context).await.map_err(refused)
+        self.post(&mut message, to, task, context).await.map_err(|problem| fault(&problem))
     }
 
     async fn post(&self, message: &mut Message, to: AgentId, task: &TaskId, context: &str) -> Result<(), Problem> {
@@ -147,32 +146,38 @@ impl Call {
     }
 }
 
-/// What a message says to what waits, as the route wants it.
-fn word(approval: &Value, message: &Message) -> Result<Value, Fault> {
+/// The decision that a message makes about what waits.
+fn decision(approval: &Approval, message: &Message) -> Result<Decision, Fault> {
     let known = ["approved", "answer", "outcome", "reason", "arguments", "always", "where", "result"];
     let data = message.data.as_ref().map(|data| {
         let said = data.iter().filter(|(name, _)| known.contains(&name.as_str()));
         said.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()
     });
     if let Some(data) = data.filter(|data| !data.is_empty()) {
-        return Ok(Value::Object(data));
+        let decision = serde_json::from_value(Value::Object(data));
+        return decision.map_err(|error| Fault::invalid(format!("the data cannot be used: {error}")));
     }
     let said = message.text.trim();
     let low = said.to_lowercase();
     let unclear = |what: &str| Fault::invalid(format!("this does not answer what the task waits for: {what}"));
-    let wanted = &approval["wanted"];
-    match approval["kind"].as_str() {
-        Some("question") if wanted.get("text").is_some() => Ok(json!({ "answer": said })),
-        Some("question") if wanted.get("form").is_some() => match serde_json::from_str::<Map<String, Value>>(said) {
-            Ok(filled) => Ok(json!({ "answer": filled })),
-            Err(_) => Err(unclear("send a data part {\"answer\": {…}} that fits its form")),
-        },
-        Some("in_doubt") if matches!(&*low, "done" | "not_done" | "again") => Ok(json!({ "outcome": low })),
-        Some("in_doubt") => Err(unclear("say `done`, `not_done` or `again`")),
-        Some("parked") if low == "again" => Ok(json!({ "outcome": "again" })),
-        Some("parked") => Err(unclear("say `again`, or cancel the task")),
-        _ if YES.contains(&&*low) => Ok(json!({ "approved": true })),
-        _ if NO.contains(&&*low) => Ok(json!({ "approved": false })),
+    let yes_or_no = || match &*low {
+        yes if YES.contains(&yes) => Ok(DecisionRequest { approved: Some(true), ..DecisionRequest::default() }),
+        no if NO.contains(&no) => Ok(DecisionRequest { approved: Some(false), ..DecisionRequest::default() }),
         _ => Err(unclear("say `yes` or `no`, or send a data part {\"approved\": …, \"reason\": …}")),
-    }
+    };
+    let answer = |answer: Value| DecisionRequest { answer: Some(answer), ..DecisionRequest::default() };
+    let outcome = |outcome: &str| DecisionRequest { outcome: Some(outcome.to_owned()), ..DecisionRequest::default() };
+    let request = match &approval.pending {
+        Pending::Question { wanted: Wanted::Text { .. }, .. } => answer(json!(said)),
+        Pending::Question { wanted: Wanted::Form { .. }, .. } => match serde_json::from_str::<Map<String, Value>>(said) {
+            Ok(filled) => answer(Value::Object(filled)),
+            Err(_) => return Err(unclear("send a data part {\"answer\": {…}} that fits its form")),
+        },
+        Pending::InDoubt { .. } if matches!(&*low, "done" | "not_done" | "again") => outcome(&low),
+        Pending::InDoubt { .. } => return Err(unclear("say `done`, `not_done` or `again`")),
+        Pending::Parked { .. } if low == "again" => outcome("again"),
+        Pending::Parked { .. } => return Err(unclear("say `again`, or cancel the task")),
+        _ => yes_or_no()?,
+    };
+    Decision::try_from(request).map_err(Fault::invalid)
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Artifact, Envelope, Recorded, TaskId, iso};
+use polis_api::{Approval, Pending, TaskStatus};
+use polis_domain::{Artifact, Envelope, Recorded, TaskId, Wanted, iso};
 use serde_json::{Value, json};
 
 use super::Call;
@@ -10,8 +11,7 @@ use super::error::{fault, not_found};
 use super::message::{context_id, write};
 use crate::problem::Problem;
 use crate::rpc::Fault;
-use crate::tasks::{BUSY, busy};
-use crate::work::{Standing, asking};
+use crate::work::{BUSY, Standing, asking, busy};
 
 /// The artifact that the answer is.
 pub(super) const ANSWER: &str = "answer";
@@ -50,14 +50,14 @@ pub(super) async fn told(call: &Call, task: &TaskId, length: Option<usize>) -> R
 
 /// The state that a standing is.
 pub(super) fn state(standing: &Standing, envelopes: &Envelopes) -> &'static str {
-    match &*standing.status {
-        "needs_person" => "TASK_STATE_INPUT_REQUIRED",
-        "done" => "TASK_STATE_COMPLETED",
-        "failed" => "TASK_STATE_FAILED",
-        "cancelled" => "TASK_STATE_CANCELED",
+    match standing.status {
+        TaskStatus::NeedsPerson => "TASK_STATE_INPUT_REQUIRED",
+        TaskStatus::Done => "TASK_STATE_COMPLETED",
+        TaskStatus::Failed => "TASK_STATE_FAILED",
+        TaskStatus::Cancelled => "TASK_STATE_CANCELED",
         // It lies in an inbox.
-        "waiting" if envelopes.len() == 1 && !standing.has_begun => "TASK_STATE_SUBMITTED",
-        _ => "TASK_STATE_WORKING",
+        TaskStatus::Waiting if envelopes.len() == 1 && !standing.has_begun => "TASK_STATE_SUBMITTED",
+        TaskStatus::Waiting | TaskStatus::Running => "TASK_STATE_WORKING",
     }
 }
 
@@ -72,27 +72,27 @@ pub(super) fn status(standing: &Standing, envelopes: &Envelopes, task: &TaskId) 
         })
     };
     if let Some(approval) = standing.approvals.first() {
-        let id = approval["id"].as_str().unwrap_or_default();
+        let id = &approval.id;
         let parts = json!([{ "text": format!("{}\n\n{}", asking(approval), how(approval)) }, { "data": approval }]);
         status["message"] = said(format!("{task}-{id}"), parts, json!({ "approvalId": id }));
     } else if let Some(agent) = &standing.behind {
         status["message"] = said(format!("{task}-{BUSY}"), json!([{ "text": busy(agent) }]), json!({ "code": BUSY }));
     } else if let Some(failure) = &standing.failure {
-        let words = failure["message"].as_str().unwrap_or_default();
-        status["message"] = said(format!("{task}-failure"), json!([{ "text": words }]), json!({ "code": failure["code"] }));
+        let parts = json!([{ "text": failure.message }]);
+        status["message"] = said(format!("{task}-failure"), parts, json!({ "code": failure.code }));
     }
     status
 }
 
 /// How a client answers what waits.
-fn how(approval: &Value) -> &'static str {
-    match approval["kind"].as_str() {
-        Some("question") if approval["wanted"].get("text").is_some() => "Send the answer to this task.",
-        Some("question") if approval["wanted"].get("form").is_some() => {
+fn how(approval: &Approval) -> &'static str {
+    match &approval.pending {
+        Pending::Question { wanted: Wanted::Text { .. }, .. } => "Send the answer to this task.",
+        Pending::Question { wanted: Wanted::Form { .. }, .. } => {
             "Send a data part {\"answer\": {…}} that fits the form to this task."
         }
-        Some("in_doubt") => "Send `done`, `not_done` or `again` to this task, as what you found.",
-        Some("parked") => "Send `again` to this task to let it try again, or cancel it.",
+        Pending::InDoubt { .. } => "Send `done`, `not_done` or `again` to this task, as what you found.",
+        Pending::Parked { .. } => "Send `again` to this task to let it try again, or cancel it.",
         _ => "Send `yes` or `no` to this task, or a data part {\"approved\": …, \"reason\": …}.",
     }
 }

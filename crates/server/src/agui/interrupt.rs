@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::event::Interrupt;
-use crate::approvals::{Approval, What, Word};
+use polis_api::{Approval, Pending};
 
 /// A client's answer to an interrupt.
 #[derive(Debug, Deserialize)]
@@ -28,7 +28,7 @@ pub(crate) enum Status {
 
 /// What is to be done about an answer.
 pub(crate) enum Decision {
-    Say(Word),
+    Say(polis_api::Decision),
     /// Whoever asked does not want the work any more.
     CallOff(TaskId),
 }
@@ -36,13 +36,13 @@ pub(crate) enum Decision {
 /// An interrupt for what waits. `call` is the name that its call was told under, and who made it.
 pub(crate) fn interrupt(approval: &Approval, call: Option<(Arc<str>, Option<Arc<str>>)>) -> Interrupt {
     let (tool_call_id, subagent_run_id) = call.unzip();
-    let (reason, message, response_schema, expires_at) = match &approval.what {
-        What::Approval { question, call, deadline, .. } => {
+    let (reason, message, response_schema, expires_at) = match &approval.pending {
+        Pending::Approval { question, call, deadline, .. } => {
             let reason = if call.is_some() && tool_call_id.is_some() { "tool_call" } else { "confirmation" };
             (reason, question.clone(), agreement(call.is_some()), *deadline)
         }
-        What::Question { question, wanted, deadline, .. } => ("input_required", question.clone(), answer(wanted), *deadline),
-        What::InDoubt { call } => {
+        Pending::Question { question, wanted, deadline, .. } => ("input_required", question.clone(), answer(wanted), *deadline),
+        Pending::InDoubt { call } => {
             let message = format!(
                 "`{}` was begun, and nobody knows whether it was done. Look, and say: done, not_done, or again to do it again.",
                 call.tool
@@ -51,7 +51,7 @@ pub(crate) fn interrupt(approval: &Approval, call: Option<(Arc<str>, Option<Arc<
             let properties = json!({ "outcome": outcome, "result": { "type": "string" } });
             ("polis:in_doubt", message, object(&properties, &["outcome"]), None)
         }
-        What::Parked { failure } => {
+        Pending::Parked { failure } => {
             let properties = json!({ "outcome": { "type": "string", "enum": ["again"] } });
             ("polis:parked", format!("It stands still: {failure}"), object(&properties, &["outcome"]), None)
         }
@@ -102,23 +102,23 @@ fn answer(wanted: &Wanted) -> Value {
 
 /// What an answer to an interrupt comes to; else what is wrong with it.
 pub(crate) fn decision(approval: &Approval, resume: &Resume) -> Result<Decision, String> {
-    let spoken = match (&approval.what, resume.status) {
-        (What::InDoubt { .. } | What::Parked { .. }, Status::Cancelled) => {
+    let spoken = match (&approval.pending, resume.status) {
+        (Pending::InDoubt { .. } | Pending::Parked { .. }, Status::Cancelled) => {
             return Ok(Decision::CallOff(approval.task_id.clone()));
         }
-        (What::Question { server: Some(_), .. }, Status::Cancelled) => json!({ "outcome": "cancelled" }),
-        (What::Approval { .. } | What::Question { .. }, Status::Cancelled) => {
+        (Pending::Question { server: Some(_), .. }, Status::Cancelled) => json!({ "outcome": "cancelled" }),
+        (Pending::Approval { .. } | Pending::Question { .. }, Status::Cancelled) => {
             json!({ "approved": false, "reason": "whoever was asked turned away" })
         }
-        (What::Approval { .. }, Status::Resolved) => spoken_of(&resume.payload),
-        (What::Question { .. }, Status::Resolved) => match &resume.payload {
+        (Pending::Approval { .. }, Status::Resolved) => spoken_of(&resume.payload),
+        (Pending::Question { .. }, Status::Resolved) => match &resume.payload {
             Value::Object(payload) if payload.contains_key("answer") || payload.contains_key("approved") => {
                 spoken_of(&resume.payload)
             }
             Value::Bool(approved) => json!({ "approved": approved }),
             other => json!({ "answer": other }),
         },
-        (What::InDoubt { .. } | What::Parked { .. }, Status::Resolved) => match &resume.payload {
+        (Pending::InDoubt { .. } | Pending::Parked { .. }, Status::Resolved) => match &resume.payload {
             Value::String(outcome) => json!({ "outcome": outcome }),
             other => other.clone(),
         },
@@ -159,11 +159,11 @@ mod tests {
     #[test]
     fn an_answer_in_the_protocols_words_is_a_verdict_in_ours() {
         let payload = json!({ "approved": true, "editedArgs": { "to": "bo" }, "reason": "fine", "more": 1 });
-        let Ok(word) = serde_json::from_value::<Word>(spoken_of(&payload)) else { panic!("no word") };
-        let Word::Verdict(verdict) = word else { panic!("no verdict") };
+        let Ok(word) = serde_json::from_value::<polis_api::Decision>(spoken_of(&payload)) else { panic!("no word") };
+        let polis_api::Decision::Verdict(verdict) = word else { panic!("no verdict") };
         let want = Verdict { arguments: Some("{\"to\":\"bo\"}".into()), reason: "fine".to_owned(), ..Verdict::yes() };
         assert_eq!(verdict, want);
         assert_eq!(spoken_of(&json!(false)), json!({ "approved": false }));
-        assert!(serde_json::from_value::<Word>(spoken_of(&resolved(json!("yes")).payload)).is_err());
+        assert!(serde_json::from_value::<polis_api::Decision>(spoken_of(&resolved(json!("yes")).payload)).is_err());
     }
 }

@@ -26,9 +26,8 @@ use futures_util::stream;
 use polis_domain::{MessageKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
 use polis_engine::Society;
 
-use crate::approvals;
 use crate::body::Json;
-use crate::caller::{Caller, Scope};
+use crate::caller::{self, Scope};
 use crate::problem::Problem;
 use crate::spoken::{Addressee, addressee};
 use crate::state::SocietyState;
@@ -37,6 +36,7 @@ pub(crate) use capabilities::capabilities;
 pub(crate) use event::{Body, Event, Outcome, Role, TokenUsage};
 use input::{Input, Saying};
 use interrupt::{Decision, Resume, decision};
+use polis_api::local::{settle, settled};
 pub(crate) use run::{Names, Run, waiting};
 
 /// Sent when nothing happens, so that whoever listens knows that the line is not dead.
@@ -48,7 +48,7 @@ const RUN: &str = "aguiRun";
 /// A run: says what is new on the thread, or answers what waits, and tells what comes of it.
 pub(crate) async fn run(
     State(state): State<SocietyState>,
-    caller: Caller,
+    caller::From(caller): caller::From,
     Name(agent): Name,
     Json(input): Json<Input>,
 ) -> Result<Response, Problem> {
@@ -180,7 +180,7 @@ async fn resume(state: &SocietyState, task: &TaskId, run: Run, input: &Input) ->
     let is_open = |resume: &Resume| waiting.iter().any(|open| open.id == resume.interrupt_id);
     let mut past = Vec::new();
     for resume in input.resume.iter().filter(|resume| !is_open(resume)) {
-        let Some(settled) = approvals::settled(state, &resume.interrupt_id, task).await? else { continue };
+        let Some(settled) = settled(&state.society, &resume.interrupt_id, task).await? else { continue };
         let is_same = match decision(&settled.approval, resume) {
             Ok(Decision::Say(word)) => settled.is_like(&word),
             Ok(Decision::CallOff(_)) => settled.is_void(),
@@ -211,7 +211,7 @@ async fn resume(state: &SocietyState, task: &TaskId, run: Run, input: &Input) ->
                 Ok(decision) => decided.push((open.id.clone(), decision)),
                 Err(message) => return refused(run, "bad_answer", &message),
             },
-            None if approvals::settled(state, &resume.interrupt_id, task).await?.is_some() => {}
+            None if settled(&state.society, &resume.interrupt_id, task).await?.is_some() => {}
             None => {
                 let message = format!("nothing on this thread waits under the name {}", resume.interrupt_id);
                 return refused(run, "unknown_interrupt", &message);
@@ -220,7 +220,7 @@ async fn resume(state: &SocietyState, task: &TaskId, run: Run, input: &Input) ->
     }
     for (id, decision) in decided {
         let settled = match decision {
-            Decision::Say(word) => approvals::settle(state, &id, word).await,
+            Decision::Say(word) => settle(&state.society, &id, word).await,
             Decision::CallOff(task) => {
                 Ok(state.society.cancel(Target::Task(task), "called off where its doubtful part was to be settled").await?)
             }

@@ -11,10 +11,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::event::{Body, Event, TokenUsage};
 use super::interrupt::interrupt;
 use super::narrator::Narrator;
-use crate::approvals::{self, Approval};
 use crate::problem::Problem;
 use crate::state::{SocietyState, next_seen};
-use crate::tasks::{BUSY, Stands, TaskStatus, busy, of_task};
+use crate::work::{BUSY, busy};
+use polis_api::local::{OpenState, open_task};
+use polis_api::{Approval, TaskStatus};
 
 /// One client's view of a request.
 pub(crate) struct Run {
@@ -232,7 +233,7 @@ impl Run {
     async fn look(&mut self) {
         self.asked = false;
         match stands(&self.state.society, self.task.clone()).await {
-            Ok((seq, Some(Stands { status: TaskStatus::NeedsPerson, .. } | Stands { behind: Some(_), .. }))) => {
+            Ok((seq, Some(OpenState { status: TaskStatus::NeedsPerson, .. } | OpenState { behind: Some(_), .. }))) => {
                 self.blocked = Some(seq);
             }
             Ok((seq, None)) if self.may_be_idle => {
@@ -257,8 +258,8 @@ impl Run {
         };
         if waiting.is_empty() {
             match stands(&self.state.society, self.task.clone()).await {
-                Ok((_, Some(Stands { behind: Some(agent), .. }))) => {
-                    return self.narrator.fail(BUSY, busy(agent.as_str()));
+                Ok((_, Some(OpenState { behind: Some(agent), .. }))) => {
+                    return self.narrator.fail(BUSY, busy(&agent));
                 }
                 Ok(_) | Err(CommandError::Stopping) => {}
                 Err(rejected) => return self.narrator.fail(rejected.code(), rejected.to_string()),
@@ -279,13 +280,13 @@ impl Run {
 }
 
 /// Where a request stands, as of which event.
-async fn stands(society: &Society, task: TaskId) -> Result<(Seq, Option<Stands>), CommandError> {
-    society.look(move |spine: &Spine| (spine.seq, of_task(spine, &task))).await
+async fn stands(society: &Society, task: TaskId) -> Result<(Seq, Option<OpenState>), CommandError> {
+    society.look(move |spine: &Spine| (spine.seq, open_task(spine, &task))).await
 }
 
 /// What of this request waits for a person. What other requests wait for is for those who made them.
 pub(crate) async fn waiting(state: &SocietyState, task: &TaskId) -> Result<Vec<Approval>, Problem> {
-    let all = approvals::waiting(state).await?;
+    let all = polis_api::local::waiting(&state.society).await?;
     Ok(all.into_iter().filter(|approval| approval.task_id == *task).collect())
 }
 

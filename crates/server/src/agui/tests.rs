@@ -13,8 +13,8 @@ use serde_json::json;
 use super::event::{Body, Event, Outcome};
 use super::run::{Names, Run, waiting};
 use super::verifier::Verifier;
-use crate::approvals::{self, What};
 use crate::state::{About, SocietyState};
+use polis_api::Pending;
 
 /// Does what its task says, or talks with the model and calls what it asks for.
 struct Talker;
@@ -181,9 +181,9 @@ async fn whole(state: &SocietyState, text: &str, dice: &mut Dice, about: &str) -
         let mut run = Run::listen(state, &task, &names(&format!("r{}", runs.len()))).await.unwrap();
         run.catch_up().await.unwrap();
         for approval in waiting(state, &task).await.unwrap() {
-            assert!(matches!(approval.what, What::Approval { .. }));
+            assert!(matches!(approval.pending, Pending::Approval { .. }));
             let word = json!({ "approved": dice.roll(3) > 0, "reason": "so it is" });
-            approvals::settle(state, &approval.id, serde_json::from_value(word).unwrap()).await.unwrap();
+            polis_api::local::settle(&state.society, &approval.id, serde_json::from_value(word).unwrap()).await.unwrap();
         }
         runs.push(heard(run, about).await);
         assert!(runs.len() < 60, "{about}: it asks for ever");

@@ -4,14 +4,19 @@ use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use polis_domain::{AgentId, ArtifactId, Spine, ThreadId};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use polis_api::{Direction, MessagePaging};
+use polis_domain::{AgentId, ArtifactId, BadPath, Spine, SubThreadPath, TaskId, Thread, ThreadId};
 use serde_json::{Map, Value, json};
 
 use super::era::Era;
 use crate::caller::Scope;
 use crate::problem::Problem;
 use crate::rpc::{Fault, INVALID_PARAMS};
-use crate::work::{Peer, segment};
+use crate::work::Peer;
+
+/// What is encoded in a segment of an address.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// How many are listed at once.
 const PAGE: usize = 200;
@@ -53,12 +58,12 @@ pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Val
         Some(Value::String(cursor)) => Some(ThreadId::from(cursor.as_str())),
         Some(_) => return Err(Fault::invalid("`cursor` must be what `nextCursor` was")),
     };
-    peer.caller.needs(Scope::Read).map_err(|problem| Fault::from(&problem))?;
+    peer.caller.needs(Scope::Read).map_err(|error| Fault::from(&error))?;
     let page = peer.state.society.look(move |spine| page(spine, after.as_ref())).await.map_err(Problem::from);
-    let (listed, next) = page.map_err(|problem| Fault::from(&problem))?;
+    let (listed, next) = page.map_err(|problem| Fault::from(&*problem))?;
     let resource = |(id, agent, messages): (ThreadId, AgentId, u32)| {
         json!({
-            "uri": format!("polis://threads/{}", segment(id.as_str())),
+            "uri": format!("polis://threads/{}", utf8_percent_encode(id.as_str(), SEGMENT)),
             "name": id.as_str(),
             "description": format!("a conversation of {agent}, {messages} messages"),
             "mimeType": "application/json",
@@ -97,24 +102,41 @@ pub(super) async fn read(peer: &Peer, params: &Map<String, Value>, era: &Era) ->
     };
     let address = uri.strip_prefix("polis://").ok_or_else(|| unknown("its address must begin with polis://"))?;
     let (path, query) = address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
-    let target = match (path.split_once('/'), query) {
-        (Some(("threads", thread)), None) => format!("/api/threads/{thread}"),
-        (Some(("threads", thread)), Some(query)) => format!("/api/threads/{thread}?{query}"),
-        (Some(("tasks", task)), None) => format!("/api/messages/{task}?direction=all"),
-        (Some(("artifacts", id)), None) => {
-            let content = artifact(peer, id).await.map_err(|problem| unknown(problem.detail()))?;
+    let (kind, name) = path.split_once('/').unwrap_or((path, ""));
+    let name = percent_decode_str(name).decode_utf8().map_err(|_| unknown("its address is not UTF-8"))?;
+    let told = match (kind, query) {
+        ("threads", query) => thread(peer, &name, query).await.map(|thread| json!(thread)),
+        ("tasks", None) => {
+            let which = MessagePaging { direction: Direction::All, ..MessagePaging::default() };
+            peer.api().messages(&TaskId::from(&*name), which).await.map(|messages| json!(messages)).map_err(Problem::from)
+        }
+        ("artifacts", None) => {
+            let content = artifact(peer, &name).await.map_err(|problem| unknown(problem.detail()))?;
             return Ok(json!({ "contents": [with_uri(content, uri)] }));
         }
         _ => return Err(unknown("polis://threads/…, polis://tasks/… and polis://artifacts/… are known")),
     };
-    match peer.ask(&target, None).await {
+    match told {
         Ok(told) => {
             let content = json!({ "mimeType": "application/json", "text": told.to_string() });
             Ok(json!({ "contents": [with_uri(content, uri)] }))
         }
         Err(problem) if problem.status().is_client_error() => Err(unknown(problem.detail())),
-        Err(problem) => Err(Fault::from(&problem)),
+        Err(problem) => Err(Fault::from(&*problem)),
     }
+}
+
+/// A thread, or a sub-thread by its path.
+async fn thread(peer: &Peer, main: &str, query: Option<&str>) -> Result<Thread, Problem> {
+    peer.caller.needs(Scope::Read)?;
+    let mut path = SubThreadPath::default();
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match &*name {
+            "path" => path = value.parse().map_err(|bad: BadPath| Problem::bad_request("bad_path", bad.to_string()))?,
+            other => return Err(Problem::bad_request("bad_query", format!("`{other}` is unknown; `path` can be given"))),
+        }
+    }
+    Ok(peer.state.society.thread(&ThreadId::from(main), &path).await?)
 }
 
 fn with_uri(mut content: Value, uri: &str) -> Value {

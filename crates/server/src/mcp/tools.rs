@@ -3,16 +3,18 @@
 
 use std::time::Duration;
 
+use polis_api::{Accepted, ApiError, Cancel, Decision, Paging, TaskStatus};
 use polis_domain::{Seq, TaskId};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::flights::Flight;
 use super::{Call, Progress, person};
+use crate::agents;
 use crate::problem::Problem;
 use crate::rpc::Fault;
-use crate::tasks::busy;
-use crate::work::{Follow, Heard, Peer, Standing, segment};
+use crate::work::{Follow, Heard, Peer, Standing, busy};
 
 /// How long a call waits for an answer where it does not say, and at most.
 const USUAL_WAIT: f64 = 50.0;
@@ -159,8 +161,17 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
     let mut waiting = Waiting { peer: &call.peer, patience: Duration::from_secs_f64(wait), progress, flight };
     let done = match name {
         "submit" | "send" | "status" if call.params.contains_key("requestState") => again(call, name, waiting).await,
-        "submit" => waiting.begin("/api/submit", arguments).await,
-        "send" => waiting.begin("/api/send", arguments).await,
+        "submit" => match read(arguments) {
+            Ok(request) => waiting.begin(call.peer.api().submit(request).await, true).await,
+            Err(problem) => Err(problem),
+        },
+        "send" => match read::<polis_api::Send>(arguments) {
+            Ok(request) => {
+                let is_new = request.task_id.is_none();
+                waiting.begin(call.peer.api().send(request).await, is_new).await
+            }
+            Err(problem) => Err(problem),
+        },
         "status" => match arguments.get("taskId").and_then(Value::as_str) {
             Some(task) => waiting.end(&task.into(), None).await,
             None => return Ok(result(overview(&call.peer).await)),
@@ -186,7 +197,7 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
         _ => told,
     };
     let mut result = result(Ok(told));
-    result["isError"] = json!(name != "status" && standing.status == "failed");
+    result["isError"] = json!(name != "status" && standing.status == TaskStatus::Failed);
     Ok(result)
 }
 
@@ -195,9 +206,9 @@ async fn again(call: &Call, name: &str, mut waiting: Waiting<'_>) -> Result<(Tas
     let task = call.params.get("requestState").and_then(Value::as_str).unwrap_or_default().into();
     // It must be there, whatever the client made of it.
     let standing = call.peer.standing(&task).await?;
-    for (id, word) in person::words(&standing.approvals, &call.params) {
-        match call.peer.ask(&format!("/api/approvals/{}", segment(&id)), Some(&word)).await {
-            Err(problem) if problem.code() != "not_open" => return Err(problem),
+    for (id, decision) in person::decisions(&standing.approvals, &call.params)? {
+        match call.peer.api().resolve(&id, decision).await {
+            Err(error) if error.code() != "not_open" => return Err(error.into()),
             // Somebody else has answered it meanwhile, which is as good.
             Ok(_) | Err(_) => {}
         }
@@ -215,18 +226,15 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Begins something by a route, and waits for what comes of it.
-    async fn begin(&mut self, route: &str, arguments: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
-        let is_new = !arguments.contains_key("taskId");
-        let accepted = self.peer.ask(route, Some(&Value::Object(arguments))).await?;
-        let task: TaskId = accepted["taskId"].as_str().unwrap_or_default().into();
-        let seq = accepted["seq"].as_u64().unwrap_or_default();
+    /// Waits for what comes of what was accepted just now.
+    async fn begin(&mut self, accepted: Result<Accepted, ApiError>, is_new: bool) -> Result<(TaskId, Standing), Problem> {
+        let Accepted { task_id: task, seq, .. } = accepted?;
         if is_new {
             let peer = self.peer.of_own();
             let mut own = Waiting { peer: &peer, patience: self.patience, progress: self.progress.take(), flight: self.flight };
-            return own.end(&task, Some(Seq(seq))).await;
+            return own.end(&task, Some(seq)).await;
         }
-        self.end(&task, Some(Seq(seq))).await
+        self.end(&task, Some(seq)).await
     }
 
     /// Waits until the request is over or a person must act, or until patience is. What was begun by this call, at a place
@@ -246,8 +254,8 @@ impl Waiting<'_> {
                 biased;
                 () = self.flight.cancelled() => {
                     if begun.is_some() {
-                        let why = json!({ "reason": "the MCP client cancelled its request" });
-                        self.peer.ask(&format!("/api/tasks/{}/cancel", segment(task.as_str())), Some(&why)).await?;
+                        let reason = "the MCP client cancelled its request".to_owned();
+                        self.peer.api().cancel(task, Cancel { reason, turn: None }).await?;
                     }
                     break;
                 }
@@ -265,32 +273,42 @@ impl Waiting<'_> {
                 Heard::Ended => break,
             }
         }
+        // The state may have been read before the last steps were.
+        if let Some(progress) = &mut self.progress {
+            for heard in follow.rest().await? {
+                if let Heard::Step(words) = heard {
+                    progress.tell(&words);
+                }
+            }
+        }
         Ok((task.clone(), standing))
     }
 }
 
 async fn overview(peer: &Peer) -> Done {
-    let told = peer.ask("/api/tasks", None).await?;
-    let tasks: Vec<Value> = told["tasks"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|task| json!({ "taskId": task["id"], "status": task["status"] }))
-        .collect();
-    let agents = peer.ask("/api/agents", None).await?["agents"].take();
+    let open = peer.api().tasks(&Paging::default()).await?.tasks;
+    let tasks: Vec<Value> = open.iter().map(|task| json!({ "taskId": task.id, "status": task.status })).collect();
+    let agents = agents::listed(&peer.state.society, &Paging::default()).await?.agents;
     Ok(json!({ "tasks": tasks, "approvals": peer.approvals(None).await?, "agents": agents }))
 }
 
-async fn approve(peer: &Peer, mut word: Map<String, Value>) -> Done {
-    let id = named(&mut word, "id")?;
-    peer.ask(&format!("/api/approvals/{}", segment(&id)), Some(&Value::Object(word))).await
+async fn approve(peer: &Peer, mut arguments: Map<String, Value>) -> Done {
+    let id = named(&mut arguments, "id")?;
+    Ok(json!(peer.api().resolve(&id, read::<Decision>(arguments)?).await?))
 }
 
-async fn cancel(peer: &Peer, mut request: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
-    let task = TaskId::from(named(&mut request, "taskId")?);
-    peer.ask(&format!("/api/tasks/{}/cancel", segment(task.as_str())), Some(&Value::Object(request))).await?;
+async fn cancel(peer: &Peer, mut arguments: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
+    let task = TaskId::from(named(&mut arguments, "taskId")?);
+    peer.api().cancel(&task, read(arguments)?).await?;
     let standing = peer.standing(&task).await?;
     Ok((task, standing))
+}
+
+/// The arguments of a tool as the request of an operation.
+fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Problem> {
+    let bad =
+        |error: serde_json::Error| Problem::bad_request("bad_arguments", format!("the arguments cannot be used: {error}"));
+    serde_json::from_value(Value::Object(arguments)).map_err(bad)
 }
 
 fn named(arguments: &mut Map<String, Value>, name: &str) -> Result<String, Problem> {
@@ -302,12 +320,12 @@ fn named(arguments: &mut Map<String, Value>, name: &str) -> Result<String, Probl
 
 /// A standing as tools tell it.
 fn told(task: &TaskId, standing: &Standing) -> Value {
-    let mut told = json!({ "taskId": task.as_str(), "status": standing.status });
+    let mut told = json!({ "taskId": task.as_str(), "status": standing.status_name() });
     if let Some(answer) = &standing.answer {
         told["answer"] = json!(answer);
     }
     if let Some(failure) = &standing.failure {
-        told["failure"] = failure.clone();
+        told["failure"] = json!(failure);
     }
     if standing.needs_person() {
         told["approvals"] = json!(standing.approvals);

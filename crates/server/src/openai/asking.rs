@@ -10,7 +10,6 @@ use super::error::ApiError;
 use super::tools::turn_of;
 use super::words::decided;
 use crate::agui::{Names, Run, hand_in, waiting};
-use crate::approvals;
 use crate::caller::{Caller, Scope};
 use crate::spoken::{Addressee, Before, envelope_text};
 use crate::state::SocietyState;
@@ -123,7 +122,7 @@ pub(super) async fn begin(state: &SocietyState, caller: &Caller, mut asking: Ask
         if !decided.is_empty() {
             caller.needs(Scope::Approve)?;
             for (id, word) in decided {
-                approvals::settle(state, &id, word).await?;
+                polis_api::local::settle(&state.society, &id, word).await?;
             }
             return Ok(Begun { task, seq, run: run.or_idle() });
         }

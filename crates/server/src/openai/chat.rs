@@ -19,7 +19,7 @@ use super::models::chosen;
 use super::side;
 use super::tools::{LentCall, Tool, lent};
 use crate::agui::{KEEP_ALIVE, TokenUsage};
-use crate::caller::Caller;
+use crate::caller;
 use crate::state::SocietyState;
 
 /// What is asked. How freely a model speaks and the like is the society's own affair: such fields are passed over.
@@ -63,7 +63,7 @@ struct Message {
 
 pub(crate) async fn chat(
     State(state): State<SocietyState>,
-    caller: Caller,
+    caller::From(caller): caller::From,
     headers: HeaderMap,
     Body(request): Body<Request>,
 ) -> Result<Response, ApiError> {

@@ -7,7 +7,7 @@ use super::tools::LentCall;
 use crate::agui::{Body, Event, Outcome, Run, TokenUsage, waiting};
 use crate::openai::words::notice;
 use crate::state::SocietyState;
-use crate::tasks::BUSY;
+use crate::work::BUSY;
 use polis_domain::TaskId;
 
 /// What comes next.

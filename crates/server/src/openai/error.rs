@@ -74,6 +74,12 @@ impl From<Problem> for ApiError {
     }
 }
 
+impl From<polis_api::ApiError> for ApiError {
+    fn from(error: polis_api::ApiError) -> Self {
+        Problem::from(error).into()
+    }
+}
+
 impl From<CommandError> for ApiError {
     fn from(rejected: CommandError) -> Self {
         Problem::from(rejected).into()

@@ -26,7 +26,7 @@ use super::models::chosen;
 use super::response_item::Output;
 use super::tools::{LentCall, Tool, lent};
 use crate::agui::{KEEP_ALIVE, Names, Run, TokenUsage};
-use crate::caller::Caller;
+use crate::caller;
 use crate::state::SocietyState;
 use crate::wanted::Name;
 
@@ -61,7 +61,7 @@ pub(crate) struct Request {
 
 pub(crate) async fn create(
     State(state): State<SocietyState>,
-    caller: Caller,
+    caller::From(caller): caller::From,
     headers: HeaderMap,
     Body(request): Body<Request>,
 ) -> Result<Response, ApiError> {

@@ -2,24 +2,24 @@
 
 use serde_json::json;
 
-use crate::approvals::{Approval, What, Word};
+use polis_api::{Approval, Decision, Pending};
 
 /// What a person reads when the society waits for them.
 pub(super) fn notice(waiting: &[Approval]) -> String {
     let mut lines = vec!["Polis waits for your word before it goes on:".to_owned()];
     for approval in waiting {
         let id = &approval.id;
-        let (what, how) = match &approval.what {
-            What::Approval { question, call, .. } => {
+        let (what, how) = match &approval.pending {
+            Pending::Approval { question, call, .. } => {
                 let arguments = call.as_ref().map(|call| format!("\n  `{} {}`", call.tool, call.arguments)).unwrap_or_default();
                 (format!("{question}{arguments}"), format!("`approve {id}` or `deny {id} why`"))
             }
-            What::Question { question, .. } => (question.clone(), format!("`answer {id} your words`, or `deny {id}`")),
-            What::InDoubt { call } => {
+            Pending::Question { question, .. } => (question.clone(), format!("`answer {id} your words`, or `deny {id}`")),
+            Pending::InDoubt { call } => {
                 let what = format!("`{} {}` was begun, and nobody knows whether it was done", call.tool, call.arguments);
                 (what, format!("look, then `done {id}`, `not_done {id}` or `again {id}`"))
             }
-            What::Parked { failure } => (format!("it stands still: {failure}"), format!("`again {id}`")),
+            Pending::Parked { failure } => (format!("it stands still: {failure}"), format!("`again {id}`")),
         };
         lines.push(format!("- {what}\n  Say {how}."));
     }
@@ -27,7 +27,7 @@ pub(super) fn notice(waiting: &[Approval]) -> String {
 }
 
 /// What a person's message says about what waits; nothing where it is an ordinary message.
-pub(super) fn decided(text: &str, waiting: &[Approval]) -> Vec<(String, Word)> {
+pub(super) fn decided(text: &str, waiting: &[Approval]) -> Vec<(String, Decision)> {
     let text = text.trim();
     let (verb, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();
@@ -40,19 +40,22 @@ pub(super) fn decided(text: &str, waiting: &[Approval]) -> Vec<(String, Word)> {
     };
     let verb = verb.trim_end_matches(['.', '!', '。', '！', ',', '，']).to_lowercase();
     let spoken = |approval: &Approval| {
-        let said = match (&*verb, &approval.what) {
-            ("approve" | "approved" | "yes" | "ok" | "同意" | "批准" | "是", What::Approval { .. }) if words.is_empty() => {
+        let said = match (&*verb, &approval.pending) {
+            ("approve" | "approved" | "yes" | "ok" | "同意" | "批准" | "是", Pending::Approval { .. }) if words.is_empty() =>
+            {
                 json!({ "approved": true })
             }
-            ("deny" | "denied" | "no" | "拒绝" | "不同意" | "否", What::Approval { .. } | What::Question { .. }) => {
+            ("deny" | "denied" | "no" | "拒绝" | "不同意" | "否", Pending::Approval { .. } | Pending::Question { .. }) => {
                 json!({ "approved": false, "reason": words })
             }
-            ("answer" | "回答", What::Question { .. }) if !words.is_empty() => json!({ "answer": words }),
-            ("done" | "not_done" | "again", What::InDoubt { .. }) if words.is_empty() => json!({ "outcome": verb }),
-            ("done" | "not_done", What::InDoubt { .. }) => json!({ "outcome": verb, "result": words }),
-            ("again", What::Parked { .. }) => json!({ "outcome": verb }),
+            ("answer" | "回答", Pending::Question { .. }) if !words.is_empty() => json!({ "answer": words }),
+            ("done" | "not_done" | "again", Pending::InDoubt { .. }) if words.is_empty() => json!({ "outcome": verb }),
+            ("done" | "not_done", Pending::InDoubt { .. }) => json!({ "outcome": verb, "result": words }),
+            ("again", Pending::Parked { .. }) => json!({ "outcome": verb }),
             // One question that words answer: whatever is said is the answer.
-            (_, What::Question { .. }) if waiting.len() == 1 && one.is_none() && !text.is_empty() => json!({ "answer": text }),
+            (_, Pending::Question { .. }) if waiting.len() == 1 && one.is_none() && !text.is_empty() => {
+                json!({ "answer": text })
+            }
             _ => return None,
         };
         Some((approval.id.clone(), serde_json::from_value(said).ok()?))
@@ -67,14 +70,15 @@ mod tests {
 
     use super::*;
 
-    fn approval(id: &str, what: What) -> Approval {
-        Approval::for_test(id, what)
+    fn approval(id: &str, what: Pending) -> Approval {
+        let (agent_id, task_id) = ("root".into(), "t".into());
+        Approval { id: id.to_owned(), agent_id, task_id, thread: "root".into(), path: String::new(), pending: what }
     }
 
     fn ask(id: &str) -> Approval {
         approval(
             id,
-            What::Approval {
+            Pending::Approval {
                 question: "May root use it?".to_owned(),
                 details: Value::Null,
                 call: None,
@@ -86,7 +90,7 @@ mod tests {
 
     fn said(text: &str, waiting: &[Approval]) -> Vec<(String, Option<Verdict>)> {
         let verdict = |(id, word)| match word {
-            Word::Verdict(verdict) => (id, Some(verdict)),
+            Decision::Verdict(verdict) => (id, Some(verdict)),
             _ => (id, None),
         };
         decided(text, waiting).into_iter().map(verdict).collect()
@@ -108,7 +112,7 @@ mod tests {
     #[test]
     fn the_one_question_is_answered_by_whatever_is_said() {
         let wanted = Wanted::Text { options: Vec::new() };
-        let what = What::Question {
+        let what = Pending::Question {
             question: "which?".to_owned(),
             details: Value::Null,
             wanted,

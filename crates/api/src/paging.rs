@@ -1,29 +1,29 @@
-//! Lists in pages: what comes after a cursor, no more than a limit, and the cursor of the next page.
+//! Paging: the entries after a cursor, up to a limit, and the cursor of the next page.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// How many are listed where nobody says, and at most.
-pub(crate) const MOST: usize = 10_000;
+pub const MOST: usize = 10_000;
 
 /// Which part of a list is wanted.
-#[derive(Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Paging {
+pub struct Paging {
     /// The `next` of the page before; the first page without it.
-    pub(crate) after: Option<String>,
+    pub after: Option<String>,
     /// Most entries of a page.
-    pub(crate) limit: Option<u32>,
+    pub limit: Option<u32>,
 }
 
 impl Paging {
     /// The part of a list that is sorted by its cursors, and the cursor of the next part if there is one.
-    pub(crate) fn cut<T>(&self, list: Vec<T>, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
+    pub fn cut<T>(&self, list: Vec<T>, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
         self.cut_at(list, MOST, cursor)
     }
 
     /// The same where fewer are listed unless somebody wants more.
-    pub(crate) fn cut_at<T>(&self, list: Vec<T>, usual: usize, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
+    pub fn cut_at<T>(&self, list: Vec<T>, usual: usize, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
         let limit = self.limit.map_or(usual, |limit| (limit as usize).min(MOST));
         let is_after = |entry: &T| self.after.as_ref().is_none_or(|after| cursor(entry) > *after);
         let mut rest = list.into_iter().filter(is_after);
@@ -34,7 +34,7 @@ impl Paging {
 }
 
 /// A number as a cursor that sorts as the numbers do.
-pub(crate) fn numbered(n: u64) -> String {
+pub fn numbered(n: u64) -> String {
     format!("{n:020}")
 }
 

@@ -1,0 +1,27 @@
+//! What can be asked of a society: one typed operation for every protocol.
+//!
+//! Requests and answers are plain types that exist once; REST, MCP, A2A, OpenAI and AG-UI translate to and from them. An
+//! operation checks the caller's scope, and whoever serves it checks nothing else. [`Local`] has the operations of a society in
+//! this process.
+
+mod access;
+mod approvals;
+mod error;
+#[cfg(feature = "local")]
+pub mod local;
+mod messages;
+pub mod paging;
+mod plans;
+mod submit;
+mod tasks;
+
+pub use access::{BadScope, Caller, Scope, Scopes};
+pub use approvals::{Approval, Approvals, Decision, DecisionRequest, Pending, Resolved};
+pub use error::ApiError;
+#[cfg(feature = "local")]
+pub use local::Local;
+pub use messages::{Direction, MessagePaging, Messages, UserMessage, UserMessageKind};
+pub use paging::Paging;
+pub use plans::{AgentPlan, PlanFilter, Plans};
+pub use submit::{Accepted, AskAboutPlans, Attachment, Send, Strategy, Submit};
+pub use tasks::{Cancel, Cancelled, OpenTask, Retry, TaskState, TaskStatus, Tasks};

@@ -1,0 +1,202 @@
+//! The state of requests, and what a person does with them.
+
+use std::collections::BTreeSet;
+
+use polis_domain::{
+    AgentId, EffectId, Envelope, InboxEntry, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskActivity, TaskId,
+    Turn, TurnId,
+};
+use polis_engine::{CommandError, Sent};
+use serde_json::Map;
+
+use super::Local;
+use crate::{Accepted, ApiError, Cancel, Cancelled, OpenTask, Paging, Scope, TaskState, TaskStatus, Tasks};
+
+/// How an open turn stands, the more urgent the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TurnStanding {
+    /// It waits for time or for another agent.
+    Waiting,
+    /// It waits for a person's decision.
+    Asking,
+    /// It runs.
+    Running,
+    /// It is blocked until a person acts.
+    Parked,
+}
+
+/// The state of a request that is not over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenState {
+    /// Running, waiting or blocked by a person.
+    pub status: TaskStatus,
+    /// The agent that is busy with another request, which must be settled first by somebody else.
+    pub behind: Option<AgentId>,
+}
+
+impl Local {
+    /// The state of a request.
+    pub async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        let asked = id.clone();
+        let open = self.society.look(move |spine| open_task(spine, &asked)).await?;
+        let envelopes = self.envelopes(id).await;
+        let ended = envelopes.as_deref().unwrap_or_default().iter().rev().find_map(|(_, envelope)| ending(envelope));
+        let state = match (open, ended) {
+            (Some(OpenState { status, behind }), _) => TaskState { behind, ..TaskState::new(id.clone(), status) },
+            (None, Some(ended)) => TaskState { id: id.clone(), ..ended },
+            // A message that nobody has to answer.
+            (None, None) => envelopes.map(|_| TaskState::new(id.clone(), TaskStatus::Done))?,
+        };
+        Ok(TaskState { plans: self.plans_of(Some(id.clone())).await?, ..state })
+    }
+
+    /// The requests that are under way.
+    pub async fn tasks(&self, paging: &Paging) -> Result<Tasks, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        let list = |spine: &Spine| {
+            let open = |(id, activity): (&TaskId, &TaskActivity)| {
+                let status = open_task(spine, id)?.status;
+                Some(OpenTask { id: id.clone(), status, turns: activity.turns, open: activity.open })
+            };
+            let mut tasks: Vec<_> = spine.activities.iter().filter_map(open).collect();
+            tasks.sort_by(|one, other| one.id.cmp(&other.id));
+            tasks
+        };
+        let (tasks, next) = paging.cut(self.society.look(list).await?, |task| task.id.to_string());
+        Ok(Tasks { tasks, next })
+    }
+
+    /// Cancels a request, or one turn of it, with everything below.
+    pub async fn cancel(&self, id: &TaskId, request: Cancel) -> Result<Cancelled, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        let cancelled = Cancelled { task_id: id.clone() };
+        // After the first one the turn is settled, and the check below would refuse the repeat.
+        if self.society.done_before().await?.is_some() {
+            return Ok(cancelled);
+        }
+        let target = match request.turn.map(|turn| TurnId(Seq(turn))) {
+            Some(turn) => {
+                let task = id.clone();
+                let belongs = move |spine: &Spine| spine.turns.get(&turn).is_some_and(|turn| turn.task == task);
+                if !self.society.look(belongs).await? {
+                    return Err(CommandError::from(Refusal::TurnNotOpen(turn)).into());
+                }
+                Target::Turn(turn)
+            }
+            None => Target::Task(id.clone()),
+        };
+        self.society.cancel(target, &request.reason).await?;
+        Ok(cancelled)
+    }
+
+    /// Sends the person's last message about a request again, as a retry (R043).
+    pub async fn retry(&self, id: &TaskId) -> Result<Accepted, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        let envelopes = self.envelopes(id).await?;
+        // After the first one the request is open again, and the check below would refuse the repeat.
+        if let Some(sent) = self.society.done_before().await?.and_then(|events| Sent::of(&events)) {
+            return Ok(sent.into());
+        }
+        let asked = id.clone();
+        if self.society.look(move |spine| open_task(spine, &asked)).await?.is_some() {
+            let detail = "the request is still under way; cancel it first, or wait until it has ended";
+            return Err(ApiError::new(409, "still_open", detail));
+        }
+        let last = envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user());
+        let (_, envelope) = last.ok_or_else(|| ApiError::new(409, "nothing_to_retry", "nobody asked for this"))?;
+        let mut meta: Map<_, _> = envelope.payload.meta.clone().into();
+        meta.insert("_ui_action".to_owned(), "retry".into());
+        let (to, text) = (envelope.to.clone(), &envelope.payload.text);
+        Ok(self.society.send_with_meta(to, text, Some(id.clone()), meta).await?.into())
+    }
+}
+
+impl TurnStanding {
+    /// How an open turn stands.
+    pub fn of(spine: &Spine, id: TurnId, turn: &Turn) -> Self {
+        let is = |stage: Stage| turn.open.iter().any(|open| open.stage == stage);
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
+        let asking = |n: u32| spine.is_asking(EffectId { turn: id, n });
+        // A call whose server waits for the person does not move either.
+        let is_held = turn.open.iter().any(|open| asking(open.n))
+            && turn.open.iter().all(|open| open.stage == Stage::Waiting || asking(open.n));
+        if turn.parked.is_some() || is(Stage::InDoubt) {
+            Self::Parked
+        } else if is_held {
+            Self::Asking
+        } else if turn.is_owed() {
+            Self::Running
+        } else if turn.open.iter().any(|open| asks(&open.kind)) {
+            Self::Asking
+        } else {
+            Self::Waiting
+        }
+    }
+}
+
+/// The state of a request that is not over; none when it is over or unknown. A request also waits while it is queued in an inbox
+/// behind others.
+pub fn open_task(spine: &Spine, task: &TaskId) -> Option<OpenState> {
+    let is_queued = |agent: &polis_domain::Agent| {
+        agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|entry: &InboxEntry| entry.task() == task))
+    };
+    let queued: Vec<_> = spine.agents.iter().filter(|(_, agent)| is_queued(agent)).collect();
+    let of = |is_meant: &dyn Fn(&TaskId) -> bool| -> BTreeSet<TurnStanding> {
+        let turns = spine.turns.iter().filter(|(_, turn)| is_meant(&turn.task));
+        turns.map(|(id, turn)| TurnStanding::of(spine, *id, turn)).collect()
+    };
+    let own = of(&|of| of == task);
+    if queued.is_empty() && own.is_empty() {
+        return None;
+    }
+    let needs_person = |standings: &BTreeSet<TurnStanding>| {
+        standings.contains(&TurnStanding::Parked) || standings.contains(&TurnStanding::Asking)
+    };
+    let stands = |status| Some(OpenState { status, behind: None });
+    if own.contains(&TurnStanding::Running) {
+        return stands(TaskStatus::Running);
+    }
+    if needs_person(&own) {
+        return stands(TaskStatus::NeedsPerson);
+    }
+    let before = with_those_before(spine, task);
+    let before = of(&|of| of != task && before.contains(of));
+    if before.contains(&TurnStanding::Running) {
+        return stands(TaskStatus::Running);
+    }
+    let is_of_other = |turn: TurnId| spine.turns.get(&turn).is_some_and(|turn| turn.task != *task);
+    let busy = queued.iter().filter(|(_, agent)| agent.turn.is_some_and(is_of_other)).map(|(id, _)| (*id).clone()).min();
+    Some(OpenState { status: TaskStatus::Waiting, behind: busy.filter(|_| needs_person(&before)) })
+}
+
+/// The request, and those whose turns must end before it gets its own.
+fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
+    let mut tasks = BTreeSet::from([task.clone()]);
+    loop {
+        let waits_behind = |agent: &&polis_domain::Agent| {
+            let mut entries = agent.inbox.iter().flat_map(|inbox| &inbox.entries);
+            entries.any(|entry: &InboxEntry| tasks.contains(entry.task()))
+        };
+        let busy = spine.agents.values().filter(waits_behind).filter_map(|agent| spine.turns.get(&agent.turn?));
+        let before: Vec<_> = busy.map(|turn| turn.task.clone()).filter(|before| !tasks.contains(before)).collect();
+        if before.is_empty() {
+            return tasks;
+        }
+        tasks.extend(before);
+    }
+}
+
+/// The state that a message leaves a request in, if the message ends it.
+fn ending(envelope: &Envelope) -> Option<TaskState> {
+    let ended = |status| TaskState::new(envelope.task_id.clone(), status);
+    match &envelope.kind {
+        _ if !envelope.to.is_user() => None,
+        MessageKind::Message => None,
+        MessageKind::Answer => Some(TaskState { answer: Some(envelope.payload.text.to_string()), ..ended(TaskStatus::Done) }),
+        MessageKind::Failure(failure) => {
+            let status = if &*failure.code == "cancelled" { TaskStatus::Cancelled } else { TaskStatus::Failed };
+            Some(TaskState { failure: Some(failure.clone()), ..ended(status) })
+        }
+    }
+}

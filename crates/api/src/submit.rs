@@ -1,0 +1,98 @@
+//! Giving the society something to do: a new request, or a message to an agent.
+
+use polis_domain::{AgentId, MessageId, Seq, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A new request.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Submit {
+    /// What is wanted.
+    pub text: String,
+    /// How to go about it; root's own choice when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+    /// When to ask about its plans before they are carried out; at least as often as the server was told to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_approval: Option<AskAboutPlans>,
+    /// Artifacts that were stored before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Attachment>,
+}
+
+/// How to go about a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Strategy {
+    /// As the request needs it.
+    Auto,
+    /// One agent answers with its tools.
+    Simple,
+    /// The steps of a standard operating procedure.
+    Template,
+    /// Plan, execute, verify, summarise.
+    Workflow,
+}
+
+/// When to ask about a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AskAboutPlans {
+    /// Not at all.
+    Never,
+    /// Where the plan says that it changes something.
+    Ask,
+    /// Each time.
+    Always,
+}
+
+/// A message to an agent.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Send {
+    /// The agent, or the role that has only one.
+    pub agent_id: AgentId,
+    /// What it says.
+    pub text: String,
+    /// The request that it belongs to; a new one if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// When to ask about the plans of a new request before they are carried out; at least as often as the server was told to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_approval: Option<AskAboutPlans>,
+    /// Artifacts that were stored before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Attachment>,
+}
+
+/// An artifact that goes with a message.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Attached")]
+pub struct Attachment {
+    /// Its id, as `POST /api/artifacts` gave it.
+    pub id: String,
+    /// The name that the message gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its media type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Its size; the store knows it better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// What was accepted is in the log; the events after `seq` tell what comes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    /// The request.
+    pub task_id: TaskId,
+    /// The message.
+    pub message_id: MessageId,
+    /// The position of the message in the log.
+    pub seq: Seq,
+}
