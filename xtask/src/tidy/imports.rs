@@ -24,6 +24,7 @@ enum Ours {
 const ROWS: &[Row] = &[
     Row { package: "polis-domain", may_use: Ours::Only(&[]) },
     Row { package: "polis-ports", may_use: Ours::Only(&["polis-domain"]) },
+    Row { package: "polis-http", may_use: Ours::Only(&[]) },
     Row { package: "polis-engine", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
     Row { package: "polis-agents", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
     Row { package: "polis-providers", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
@@ -68,7 +69,15 @@ const FENCES: &[Fence] = &[
     Fence { dependencies: &["axum*", "tower-http"], homes: Homes::Only(&["polis-server"]), why: "only the server serves HTTP" },
     Fence {
         dependencies: &["hyper*"],
-        homes: Homes::Only(&["polis-client", "polis-providers", "polis-server", "polis-telemetry", "polis-tools", "polis-app"]),
+        homes: Homes::Only(&[
+            "polis-client",
+            "polis-http",
+            "polis-providers",
+            "polis-server",
+            "polis-telemetry",
+            "polis-tools",
+            "polis-app",
+        ]),
         why: "models are called by the providers, pages by the tools, collectors by telemetry, a running server by the command line",
     },
     Fence { dependencies: &["reqwest*"], homes: Homes::Only(&["polis-tools"]), why: "only MCP needs it, which the tools know" },
