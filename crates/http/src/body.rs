@@ -1,12 +1,12 @@
 //! The body of a response: read in chunks or whole, with limits on time and size.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http_body_util::BodyExt;
-use hyper::body::{Bytes, Frame, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 use tokio::time::{Instant, Sleep};
 
 use crate::HttpError;
@@ -37,13 +37,31 @@ impl Body {
 
     /// The next bytes; none at the end. Dropping the future loses nothing.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
-        while let Some(frame) = self.frame().await {
-            match frame?.into_data() {
-                Ok(bytes) if !bytes.is_empty() => return Ok(Some(bytes)),
-                _ => {}
+        poll_fn(|cx| self.poll_chunk(cx)).await.transpose()
+    }
+
+    /// The same for code that is polled itself. After an error nothing comes.
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
+        while !self.is_over {
+            if let Some(late) = self.lateness() {
+                return self.fail(late);
+            }
+            match Pin::new(&mut self.incoming).poll_frame(cx) {
+                Poll::Pending => return self.poll_limits(cx).map(Err).map(Some),
+                Poll::Ready(None) => self.is_over = true,
+                Poll::Ready(Some(Err(error))) => {
+                    return self.fail(HttpError::Cut { address: self.address.to_string(), reason: with_causes(&error) });
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    self.silence = None;
+                    match frame.into_data() {
+                        Ok(bytes) if !bytes.is_empty() => return Poll::Ready(Some(Ok(bytes))),
+                        Ok(_) | Err(_) => {}
+                    }
+                }
             }
         }
-        Ok(None)
+        Poll::Ready(None)
     }
 
     /// The whole body. One with more bytes is an error.
@@ -68,50 +86,29 @@ impl Body {
         Ok((body, true))
     }
 
+    /// One that never stops sending is late too, so this is asked whatever comes.
+    fn lateness(&self) -> Option<HttpError> {
+        let (sleep, after) = self.deadline.as_ref()?;
+        let is_late = sleep.deadline() <= Instant::now();
+        is_late.then(|| HttpError::Late { address: self.address.to_string(), after: *after })
+    }
+
+    fn fail(&mut self, error: HttpError) -> Poll<Option<Result<Bytes, HttpError>>> {
+        self.is_over = true;
+        Poll::Ready(Some(Err(error)))
+    }
+
     fn poll_limits(&mut self, cx: &mut Context<'_>) -> Poll<HttpError> {
-        let address = || self.address.to_string();
         if let Some((sleep, after)) = &mut self.deadline
             && sleep.as_mut().poll(cx).is_ready()
         {
-            return Poll::Ready(HttpError::Late { address: address(), after: *after });
+            self.is_over = true;
+            return Poll::Ready(HttpError::Late { address: self.address.to_string(), after: *after });
         }
         let Some(after) = self.between else { return Poll::Pending };
         let silence = self.silence.get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
-        silence.as_mut().poll(cx).map(|()| HttpError::Silent { address: address(), after })
-    }
-}
-
-impl hyper::body::Body for Body {
-    type Data = Bytes;
-    type Error = HttpError;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        if self.is_over {
-            return Poll::Ready(None);
-        }
-        if let Some((sleep, after)) = &self.deadline
-            && sleep.deadline() <= Instant::now()
-        {
-            // One that never stops sending is late too.
-            let error = HttpError::Late { address: self.address.to_string(), after: *after };
-            self.is_over = true;
-            return Poll::Ready(Some(Err(error)));
-        }
-        let polled = match Pin::new(&mut self.incoming).poll_frame(cx) {
-            Poll::Pending => match self.poll_limits(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(error) => Some(Err(error)),
-            },
-            Poll::Ready(None) => None,
-            Poll::Ready(Some(Ok(frame))) => {
-                self.silence = None;
-                Some(Ok(frame))
-            }
-            Poll::Ready(Some(Err(error))) => {
-                Some(Err(HttpError::Cut { address: self.address.to_string(), reason: with_causes(&error) }))
-            }
-        };
-        self.is_over = !matches!(polled, Some(Ok(_)));
-        Poll::Ready(polled)
+        ready!(silence.as_mut().poll(cx));
+        self.is_over = true;
+        Poll::Ready(HttpError::Silent { address: self.address.to_string(), after })
     }
 }

@@ -51,7 +51,7 @@ impl Default for Timeouts {
     }
 }
 
-/// How a client connects.
+/// How a client connects. The default reads no variable of this process.
 #[derive(Clone)]
 pub struct HttpOptions {
     /// Proxies and certificates that the environment names.
@@ -87,6 +87,12 @@ impl HttpOptions {
             resolver: Arc::new(SystemResolver),
             max_idle_per_host: 256,
         }
+    }
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self::new(Environment::default())
     }
 }
 
@@ -189,6 +195,12 @@ impl HttpClient {
 
     fn pool(&self) -> MutexGuard<'_, Pool<Connector, Full<Bytes>>> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for HttpClient {
+    fn default() -> Self {
+        Self::new(HttpOptions::default())
     }
 }
 

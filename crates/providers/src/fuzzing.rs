@@ -1,8 +1,8 @@
 //! What vendors send, read without a network, for the fuzz targets. It is no part of the interface and may change at any time.
 
 use polis_domain::Reply;
+use polis_http::sse::SseReader;
 
-use crate::sse::SseReader;
 use crate::{Dialect, wire};
 
 /// The name and data of each server-sent event, or nothing where a limit was exceeded.
