@@ -35,5 +35,4 @@ pub use error::HttpError;
 pub use hyper::body::Bytes;
 pub use hyper::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 pub use resolve::{Resolver, SystemResolver};
-pub use sse::EventStream;
 pub use tls::{Identity, Trust};

@@ -1,14 +1,11 @@
 //! Server-sent events out of byte chunks, however they are cut. Knows nothing of what the events mean.
 //!
 //! Lines end in LF, CRLF or CR; a byte order mark, comments and unknown fields are skipped. A last event without its blank line
-//! is given only to those who ask for it ([`SseReader::end`]).
+//! is given only by [`SseReader::end`].
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
 use memchr::memchr2;
-
-use crate::{Body, HttpError};
 
 /// Longest line that a reader takes by default, in bytes.
 pub const MAX_LINE_BYTES: usize = 4 << 20;
@@ -164,52 +161,6 @@ impl SseReader {
         self.id.clear();
         self.name.clear();
         self.data.clear();
-    }
-}
-
-/// The events of a response. One that its blank line never closed is not given.
-#[derive(Debug)]
-pub struct EventStream {
-    body: Body,
-    reader: SseReader,
-    ready: VecDeque<Event<'static>>,
-}
-
-impl EventStream {
-    /// The events of a body, none of which may be longer than `max_event_bytes`.
-    pub fn new(body: Body, max_event_bytes: usize) -> Self {
-        Self { body, reader: SseReader::with_limits(max_event_bytes, max_event_bytes), ready: VecDeque::new() }
-    }
-
-    /// The next event; none when the stream has ended. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Result<Option<Event<'static>>, EventError> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Ok(Some(event));
-            }
-            let Some(chunk) = self.body.chunk().await? else { return Ok(None) };
-            let ready = &mut self.ready;
-            self.reader.push(&chunk, |event| ready.push_back(event.into_owned()))?;
-        }
-    }
-}
-
-/// Why no more events come.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EventError {
-    /// The response broke off.
-    #[error(transparent)]
-    Http(#[from] HttpError),
-    /// An event is too long.
-    #[error(transparent)]
-    TooLong(#[from] TooLong),
-}
-
-impl Event<'_> {
-    /// The same with texts of its own.
-    pub fn into_owned(self) -> Event<'static> {
-        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        Event { id: owned(self.id), name: owned(self.name), data: owned(self.data) }
     }
 }
 

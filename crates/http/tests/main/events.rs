@@ -1,7 +1,7 @@
 //! Server-sent events over a connection, however they are cut.
 
-use polis_http::sse::{Event, EventError, TooLong};
-use polis_http::{EventStream, HttpClient, HttpError};
+use polis_http::sse::{SseReader, TooLong};
+use polis_http::{HttpClient, HttpError};
 
 use crate::servers::{Server, get, options};
 
@@ -19,36 +19,44 @@ fn in_chunks(text: &str, size: usize) -> Vec<u8> {
     bytes
 }
 
-async fn stream(client: &HttpClient, server: &Server, max_event_bytes: usize) -> EventStream {
-    EventStream::new(client.send(get(&server.url())).await.unwrap().into_body(), max_event_bytes)
+/// Id, name and data of each event that came whole, and why no more came.
+async fn events(client: &HttpClient, server: &Server) -> (Vec<[String; 3]>, Option<HttpError>) {
+    let mut body = client.send(get(&server.url())).await.unwrap().into_body();
+    let (mut reader, mut events) = (SseReader::default(), Vec::new());
+    loop {
+        match body.chunk().await {
+            Ok(Some(chunk)) => {
+                let take = |event: polis_http::sse::Event<'_>| events.push([event.id, event.name, event.data].map(Into::into));
+                reader.push(&chunk, take).unwrap();
+            }
+            Ok(None) => return (events, None),
+            Err(error) => return (events, Some(error)),
+        }
+    }
 }
 
 #[tokio::test]
 async fn events_are_whole_however_the_bytes_come() {
     let server = Server::start(|number| Some(in_chunks(EVENTS, number))).await;
     let client = HttpClient::new(options(&[]));
+    let want = [["1.5f", "a", "{\"x\":1}"], ["", "b", "一\n2"]].map(|event| event.map(str::to_owned));
     for _ in 0..EVENTS.len() {
-        let mut events = stream(&client, &server, 1 << 10).await;
-        let event = |id: &'static str, name: &'static str, data: &'static str| {
-            Some(Event { id: id.into(), name: name.into(), data: data.into() })
-        };
-        assert_eq!(events.next().await.unwrap(), event("1.5f", "a", "{\"x\":1}"));
-        assert_eq!(events.next().await.unwrap(), event("", "b", "一\n2"));
-        assert_eq!(events.next().await.unwrap(), None);
+        assert_eq!(events(&client, &server).await, (want.to_vec(), None));
     }
 }
 
 #[tokio::test]
-async fn an_event_without_end_and_a_cut_stream_are_errors() {
-    let long = Server::start(|_| Some(in_chunks(&"x".repeat(100), 7))).await;
-    let client = HttpClient::new(options(&[]));
-    let error = stream(&client, &long, 64).await.next().await.unwrap_err();
-    assert_eq!(error, EventError::TooLong(TooLong { max_bytes: 64 }));
-    let cut =
-        Server::start(|_| Some(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: a\n\n\r\nzz\r\n".to_vec()))
-            .await;
-    let mut events = stream(&client, &cut, 64).await;
-    assert_eq!(events.next().await.unwrap().unwrap().data, "a");
-    assert!(matches!(events.next().await, Err(EventError::Http(HttpError::Cut { .. }))));
-    assert_eq!(events.next().await, Ok(None), "it is over");
+async fn a_cut_stream_is_an_error_after_what_came() {
+    let cut = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: a\n\n\r\nzz\r\n";
+    let server = Server::start(|_| Some(cut.to_vec())).await;
+    let (events, error) = events(&HttpClient::new(options(&[])), &server).await;
+    assert_eq!(events, [["", "", "a"].map(str::to_owned)]);
+    assert!(matches!(error, Some(HttpError::Cut { .. })), "{error:?}");
+}
+
+#[test]
+fn an_event_has_a_limit() {
+    let mut reader = SseReader::with_limits(64, 64);
+    let long = format!("data: {}", "x".repeat(100));
+    assert_eq!(reader.push(long.as_bytes(), |_| ()), Err(TooLong { max_bytes: 64 }));
 }
