@@ -33,7 +33,7 @@ const ROWS: &[Row] = &[
     Row { package: "polis-store-cluster", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
     Row { package: "polis-client", may_use: Ours::Only(&["polis-domain", "polis-http"]) },
     Row { package: "polis-server", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
-    Row { package: "polis-telemetry", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
+    Row { package: "polis-telemetry", may_use: Ours::Only(&["polis-domain", "polis-http", "polis-ports", "polis-engine"]) },
     Row { package: "polis", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine", "polis-agents"]) },
     Row { package: TESTKIT, may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
     Row { package: "data_pipeline", may_use: Ours::Only(&["polis", "polis-providers", "polis-store-local", "polis-tools"]) },
@@ -69,7 +69,7 @@ const FENCES: &[Fence] = &[
     Fence { dependencies: &["axum*", "tower-http"], homes: Homes::Only(&["polis-server"]), why: "only the server serves HTTP" },
     Fence {
         dependencies: &["hyper*"],
-        homes: Homes::Only(&["polis-http", "polis-server", "polis-telemetry", "polis-tools", "polis-app"]),
+        homes: Homes::Only(&["polis-http", "polis-server", "polis-tools", "polis-app"]),
         why: "models are called by the providers, pages by the tools, collectors by telemetry, a running server by the command line",
     },
     Fence { dependencies: &["reqwest*"], homes: Homes::Only(&["polis-tools"]), why: "only MCP needs it, which the tools know" },
