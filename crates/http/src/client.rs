@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
+use hyper::header::{AUTHORIZATION, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::proxy::matcher::Intercept;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::Sleep;
 
@@ -169,18 +169,23 @@ impl HttpClient {
         let target = request.uri();
         let has_host = target.host().is_some_and(|host| !host.is_empty());
         if !has_host || !matches!(target.scheme_str(), Some("http" | "https")) {
-            return Err(HttpError::BadAddress { address: without_login(target) });
+            return Err(HttpError::BadAddress { address: without_login(target).to_string() });
         }
         let proxy = match target.scheme_str() {
             Some("http") => self.connector.proxies.leading_to(target)?,
             _ => None,
         };
         let proxy = proxy.filter(|proxy| matches!(proxy.uri().scheme_str(), Some("http" | "https")));
+        let own_login = login_in(target);
         let headers = request.headers_mut();
+        if let Some(login) = own_login {
+            headers.entry(AUTHORIZATION).or_insert(login);
+        }
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
         if let Some(login) = proxy.as_ref().and_then(Intercept::basic_auth) {
             headers.insert(PROXY_AUTHORIZATION, login.clone());
         }
+        *request.uri_mut() = without_login(request.uri());
         Ok((request, proxy))
     }
 
@@ -241,11 +246,24 @@ async fn rung(alarm: &mut Option<(Pin<Box<Sleep>>, Duration)>) -> Duration {
     }
 }
 
-/// An address as it may be shown.
-fn without_login(target: &Uri) -> String {
-    let text = target.to_string();
-    match text.rsplit_once('@') {
-        Some((_, rest)) => rest.to_owned(),
-        None => text,
+/// The user and password of an address, as a header. Addresses of proxies hold them in the same form.
+fn login_in(target: &Uri) -> Option<HeaderValue> {
+    if !target.authority()?.as_str().contains('@') {
+        return None;
+    }
+    let reader = Matcher::builder().all(target.to_string()).build();
+    reader.intercept(target)?.basic_auth().cloned()
+}
+
+/// The same address without user and password, as it is sent and may be shown.
+fn without_login(target: &Uri) -> Uri {
+    let mut parts = target.clone().into_parts();
+    let bare = parts.authority.as_ref().and_then(|authority| authority.as_str().rsplit_once('@')?.1.parse().ok());
+    match bare {
+        Some(bare) => {
+            parts.authority = Some(bare);
+            Uri::from_parts(parts).unwrap_or_default()
+        }
+        None => target.clone(),
     }
 }

@@ -28,7 +28,7 @@ const ROWS: &[Row] = &[
     Row { package: "polis-engine", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
     Row { package: "polis-agents", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
     Row { package: "polis-providers", may_use: Ours::Only(&["polis-domain", "polis-http", "polis-ports"]) },
-    Row { package: "polis-tools", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
+    Row { package: "polis-tools", may_use: Ours::Only(&["polis-domain", "polis-http", "polis-ports"]) },
     Row { package: "polis-store-local", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
     Row { package: "polis-store-cluster", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
     Row { package: "polis-client", may_use: Ours::Only(&["polis-domain", "polis-http"]) },

@@ -37,6 +37,19 @@ async fn what_a_server_has_read_is_never_sent_again() {
 }
 
 #[tokio::test]
+async fn a_login_in_an_address_becomes_a_header() {
+    let server = Server::start(|_| ok("hi")).await;
+    let url = format!("http://alice:open%20sesame@{}/", server.address);
+    assert_eq!(text(&client(), get(&url)).await.unwrap(), "hi");
+    let own = Request::get(&url).header("authorization", "Bearer x").body(Default::default()).unwrap();
+    assert_eq!(text(&client(), own).await.unwrap(), "hi");
+    let [sent, own] = &server.requests()[..] else { panic!("two requests") };
+    assert!(sent.contains("\r\nauthorization: Basic YWxpY2U6b3BlbiBzZXNhbWU=\r\n"), "{sent}");
+    assert!(sent.contains(&format!("\r\nhost: {}\r\n", server.address)), "{sent}");
+    assert!(own.contains("\r\nauthorization: Bearer x\r\n") && !own.contains("Basic"), "{own}");
+}
+
+#[tokio::test]
 async fn redirects_are_given_to_the_caller() {
     let moved = "HTTP/1.1 307 Temporary Redirect\r\nlocation: /other\r\ncontent-length: 0\r\n\r\n";
     let server = Server::start(|_| Some(moved.into())).await;
@@ -60,7 +73,7 @@ async fn an_error_says_which_address_was_tried() {
     for (url, want) in [
         (format!("http://alice:sesame@{closed}/?key=sesame"), format!("connection refused at {closed};")),
         ("https://nobody.example/?key=sesame".to_owned(), "the name nobody.example was not found (no such name)".to_owned()),
-        ("ftp://alice:sesame@files.example/".to_owned(), "`files.example/` is not an http".to_owned()),
+        ("ftp://alice:sesame@files.example/".to_owned(), "`ftp://files.example/` is not an http".to_owned()),
         ("/path".to_owned(), "`/path` is not an http".to_owned()),
     ] {
         let error = text(&unnamed, get(&url)).await.unwrap_err();
