@@ -69,10 +69,10 @@ const FENCES: &[Fence] = &[
     Fence { dependencies: &["axum*", "tower-http"], homes: Homes::Only(&["polis-server"]), why: "only the server serves HTTP" },
     Fence {
         dependencies: &["hyper*"],
-        homes: Homes::Only(&["polis-http", "polis-server", "polis-tools", "polis-app"]),
-        why: "models are called by the providers, pages by the tools, collectors by telemetry, a running server by the command line",
+        homes: Homes::Only(&["polis-http", "polis-server"]),
+        why: "polis-http connects to others, and the server serves",
     },
-    Fence { dependencies: &["reqwest*"], homes: Homes::Only(&["polis-tools"]), why: "only MCP needs it, which the tools know" },
+    Fence { dependencies: &["reqwest*"], homes: Homes::Only(&[]), why: "every outgoing connection goes through polis-http" },
     Fence { dependencies: &["rmcp*"], homes: Homes::Only(&["polis-tools"]), why: "only the tools know MCP" },
     Fence { dependencies: &["clap*"], homes: Homes::Only(&["polis-app", "xtask"]), why: "only programs have a command line" },
     Fence { dependencies: &["mimalloc*"], homes: Homes::Only(&["polis-app"]), why: "only programs choose an allocator" },
