@@ -72,21 +72,14 @@ impl LazyTls {
 }
 
 fn read(environment: &Environment, trust: &Trust, identity: Option<&Identity>) -> Result<Tls, HttpError> {
-    let (mut roots, mut trusted) = match trust {
-        Trust::System | Trust::SystemAnd(_) => system_roots(environment)?,
-        Trust::Only(file) => (RootCertStore::empty(), file.display().to_string()),
+    let mut anchors = match trust {
+        Trust::System | Trust::SystemAnd(_) => of_system(environment)?,
+        Trust::Only(_) => Anchors::none(),
     };
-    let given = match trust {
-        Trust::System => Vec::new(),
-        Trust::SystemAnd(file) => {
-            trusted = format!("{trusted} and {}", file.display());
-            certificates(file)?
-        }
-        Trust::Only(file) => certificates(file)?,
-    };
-    for one in &given {
-        roots.add(one.clone()).map_err(|error| HttpError::BadCertificates(format!("{trusted}: {error}")))?;
+    if let Trust::SystemAnd(file) | Trust::Only(file) = trust {
+        anchors.add_file(file, file.display().to_string())?;
     }
+    let Anchors { roots, given, from } = anchors;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = Verifier::new(given, roots, provider.clone()).map_err(HttpError::BadCertificates)?;
     let builder = ClientConfig::builder_with_provider(provider)
@@ -105,7 +98,7 @@ fn read(environment: &Environment, trust: &Trust, identity: Option<&Identity>) -
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let for_proxies = Arc::new(config.clone());
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Tls { config: Arc::new(config), for_proxies, trusted: trusted.into() })
+    Ok(Tls { config: Arc::new(config), for_proxies, trusted: from.join(" and ").into() })
 }
 
 /// The certificates of a PEM file, of which there is at least one.
@@ -116,30 +109,52 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> 
     if found.is_empty() { Err(bad(&"there is no certificate in it")) } else { Ok(found) }
 }
 
-/// The certificates that count without anything else being said, and where they come from.
-fn system_roots(environment: &Environment) -> Result<(RootCertStore, String), HttpError> {
-    let mut roots = RootCertStore::empty();
-    let mut named = Vec::new();
+/// Certificates to trust, and where they come from.
+struct Anchors {
+    roots: RootCertStore,
+    /// Those of files that somebody named. They may be servers' own.
+    given: Vec<CertificateDer<'static>>,
+    from: Vec<String>,
+}
+
+impl Anchors {
+    fn none() -> Self {
+        Self { roots: RootCertStore::empty(), given: Vec::new(), from: Vec::new() }
+    }
+
+    fn add_file(&mut self, file: &Path, name: String) -> Result<(), HttpError> {
+        let found = certificates(file)?;
+        self.roots.add_parsable_certificates(found.iter().cloned());
+        self.given.extend(found);
+        self.from.push(name);
+        Ok(())
+    }
+}
+
+/// The certificates that count unless an option says otherwise.
+fn of_system(environment: &Environment) -> Result<Anchors, HttpError> {
+    let mut anchors = Anchors::none();
     if let Some(file) = &environment.cert_file {
-        roots.add_parsable_certificates(certificates(file).map_err(|error| match error {
+        anchors.add_file(file, format!("SSL_CERT_FILE ({})", file.display())).map_err(|error| match error {
             HttpError::BadCertificates(why) => HttpError::BadCertificates(format!("SSL_CERT_FILE names {why}")),
             other => other,
-        })?);
-        named.push(format!("SSL_CERT_FILE ({})", file.display()));
+        })?;
     }
     for dir in &environment.cert_dirs {
-        roots.add_parsable_certificates(rustls_native_certs::load_certs_from_paths(None, Some(dir)).certs);
-        named.push(format!("SSL_CERT_DIR ({})", dir.display()));
+        anchors.roots.add_parsable_certificates(rustls_native_certs::load_certs_from_paths(None, Some(dir)).certs);
+        anchors.from.push(format!("SSL_CERT_DIR ({})", dir.display()));
     }
-    if !named.is_empty() {
-        return Ok((roots, named.join(" and ")));
+    if !anchors.from.is_empty() {
+        return Ok(anchors);
     }
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if !roots.is_empty() {
-        return Ok((roots, "the certificates of this system".to_owned()));
+    anchors.roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if anchors.roots.is_empty() {
+        anchors.roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        anchors.from.push("the certificates that Polis brings along (this system has none)".to_owned());
+    } else {
+        anchors.from.push("the certificates of this system".to_owned());
     }
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    Ok((roots, "the certificates that Polis brings along (this system has none)".to_owned()))
+    Ok(anchors)
 }
 
 /// Trusts what the roots vouch for, and the given certificates themselves: one that was made for a single server usually vouches

@@ -7,7 +7,7 @@ use polis_http::{HttpClient, HttpError, HttpOptions, Trust};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::servers::{Always, Server, get, ok, options, proxy, text, tls_file};
+use crate::servers::{Always, Server, encrypted_proxy, get, ok, options, proxy, text, tls_file};
 
 /// `alice:open sesame`.
 const LOGIN: &str = "Basic YWxpY2U6b3BlbiBzZXNhbWU=";
@@ -48,6 +48,17 @@ async fn an_encrypted_request_goes_through_a_tunnel_and_the_login_to_the_proxy_a
     let port = server.address.port();
     assert!(connect.starts_with(&format!("CONNECT localhost:{port} HTTP/1.1\r\nhost: localhost:{port}\r\n")), "{connect}");
     assert!(server.requests().iter().all(|request| request.starts_with("GET /path ") && !request.contains("proxy-")));
+}
+
+#[tokio::test]
+async fn the_connection_to_a_proxy_may_be_encrypted_too() {
+    let server = Server::encrypted(|_| ok("hi")).await;
+    let proxy = encrypted_proxy(server.address, Some(LOGIN)).await;
+    let at = format!("https://alice:open%20sesame@localhost:{}", proxy.address.port());
+    let client = HttpClient::new(encrypted(&[("ALL_PROXY", at)]));
+    assert_eq!(text(&client, get(&server.https())).await.unwrap(), "hi");
+    assert_eq!(text(&client, get("http://model.example/")).await.unwrap(), "by proxy");
+    assert_eq!(proxy.requests().len(), 2);
 }
 
 #[tokio::test]

@@ -124,34 +124,50 @@ pub(crate) fn ok(body: &str) -> Answer {
 
 /// A proxy that leads everything to one server, and wants a login if there is one.
 pub(crate) async fn proxy(to: SocketAddr, login: Option<&'static str>) -> Server {
+    proxy_with(None, to, login).await
+}
+
+/// The same over TLS.
+pub(crate) async fn encrypted_proxy(to: SocketAddr, login: Option<&'static str>) -> Server {
+    proxy_with(Some(TlsAcceptor::from(Arc::new(server_config()))), to, login).await
+}
+
+async fn proxy_with(tls: Option<TlsAcceptor>, to: SocketAddr, login: Option<&'static str>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, requests) = (listener.local_addr().unwrap(), Requests::default());
     let seen = requests.clone();
     tokio::spawn(async move {
-        while let Ok((mut socket, _)) = listener.accept().await {
-            let seen = seen.clone();
+        while let Ok((socket, _)) = listener.accept().await {
+            let (seen, tls) = (seen.clone(), tls.clone());
             tokio::spawn(async move {
-                let Some(request) = read_request(&mut socket).await.unwrap() else { return };
-                seen.lock().unwrap().push(request.clone());
-                let has_login = |login| request.contains(&format!("proxy-authorization: {login}\r\n"));
-                let is_tunnel = request.starts_with("CONNECT ");
-                let answer: Answer = if !login.is_none_or(has_login) {
-                    Some(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n".to_vec())
-                } else if request.contains("forbidden.example") {
-                    Some(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n".to_vec())
-                } else if is_tunnel {
-                    Some(b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec())
-                } else {
-                    ok("by proxy")
-                };
-                socket.write_all(&answer.unwrap()).await.unwrap();
-                if is_tunnel && let Ok(mut server) = TcpStream::connect(to).await {
-                    let _ = copy_bidirectional(&mut socket, &mut server).await;
+                match tls {
+                    Some(tls) => pass_on(tls.accept(socket).await.unwrap(), &seen, to, login).await,
+                    None => pass_on(socket, &seen, to, login).await,
                 }
             });
         }
     });
     Server { address, requests }
+}
+
+async fn pass_on(mut socket: impl AsyncRead + AsyncWrite + Unpin, seen: &Requests, to: SocketAddr, login: Option<&str>) {
+    let Some(request) = read_request(&mut socket).await.unwrap() else { return };
+    seen.lock().unwrap().push(request.clone());
+    let has_login = |login| request.contains(&format!("proxy-authorization: {login}\r\n"));
+    let is_tunnel = request.starts_with("CONNECT ");
+    let answer = if !login.is_none_or(has_login) {
+        Some(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n".to_vec())
+    } else if request.contains("forbidden.example") {
+        Some(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n".to_vec())
+    } else if is_tunnel {
+        Some(b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec())
+    } else {
+        ok("by proxy")
+    };
+    socket.write_all(&answer.unwrap()).await.unwrap();
+    if is_tunnel && let Ok(mut server) = TcpStream::connect(to).await {
+        let _ = copy_bidirectional(&mut socket, &mut server).await;
+    }
 }
 
 /// Finds one address for every name.

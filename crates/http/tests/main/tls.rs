@@ -25,9 +25,10 @@ async fn an_authority_of_ones_own_is_trusted_by_file_by_folder_and_by_option() {
     std::fs::copy(&authority, folder.path().join("0a1b2c3d.0")).unwrap();
     let by_file = options(&[("SSL_CERT_FILE", authority.display().to_string())]);
     let by_folder = options(&[("SSL_CERT_DIR", folder.path().display().to_string())]);
+    let own = options(&[("SSL_CERT_FILE", tls_file("certificate.pem").display().to_string())]);
     let only = HttpOptions { trust: Trust::Only(authority.clone()), ..options(&[]) };
     let too = HttpOptions { trust: Trust::SystemAnd(authority), ..options(&[]) };
-    for options in [by_file, by_folder, only, too] {
+    for options in [by_file, by_folder, own, only, too] {
         assert_eq!(text(&HttpClient::new(options), get(&server.https())).await.unwrap(), "hi");
     }
 }
