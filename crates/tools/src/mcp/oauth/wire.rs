@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_http::{HttpClient, HttpOptions, Resolver, Response, Timeouts};
+use polis_http::{HttpClient, Resolver, Response};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
 use url::Url;
@@ -33,11 +33,13 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) async fn new(server: &Url) -> Result<Self, String> {
         let is_inside = is_inside(server).await;
-        let HttpOptions { environment, resolver, timeouts, .. } = outgoing::options();
-        let timeouts = Timeouts { whole: Some(PATIENCE), ..timeouts };
-        let (environment, resolver) =
-            if is_inside { (environment, resolver) } else { (environment.without_proxies(), Arc::new(Outside) as _) };
-        let http = HttpClient::new(HttpOptions { environment, resolver, timeouts, ..outgoing::options() });
+        let mut options = outgoing::options();
+        options.timeouts.whole = Some(PATIENCE);
+        if !is_inside {
+            options.environment = options.environment.without_proxies();
+            options.resolver = Arc::new(Outside);
+        }
+        let http = HttpClient::new(options);
         Ok(Self { http, is_inside })
     }
 }
