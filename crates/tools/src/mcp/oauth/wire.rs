@@ -12,7 +12,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_http::{HttpClient, Resolver, Response};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
-
 use url::Url;
 
 use crate::fetch::Allowed;
