@@ -1,29 +1,18 @@
-//! Asking over HTTP: one connection a request, encrypted where the address says so.
+//! Asks a polis over HTTP, encrypted where the address says so.
 
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 
-use futures_util::{Stream, StreamExt, TryStreamExt};
-use http_body_util::{BodyExt, Full};
-use hyper::Request;
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use hyper_util::rt::TokioIo;
+use futures_util::{Stream, StreamExt, stream};
 use polis_domain::{AgentId, Seq, TaskId};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use polis_http::header::{AUTHORIZATION, CONTENT_TYPE};
+use polis_http::{Body, Bytes, HeaderValue, HttpClient, HttpError, HttpOptions, Request, Trust, Uri};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
-use crate::sse::Sse;
-use crate::trust::Trust;
+use crate::events::Sse;
 use crate::wire::{Accepted, Agents, Messages, Task};
 
 /// Why there is no answer, or not the one that was hoped for.
@@ -36,22 +25,21 @@ pub enum ClientError {
     #[error("{0}; give a PEM file with certificates")]
     BadCertificates(String),
     /// Nobody answers there.
-    #[error("{url} does not answer ({error}); is it running? start one with polis serve")]
+    #[error("no polis answers at {url}: {error} (polis serve starts one)")]
     Unreachable {
         /// Where.
         url: String,
         /// Why.
         #[source]
-        error: io::Error,
+        error: HttpError,
     },
-    /// It answers, and nobody vouches for it.
-    #[error("{url} has a certificate that is not trusted ({error}); POLIS_TLS_CA names a PEM file with those to trust")]
+    /// It answers, and its certificate is not trusted.
+    #[error("{url} has a certificate that is not trusted ({reason}); POLIS_TLS_CA names a PEM file with those to trust")]
     Untrusted {
         /// Where.
         url: String,
         /// Why.
-        #[source]
-        error: io::Error,
+        reason: String,
     },
     /// The answer broke off.
     #[error("the answer broke off: {0}")]
@@ -93,49 +81,36 @@ pub struct Answer {
     pub body: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
 }
 
-/// Where a polis runs, and what opens its door.
+/// Where a polis runs, and the token for it.
 #[derive(Clone)]
 pub struct Client {
-    /// Host and port.
-    authority: String,
-    host: String,
-    tls: Option<TlsConnector>,
+    http: HttpClient,
+    /// Scheme, host and port.
+    url: String,
     token: Option<String>,
     /// What every target begins with: the society that is meant.
     prefix: String,
 }
 
 impl Client {
-    /// The polis at this address; with `https` it must have a certificate that the world trusts.
+    /// The polis at this address, reached as the environment says; with `https` the system must trust its certificate.
     pub fn new(url: &str, token: Option<String>) -> Result<Self, ClientError> {
         let bad = || ClientError::BadUrl(url.to_owned());
-        let uri: hyper::Uri = url.trim().parse().map_err(|_| bad())?;
-        let (usual, tls) = match uri.scheme_str() {
-            Some("http") => (80, None),
-            Some("https") => (443, Some(connector(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })?)),
+        let uri: Uri = url.trim().parse().map_err(|_| bad())?;
+        let (scheme, usual) = match uri.scheme_str() {
+            Some("http") => ("http", 80),
+            Some("https") => ("https", 443),
             _ => return Err(bad()),
         };
-        let host = uri.host().ok_or_else(bad)?;
-        let authority = format!("{host}:{}", uri.port_u16().unwrap_or(usual));
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { authority, host, tls, token, prefix: String::new() })
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(bad)?;
+        let url = format!("{scheme}://{host}:{}", uri.port_u16().unwrap_or(usual));
+        Ok(Self { http: HttpClient::from_env(), url, token, prefix: String::new() })
     }
 
-    /// The same with other certificates to trust than those of the world: a PEM file.
-    pub fn trusting(self, certificates: &Path) -> Result<Self, ClientError> {
-        let bad = |error: &dyn std::fmt::Display| ClientError::BadCertificates(format!("{}: {error}", certificates.display()));
-        let given = CertificateDer::pem_file_iter(certificates).map_err(|error| bad(&error))?;
-        let given: Vec<_> = given.collect::<Result<_, _>>().map_err(|error| bad(&error))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let trust = Trust::new(given, provider.clone()).map_err(|error| bad(&error))?;
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| bad(&error))?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(trust))
-            .with_no_client_auth();
-        let tls = self.tls.is_some().then(|| TlsConnector::from(Arc::new(config)));
-        Ok(Self { tls, ..self })
+    /// The same with other certificates to trust than those of the system: a PEM file. It is read when it is needed.
+    pub fn trusting(self, certificates: &Path) -> Self {
+        let http = HttpClient::new(HttpOptions { trust: Trust::Only(certificates.to_owned()), ..HttpOptions::from_env() });
+        Self { http, ..self }
     }
 
     /// The same with what every target begins with, such as `/s/other` for another society.
@@ -144,21 +119,21 @@ impl Client {
     }
 
     /// Where it is.
-    pub fn url(&self) -> String {
-        format!("{}://{}", if self.tls.is_some() { "https" } else { "http" }, self.authority)
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// Asks; a body makes it a `POST`.
     pub async fn ask(&self, target: &str, body: Option<String>) -> Result<Answer, ClientError> {
-        let is_untrusted = |error: &io::Error| {
-            let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-            matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
+        let unreachable = |error| match error {
+            HttpError::Untrusted { reason, .. } => ClientError::Untrusted { url: self.url.clone(), reason },
+            HttpError::BadCertificates(why) => ClientError::BadCertificates(why),
+            error => ClientError::Unreachable { url: self.url.clone(), error },
         };
-        let unreachable = |error| match is_untrusted(&error) {
-            true => ClientError::Untrusted { url: self.url(), error },
-            false => ClientError::Unreachable { url: self.url(), error },
-        };
-        self.exchange(target, body).await.map_err(unreachable)
+        let request = self.request(target, body).ok_or_else(|| ClientError::BadUrl(format!("{}{target}", self.url)))?;
+        let response = self.http.send(request).await.map_err(unreachable)?;
+        let status = response.status().as_u16();
+        Ok(Answer { status, body: Box::pin(chunks(response.into_body())) })
     }
 
     /// Asks for something.
@@ -215,51 +190,22 @@ impl Client {
         Ok(Sse::new(answer.body))
     }
 
-    async fn exchange(&self, target: &str, body: Option<String>) -> io::Result<Answer> {
-        let stream = TcpStream::connect(&self.authority).await?;
-        // Small requests should not wait to become larger; without it they are only slower.
-        let _ = stream.set_nodelay(true);
-        let mut sender = match &self.tls {
-            None => shake_hands(stream).await?,
-            Some(tls) => {
-                let name = ServerName::try_from(self.host.clone()).map_err(io::Error::other)?;
-                shake_hands(tls.connect(name, stream).await?).await?
-            }
-        };
+    fn request(&self, target: &str, body: Option<String>) -> Option<Request<Bytes>> {
         let mut request = Request::builder()
             .method(if body.is_some() { "POST" } else { "GET" })
-            .uri(format!("{}{target}", self.prefix))
-            .header(HOST, &self.authority)
+            .uri(format!("{}{}{target}", self.url, self.prefix))
             .header(CONTENT_TYPE, "application/json");
         if let Some(token) = &self.token {
-            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+            let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
         }
-        let request = request.body(Full::new(Bytes::from(body.unwrap_or_default()))).map_err(io::Error::other)?;
-        let response = sender.send_request(request).await.map_err(io::Error::other)?;
-        let status = response.status().as_u16();
-        let body = response.into_body().into_data_stream().map_err(io::Error::other);
-        Ok(Answer { status, body: Box::pin(body) })
+        request.body(body.unwrap_or_default().into()).ok()
     }
 }
 
-async fn shake_hands<S>(stream: S) -> io::Result<http1::SendRequest<Full<Bytes>>>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // It ends with the answer's body, or when that is dropped.
-    tokio::spawn(connection);
-    Ok(sender)
-}
-
-fn connector(roots: RootCertStore) -> Result<TlsConnector, ClientError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ClientError::BadCertificates(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
+fn chunks(body: Body) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    stream::try_unfold(body, async |mut body| Ok(body.chunk().await.map_err(io::Error::other)?.map(|chunk| (chunk, body))))
 }
 
 async fn understood<T: DeserializeOwned>(answer: Answer) -> Result<T, ClientError> {
@@ -304,7 +250,8 @@ mod tests {
 
     #[test]
     fn an_address_says_how_to_get_there() {
-        let url = |text: &str| Client::new(text, None).map(|client| client.url()).map_err(|error| error.code().to_owned());
+        let url =
+            |text: &str| Client::new(text, None).map(|client| client.url().to_owned()).map_err(|error| error.code().to_owned());
         assert_eq!(url("http://127.0.0.1"), Ok("http://127.0.0.1:80".to_owned()));
         assert_eq!(url("https://polis.example"), Ok("https://polis.example:443".to_owned()));
         assert_eq!(url(" http://[::1]:3000 "), Ok("http://[::1]:3000".to_owned()));

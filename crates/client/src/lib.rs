@@ -12,11 +12,10 @@
 //! # }
 //! ```
 
+mod events;
 mod exchange;
-mod sse;
-mod trust;
 mod wire;
 
+pub use events::{Sse, SseEvent};
 pub use exchange::{Answer, Client, ClientError};
-pub use sse::{Sse, SseEvent};
 pub use wire::{Accepted, Agent, Agents, Messages, Task, UserMessage};

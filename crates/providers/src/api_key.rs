@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hyper::header::HeaderValue;
+use polis_http::HeaderValue;
 use polis_ports::ModelError;
 
 /// A secret that is never printed, logged or stored.

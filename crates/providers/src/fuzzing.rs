@@ -2,18 +2,7 @@
 
 use polis_domain::Reply;
 
-use crate::sse::SseReader;
 use crate::{Dialect, wire};
-
-/// The name and data of each server-sent event, or nothing where a limit was exceeded.
-pub fn events(chunks: &[&[u8]]) -> Option<Vec<(String, String)>> {
-    let (mut reader, mut events) = (SseReader::default(), Vec::new());
-    for chunk in chunks {
-        reader.push(chunk, |event| events.push((event.name.into_owned(), event.data.into_owned()))).ok()?;
-    }
-    reader.end(|event| events.push((event.name.into_owned(), event.data.into_owned()))).ok()?;
-    Some(events)
-}
 
 /// The reply that the body of a response gives in a dialect, or why it gives none.
 pub fn reply(dialect: Dialect, chunks: &[&[u8]]) -> Result<Reply, String> {

@@ -6,15 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Uri};
+use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, Method, Request, Uri};
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
 
 use crate::openai_chat::{FormatField, Quirks};
 use crate::wire::{self, Patience, Reader};
-use crate::{ApiKey, Http, anthropic, gemini, ollama, openai_chat, openai_responses};
+use crate::{ApiKey, anthropic, gemini, ollama, openai_chat, openai_responses};
 
 /// How long a list of models may take.
 const LIST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -25,7 +23,7 @@ const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 /// A model over HTTP.
 #[derive(Debug)]
 pub struct Remote {
-    http: Http,
+    http: HttpClient,
     base: Base,
     /// Where its own model is asked, and its whole name.
     own: Option<(Uri, Arc<str>)>,
@@ -95,14 +93,14 @@ impl RemoteOptions {
 
 impl Remote {
     /// A model that is asked over `http`.
-    pub fn new(http: Http, options: RemoteOptions) -> Result<Self, BadAddress> {
+    pub fn new(http: HttpClient, options: RemoteOptions) -> Result<Self, BadAddress> {
         let base = Base::new(options.dialect, &options.base_url);
-        let Some(host) = base.join(options.dialect.path("m")).and_then(|address| host(&address)) else {
+        if base.join(options.dialect.path("m")).is_none_or(|address| address.host().is_none()) {
             return Err(BadAddress(options.base_url));
-        };
+        }
         let own = base.join(options.dialect.path(&options.model));
         let own = own.map(|address| (address, format!("{}/{}", options.vendor, options.model).into()));
-        Ok(Self { http, base, own, headers: headers(&options, host), options, takes_no_format: AtomicBool::new(false) })
+        Ok(Self { http, base, own, headers: headers(&options), options, takes_no_format: AtomicBool::new(false) })
     }
 
     /// The address before the dialect's own path.
@@ -142,8 +140,8 @@ impl Remote {
             .ok_or_else(|| ModelError::Rejected { reason: "the model's name cannot be part of an address".into() })
     }
 
-    fn request(&self, method: Method, address: Uri, body: Bytes) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::from(body));
+    fn request(&self, method: Method, address: Uri, body: Bytes) -> Request<Bytes> {
+        let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = address;
         *request.headers_mut() = self.headers.clone();
@@ -151,20 +149,9 @@ impl Remote {
     }
 }
 
-/// The host as a request names it.
-fn host(address: &Uri) -> Option<HeaderValue> {
-    let usual = if address.scheme_str() == Some("https") { 443 } else { 80 };
-    let host = address.host()?;
-    match address.port_u16().filter(|port| *port != usual) {
-        Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
-        None => HeaderValue::from_str(host).ok(),
-    }
-}
-
-fn headers(options: &RemoteOptions, host: HeaderValue) -> HeaderMap {
+fn headers(options: &RemoteOptions) -> HeaderMap {
     let RemoteOptions { dialect, key, .. } = options;
     let mut headers = HeaderMap::from_iter([
-        (HOST, host),
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (ACCEPT, HeaderValue::from_static(dialect.media())),
     ]);
@@ -338,31 +325,16 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_named_with_its_port_unless_that_goes_without_saying() {
-        let cases = [
-            ("https://api.openai.com/v1", "api.openai.com"),
-            ("https://h:443/v1", "h"),
-            ("http://h:443/v1", "h:443"),
-            ("http://127.0.0.1:8080", "127.0.0.1:8080"),
-            ("http://[::1]:80/v1", "[::1]"),
-        ];
-        for (base, named) in cases {
-            let remote = Remote::new(Http::new(), RemoteOptions::new("x", base, "m")).unwrap();
-            assert_eq!(remote.request(Method::GET, Uri::default(), Bytes::new()).headers()[HOST], named);
-        }
-    }
-
-    #[test]
     fn what_is_no_address_is_refused() {
         for bad in ["", "api.openai.com/v1", "ftp://h/v1", "https://", "http://a b/", "/v1"] {
-            let made = Remote::new(Http::new(), RemoteOptions::new("x", bad, "m"));
+            let made = Remote::new(HttpClient::default(), RemoteOptions::new("x", bad, "m"));
             assert_eq!(made.unwrap_err(), BadAddress(bad.to_owned()));
         }
     }
 
     #[test]
     fn only_our_own_vendor_is_taken_off_a_model_name() {
-        let model = Remote::new(Http::new(), RemoteOptions::new("openrouter", "http://h", "auto")).unwrap();
+        let model = Remote::new(HttpClient::default(), RemoteOptions::new("openrouter", "http://h", "auto")).unwrap();
         let names = ["", "openrouter/openai/gpt-4o", "openai/gpt-4o", "gpt-4o"].map(|asked| model.model_name(asked));
         assert_eq!(names, ["auto", "openai/gpt-4o", "openai/gpt-4o", "gpt-4o"]);
     }

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
 use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
 use crate::remote::{BadAddress, Dialect, Remote, RemoteOptions};
-use crate::{ApiKey, BadKey, Guarded, Http, Models, Offline, Rate};
+use crate::{ApiKey, BadKey, Guarded, Models, Offline, Rate};
 
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
@@ -282,7 +283,7 @@ impl Vendor {
         Some((name, value))
     }
 
-    fn open(&self, http: &Http, variable: Lookup<'_>) -> Result<Remote, OpenError> {
+    fn open(&self, http: &HttpClient, variable: Lookup<'_>) -> Result<Remote, OpenError> {
         let (own_address, key) = (self.address(variable), self.key(variable));
         // An address of one's own is most often a local server, which wants no key.
         if key.is_none() && own_address.is_none() && !self.keyless {
@@ -333,7 +334,7 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Opens `model` (`vendor/name`, or a vendor alone, or `offline`); with none, the first vendor whose key is set, else an Ollama
 /// that runs on this machine, else the offline model. The other vendors that are set up can be asked by name as well.
 pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = Result<Models, OpenError>> + Send + use<> {
-    let http = Http::new();
+    let http = HttpClient::new(HttpOptions::new(Environment::from_variables(variable)));
     let opened: BTreeMap<_, _> =
         VENDORS.iter().map(|vendor| (vendor.name, vendor.open(&http, variable).map(Arc::new))).collect();
     let configured = model.map(str::trim).filter(|model| !model.is_empty()).map(resolve).or(first_with_key(variable).map(Ok));
@@ -367,14 +368,14 @@ async fn first_local(ollama: &Remote) -> Option<(&'static str, Arc<str>)> {
 
 /// Whether a key would be readable on its way: plain http to another machine.
 fn is_plain_http(address: &str) -> bool {
-    let uri: Option<hyper::Uri> = address.trim().parse().ok();
+    let uri: Option<Uri> = address.trim().parse().ok();
     let scheme = uri.as_ref().and_then(|uri| uri.scheme_str()).unwrap_or_default().to_ascii_lowercase();
     scheme == "http" && !is_loopback(address)
 }
 
 /// The host of an address, in lower case and without brackets.
 fn host(address: &str) -> Option<String> {
-    let uri: hyper::Uri = address.trim().parse().ok()?;
+    let uri: Uri = address.trim().parse().ok()?;
     Some(uri.host()?.trim_matches(['[', ']']).to_ascii_lowercase())
 }
 
@@ -501,7 +502,7 @@ mod tests {
             assert!(std::iter::once(&vendor.name).chain(vendor.aliases).all(|name| seen.insert(*name)), "{}", vendor.name);
             if vendor.base_url.is_some() {
                 let key = |name: &str| (name == vendor.key_variable).then(|| "k".to_owned());
-                assert!(vendor.open(&Http::new(), &key).is_ok(), "{}", vendor.name);
+                assert!(vendor.open(&HttpClient::default(), &key).is_ok(), "{}", vendor.name);
             }
         }
     }

@@ -5,6 +5,7 @@ mod echo;
 mod frames;
 pub(crate) mod fuzzing;
 mod loose;
+mod status;
 mod stream;
 mod trouble;
 
@@ -12,17 +13,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::Request;
-use hyper::body::Bytes;
 use polis_domain::Finish;
+use polis_http::sse::Event;
+use polis_http::{Body, Bytes, HttpClient, HttpError, Request};
 use polis_ports::{Delta, DeltaStream, ModelError};
 use serde_json::Value;
 
+use crate::ApiKey;
 use crate::api_key::hide;
-use crate::http::Reply;
-use crate::sse::Event;
-use crate::{ApiKey, Http, http};
 use stream::ReplyStream;
 
 pub(crate) use echo::{echo, echoed};
@@ -31,6 +29,9 @@ pub(crate) use trouble::{reported, shortened};
 
 /// Longest list of models that is read, in bytes.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
+
+const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads the events of one reply, in one dialect.
 pub(crate) trait Reader: Send {
@@ -76,8 +77,8 @@ pub(crate) struct Patience {
 
 /// Sends a request; the deltas come as `reader` understands them, after one that names the model.
 pub(crate) async fn stream(
-    http: &Http,
-    request: Request<Full<Bytes>>,
+    http: &HttpClient,
+    request: Request<Bytes>,
     key: Option<&ApiKey>,
     patience: Patience,
     model: Arc<str>,
@@ -89,15 +90,14 @@ pub(crate) async fn stream(
 
 /// Sends a request and reads the answer, which is one JSON value.
 pub(crate) async fn answer(
-    http: &Http,
-    request: Request<Full<Bytes>>,
+    http: &HttpClient,
+    request: Request<Bytes>,
     key: Option<&ApiKey>,
     patience: Duration,
 ) -> Result<Value, ModelError> {
     let read = async {
         let body = send(http, request, key, patience).await?;
-        let whole = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
-        let bytes = whole.map_err(|error| ModelError::Cut { reason: error.to_string() })?.to_bytes();
+        let bytes = body.read(MAX_ANSWER_BYTES).await.map_err(unanswered)?;
         serde_json::from_slice(&bytes).map_err(|_| hide(key, trouble::not_a_model(&bytes)))
     };
     let read = tokio::time::timeout(patience, read).await;
@@ -105,17 +105,31 @@ pub(crate) async fn answer(
 }
 
 async fn send(
-    http: &Http,
-    request: Request<Full<Bytes>>,
+    http: &HttpClient,
+    request: Request<Bytes>,
     key: Option<&ApiKey>,
     patience: Duration,
-) -> Result<Reply, ModelError> {
+) -> Result<Body, ModelError> {
     let sent = tokio::time::timeout(patience, http.send(request)).await;
-    let response = sent.map_err(|_| ModelError::Cut { reason: stream::silent(patience) })??;
+    let response = sent.map_err(|_| ModelError::Cut { reason: stream::silent(patience) })?.map_err(unanswered)?;
     let (head, body) = response.into_parts();
     if head.status.is_success() {
         return Ok(body);
     }
-    let said = http::error_body(body).await;
+    let said = error_body(body).await;
     Err(hide(key, trouble::refusal(head.status, &head.headers, &said)))
+}
+
+/// Why nothing was answered: what may have reached the provider is an attempt that broke off (D09).
+fn unanswered(error: HttpError) -> ModelError {
+    match error.is_unsent() {
+        true => ModelError::Unreachable(error.into()),
+        false => ModelError::Cut { reason: error.to_string() },
+    }
+}
+
+/// The body of an unsuccessful response, as far as it is worth reading.
+async fn error_body(body: Body) -> Vec<u8> {
+    let read = tokio::time::timeout(ERROR_BODY_TIMEOUT, body.read(MAX_ERROR_BODY_BYTES)).await;
+    read.ok().and_then(Result::ok).unwrap_or_default()
 }

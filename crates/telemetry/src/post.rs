@@ -1,24 +1,19 @@
 //! The way to the collector: one pooled HTTP client, one request a batch. It retries nothing.
 
-use std::error::Error;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use hyper::{Request, StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use polis_http::header::{CONTENT_TYPE, RETRY_AFTER};
+use polis_http::{
+    HeaderMap, HeaderName, HeaderValue, HttpClient, HttpError, HttpOptions, Method, Request, StatusCode, Timeouts, Uri,
+};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use crate::Settings;
 use crate::otlp::Attributes;
 
-/// How long a collector may take.
+/// How long a collector may take, from the connection to the end of its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUTS: Timeouts = Timeouts { connect: PATIENCE, first_byte: None, between_bytes: None, whole: Some(PATIENCE) };
 
 /// The longest that a collector can have us wait.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -41,7 +36,7 @@ pub(crate) enum Unsent {
 
 /// Where telemetry goes.
 pub(crate) struct Post {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpClient,
     traces: Uri,
     metrics: Uri,
     headers: HeaderMap,
@@ -80,7 +75,7 @@ impl Post {
             .with("service.name", settings.service_name.as_str())
             .with("service.version", settings.service_version.as_str());
         Ok(Self {
-            client: client(),
+            client: HttpClient::new(HttpOptions { timeouts: TIMEOUTS, max_idle_per_host: 2, ..HttpOptions::from_env() }),
             traces: address("/v1/traces")?,
             metrics: address("/v1/metrics")?,
             headers,
@@ -119,20 +114,14 @@ impl Post {
 
     async fn send(&self, to: &Uri, body: String) -> Result<Value, Unsent> {
         let later = |why: String| Unsent::Later { why, after: None };
-        match timeout(PATIENCE, self.exchange(to, body)).await {
-            Ok(done) => done,
-            Err(_) => Err(later(format!("it said nothing for {} s", PATIENCE.as_secs()))),
-        }
-    }
-
-    async fn exchange(&self, to: &Uri, body: String) -> Result<Value, Unsent> {
-        let later = |why: String| Unsent::Later { why, after: None };
-        let mut request = Request::new(Full::from(body));
-        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
-            (hyper::Method::POST, to.clone(), self.headers.clone());
-        let response = self.client.request(request).await.map_err(|error| later(last_cause(&error)))?;
+        let mut request = Request::new(body.into());
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (Method::POST, to.clone(), self.headers.clone());
+        let response = self.client.send(request).await.map_err(|error| later(error.to_string()))?;
         let (head, body) = response.into_parts();
-        let answer = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(http_body_util::Collected::to_bytes);
+        let answer = match body.read(MAX_ANSWER_BYTES).await {
+            Err(late @ HttpError::Late { .. }) => return Err(later(late.to_string())),
+            answer => answer,
+        };
         if head.status.is_success() {
             // Whatever it says beyond that only tells what it did not want.
             return Ok(answer.ok().and_then(|answer| serde_json::from_slice(&answer).ok()).unwrap_or_default());
@@ -145,29 +134,6 @@ impl Post {
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
         Err(Unsent::Later { why, after: after.map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER)) })
     }
-}
-
-fn client() -> Client<HttpsConnector<HttpConnector>, Full<Bytes>> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(PATIENCE));
-    let connector = HttpsConnectorBuilder::new()
-        .with_provider_and_webpki_roots(rustls::crypto::ring::default_provider())
-        .expect("ring speaks the TLS versions that rustls wants by default")
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(tcp);
-    Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).pool_max_idle_per_host(2).build(connector)
-}
-
-/// The cause at the bottom, which says most.
-fn last_cause(error: &dyn Error) -> String {
-    let mut cause = error;
-    while let Some(below) = cause.source() {
-        cause = below;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

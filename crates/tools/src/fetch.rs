@@ -9,4 +9,4 @@ pub use address::{Allowed, BadRule};
 pub(crate) use charset::text;
 pub(crate) use html::readable;
 pub(crate) use page::{Fetcher, Page, read};
-pub use page::{Resolver, SystemResolver};
+pub use polis_http::{Resolver, SystemResolver};

@@ -16,6 +16,7 @@ mod glob;
 mod list_files;
 pub mod mcp;
 mod now;
+mod outgoing;
 mod plain_http;
 mod policy;
 mod protected;

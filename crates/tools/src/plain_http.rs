@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use reqwest::Url;
+use url::Url;
 
 /// Whether an address is plain http to another machine: whoever is on the way could read what is sent. Loopback is not.
 pub fn is_plain_http(address: &str) -> bool {

@@ -1,9 +1,10 @@
 //! Server-sent events of a polis elsewhere: the same however they are cut, and no line is lost.
 
 use futures_util::stream;
-use hyper::body::Bytes;
 use polis_client::{Sse, SseEvent};
+use polis_http::Bytes;
 
+use super::sse::lines;
 use super::{CUTS, now};
 use crate::Target;
 
@@ -30,9 +31,10 @@ fn read(input: &[u8], size: usize) -> Vec<SseEvent> {
 /// An event that is not closed by an empty line was cut.
 fn plainly(input: &[u8]) -> Vec<SseEvent> {
     let (mut events, mut event, mut data) = (Vec::new(), SseEvent::default(), Vec::<String>::new());
+    let input = lines(input);
     let Some(end) = input.iter().rposition(|byte| *byte == b'\n') else { return events };
     for line in input[..end].split(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)).into_owned();
+        let line = String::from_utf8_lossy(line).into_owned();
         if line.is_empty() {
             event.data = std::mem::take(&mut data).join("\n");
             let event = std::mem::take(&mut event);

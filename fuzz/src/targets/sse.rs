@@ -1,6 +1,6 @@
-//! Server-sent events of vendors, against the plain way of reading them: the whole text at once, line by line.
+//! Server-sent events, against the plain way of reading them: the whole text at once, line by line.
 
-use polis_providers::fuzzing::events;
+use polis_http::sse::{Event, SseReader};
 
 use super::CUTS;
 use crate::Target;
@@ -20,7 +20,18 @@ fn run(input: &[u8]) {
     assert_eq!(whole.as_ref(), Some(&plainly(input)));
 }
 
-fn plainly(input: &[u8]) -> Vec<(String, String)> {
+fn events(chunks: &[&[u8]]) -> Option<Vec<(String, String)>> {
+    let (mut reader, mut events) = (SseReader::default(), Vec::new());
+    let mut take = |event: Event<'_>| events.push((event.name.into_owned(), event.data.into_owned()));
+    for chunk in chunks {
+        reader.push(chunk, &mut take).ok()?;
+    }
+    reader.end(&mut take).ok()?;
+    Some(events)
+}
+
+/// The text with all its lines ended by LF, and no byte order mark.
+pub(super) fn lines(input: &[u8]) -> Vec<u8> {
     let input = input.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(input);
     let mut text: Vec<u8> = Vec::new();
     for (at, byte) in input.iter().enumerate() {
@@ -30,6 +41,11 @@ fn plainly(input: &[u8]) -> Vec<(String, String)> {
             byte => text.push(*byte),
         }
     }
+    text
+}
+
+fn plainly(input: &[u8]) -> Vec<(String, String)> {
+    let text = lines(input);
     let (mut events, mut name, mut data) = (Vec::new(), Vec::new(), None::<Vec<u8>>);
     let mut dispatch = |name: &mut Vec<u8>, data: &mut Option<Vec<u8>>| {
         if let Some(data) = data.take() {

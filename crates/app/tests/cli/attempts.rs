@@ -8,7 +8,7 @@ use std::time::Duration;
 use polis_domain::{Event, Failure, Recorded, Response, Role, Scope, Timestamp};
 use polis_engine::{Agent, Cast, Options, Ports, Society, Turn};
 use polis_ports::{ChatMessage, Clock, Format, ModelRequest};
-use polis_providers::{Guarded, Http, Rate, Remote, RemoteOptions};
+use polis_providers::{Guarded, HttpClient, Rate, Remote, RemoteOptions};
 use polis_testkit::hostile::{Act, Deed, END, Hostile, chunk, head, spoilt};
 use polis_testkit::{MemoryLog, ask};
 use serde_json::json;
@@ -111,7 +111,7 @@ async fn a_vendor_receives_as_many_requests_as_the_log_has_attempts_and_the_budg
             let server = server(bad, fault.clone()).await;
             let mut options = RemoteOptions::new("test", server.url(0), "small");
             (options.first_timeout, options.idle_timeout) = (Duration::from_millis(250), Duration::from_millis(250));
-            let remote = Arc::new(Remote::new(Http::new(), options).unwrap());
+            let remote = Arc::new(Remote::new(HttpClient::default(), options).unwrap());
             let log = Arc::new(MemoryLog::new());
             let model = Guarded::new("test", remote, Rate::default());
             let clock = Arc::new(Hasty::default());

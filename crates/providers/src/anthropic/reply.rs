@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use polis_domain::{Finish, Usage};
+use polis_http::sse::Event;
 use polis_ports::Delta;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::parts::object;
-use crate::sse::Event;
 use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
 
 /// Marks what this dialect wants back.

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use polis_domain::{Finish, Usage};
+use polis_http::sse::Event;
 use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::sse::Event;
 use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
 
 /// Marks what this dialect wants back.

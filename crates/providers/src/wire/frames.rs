@@ -1,11 +1,8 @@
 //! How a body is divided: server-sent events, or JSON values one after the other. The first byte tells; what the head says
 //! about it is often wrong. Knows nothing of what the events mean.
 
-use std::borrow::Cow;
-
 use memchr::memchr2;
-
-use crate::sse::{Event, MAX_EVENT_BYTES, SseReader, TooLong};
+use polis_http::sse::{Event, MAX_EVENT_BYTES, SseReader, TooLong};
 
 /// Longest beginning without anything in it.
 const MAX_BLANK_BYTES: usize = 64 << 10;
@@ -37,7 +34,7 @@ impl Frames {
                 let blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
                 let Some(first) = chunk.iter().find(|byte| !blank(byte)) else {
                     held.extend_from_slice(chunk);
-                    return if held.len() > MAX_BLANK_BYTES { Err(TooLong) } else { Ok(()) };
+                    return if held.len() > MAX_BLANK_BYTES { Err(TooLong { max_bytes: MAX_BLANK_BYTES }) } else { Ok(()) };
                 };
                 let frames = match first {
                     // A comment, or one of the fields `data`, `event`, `id` and `retry`.
@@ -128,16 +125,16 @@ impl ValueReader {
         false
     }
 
-    fn keep(&mut self, piece: &[u8]) -> Result<(), TooLong> {
-        if self.value.len() + piece.len() > MAX_EVENT_BYTES {
-            return Err(TooLong);
+    fn keep(&mut self, chunk: &[u8]) -> Result<(), TooLong> {
+        if self.value.len() + chunk.len() > MAX_EVENT_BYTES {
+            return Err(TooLong { max_bytes: MAX_EVENT_BYTES });
         }
-        self.value.extend_from_slice(piece);
+        self.value.extend_from_slice(chunk);
         Ok(())
     }
 
     fn give(&mut self, take: &mut impl FnMut(Event<'_>)) {
-        take(Event { name: Cow::Borrowed(""), data: String::from_utf8_lossy(&self.value) });
+        take(Event { data: String::from_utf8_lossy(&self.value), ..Event::default() });
         self.value.clear();
     }
 
@@ -189,9 +186,10 @@ mod tests {
     #[test]
     fn what_never_ends_is_refused_before_it_fills_memory() {
         let long = vec![b' '; MAX_BLANK_BYTES + 1];
-        assert_eq!(read(&[&long]), Err(TooLong));
+        assert_eq!(read(&[&long]), Err(TooLong { max_bytes: MAX_BLANK_BYTES }));
         let long = [b"{\"a\":\"", vec![b'x'; MAX_EVENT_BYTES].as_slice()].concat();
-        assert_eq!(read(&[&long]), Err(TooLong));
-        assert_eq!(read(&long.chunks(1000).collect::<Vec<_>>()), Err(TooLong));
+        let too_long = Err(TooLong { max_bytes: MAX_EVENT_BYTES });
+        assert_eq!(read(&[&long]), too_long);
+        assert_eq!(read(&long.chunks(1000).collect::<Vec<_>>()), too_long);
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use polis_domain::Reply;
+use polis_http::sse::Event;
 use polis_ports::{Collector, Delta};
 
 use super::frames::Frames;
 use super::{ChunkError, Progress, Reader};
-use crate::sse::Event;
 
 pub(crate) fn reply(mut reader: Box<dyn Reader>, chunks: &[&[u8]]) -> Result<Reply, String> {
     let (mut frames, mut deltas) = (Frames::default(), VecDeque::new());

@@ -7,7 +7,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::Stream;
-use hyper::body::{Body, Bytes};
+use polis_http::sse::Event;
+use polis_http::{Body, Bytes};
 use polis_ports::{Delta, ModelError};
 use tokio::time::{Instant, Sleep};
 
@@ -16,8 +17,6 @@ use super::trouble::{WEB_PAGE, shortened};
 use super::{ChunkError, Patience, Progress, Reader};
 use crate::ApiKey;
 use crate::api_key::hide;
-use crate::http::{Reply, with_causes};
-use crate::sse::Event;
 
 /// Largest reply that is taken, in bytes on the wire.
 const MAX_REPLY_BYTES: usize = 64 << 20;
@@ -32,7 +31,7 @@ const STILL_THERE: u32 = 2;
 
 /// Deltas as they come. Dropping it closes the connection unless the reply was read to its end.
 pub(super) struct ReplyStream {
-    body: Reply,
+    body: Body,
     frames: Frames,
     reader: Box<dyn Reader>,
     ready: VecDeque<Delta>,
@@ -64,7 +63,7 @@ pub(super) fn silent(waited: Duration) -> String {
 }
 
 impl ReplyStream {
-    pub(super) fn new(body: Reply, model: Arc<str>, reader: Box<dyn Reader>, patience: Patience, key: Option<ApiKey>) -> Self {
+    pub(super) fn new(body: Body, model: Arc<str>, reader: Box<dyn Reader>, patience: Patience, key: Option<ApiKey>) -> Self {
         Self {
             body,
             frames: Frames::default(),
@@ -207,20 +206,18 @@ impl Stream for ReplyStream {
                 Stage::Over => return Poll::Ready(None),
                 open @ (Stage::Reading | Stage::Draining) => this.stage = open,
             }
-            let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) else {
+            let Poll::Ready(chunk) = this.body.poll_chunk(cx) else {
                 ready!(this.poll_alarm(cx));
                 this.end(&silent(this.allowed_silence()));
                 continue;
             };
             this.alarm_is_old = true;
-            match frame {
-                Some(Ok(frame)) => {
-                    if let Ok(bytes) = frame.into_data() {
-                        this.take(&bytes);
-                    }
+            match chunk {
+                Some(Ok(bytes)) => {
+                    this.take(&bytes);
                     this.check_progress();
                 }
-                Some(Err(error)) => this.end(&with_causes(&error)),
+                Some(Err(error)) => this.end(&error.to_string()),
                 None => this.end("the provider closed the connection before the reply was whole"),
             }
         }

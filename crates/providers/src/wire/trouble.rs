@@ -2,20 +2,19 @@
 
 use std::time::Duration;
 
-use hyper::StatusCode;
-use hyper::header::{HeaderMap, LOCATION};
+use polis_http::header::LOCATION;
+use polis_http::{HeaderMap, StatusCode};
 use polis_ports::ModelError;
 use serde_json::Value;
 
-use super::loose;
-use crate::http;
+use super::{loose, status};
 
 /// Longest message of a provider that is passed on, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
 /// What an unsuccessful response means.
 pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
-    let mut error = http::refusal(status, headers, reason(status, headers, body));
+    let mut error = status::refusal(status, headers, reason(status, headers, body));
     if let ModelError::Throttled { retry_after: wait @ None, .. } | ModelError::Failed { retry_after: wait @ None, .. } =
         &mut error
     {
@@ -31,7 +30,7 @@ pub(crate) fn reported(error: &Value) -> ModelError {
     let words = ["code", "type", "status"].map(|key| error.get(key).map(loose::text).unwrap_or_default().to_lowercase());
     let status = words.iter().find_map(|word| StatusCode::from_bytes(word.as_bytes()).ok());
     if let Some(status) = status.filter(|status| status.as_u16() >= 400) {
-        return match http::refusal(status, &HeaderMap::new(), reason) {
+        return match status::refusal(status, &HeaderMap::new(), reason) {
             ModelError::Throttled { reason, .. } => ModelError::Throttled { reason, retry_after },
             other => other,
         };

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use polis_ports::{Format, Model, ModelError, ModelRequest, collect};
-use polis_providers::{Http, Remote, RemoteOptions};
+use polis_providers::{HttpClient, Remote, RemoteOptions};
 
 use crate::server::{SSE, events, head, hello, response};
 
@@ -104,7 +104,7 @@ impl Server {
     fn model(&self) -> Remote {
         let mut options = RemoteOptions::new("test", self.base_url.as_str(), "small");
         (options.first_timeout, options.idle_timeout) = (Duration::from_millis(300), Duration::from_millis(300));
-        Remote::new(Http::new(), options).unwrap()
+        Remote::new(HttpClient::default(), options).unwrap()
     }
 }
 

@@ -82,7 +82,7 @@ async fn a_shape_that_is_wrong_is_told_to_whoever_wrote_it() {
 }
 
 fn phrase(status: u16) -> &'static str {
-    hyper::StatusCode::from_u16(status).unwrap().canonical_reason().unwrap_or("<unknown status code>")
+    polis_http::StatusCode::from_u16(status).unwrap().canonical_reason().unwrap_or("<unknown status code>")
 }
 
 #[tokio::test]

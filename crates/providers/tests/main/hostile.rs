@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use polis_domain::Reply;
 use polis_ports::{Model, ModelError};
-use polis_providers::{Http, Remote, RemoteOptions};
+use polis_providers::{HttpClient, Remote, RemoteOptions};
 use polis_testkit::hostile::{Act, Deed, END, Hostile, chunk, head, spoilt};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -33,7 +33,7 @@ struct Waits {
 
 const PATIENT: Waits = Waits { first: DEADLINE, idle: DEADLINE };
 
-fn model(http: &Http, server: &Hostile, number: usize, fixture: &Fixture, waits: Waits) -> Remote {
+fn model(http: &HttpClient, server: &Hostile, number: usize, fixture: &Fixture, waits: Waits) -> Remote {
     let mut options = RemoteOptions::new("test", server.url(number), "small");
     (options.dialect, options.first_timeout, options.idle_timeout) = (fixture.dialect, waits.first, waits.idle);
     Remote::new(http.clone(), options).unwrap()
@@ -54,7 +54,7 @@ async fn sweep(
 ) {
     let server = Arc::new(Hostile::start(acts).await.unwrap());
     {
-        let http = Http::new();
+        let http = HttpClient::default();
         let asked = stream::iter(0..count).map(|number| {
             let model = model(&http, &server, number, fixture, waits);
             async move { (number, ask(model, &format!("{:?} {number}", fixture.dialect)).await) }
@@ -266,7 +266,7 @@ async fn dropping_a_stream_anywhere_leaves_no_connection() {
         let count = seams.len();
         let acts = move |place: usize| spoilt(fixture.media, fixture.body.as_bytes(), seams[place], Deed::Stall);
         let server = Hostile::start(acts).await.unwrap();
-        let http = Http::new();
+        let http = HttpClient::default();
         for place in 0..count {
             let mut deltas = model(&http, &server, place, fixture, PATIENT).stream(hello()).await.unwrap();
             deltas.next().await.unwrap().unwrap();
@@ -297,7 +297,7 @@ fn however_a_stream_is_cut_the_reply_is_the_same() {
             wire.extend(END);
             let got = runtime.block_on(async {
                 let server = Hostile::start(move |_| vec![Act::Send(wire.clone())]).await.unwrap();
-                ask(model(&Http::new(), &server, 0, fixture, PATIENT), "a cut stream").await
+                ask(model(&HttpClient::default(), &server, 0, fixture, PATIENT), "a cut stream").await
             });
             prop_assert_eq!(got.unwrap(), fixture.reply());
             Ok(())

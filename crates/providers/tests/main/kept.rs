@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polis_providers::{Http, Remote, RemoteOptions};
+use polis_providers::{HttpClient, Remote, RemoteOptions};
 use polis_testkit::hostile::{Act, Hostile};
 
 use crate::server::{SSE, ask, events, response};
@@ -19,7 +19,7 @@ async fn polite() -> Hostile {
     Hostile::start(acts).await.unwrap()
 }
 
-fn model(http: &Http, server: &Hostile) -> Remote {
+fn model(http: &HttpClient, server: &Hostile) -> Remote {
     Remote::new(http.clone(), RemoteOptions::new("test", server.url(0), "small")).unwrap()
 }
 
@@ -30,7 +30,7 @@ async fn says_hi(model: &Remote) {
 
 #[tokio::test]
 async fn a_connection_is_used_again_by_whoever_comes_next() {
-    let (server, http) = (polite().await, Http::new());
+    let (server, http) = (polite().await, HttpClient::default());
     for _ in 0..5 {
         says_hi(&model(&http, &server)).await;
     }
@@ -46,7 +46,7 @@ async fn a_connection_is_used_again_by_whoever_comes_next() {
 
 #[tokio::test]
 async fn after_a_reused_connection_has_failed_no_other_to_that_place_is_reused() {
-    let (server, http) = (polite().await, Http::new());
+    let (server, http) = (polite().await, HttpClient::default());
     let (one, other) = (model(&http, &server), model(&http, &server));
     tokio::join!(says_hi(&one), says_hi(&other));
     assert_eq!(server.open_connections(), 2);
@@ -58,7 +58,7 @@ async fn after_a_reused_connection_has_failed_no_other_to_that_place_is_reused()
 
 #[tokio::test]
 async fn a_connection_that_nobody_uses_is_closed() {
-    let (server, http) = (polite().await, Http::new());
+    let (server, http) = (polite().await, HttpClient::default());
     for _ in 0..2 {
         says_hi(&model(&http, &server)).await;
         tokio::time::pause();
@@ -77,7 +77,7 @@ async fn a_connection_that_nobody_uses_is_closed() {
 #[test]
 fn a_connection_outlives_the_runtime_that_opened_it_for_nobody() {
     let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (home, http) = (runtime(), Http::new());
+    let (home, http) = (runtime(), HttpClient::default());
     let server = home.block_on(polite());
     for _ in 0..2 {
         let guest = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use polis_domain::Finish;
 use polis_ports::{Delta, DeltaStream, Model};
-use polis_providers::{Guarded, Http, Rate, Remote, RemoteOptions};
+use polis_providers::{Guarded, HttpClient, Rate, Remote, RemoteOptions};
 use polis_testkit::hostile::{Act, END, Hostile, chunk, head};
 
 use crate::server::{SSE, hello};
@@ -33,7 +33,7 @@ fn numbered(stream: usize) -> Vec<Act> {
     acts
 }
 
-async fn open(http: &Http, server: &Hostile, stream: usize) -> DeltaStream {
+async fn open(http: &HttpClient, server: &Hostile, stream: usize) -> DeltaStream {
     let remote = Remote::new(http.clone(), RemoteOptions::new("test", server.url(stream), "small")).unwrap();
     Guarded::new("test", Arc::new(remote), Rate::default()).stream(hello()).await.unwrap()
 }
@@ -57,7 +57,7 @@ async fn read(mut stream: DeltaStream, most: usize) -> (Vec<String>, Option<Fini
 async fn many_streams_at_once_lose_nothing_keep_their_order_and_leave_no_connection() {
     let server = Hostile::start(numbered).await.unwrap();
     let all = async {
-        let http = Http::new();
+        let http = HttpClient::default();
         let streams = join_all((0..STREAMS).map(|number| open(&http, &server, number))).await;
         assert_eq!(server.open_connections(), STREAMS, "all of them are open at once");
         // Every fifth is given up half-way.

@@ -41,6 +41,19 @@ async fn the_name_in_the_request_says_which_vendor_is_asked_for_which_model() {
 }
 
 #[tokio::test]
+async fn a_vendor_is_asked_through_the_proxy_that_is_set() {
+    let hi = events(&[r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#, "[DONE]"]);
+    let mut proxy = Server::start(vec![Step::Send(response(200, SSE, hi.as_bytes(), 999))]).await;
+    let address = proxy.base_url.trim_end_matches("/v1").to_owned();
+    let set = [("VLLM_BASE_URL", "http://model.example/v1"), ("http_proxy", &*address)];
+    assert_eq!(ask(&open(Some("vllm/m"), &set).await, "").await.unwrap(), "hi");
+    assert_eq!(proxy.seen().await, Seen::Connected);
+    let Seen::Request { head, .. } = proxy.seen().await else { panic!("a request") };
+    assert!(head.starts_with("POST http://model.example/v1/chat/completions HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("\r\nuser-agent: polis/"), "{head}");
+}
+
+#[tokio::test]
 async fn models_without_tools_are_lent_ours_by_name() {
     let answer = events(&[r#"{"choices":[{"delta":{"content":"{\"answer\": \"hi\"}"},"finish_reason":"stop"}]}"#, "[DONE]"]);
     let server = Server::start(vec![Step::Send(response(200, SSE, answer.as_bytes(), 999))]).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_domain::Reply;
 use polis_ports::{ChatMessage, Model, ModelError, ModelRequest, collect};
-use polis_providers::{ApiKey, Dialect, Http, Remote, RemoteOptions};
+use polis_providers::{ApiKey, Dialect, HttpClient, Remote, RemoteOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
@@ -72,7 +72,7 @@ impl Server {
         let mut options = RemoteOptions::new("test", self.base_url.as_str(), "small");
         options.key = Some(ApiKey::new("sk-secret").unwrap());
         change(&mut options);
-        Remote::new(Http::new(), options).unwrap()
+        Remote::new(HttpClient::default(), options).unwrap()
     }
 
     pub(crate) fn model(&self) -> Remote {

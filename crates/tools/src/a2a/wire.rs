@@ -4,13 +4,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, RequestBuilder, Response, Url};
+use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use polis_http::{Body, Bytes, HeaderValue, HttpClient, HttpError, Request, Response, Timeouts, request};
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{RemoteAgent, text};
-use crate::is_plain_http;
-use crate::mcp::http_client;
+use crate::{is_plain_http, outgoing};
 
 const VERSION: &str = "1.0";
 
@@ -25,7 +25,7 @@ const MAX_COMPLAINT: usize = 300;
 
 /// How an agent is reached.
 pub(super) struct Wire {
-    http: Client,
+    http: HttpClient,
     card: Url,
     token_env: Option<String>,
 }
@@ -78,12 +78,9 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Without the address: it may hold a secret.
-impl From<reqwest::Error> for Trouble {
-    fn from(error: reqwest::Error) -> Self {
-        let kind = if error.is_connect() || error.is_builder() { Kind::Unsent } else { Kind::Unknown };
-        let what = if error.is_connect() { "it cannot be reached" } else { "the connection broke off" };
-        Self::new(kind, format!("{what} ({})", error.without_url()))
+impl From<HttpError> for Trouble {
+    fn from(error: HttpError) -> Self {
+        Self::new(if error.is_unsent() { Kind::Unsent } else { Kind::Unknown }, error.to_string())
     }
 }
 
@@ -101,12 +98,12 @@ impl Wire {
             let path = format!("{}{CARD}", card.path().trim_end_matches('/'));
             card.set_path(&path);
         }
-        Ok(Self { http: http_client(Client::builder())?, card, token_env: agent.token_env.clone() })
+        Ok(Self { http: outgoing::client(), card, token_env: agent.token_env.clone() })
     }
 
     pub(super) async fn card(&self) -> Result<Value, Trouble> {
-        let asked = self.signed(self.http.get(self.card.clone()).timeout(TIMEOUT))?;
-        read(asked.send().await?).await
+        let asked = self.signed(Request::get(self.card.as_str()), Bytes::new())?;
+        read(self.patient().send(asked).await?).await
     }
 
     /// Where the card says that JSON-RPC of our version is spoken. It must be where the operator said.
@@ -135,7 +132,8 @@ impl Wire {
 
     /// Asks one thing.
     pub(super) async fn ask(&self, endpoint: &str, method: &str, params: &Value) -> Result<Value, Trouble> {
-        let response = self.post(endpoint, method, params, "application/json")?.timeout(TIMEOUT).send().await?;
+        let asked = self.post(endpoint, method, params, "application/json")?;
+        let response = self.patient().send(asked).await?;
         let mut answer = read(response).await?;
         if let Some(error) = answer.get("error").filter(|error| error.is_object()) {
             let what = text(error, "message").unwrap_or("it gives no reason");
@@ -152,44 +150,50 @@ impl Wire {
     /// Has changes of a task told.
     pub(super) async fn subscribe(&self, endpoint: &str, params: &Value) -> Result<Changes, Trouble> {
         let asked = self.post(endpoint, "SubscribeToTask", params, "text/event-stream")?;
-        let response = tokio::time::timeout(TIMEOUT, asked.send()).await;
-        let response = response.map_err(|_| Trouble::new(Kind::Unknown, "it does not answer"))??;
+        let http = self.http.with_timeouts(Timeouts { first_byte: Some(TIMEOUT), ..Timeouts::default() });
+        let response = http.send(asked).await?;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if !response.status().is_success() || !kind.starts_with("text/event-stream") {
             return Err(Trouble::strange("it tells of no changes"));
         }
-        Ok(Changes(response))
+        Ok(Changes(response.into_body()))
     }
 
-    fn post(&self, endpoint: &str, method: &str, params: &Value, accept: &'static str) -> Result<RequestBuilder, Trouble> {
+    fn patient(&self) -> HttpClient {
+        self.http.with_timeouts(Timeouts { whole: Some(TIMEOUT), ..Timeouts::default() })
+    }
+
+    fn post(&self, endpoint: &str, method: &str, params: &Value, accept: &'static str) -> Result<Request<Bytes>, Trouble> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let asked = self.http.post(self.checked(endpoint)?).header(CONTENT_TYPE, "application/json");
-        self.signed(asked.header(ACCEPT, accept).body(body.to_string()))
+        let asked = Request::post(self.checked(endpoint)?.as_str()).header(CONTENT_TYPE, "application/json");
+        self.signed(asked.header(ACCEPT, accept), body.to_string().into())
     }
 
     /// With what the other side wants to see. A variable that is not set is an error; an empty token is never sent.
-    fn signed(&self, request: RequestBuilder) -> Result<RequestBuilder, Trouble> {
-        let request = request.header("a2a-version", VERSION);
-        let Some(variable) = &self.token_env else { return Ok(request) };
-        let token = std::env::var(variable).ok().filter(|token| !token.trim().is_empty());
-        let token = token.ok_or_else(|| Trouble::new(Kind::Final, format!("the variable {variable} is not set")))?;
-        let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
-        let mut value = value.map_err(|_| Trouble::new(Kind::Final, format!("the variable {variable} holds no token")))?;
-        value.set_sensitive(true);
-        Ok(request.header(AUTHORIZATION, value))
+    fn signed(&self, request: request::Builder, body: Bytes) -> Result<Request<Bytes>, Trouble> {
+        let mut request = request.header("a2a-version", VERSION);
+        if let Some(variable) = &self.token_env {
+            let token = std::env::var(variable).ok().filter(|token| !token.trim().is_empty());
+            let token = token.ok_or_else(|| Trouble::new(Kind::Final, format!("the variable {variable} is not set")))?;
+            let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
+            let mut value = value.map_err(|_| Trouble::new(Kind::Final, format!("the variable {variable} holds no token")))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        request.body(body).map_err(|_| Trouble::strange("its address cannot be asked"))
     }
 }
 
 /// Tells when a task has changed.
-pub(super) struct Changes(Response);
+pub(super) struct Changes(Body);
 
 impl Changes {
     /// Waits for a change; false when no more will be told.
     pub(super) async fn next(&mut self) -> bool {
         loop {
             match self.0.chunk().await {
-                // What only keeps the line alive changes nothing.
-                Ok(Some(piece)) if piece.starts_with(b":") => {}
+                // What only keeps the connection alive changes nothing.
+                Ok(Some(chunk)) if chunk.starts_with(b":") => {}
                 Ok(Some(_)) => return true,
                 Ok(None) | Err(_) => return false,
             }
@@ -198,15 +202,12 @@ impl Changes {
 }
 
 /// The JSON of an answer. What is no answer of the protocol is told by its status.
-async fn read(mut response: Response) -> Result<Value, Trouble> {
+async fn read(response: Response<Body>) -> Result<Value, Trouble> {
     let status = response.status();
-    let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await? {
-        if body.len() + piece.len() > MAX_BYTES {
-            return Err(Trouble::strange("its answer is too long"));
-        }
-        body.extend_from_slice(&piece);
-    }
+    let body = match response.into_body().read(MAX_BYTES).await {
+        Err(HttpError::TooLong { .. }) => return Err(Trouble::strange("its answer is too long")),
+        body => body?,
+    };
     let told = serde_json::from_slice::<Value>(&body);
     match (status.is_success(), told) {
         (true, Ok(told)) => Ok(told),

@@ -1,26 +1,19 @@
 //! Gets a page: looks a name up once, checks every address, connects to exactly those, and follows redirects by hand with the
 //! same care each time.
+//!
+//! **No proxy is used**, whatever the environment says: a proxy looks names up itself, so it would reach addresses that were
+//! never checked, and those of its own network among them. Certificates are those of the system, as everywhere.
 
-use std::convert::Infallible;
-use std::future::{Ready, ready};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http_body_util::{BodyExt, Empty};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, USER_AGENT};
-use hyper::{Request, Response, StatusCode, Uri};
-use hyper_rustls::{ConfigBuilderExt, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::Name;
-use hyper_util::rt::TokioExecutor;
-use rustls::ClientConfig;
-use tower_service::Service;
+use polis_http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use polis_http::{
+    Body, Bytes, Environment, HeaderMap, HttpClient, HttpOptions, Request, Resolver, Response, StatusCode, Timeouts, Uri,
+};
 
 use super::address::Allowed;
 
@@ -31,31 +24,13 @@ const MAX_ADDRESSES: usize = 16;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPTED: &str = "text/html, application/json, text/plain, text/*;q=0.9, application/xml;q=0.8";
 
-/// Finds the addresses of a name.
-#[async_trait]
-pub trait Resolver: Send + Sync {
-    /// All addresses of `host`.
-    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
-}
-
-/// Asks the system.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemResolver;
-
-#[async_trait]
-impl Resolver for SystemResolver {
-    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        Ok(tokio::net::lookup_host((host, port)).await?.collect())
-    }
-}
-
 /// Gets pages.
 pub(crate) struct Fetcher {
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) allowed: Allowed,
     /// Most bytes of a page that are read.
     pub(crate) max_bytes: usize,
-    tls: ClientConfig,
+    http: HttpClient,
 }
 
 /// A page as it came.
@@ -72,13 +47,12 @@ pub(crate) struct Page {
 
 impl Fetcher {
     pub(crate) fn new(resolver: Arc<dyn Resolver>, allowed: Allowed, max_bytes: usize) -> Self {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("ring speaks the TLS versions that rustls wants by default")
-            .with_webpki_roots()
-            .with_no_client_auth();
-        Self { resolver, allowed, max_bytes, tls }
+        let http = HttpClient::new(HttpOptions {
+            timeouts: Timeouts { connect: CONNECT_TIMEOUT, ..Timeouts::default() },
+            max_idle_per_host: 0,
+            ..HttpOptions::new(Environment::read().without_proxies())
+        });
+        Self { resolver, allowed, max_bytes, http }
     }
 
     /// Gets the page at `url`; an error says why there is none, in words for the model.
@@ -94,21 +68,14 @@ impl Fetcher {
         Err(format!("there are more than {MAX_REDIRECTS} redirects, the last to {url}"))
     }
 
-    async fn ask(&self, url: &Uri) -> Result<Response<Incoming>, String> {
-        let addresses = self.addresses(url).await?;
-        let mut tcp = HttpConnector::new_with_resolver(Pinned(addresses));
-        tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(self.tls.clone()).https_or_http().enable_http1().wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
+    async fn ask(&self, url: &Uri) -> Result<Response<Body>, String> {
+        let http = self.http.with_resolver(Arc::new(Pinned(self.addresses(url).await?)));
         let request = Request::get(url)
-            .header(USER_AGENT, concat!("polis/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, ACCEPTED)
             .header(ACCEPT_ENCODING, "identity")
-            .body(Empty::<Bytes>::new())
+            .body(Bytes::new())
             .map_err(|error| format!("{url} cannot be asked for: {error}"))?;
-        client.request(request).await.map_err(|error| format!("{url}: {}", with_causes(&error)))
+        http.send(request).await.map_err(|error| format!("{url}: {error}"))
     }
 
     /// Whether a URL names an address that may not be reached. Of a name this is known only when it is looked up.
@@ -137,25 +104,15 @@ impl Fetcher {
         }
     }
 
-    async fn whole(&self, url: &Uri, response: Response<Incoming>) -> Result<Page, String> {
+    async fn whole(&self, url: &Uri, response: Response<Body>) -> Result<Page, String> {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         let (status, content_type, encoding) = (response.status(), header(CONTENT_TYPE), header(CONTENT_ENCODING));
         if !["", "identity"].contains(&encoding.as_str()) {
             return Err(format!("{url} is sent compressed ({encoding}) although that was not asked for"));
         }
-        let (mut body, mut is_cut) = (Vec::new(), false);
-        let mut incoming = response.into_body();
-        while let Some(frame) = incoming.frame().await {
-            let frame = frame.map_err(|error| format!("{url} broke off: {}", with_causes(&error)))?;
-            let data = frame.into_data().unwrap_or_default();
-            let room = self.max_bytes - body.len();
-            body.extend_from_slice(&data[..data.len().min(room)]);
-            if data.len() > room {
-                is_cut = true;
-                break;
-            }
-        }
-        Ok(Page { url: url.to_string(), status, content_type, body, is_cut })
+        let read = response.into_body().read_start(self.max_bytes).await;
+        let (body, is_whole) = read.map_err(|error| format!("{url} broke off: {error}"))?;
+        Ok(Page { url: url.to_string(), status, content_type, body, is_cut: !is_whole })
     }
 }
 
@@ -163,17 +120,10 @@ impl Fetcher {
 #[derive(Debug, Clone)]
 struct Pinned(Vec<SocketAddr>);
 
-impl Service<Name> for Pinned {
-    type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = Infallible;
-    type Future = Ready<Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Name) -> Self::Future {
-        ready(Ok(self.0.clone().into_iter()))
+#[async_trait]
+impl Resolver for Pinned {
+    async fn resolve(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(self.0.clone())
     }
 }
 
@@ -225,17 +175,6 @@ fn next(url: &Uri, status: StatusCode, headers: &HeaderMap) -> Result<Option<Uri
         format!("{scheme}://{authority}{folder}/{place}")
     };
     read(&whole).map(Some)
-}
-
-/// An error and what caused it, in one line: the outermost alone says too little.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line = format!("{line}: {error}");
-        cause = error.source();
-    }
-    line
 }
 
 #[cfg(test)]

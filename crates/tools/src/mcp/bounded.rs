@@ -1,14 +1,17 @@
 //! Speaks HTTP to a server that is not believed to stop: an answer, whole or one event of a stream, is read up to a limit.
 //!
-//! The library bounds the events of a stream but reads any other answer to its end, so messages are sent from here.
+//! The library's own client bounds the events of a stream but reads any other answer to its end, and knows no proxies or
+//! certificates of ours.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use futures_util::stream::{BoxStream, StreamExt, try_unfold};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use reqwest::{Response, StatusCode};
+use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use polis_http::{
+    Body, Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, HttpError, Method, Request, Response, StatusCode,
+};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient, StreamableHttpError,
@@ -23,27 +26,29 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 const MAX_SHOWN_CHARS: usize = 256;
 
 const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+const ACCEPTED: &str = "text/event-stream, application/json";
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-type HttpError = StreamableHttpError<reqwest::Error>;
+type SessionError = StreamableHttpError<HttpError>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
 /// A client whose answers have a limit, in bytes.
 #[derive(Clone)]
 pub(super) struct Bounded {
-    http: reqwest::Client,
+    http: HttpClient,
     max_bytes: usize,
 }
 
 impl Bounded {
-    pub(super) fn new(http: reqwest::Client, max_bytes: usize) -> Self {
+    pub(super) fn new(http: HttpClient, max_bytes: usize) -> Self {
         Self { http, max_bytes }
     }
 }
 
 impl StreamableHttpClient for Bounded {
-    type Error = reqwest::Error;
+    type Error = HttpError;
 
     async fn post_message(
         &self,
@@ -52,22 +57,11 @@ impl StreamableHttpClient for Bounded {
         session: Option<Arc<str>>,
         token: Option<String>,
         headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
+    ) -> Result<StreamableHttpPostResponse, SessionError> {
         let body = serde_json::to_vec(&message)?;
-        let mut request = self.http.post(&*uri).header(ACCEPT, format!("{EVENTS}, {JSON}")).header(CONTENT_TYPE, JSON);
-        for (name, value) in headers {
-            if name == ACCEPT || name == SESSION || name == "last-event-id" {
-                return Err(StreamableHttpError::ReservedHeaderConflict(name.to_string()));
-            }
-            request = request.header(name, value);
-        }
-        if let Some(token) = token {
-            request = request.bearer_auth(token);
-        }
-        if let Some(session) = &session {
-            request = request.header(SESSION, &**session);
-        }
-        let response = request.body(body).send().await.map_err(reqwest::Error::without_url)?;
+        let mut request = request(Method::POST, &uri, body.into(), session.as_deref(), token.as_deref(), headers)?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        let response = self.send(request).await?;
         match response.status() {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => Ok(StreamableHttpPostResponse::Accepted),
             status if status.is_success() => self.answered(response, &message).await,
@@ -81,8 +75,14 @@ impl StreamableHttpClient for Bounded {
         session: Arc<str>,
         token: Option<String>,
         headers: Headers,
-    ) -> Result<(), HttpError> {
-        self.http.delete_session(uri, session, token, headers).await.map_err(unaddressed)
+    ) -> Result<(), SessionError> {
+        let request = request(Method::DELETE, &uri, Bytes::new(), Some(&session), token.as_deref(), headers)?;
+        match self.send(request).await?.status() {
+            // Some servers end sessions by themselves.
+            StatusCode::METHOD_NOT_ALLOWED => Ok(()),
+            status if status.is_success() => Ok(()),
+            status => Err(said(format!("HTTP {status}"))),
+        }
     }
 
     async fn get_stream(
@@ -92,32 +92,103 @@ impl StreamableHttpClient for Bounded {
         last_event: Option<String>,
         token: Option<String>,
         headers: Headers,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
-        let limit = self.max_bytes;
-        let opened = self.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit).await;
-        opened.map_err(unaddressed)
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, SessionError> {
+        let mut request = request(Method::GET, &uri, Bytes::new(), session.as_deref(), token.as_deref(), headers)?;
+        if let Some(last_event) = last_event {
+            request.headers_mut().insert(LAST_EVENT, value(&last_event)?);
+        }
+        let response = self.send(request).await?;
+        let (status, headers) = (response.status(), response.headers());
+        if let Some(wanted) = wanted(status, headers) {
+            return Err(wanted);
+        }
+        let kind = text(headers, CONTENT_TYPE.as_str());
+        match status {
+            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            StatusCode::TOO_MANY_REQUESTS => Err(trouble(status, headers)),
+            _ if status.is_server_error() => Err(trouble(status, headers)),
+            _ if !status.is_success() => Err(said(format!("HTTP {status}"))),
+            _ if kind.as_deref().is_some_and(|kind| kind.starts_with(EVENTS) || kind.starts_with(JSON)) => {
+                Ok(events(response.into_body(), self.max_bytes))
+            }
+            _ => Err(StreamableHttpError::UnexpectedContentType(kind)),
+        }
     }
 }
 
+/// A request with what every one carries.
+fn request(
+    method: Method,
+    uri: &str,
+    body: Bytes,
+    session: Option<&str>,
+    token: Option<&str>,
+    headers: Headers,
+) -> Result<Request<Bytes>, SessionError> {
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = uri.parse().map_err(|_| said("its url cannot be asked".to_owned()))?;
+    let sent = request.headers_mut();
+    for (name, value) in headers {
+        if name == ACCEPT || name == SESSION || name == LAST_EVENT {
+            return Err(StreamableHttpError::ReservedHeaderConflict(name.to_string()));
+        }
+        sent.insert(name, value);
+    }
+    sent.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
+    if let Some(token) = token {
+        let mut token = value(&format!("Bearer {token}"))?;
+        token.set_sensitive(true);
+        sent.insert(AUTHORIZATION, token);
+    }
+    if let Some(session) = session {
+        sent.insert(SESSION, value(session)?);
+    }
+    Ok(request)
+}
+
+fn value(text: &str) -> Result<HeaderValue, SessionError> {
+    HeaderValue::from_str(text).map_err(|_| said("a token or session has characters that cannot be sent".to_owned()))
+}
+
+/// What a server says that wants a login, or one with more rights.
+fn wanted(status: StatusCode, headers: &HeaderMap) -> Option<SessionError> {
+    let challenge = text(headers, WWW_AUTHENTICATE.as_str())?;
+    match status {
+        StatusCode::UNAUTHORIZED => Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))),
+        StatusCode::FORBIDDEN => Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge, None))),
+        _ => None,
+    }
+}
+
+fn trouble(status: StatusCode, headers: &HeaderMap) -> SessionError {
+    HttpStatusError::new(status.as_u16(), text(headers, RETRY_AFTER.as_str())).into()
+}
+
 impl Bounded {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, SessionError> {
+        self.http.send(request).await.map_err(StreamableHttpError::Client)
+    }
+
     /// What a server says that takes the message.
     async fn answered(
         &self,
-        response: Response,
+        response: Response<Body>,
         message: &ClientJsonRpcMessage,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
+    ) -> Result<StreamableHttpPostResponse, SessionError> {
         let waits = matches!(message, ClientJsonRpcMessage::Request(_));
-        if !waits && response.content_length() == Some(0) {
+        if !waits && text(response.headers(), CONTENT_LENGTH.as_str()).as_deref() == Some("0") {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         let session = text(response.headers(), SESSION);
         let kind = text(response.headers(), CONTENT_TYPE.as_str());
         match kind.as_deref() {
             Some(kind) if kind.starts_with(EVENTS) => {
-                Ok(StreamableHttpPostResponse::Sse(events(response, self.max_bytes), session))
+                Ok(StreamableHttpPostResponse::Sse(events(response.into_body(), self.max_bytes), session))
             }
             Some(kind) if kind.starts_with(JSON) => {
-                let (body, is_whole) = read(response, self.max_bytes).await?;
+                let read = response.into_body().read_start(self.max_bytes).await;
+                let (body, is_whole) = read.map_err(StreamableHttpError::Client)?;
                 if !is_whole {
                     return Err(said(format!("an answer is longer than {} bytes", self.max_bytes)));
                 }
@@ -134,30 +205,24 @@ impl Bounded {
     /// Why a server does not take the message.
     async fn refused(
         &self,
-        response: Response,
+        response: Response<Body>,
         message: &ClientJsonRpcMessage,
         has_session: bool,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
+    ) -> Result<StreamableHttpPostResponse, SessionError> {
         let (status, headers) = (response.status(), response.headers().clone());
         let is_login = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        match text(&headers, WWW_AUTHENTICATE.as_str()) {
-            Some(challenge) if status == StatusCode::UNAUTHORIZED => {
-                return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)));
-            }
-            Some(challenge) if status == StatusCode::FORBIDDEN => {
-                return Err(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge, None)));
-            }
-            _ => {}
+        if let Some(wanted) = wanted(status, &headers) {
+            return Err(wanted);
         }
         if status == StatusCode::NOT_FOUND && has_session {
             return Err(StreamableHttpError::SessionExpired);
         }
         let is_json = text(&headers, CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with(JSON));
-        let trouble = || HttpStatusError::new(status.as_u16(), text(&headers, RETRY_AFTER.as_str())).into();
+        let trouble = || trouble(status, &headers);
         if status == StatusCode::TOO_MANY_REQUESTS || (status.is_server_error() && !is_json) {
             return Err(trouble());
         }
-        let body = read(response, MAX_ERROR_BYTES).await.map(|(body, _)| body).unwrap_or_default();
+        let body = response.into_body().read_start(MAX_ERROR_BYTES).await.map(|(body, _)| body).unwrap_or_default();
         let error = match serde_json::from_slice(&body) {
             Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
             _ => None,
@@ -185,31 +250,18 @@ impl Bounded {
     }
 }
 
-/// Reads a body up to a limit, and says whether that was all.
-async fn read(mut response: Response, max_bytes: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
-        let left = max_bytes - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(left)]);
-        if chunk.len() > left {
-            return Ok((body, false));
-        }
-    }
-    Ok((body, true))
-}
-
 /// The events of a body, none of which may be longer than the limit.
-fn events(response: Response, max_bytes: usize) -> BoxStream<'static, Result<Sse, SseError>> {
-    let pieces = try_unfold((response, Held::default()), move |(mut response, mut held)| async move {
-        let Some(chunk) = response.chunk().await.map_err(|error| io::Error::other(error.without_url()))? else {
+fn events(body: Body, max_bytes: usize) -> BoxStream<'static, Result<Sse, SseError>> {
+    let chunks = try_unfold((body, Held::default()), move |(mut body, mut held)| async move {
+        let Some(chunk) = body.chunk().await.map_err(io::Error::other)? else {
             return Ok(None);
         };
         if held.after(&chunk) > max_bytes {
             return Err(io::Error::other(format!("an event is longer than {max_bytes} bytes")));
         }
-        Ok(Some((chunk, (response, held))))
+        Ok(Some((chunk, (body, held))))
     });
-    SseStream::from_bytes_stream(pieces).boxed()
+    SseStream::from_bytes_stream(chunks).boxed()
 }
 
 /// How much of an event has come that has not ended.
@@ -242,15 +294,7 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// An error without the address, in which secrets may stand.
-fn unaddressed(error: HttpError) -> HttpError {
-    match error {
-        StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
-        error => error,
-    }
-}
-
-fn said(what: String) -> HttpError {
+fn said(what: String) -> SessionError {
     StreamableHttpError::UnexpectedServerResponse(what.into())
 }
 

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use reqwest::header::{HeaderName, HeaderValue};
+use polis_http::{HeaderName, HeaderValue};
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -21,13 +20,10 @@ use super::oauth::{Kept, Wants, has_authorization, held, wants};
 use super::process::Process;
 use super::settings::{Reach, ServerSettings, variables};
 use super::watched::Watched;
-use crate::is_plain_http;
+use crate::{is_plain_http, outgoing};
 
 /// Largest message that is taken from a server, in bytes.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
-
-/// How long an address may take to be reached.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// A connection that has been opened.
 pub(super) type Session = RunningService<RoleClient, Ear>;
@@ -125,7 +121,7 @@ async fn once(
             }
             let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
             config.custom_headers = headers;
-            let http = Bounded::new(http_client(reqwest::Client::builder())?, MAX_MESSAGE_BYTES);
+            let http = Bounded::new(outgoing::client(), MAX_MESSAGE_BYTES);
             let session = match kept {
                 Some(kept) => {
                     let http = StreamableHttpClientTransport::with_client(held(http, &url, kept).await?, config);
@@ -179,25 +175,6 @@ fn named(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, Heade
         Ok((header, value))
     };
     headers.iter().map(one).collect()
-}
-
-/// Follows no redirects: what is sent along is meant for one address.
-pub(crate) fn http_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    let provider = rustls::crypto::ring::default_provider();
-    let tls = rustls::ClientConfig::builder_with_provider(provider.into())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    builder
-        .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT)
-        .pool_max_idle_per_host(0)
-        .build()
-        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

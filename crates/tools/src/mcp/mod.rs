@@ -24,7 +24,6 @@ mod tools;
 mod under_way;
 mod watched;
 
-pub(crate) use connect::http_client;
 pub use joined::JoinedTools;
 pub use listing::{Prompt, Resource, Template};
 pub use oauth::{OAuth, login, logout};

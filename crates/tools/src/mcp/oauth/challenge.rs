@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use polis_http::HttpError;
 use rmcp::ServiceError;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::DynamicTransportError;
@@ -50,7 +51,7 @@ pub(in crate::mcp) fn wants(error: &impl HasChallenge) -> Option<Wants> {
 fn within(error: &(dyn Error + 'static)) -> Option<Wants> {
     let mut next = Some(error);
     while let Some(error) = next {
-        match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        match error.downcast_ref::<StreamableHttpError<HttpError>>() {
             Some(StreamableHttpError::AuthRequired(it)) => return Some(Wants::Login(Some(it.www_authenticate_header.clone()))),
             Some(StreamableHttpError::InsufficientScope(it)) => {
                 return Some(Wants::Rights(it.www_authenticate_header.clone()));

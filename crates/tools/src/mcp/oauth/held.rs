@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use reqwest::Url;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager, OAuthClientConfig};
+use url::Url;
 
 use super::kept::{Client, Kept};
 use super::wire::Wire;

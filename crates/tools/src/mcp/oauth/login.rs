@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::Url;
 use rmcp::transport::auth::{AuthorizationManager, CredentialStore, InMemoryCredentialStore, WWWAuthenticateParams};
+use url::Url;
 
 use super::held::{config, manager};
 use super::kept::{Client, Kept, Record};

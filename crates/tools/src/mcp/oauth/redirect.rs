@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use reqwest::Url;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use url::Url;
 
 /// Longest request that is read, in bytes.
 const MAX_REQUEST_BYTES: usize = 16 << 10;

@@ -1,17 +1,21 @@
 //! How those are asked who give out logins. A server names them, so they may be anywhere: what is not on the Internet is reached
 //! only for a server that is not there itself.
+//!
+//! Where addresses are checked **no proxy is used**, because a proxy looks names up itself and would reach what was never checked.
 
 use std::error::Error;
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Url;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use async_trait::async_trait;
+use polis_http::{HttpClient, Resolver, Response};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
+use url::Url;
 
 use crate::fetch::Allowed;
-use crate::mcp::connect::http_client;
+use crate::outgoing;
 
 /// Longest answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
@@ -21,16 +25,21 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Asks for the logins of one server.
 pub(super) struct Wire {
-    http: reqwest::Client,
+    http: HttpClient,
     is_inside: bool,
 }
 
 impl Wire {
     pub(super) async fn new(server: &Url) -> Result<Self, String> {
         let is_inside = is_inside(server).await;
-        let builder = reqwest::Client::builder();
-        let builder = if is_inside { builder } else { builder.dns_resolver(Arc::new(Outside)) };
-        Ok(Self { http: http_client(builder.timeout(PATIENCE))?, is_inside })
+        let mut options = outgoing::options();
+        options.timeouts.whole = Some(PATIENCE);
+        if !is_inside {
+            options.environment = options.environment.without_proxies();
+            options.resolver = Arc::new(Outside);
+        }
+        let http = HttpClient::new(options);
+        Ok(Self { http, is_inside })
     }
 }
 
@@ -57,16 +66,12 @@ fn is_open(host: &str, address: IpAddr) -> bool {
 /// Finds only what is on the Internet.
 struct Outside;
 
-impl Resolve for Outside {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let open: Vec<_> = found.filter(|address| is_open(name.as_str(), address.ip())).collect();
-            if open.is_empty() {
-                return Err(closed(name.as_str()));
-            }
-            Ok(Box::new(open.into_iter()) as Addrs)
-        })
+#[async_trait]
+impl Resolver for Outside {
+    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let found = tokio::net::lookup_host((host, port)).await?;
+        let open: Vec<_> = found.filter(|address| is_open(host, address.ip())).collect();
+        if open.is_empty() { Err(io::Error::other(closed(host))) } else { Ok(open) }
     }
 }
 
@@ -77,24 +82,13 @@ fn closed(host: &str) -> Box<dyn Error + Send + Sync> {
 impl OAuthHttpClient for Wire {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
-            let request = reqwest::Request::try_from(request.request)?;
-            let host = request.url().host_str().unwrap_or_default();
+            let request = request.request.map(Into::into);
+            let host = request.uri().host().unwrap_or_default();
             if !self.is_inside && literal(host).is_some_and(|address| !is_open(host, address)) {
                 return Err(closed(host));
             }
-            let mut response = self.http.execute(request).await?;
-            let mut answer = hyper::Response::builder().status(response.status());
-            for (name, value) in response.headers() {
-                answer = answer.header(name, value);
-            }
-            let mut body = Vec::new();
-            while let Some(chunk) = response.chunk().await? {
-                if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-                    return Err(format!("an answer is longer than {MAX_ANSWER_BYTES} bytes").into());
-                }
-                body.extend_from_slice(&chunk);
-            }
-            Ok(answer.body(body)?)
+            let (head, body) = self.http.send(request).await?.into_parts();
+            Ok(Response::from_parts(head, body.read(MAX_ANSWER_BYTES).await?))
         })
     }
 }
@@ -108,7 +102,7 @@ mod tests {
         for (server, inside) in [("http://127.0.0.1:9/mcp", true), ("http://[::1]/", true), ("https://8.8.8.8/mcp", false)] {
             assert_eq!(is_inside(&server.parse().unwrap()).await, inside, "{server}");
         }
-        let found = Outside.resolve("localhost".parse().unwrap()).await;
+        let found = Outside.resolve("localhost", 0).await;
         assert!(found.is_err_and(|error| error.to_string().contains("is not on the Internet")));
     }
 }

@@ -1,25 +1,28 @@
 //! Server-sent events out of byte chunks, however they are cut. Knows nothing of what the events mean.
 //!
-//! Lines end in LF, CRLF or CR; a byte order mark, comments and unknown fields are passed over; a last event without its
-//! blank line counts when the stream ends, because providers forget it.
+//! Lines end in LF, CRLF or CR; a byte order mark, comments and unknown fields are skipped. A last event without its blank line
+//! is given only by [`SseReader::end`].
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 
-/// Longest line that is taken, in bytes.
-pub(crate) const MAX_LINE_BYTES: usize = 4 << 20;
+/// Longest line that a reader takes by default, in bytes.
+pub const MAX_LINE_BYTES: usize = 4 << 20;
 
-/// Longest event that is taken, in bytes: its `data` may have several lines.
-pub(crate) const MAX_EVENT_BYTES: usize = 8 << 20;
+/// Longest event that a reader takes by default, in bytes: its `data` may have several lines.
+pub const MAX_EVENT_BYTES: usize = 8 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Takes chunks, gives events.
-#[derive(Debug, Default)]
-pub(crate) struct SseReader {
+#[derive(Debug)]
+pub struct SseReader {
+    max_line_bytes: usize,
+    max_event_bytes: usize,
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
+    id: Vec<u8>,
     name: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
@@ -28,8 +31,10 @@ pub(crate) struct SseReader {
 }
 
 /// One event.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Event<'a> {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// Its `id` field; empty if it has none of its own.
+    pub id: Cow<'a, str>,
     /// Its `event` field; empty if it has none.
     pub name: Cow<'a, str>,
     /// Its `data` lines, joined.
@@ -38,12 +43,36 @@ pub(crate) struct Event<'a> {
 
 /// A line or an event is longer than anything honest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the provider sent an event of more than {MAX_LINE_BYTES} bytes")]
-pub(crate) struct TooLong;
+#[error("the server sent an event of more than {max_bytes} bytes")]
+pub struct TooLong {
+    /// The limit.
+    pub max_bytes: usize,
+}
+
+impl Default for SseReader {
+    fn default() -> Self {
+        Self::with_limits(MAX_LINE_BYTES, MAX_EVENT_BYTES)
+    }
+}
 
 impl SseReader {
+    /// A reader that takes longer or only shorter lines and events, in bytes.
+    pub fn with_limits(max_line_bytes: usize, max_event_bytes: usize) -> Self {
+        Self {
+            max_line_bytes,
+            max_event_bytes,
+            line: Vec::new(),
+            id: Vec::new(),
+            name: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            after_cr: false,
+            begun: false,
+        }
+    }
+
     /// Takes the next chunk and gives each event that it completes to `take`.
-    pub(crate) fn push(&mut self, mut chunk: &[u8], mut take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
+    pub fn push(&mut self, mut chunk: &[u8], mut take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
         while !chunk.is_empty() {
             if std::mem::take(&mut self.after_cr) && chunk[0] == b'\n' {
                 chunk = &chunk[1..];
@@ -53,11 +82,11 @@ impl SseReader {
                 return self.keep(chunk);
             };
             self.after_cr = chunk[end] == b'\r';
-            let (piece, rest) = (&chunk[..end], &chunk[end + 1..]);
+            let (part, rest) = (&chunk[..end], &chunk[end + 1..]);
             if self.line.is_empty() {
-                self.line(piece, &mut take)?;
+                self.line(part, &mut take)?;
             } else {
-                self.keep(piece)?;
+                self.keep(part)?;
                 let mut line = std::mem::take(&mut self.line);
                 self.line(&line, &mut take)?;
                 line.clear();
@@ -68,8 +97,8 @@ impl SseReader {
         Ok(())
     }
 
-    /// The stream is over: gives the event that was never closed, if there is one.
-    pub(crate) fn end(mut self, mut take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
+    /// The stream is over: gives the event that was never closed, if there is one. Model providers forget the blank line.
+    pub fn end(mut self, mut take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
             self.line(&line, &mut take)?;
@@ -78,17 +107,17 @@ impl SseReader {
         Ok(())
     }
 
-    fn keep(&mut self, piece: &[u8]) -> Result<(), TooLong> {
-        if self.line.len() + piece.len() > MAX_LINE_BYTES {
-            return Err(TooLong);
+    fn keep(&mut self, chunk: &[u8]) -> Result<(), TooLong> {
+        if self.line.len() + chunk.len() > self.max_line_bytes {
+            return Err(TooLong { max_bytes: self.max_line_bytes });
         }
-        self.line.extend_from_slice(piece);
+        self.line.extend_from_slice(chunk);
         Ok(())
     }
 
     fn line(&mut self, mut line: &[u8], take: &mut impl FnMut(Event<'_>)) -> Result<(), TooLong> {
-        if line.len() > MAX_LINE_BYTES {
-            return Err(TooLong);
+        if line.len() > self.max_line_bytes {
+            return Err(TooLong { max_bytes: self.max_line_bytes });
         }
         if !std::mem::replace(&mut self.begun, true) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
@@ -104,13 +133,17 @@ impl SseReader {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
             b"data" => {
-                if self.data.len() + value.len() > MAX_EVENT_BYTES {
-                    return Err(TooLong);
+                if self.data.len() + value.len() > self.max_event_bytes {
+                    return Err(TooLong { max_bytes: self.max_event_bytes });
                 }
                 if std::mem::replace(&mut self.has_data, true) {
                     self.data.push(b'\n');
                 }
                 self.data.extend_from_slice(value);
+            }
+            b"id" => {
+                self.id.clear();
+                self.id.extend_from_slice(value);
             }
             b"event" => {
                 self.name.clear();
@@ -123,8 +156,9 @@ impl SseReader {
 
     fn dispatch(&mut self, take: &mut impl FnMut(Event<'_>)) {
         if std::mem::take(&mut self.has_data) {
-            take(Event { name: readable(&self.name), data: readable(&self.data) });
+            take(Event { id: readable(&self.id), name: readable(&self.name), data: readable(&self.data) });
         }
+        self.id.clear();
         self.name.clear();
         self.data.clear();
     }
@@ -180,17 +214,26 @@ mod tests {
     }
 
     #[test]
+    fn an_event_has_its_own_id_and_no_other() {
+        let (mut reader, mut ids) = (SseReader::default(), Vec::new());
+        let take = |event: Event<'_>| ids.push(event.id.into_owned());
+        reader.push(b"id: 7.ab\ndata: a\n\ndata: b\n\nid:8\n\ndata: c\n\n", take).unwrap();
+        assert_eq!(ids, ["7.ab", "", ""]);
+    }
+
+    #[test]
     fn a_line_without_end_is_refused_before_it_fills_memory() {
         let long = vec![b'x'; MAX_LINE_BYTES + 1];
-        assert_eq!(read(&[&long]), Err(TooLong));
-        assert_eq!(read(&long.chunks(1000).collect::<Vec<_>>()), Err(TooLong));
-        assert_eq!(read(&[&[&long[..], b"\n"].concat()]), Err(TooLong));
+        let too_long = Err(TooLong { max_bytes: MAX_LINE_BYTES });
+        assert_eq!(read(&[&long]), too_long);
+        assert_eq!(read(&long.chunks(1000).collect::<Vec<_>>()), too_long);
+        assert_eq!(read(&[&[&long[..], b"\n"].concat()]), too_long);
         assert_eq!(read(&[&long[1..]]), Ok(vec![]));
     }
 
     #[test]
     fn an_event_of_very_many_lines_is_refused() {
         let line = format!("data: {}\n", "x".repeat(1000));
-        assert_eq!(read(&vec![line.as_bytes(); 10_000]), Err(TooLong));
+        assert_eq!(read(&vec![line.as_bytes(); 10_000]), Err(TooLong { max_bytes: MAX_EVENT_BYTES }));
     }
 }
