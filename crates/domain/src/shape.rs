@@ -1,12 +1,13 @@
 //! Whether a value has the shape that a JSON schema describes, as far as our own questions use the language: `type`, `enum`,
-//! `properties`, `required`, `additionalProperties`, `items`, `minItems`, `maxItems`, `minLength`, `minimum`. Other words say nothing.
+//! `properties`, `required`, `additionalProperties`, `items`, `minItems`, `maxItems`, `minLength`, `minimum`. Other words say
+//! nothing.
 
 use serde_json::{Map, Value};
 
-/// Most faults that are told at once.
+/// How many faults are reported.
 const MOST: usize = 30;
 
-/// What does not fit, each with its place, such as `todos[0].priority: must be at least 1, but is 0`.
+/// The faults of a value, each with its path, such as `todos[0].priority: must be at least 1, but is 0`.
 pub fn misfits(schema: &Value, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     look(schema, value, "", &mut faults);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 type Decide = dyn Fn(&Path, &[u8]) -> bool + Send + Sync;
 
-/// Decides whether the content of a file may be used. It gets the bytes that will be used, so that the file cannot be exchanged between the check
-/// and the use.
+/// Decides whether the content of a file may be used. It gets the bytes that will be used, so that the file cannot be
+/// exchanged between the check and the use.
 #[derive(Clone)]
 pub struct FileGuard(Arc<Decide>);
 

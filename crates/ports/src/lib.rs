@@ -1,8 +1,9 @@
 //! The ports: what Polis needs from the world, as small object-safe traits. Each has a real implementation and one in testkit.
 //!
-//! [`Log`] stores events, [`Model`] answers requests, [`Toolbox`] runs tools, [`Live`] publishes to watchers, [`Clock`] tells the time,
-//! [`Artifacts`] stores contents that are too long for the log. [`Host`] and [`Listing`] go the other way: the engine implements them for running tool
-//! calls. Nothing here contains a rule of the domain or names a vendor, a database or a protocol.
+//! [`Log`] stores events, [`Model`] answers requests, [`Toolbox`] runs tools, [`Live`] publishes to watchers, [`Clock`] tells
+//! the time, [`Artifacts`] stores contents that are too long for the log. [`Host`] and [`Listing`] go the other way: the
+//! engine implements them for running tool calls. Nothing here contains a rule of the domain or names a vendor, a database or
+//! a protocol.
 
 mod artifacts;
 mod clock;

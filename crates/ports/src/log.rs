@@ -9,21 +9,22 @@ use crate::BoxError;
 
 /// Stores the events of many societies.
 ///
-/// Whatever `append` has acknowledged survives a crash of the process and of the machine. The expected position is a fence: an owner whose view of the log is
-/// stale cannot append.
+/// Whatever `append` has acknowledged survives a crash of the process and of the machine. The expected position is a fence:
+/// an owner whose view of the log is stale cannot append.
 #[async_trait]
 pub trait Log: Send + Sync {
-    /// Appends all of `events` or none, durable when it returns. `expected` is the last position of the society so far (0 if it has none), and `events` follow it
-    /// without gaps.
+    /// Appends all of `events` or none, durable when it returns. `expected` is the last position of the society so far (0 if
+    /// it has none), and `events` follow it without gaps.
     ///
-    /// After an error other than [`LogError::Conflict`] it is unknown whether the events are in the log; [`Log::head`] finds out.
+    /// After an error other than [`LogError::Conflict`] it is unknown whether the events are in the log; [`Log::head`] finds
+    /// out.
     async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError>;
 
     /// The last position of the society; 0 if it has no events.
     async fn head(&self, society: &SocietyId) -> Result<Seq, LogError>;
 
-    /// The last position that can be read at present. While the outcome of a failed append is unknown, this is the position before it; it works where
-    /// [`Log::head`] cannot answer yet.
+    /// The last position that can be read at present. While the outcome of a failed append is unknown, this is the position
+    /// before it; it works where [`Log::head`] cannot answer yet.
     async fn readable_head(&self, society: &SocietyId) -> Result<Seq, LogError> {
         self.head(society).await
     }
@@ -40,12 +41,12 @@ pub trait Log: Send + Sync {
     /// Saves a snapshot in place of any older one.
     async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError>;
 
-    /// The last position up to `through` at which an append ended. Positions inside an append are states that nobody ever saw, so a society can be forked only at
-    /// such positions.
+    /// The last position up to `through` at which an append ended. Positions inside an append are states that nobody ever
+    /// saw, so a society can be forked only at such positions.
     async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError>;
 
-    /// Creates a society that shares the events of another up to a position and then has one event of its own. All or nothing, durable when it returns.
-    /// Neither sees later events of the other.
+    /// Creates a society that shares the events of another up to a position and then has one event of its own. All or
+    /// nothing, durable when it returns. Neither sees later events of the other.
     ///
     /// [`LogError::Conflict`] if a name is taken. A society that is renamed by this must not be open anywhere.
     async fn fork(&self, fork: &Fork) -> Result<(), LogError>;

@@ -66,7 +66,8 @@ pub struct ModelRequest {
     pub effort: Option<Effort>,
     /// The calling agent, so that agents share a vendor's rate limit fairly. It is not sent.
     pub asker: Arc<str>,
-    /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent. It is not sent.
+    /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent. It is not
+    /// sent.
     pub aside: bool,
 }
 
@@ -346,8 +347,8 @@ impl ModelError {
 }
 
 impl ModelRequest {
-    /// The digest of the request, by which a second run is compared with the log. The tools are left out: they depend on which servers are connected, not
-    /// on the log.
+    /// The digest of the request, by which a second run is compared with the log. The tools are left out: they depend on
+    /// which servers are connected, not on the log.
     pub fn digest(&self) -> Digest {
         let numbers = match (self.temperature, self.max_tokens, self.effort) {
             // The usual request.

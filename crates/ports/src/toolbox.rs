@@ -184,8 +184,8 @@ pub struct CallContext {
 }
 
 impl CallContext {
-    /// The idempotency key, by which a receiver recognises a repetition of the call. A call that was open when its society was forked has the same key in
-    /// both societies; later calls have different keys.
+    /// The idempotency key, by which a receiver recognises a repetition of the call. A call that was open when its society
+    /// was forked has the same key in both societies; later calls have different keys.
     pub fn idempotency_key(&self) -> String {
         format!("{:016x}/{}", self.seed, self.effect)
     }

@@ -1,7 +1,8 @@
-//! The background check of a large database after its opening: first the indexes, which reads by thread wait for, then every event, slowly.
+//! The background check of a large database after its opening: first the indexes, which reads by thread wait for, then every
+//! event, slowly.
 //!
-//! A large database that was closed cleanly is not checked completely before it is used. Each event is verified when it is read; events that
-//! nobody reads, and entries that an index may have lost, are checked here.
+//! A large database that was closed cleanly is not checked completely before it is used. Each event is verified when it is
+//! read; events that nobody reads, and entries that an index may have lost, are checked here.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -28,8 +28,8 @@ pub(crate) fn lost(last: EventRef) -> LogError {
     LogError::Damaged(format!("events that were acknowledged are missing, at least event {seq} of society number {society}"))
 }
 
-/// Checks everything: the structure of the file, the checksum of every event, that societies have no gaps, and that the indexes are complete.
-/// Returns the checksums of the indexes.
+/// Checks everything: the structure of the file, the checksum of every event, that societies have no gaps, and that the
+/// indexes are complete. Returns the checksums of the indexes.
 pub(crate) fn everything(connection: &Connection, version: u32) -> Result<Sums, LogError> {
     structure(connection)?;
     let mut sums = events(connection, version)?;

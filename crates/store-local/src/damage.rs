@@ -17,7 +17,8 @@ use crate::{last_ack, schema, snapshot};
 const MARKER: &str = "DAMAGED";
 const UNFINISHED: &str = "DAMAGED.unfinished";
 
-/// The files that are moved, in this order. `witness` is last: as long as other files are left behind, it is there and reports them missing.
+/// The files that are moved, in this order. `witness` is last: as long as other files are left behind, it is there and
+/// reports them missing.
 const FILES: [&str; 5] = [schema::WAL, schema::SHM, snapshot::FOLDER, schema::FILE, last_ack::FILE];
 
 /// Refuses while the marker is there; finishes a move that was cut short.

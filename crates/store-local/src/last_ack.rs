@@ -1,8 +1,9 @@
 //! The file `witness`: names the last event of the last acknowledged commit.
 //!
 //! SQLite silently drops everything behind a damaged frame of its WAL, including commits that were acknowledged. This file is
-//! written after the commit is on the disk and before it is acknowledged, so it never names more than was committed; the event that it names
-//! must exist at the next opening. It is not synced: after a power cut it may name an older event, which is harmless.
+//! written after the commit is on the disk and before it is acknowledged, so it never names more than was committed; the
+//! event that it names must exist at the next opening. It is not synced: after a power cut it may name an older event, which
+//! is harmless.
 
 use std::fs::{self, File};
 use std::io;

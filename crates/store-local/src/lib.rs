@@ -22,12 +22,13 @@
 //! | `DAMAGED`, `damaged-…/` | what was wrong, and the files as they were found (D14) |
 //!
 //! One thread writes for all societies: it commits everything that is queued as one group and answers after the fsync. A few
-//! threads read. After a write error it is unknown whether the group is on the disk; it is not acknowledged, and the next append
-//! first finds out.
+//! threads read. After a write error it is unknown whether the group is on the disk; it is not acknowledged, and the next
+//! append first finds out.
 //!
-//! Every event has a checksum that is verified whenever it is read. A small database, and any database after an unclean stop, is
-//! checked completely before it is used. A large one that was closed cleanly is used at once: its list of societies is checked at opening,
-//! its indexes before the first read by thread, and its events in the background. Once damage is found, nothing more is written.
+//! Every event has a checksum that is verified whenever it is read. A small database, and any database after an unclean stop,
+//! is checked completely before it is used. A large one that was closed cleanly is used at once: its list of societies is
+//! checked at opening, its indexes before the first read by thread, and its events in the background. Once damage is found,
+//! nothing more is written.
 //!
 //! Never put the directory on a network file system: neither its locks nor its fsync can be relied upon there.
 

@@ -1,17 +1,17 @@
 //! Which rows make up a society's log: its own and, for the time before it was forked, those of its ancestors.
 //!
-//! A fork copies no events. Its row in `societies` names its parent and the last shared position, and a read walks this chain. What follows
-//! from that:
+//! A fork copies no events. Its row in `societies` names its parent and the last shared position, and a read walks this
+//! chain. What follows from that:
 //!
-//! * A society may itself be a fork, and its parent's log may have gone on after the fork. So each ancestor contributes only a
-//!   [`Stretch`]: the events after its own start and up to the position at which its descendant left it.
-//! * A fork of a fork at a position before its parent's own start has nothing of that parent. It is recorded as a child of the ancestor that
-//!   has the position (see `Cache::fork`); an empty stretch in between would be skipped.
-//! * Checksums cover the name of the society, and a rewind renames societies. The rows keep the name that they were written under
-//!   (`checksum_name`), so that a rename need not rewrite any event.
+//! * A society may itself be a fork, and its parent's log may have gone on after the fork. So each ancestor contributes only
+//!   a [`Stretch`]: the events after its own start and up to the position at which its descendant left it.
+//! * A fork of a fork at a position before its parent's own start has nothing of that parent. It is recorded as a child of
+//!   the ancestor that has the position (see `Cache::fork`); an empty stretch in between would be skipped.
+//! * Checksums cover the name of the society, and a rewind renames societies. The rows keep the name that they were written
+//!   under (`checksum_name`), so that a rename need not rewrite any event.
 //!
-//! A parent always has a smaller key than its fork, because keys are assigned in order. A row that says otherwise is damaged; the check also
-//! keeps the walk from running in a circle.
+//! A parent always has a smaller key than its fork, because keys are assigned in order. A row that says otherwise is damaged;
+//! the check also keeps the walk from running in a circle.
 
 use polis_domain::{Seq, SocietyId};
 use polis_ports::LogError;

@@ -44,7 +44,8 @@ pub struct LocalLog {
 pub struct Options {
     /// The WAL is copied into the database when it is longer than this.
     pub checkpoint_bytes: u64,
-    /// A database up to this size is checked completely at every opening; a larger one only after an unclean stop, otherwise in the background.
+    /// A database up to this size is checked completely at every opening; a larger one only after an unclean stop, otherwise
+    /// in the background.
     pub check_up_to_bytes: u64,
 }
 
@@ -59,9 +60,9 @@ impl LocalLog {
     ///
     /// # Errors
     ///
-    /// [`LogError::Locked`] when another process has it open, [`LogError::TooNew`] when a newer version wrote it (nothing
-    /// is changed), [`LogError::Damaged`] when the history is incomplete (it is moved aside, and the directory is refused until a
-    /// person deletes the file `DAMAGED`).
+    /// [`LogError::Locked`] when another process has it open, [`LogError::TooNew`] when a newer version wrote it (nothing is
+    /// changed), [`LogError::Damaged`] when the history is incomplete (it is moved aside, and the directory is refused until
+    /// a person deletes the file `DAMAGED`).
     pub fn open(dir: &Path) -> Result<Self, LogError> {
         Self::open_with(dir, Options::default())
     }

@@ -1,9 +1,9 @@
 //! The queue in front of the writer: bounded in bytes, taken in groups.
 //!
-//! Group commit needs a small delay to work well. Callers wait for their answer before they append again. Without a delay the first caller
-//! to return after a commit would be committed alone, and all others would wait for its fsync; groups would alternate between one
-//! caller and all the rest. So after a group of many the writer waits a moment for as many to come back. A single caller never
-//! waits, because then the writer expects only one job.
+//! Group commit needs a small delay to work well. Callers wait for their answer before they append again. Without a delay the
+//! first caller to return after a commit would be committed alone, and all others would wait for its fsync; groups would
+//! alternate between one caller and all the rest. So after a group of many the writer waits a moment for as many to come
+//! back. A single caller never waits, because then the writer expects only one job.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,12 +1,13 @@
 //! Reads, on a few threads with a connection each.
 //!
-//! A log is read stretch by stretch (see [`crate::lineage`]), and the limits of a read are counted across the stretches: `oldest` is filled from
-//! the first stretch on, `newest` from the last one back. Every row is verified against its checksum and the name of its thread before it is
-//! returned. A read of the whole log also checks that positions have no gap, so a lost row is damage and not a shorter history; a read by thread
-//! cannot see gaps and relies on the check of the index ([`crate::sums`]).
+//! A log is read stretch by stretch (see [`crate::lineage`]), and the limits of a read are counted across the stretches:
+//! `oldest` is filled from the first stretch on, `newest` from the last one back. Every row is verified against its checksum
+//! and the name of its thread before it is returned. A read of the whole log also checks that positions have no gap, so a
+//! lost row is damage and not a shorter history; a read by thread cannot see gaps and relies on the check of the index
+//! ([`crate::sums`]).
 //!
-//! Any error drops the connection, because its state is unknown. Damage also raises `damage_seen`, which stops the writer: nothing may be appended to
-//! a history that cannot be read.
+//! Any error drops the connection, because its state is unknown. Damage also raises `damage_seen`, which stops the writer:
+//! nothing may be appended to a history that cannot be read.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -92,8 +93,8 @@ impl Drop for Readers {
     }
 }
 
-/// One connection and its caches. Keys of threads never change, so they can be cached; lineages of societies are cached until a society is
-/// renamed.
+/// One connection and its caches. Keys of threads never change, so they can be cached; lineages of societies are cached until
+/// a society is renamed.
 pub(crate) struct Reader {
     dir: PathBuf,
     connection: Option<Connection>,
@@ -105,7 +106,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Connects at once. As long as a connection is open, SQLite does not run WAL recovery, which could bring back a commit that failed.
+    /// Connects at once. As long as a connection is open, SQLite does not run WAL recovery, which could bring back a commit
+    /// that failed.
     fn new(dir: &Path, health: Arc<Health>) -> Result<Self, LogError> {
         Ok(Self {
             dir: dir.to_owned(),
@@ -232,9 +234,9 @@ impl Reader {
         look(self.connection()?).map_err(from_sqlite)
     }
 
-    /// Reads the events of one stretch that lie in the range. Forward reads return the oldest ones in order. If only the newest of a thread are wanted,
-    /// it reads backwards from the end and returns them newest first, so that the cost depends on their number and not on the length of
-    /// the thread.
+    /// Reads the events of one stretch that lie in the range. Forward reads return the oldest ones in order. If only the
+    /// newest of a thread are wanted, it reads backwards from the end and returns them newest first, so that the cost depends
+    /// on their number and not on the length of the thread.
     fn select(&mut self, stretch: &Stretch, thread: Option<i64>, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
         let (after, through) = (range.after.max(stretch.after), range.through.min(stretch.through));
         let is_forward = thread.is_none() || range.oldest < usize::MAX;

@@ -1,7 +1,8 @@
 //! An event as a row: its key, its checksum, its body.
 //!
-//! The id packs the key of the society and the position of the event, so that the events of a society are adjacent in the table and need
-//! no index. The checksum covers everything that makes up the event, including the names of its society and thread.
+//! The id packs the key of the society and the position of the event, so that the events of a society are adjacent in the
+//! table and need no index. The checksum covers everything that makes up the event, including the names of its society and
+//! thread.
 
 use std::ops::Range;
 use std::sync::Arc;

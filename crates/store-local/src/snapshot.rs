@@ -1,5 +1,5 @@
-//! Snapshots. The body is a file of its own, so that writing a large one does not delay appends. Its size and checksum are a row in the
-//! database, so that a body of another history is never used. A body that does not match its row is ignored.
+//! Snapshots. The body is a file of its own, so that writing a large one does not delay appends. Its size and checksum are a
+//! row in the database, so that a body of another history is never used. A body that does not match its row is ignored.
 
 use std::collections::HashSet;
 use std::fs;

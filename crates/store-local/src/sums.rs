@@ -1,8 +1,8 @@
 //! Checksums over the indexes, to verify that an index lists what it should without reading the rows.
 //!
-//! Every event has its own checksum, but an index that has lost or changed an entry silently hides events. The sums are updated with each
-//! commit, stored in the `witness` file at a clean stop, and compared with the indexes at the next opening. They do not depend on the order
-//! of the rows.
+//! Every event has its own checksum, but an index that has lost or changed an entry silently hides events. The sums are
+//! updated with each commit, stored in the `witness` file at a clean stop, and compared with the indexes at the next opening.
+//! They do not depend on the order of the rows.
 
 use polis_ports::LogError;
 use rusqlite::Connection;

@@ -1,8 +1,8 @@
 //! The single writer thread: commits everything that is queued as one group, then answers.
 //!
-//! After an error it is unknown whether the group is on the disk. The group is not acknowledged, and the connection and its caches are
-//! dropped. Before anything else is written, the state is settled: what can still be read of the WAL is copied into the database and synced,
-//! and the WAL starts anew. From then on the group is either in the database or gone for good.
+//! After an error it is unknown whether the group is on the disk. The group is not acknowledged, and the connection and its
+//! caches are dropped. Before anything else is written, the state is settled: what can still be read of the WAL is copied
+//! into the database and synced, and the WAL starts anew. From then on the group is either in the database or gone for good.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,14 +140,14 @@ impl Writer {
     ///
     /// 1. Damage or replaced files stop the writer before it touches anything.
     /// 2. [`Self::settled_store`] resolves the doubt that an earlier failure left.
-    /// 3. A job that does not fit (a stale expected position, a taken name) fails alone; the others of the group go on. It has changed nothing in
-    ///    the transaction. Any other error aborts the whole group.
+    /// 3. A job that does not fit (a stale expected position, a taken name) fails alone; the others of the group go on. It
+    ///    has changed nothing in the transaction. Any other error aborts the whole group.
     /// 4. `COMMIT` syncs the WAL (`synchronous=FULL`). Only now are the events durable.
-    /// 5. The `witness` file names the last event, before the caller sends any answer. In the other order, a crash in between would leave
-    ///    acknowledged events that no check would miss.
+    /// 5. The `witness` file names the last event, before the caller sends any answer. In the other order, a crash in between
+    ///    would leave acknowledged events that no check would miss.
     ///
-    /// The cache is updated while the statements run, before the commit. That is safe because [`Self::commit`] drops the store with its cache
-    /// on any error.
+    /// The cache is updated while the statements run, before the commit. That is safe because [`Self::commit`] drops the
+    /// store with its cache on any error.
     fn try_commit(&mut self, works: &[&Work]) -> Result<Vec<Result<(), LogError>>, LogError> {
         if self.health.damage_seen.load(Ordering::Relaxed) {
             let message =
@@ -208,11 +208,12 @@ impl Writer {
 
     /// The store, reopened if an error has dropped it, with no doubt left about an earlier group.
     ///
-    /// After a failed commit its frames may lie complete in the WAL although nobody was answered. If the next commit simply appended to the WAL,
-    /// a later recovery could bring the failed group back behind the writer's back: the caller was told that it failed and may have
-    /// decided something else for the same positions. Truncating the WAL settles it: what SQLite still considers committed
-    /// is copied into the database and synced, everything else is gone. Readers may delay the checkpoint; then this fails, and the next
-    /// group tries again. `unsettled` is cleared only after the checkpoint, and `Log::head` waits for it.
+    /// After a failed commit its frames may lie complete in the WAL although nobody was answered. If the next commit simply
+    /// appended to the WAL, a later recovery could bring the failed group back behind the writer's back: the caller was told
+    /// that it failed and may have decided something else for the same positions. Truncating the WAL settles it: what SQLite
+    /// still considers committed is copied into the database and synced, everything else is gone. Readers may delay the
+    /// checkpoint; then this fails, and the next group tries again. `unsettled` is cleared only after the checkpoint, and
+    /// `Log::head` waits for it.
     fn settled_store(&mut self) -> Result<&mut Store, LogError> {
         let store = match self.store.take() {
             Some(store) => store,
@@ -253,8 +254,8 @@ impl Writer {
     }
 }
 
-/// The identities of the opened files. If they were replaced or removed, writes would go to files that nobody can open any more, and another
-/// process could take the new lock; so nothing more is acknowledged.
+/// The identities of the opened files. If they were replaced or removed, writes would go to files that nobody can open any
+/// more, and another process could take the new lock; so nothing more is acknowledged.
 struct OpenFiles(Vec<(PathBuf, FileId)>);
 
 type FileId = (u64, u64);

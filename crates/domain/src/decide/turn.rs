@@ -68,7 +68,8 @@ fn cancel_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
         .try_for_each(|unit| cancel::cancel(draft, Target::Turn(unit), "the turn that it was a part of has ended".to_owned()))
 }
 
-/// Replaces a response that breaks a limit by a failure. A refusal would leave the turn open for ever; it must end one way or the other.
+/// Replaces a response that breaks a limit by a failure. A refusal would leave the turn open for ever; it must end one way or
+/// the other.
 fn checked_result(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
     let TurnResult::Done { message, answer, next } = &result else { return result };
     let texts = [message.as_ref().map_or("", |message| &message.text), answer];

@@ -8,8 +8,8 @@ use polis_ports::{ArtifactError, ArtifactStore, Hasher, Window};
 use super::Turn;
 
 impl Turn {
-    /// Stores a content outside the log and returns a reference to it. [`Artifact::attach`] puts the reference into the meta of a message,
-    /// where readers of the message find it.
+    /// Stores a content outside the log and returns a reference to it. [`Artifact::attach`] puts the reference into the meta
+    /// of a message, where readers of the message find it.
     pub async fn put_artifact(
         &mut self,
         name: &str,

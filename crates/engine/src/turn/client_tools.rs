@@ -1,5 +1,5 @@
-//! Tools that the client of a request brings along (as in the OpenAI API). A call of one is a question to the client, and the answer
-//! is its result.
+//! Tools that the client of a request brings along (as in the OpenAI API). A call of one is a question to the client, and the
+//! answer is its result.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -36,8 +36,8 @@ impl Turn {
         Ok(Context { summaries, messages })
     }
 
-    /// The context of the main thread up to the message that this turn's sub-thread hangs in, with at most `limit` of its newest
-    /// messages. In the main thread it is the turn's own context.
+    /// The context of the main thread up to the message that this turn's sub-thread hangs in, with at most `limit` of its
+    /// newest messages. In the main thread it is the turn's own context.
     pub async fn context_above(&mut self, limit: usize) -> Result<Context, Failure> {
         let holder = self.path().segments().first().map(|segment| segment.message_index);
         let Some(holder) = holder else { return self.context(limit).await };
@@ -70,8 +70,9 @@ impl Turn {
         }
     }
 
-    /// Replaces the messages before the newest `keep` by a summary. The message that this turn answers does not count. The cut never
-    /// separates an answer from its question. Returns how many messages are left out now, 0 if there were too few (R187).
+    /// Replaces the messages before the newest `keep` by a summary. The message that this turn answers does not count. The
+    /// cut never separates an answer from its question. Returns how many messages are left out now, 0 if there were too few
+    /// (R187).
     pub async fn compress_context(&mut self, summary: &str, keep: usize) -> Result<usize, Failure> {
         let (shown_from, mut summaries) = self.compression().await?;
         let own = self.own_index;

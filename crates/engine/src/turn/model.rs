@@ -27,8 +27,8 @@ impl Turn {
         self.model_streaming(request, &mut |_| {}).await
     }
 
-    /// Like [`Turn::model`]; `on_delta` receives the reply chunk by chunk as it arrives, including attempts that fail later. It receives
-    /// nothing when the reply is already in the log, so no result may depend on it.
+    /// Like [`Turn::model`]; `on_delta` receives the reply chunk by chunk as it arrives, including attempts that fail later.
+    /// It receives nothing when the reply is already in the log, so no result may depend on it.
     pub async fn model_streaming(
         &mut self,
         mut request: ModelRequest,
@@ -81,14 +81,14 @@ impl Turn {
         self.start.shared.ports.model.window(models.first()?)
     }
 
-    /// Why the model port refuses a model of this name; none if it accepts it. The answer may change over time, so only the result
-    /// of a tool may depend on it.
+    /// Why the model port refuses a model of this name; none if it accepts it. The answer may change over time, so only the
+    /// result of a tool may depend on it.
     pub fn refuses_model(&self, model: &str) -> Option<String> {
         self.start.shared.ports.model.refuses(model)
     }
 
-    /// The models to try, in order: those of the request, else of the role, else of the society. An empty name leaves the choice to
-    /// the model port.
+    /// The models to try, in order: those of the request, else of the role, else of the society. An empty name leaves the
+    /// choice to the model port.
     pub(super) fn models(&self, request: &ModelRequest) -> Vec<Arc<str>> {
         if !request.model.is_empty() {
             return vec![request.model.clone()];

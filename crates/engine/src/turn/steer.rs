@@ -10,8 +10,8 @@ use super::Turn;
 use crate::shared::ActorMessage;
 
 impl Turn {
-    /// Takes the messages of the person about this request out of the inbox, oldest first. The answer to the request then answers them
-    /// too. Messages that are not taken become turns of their own.
+    /// Takes the messages of the person about this request out of the inbox, oldest first. The answer to the request then
+    /// answers them too. Messages that are not taken become turns of their own.
     ///
     /// If there are none, nothing is logged. A second run gets what the first got, at the same effect.
     pub async fn take_messages(&mut self) -> Result<Vec<Arc<Envelope>>, Failure> {
@@ -23,8 +23,8 @@ impl Turn {
         Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
     }
 
-    /// Whether the person has written at most `heard` messages in this task. If that is not in memory the answer is no. It may differ
-    /// in a second run, so only the decision whether to ask the log may depend on it.
+    /// Whether the person has written at most `heard` messages in this task. If that is not in memory the answer is no. It
+    /// may differ in a second run, so only the decision whether to ask the log may depend on it.
     pub fn has_heard_all(&self, model_done: usize) -> bool {
         self.messages_of_task().is_some_and(|said| said <= model_done)
     }
@@ -35,8 +35,8 @@ impl Turn {
         self.start.shared.recent.count(&self.task.id.thread(), is_said)
     }
 
-    /// All messages of the person to this agent in this task up to the turn's position in the log, oldest first, including those that
-    /// other turns took; and how many of them are older than this turn.
+    /// All messages of the person to this agent in this task up to the turn's position in the log, oldest first, including
+    /// those that other turns took; and how many of them are older than this turn.
     pub async fn said_in_task(&mut self) -> (Vec<Arc<Envelope>>, usize) {
         let range = ThreadRange::through(self.place().await);
         let events = self.read(&self.task.id.thread(), range).await;

@@ -76,8 +76,8 @@ impl Turn {
         self.run_sub_threads(vec![request]).await?.pop().ok_or_else(not_run)
     }
 
-    /// Makes changes and starts more sub-threads of a group, all opened with one append or none. [`Turn::next_sub_thread`] returns their
-    /// results.
+    /// Makes changes and starts more sub-threads of a group, all opened with one append or none. [`Turn::next_sub_thread`]
+    /// returns their results.
     pub async fn join_sub_threads(
         &mut self,
         group: &mut SubThreadGroup,
@@ -91,8 +91,8 @@ impl Turn {
         Ok(())
     }
 
-    /// The next sub-thread of a group that ended, in the order of the log: its index in the order of joining, and its result. None
-    /// when all have been returned.
+    /// The next sub-thread of a group that ended, in the order of the log: its index in the order of joining, and its result.
+    /// None when all have been returned.
     pub async fn next_sub_thread(&mut self, group: &mut SubThreadGroup) -> Option<(usize, SubThreadResult)> {
         loop {
             if let Some(place) = group.ended.pop_front() {
@@ -206,8 +206,8 @@ impl Turn {
         results.into_iter().flatten().collect()
     }
 
-    /// Starts the first units of sub-threads with one append. One by one, the turn could lose its slot after the first and start the
-    /// others only when it is run again.
+    /// Starts the first units of sub-threads with one append. One by one, the turn could lose its slot after the first and
+    /// start the others only when it is run again.
     async fn start_runs(&mut self, group: &mut SubThreadGroup, runs: Vec<Run>) {
         let begins = group.runs.len();
         group.runs.extend(runs);
@@ -343,7 +343,8 @@ impl Turn {
         self.act_ahead(acts).await
     }
 
-    /// Runs a sub-thread agent's own code in the scope of that agent. A panic fails the sub-thread, not the turn that started it (R067).
+    /// Runs a sub-thread agent's own code in the scope of that agent. A panic fails the sub-thread, not the turn that started
+    /// it (R067).
     async fn as_agent<T>(
         &mut self,
         scope: &Arc<Scope>,

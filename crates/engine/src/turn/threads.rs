@@ -64,8 +64,8 @@ pub struct NewMessage {
 }
 
 impl Turn {
-    /// Adds messages to the turn's own thread and makes other changes, all with one append. Returns the ids of the messages. The turn
-    /// does not wait for the append: whatever it sends next stands behind it in the log.
+    /// Adds messages to the turn's own thread and makes other changes, all with one append. Returns the ids of the messages.
+    /// The turn does not wait for the append: whatever it sends next stands behind it in the log.
     pub async fn add_messages(
         &mut self,
         messages: Vec<NewMessage>,
@@ -267,8 +267,8 @@ impl Turn {
         self.thread(&self.path()).await
     }
 
-    /// The newest messages of the turn's own thread with their indices, oldest first. The cost does not depend on the length of the
-    /// thread.
+    /// The newest messages of the turn's own thread with their indices, oldest first. The cost does not depend on the length
+    /// of the thread.
     pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Arc<Message>)>, Failure> {
         let thread = self.start.thread.clone();
         let mut newest = limit.saturating_mul(8).max(32);
@@ -305,8 +305,8 @@ impl Turn {
         Message { id: self.draw_id(prefix), sender, text, timestamp: self.now(), meta: Meta::new() }
     }
 
-    /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Only the unique part of a nested parent's id is
-    /// used, so that ids do not grow with depth.
+    /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Only the unique part of a nested
+    /// parent's id is used, so that ids do not grow with depth.
     pub(super) fn sub_thread_id(&mut self, path: &SubThreadPath, parent: &ThreadId) -> ThreadId {
         let prefix = if path.is_main() { "sub" } else { "nested" };
         let tail = if path.is_main() { parent.as_str() } else { parent.as_str().rsplit('_').next().unwrap_or_default() };
@@ -386,8 +386,8 @@ impl Turn {
         }
     }
 
-    /// Makes changes without waiting for the commit (see [`Turn::send_ahead`]). Changes that could be refused, and those of an earlier run,
-    /// are waited for.
+    /// Makes changes without waiting for the commit (see [`Turn::send_ahead`]). Changes that could be refused, and those of
+    /// an earlier run, are waited for.
     pub(super) async fn act_ahead(&mut self, acts: Vec<Act>) -> Result<(), Failure> {
         if self.journal.has(self.n) || !self.takes(&acts) {
             return self.act(acts).await.map(drop);
