@@ -127,9 +127,9 @@ impl<'de> Deserialize<'de> for ArtifactId {
 impl Artifact {
     /// A reference with a cleaned name and media type: characters that cannot be shown are removed.
     pub fn new(id: ArtifactId, name: &str, media_type: &str, bytes: u64) -> Self {
-        let mut shown: String = name.trim().chars().filter(|envelope| !envelope.is_control()).collect();
-        shown.truncate(shown.floor_char_boundary(MAX_NAME_BYTES));
-        let name = if shown.is_empty() { "unnamed" } else { &shown };
+        let mut cleaned: String = name.trim().chars().filter(|c| !c.is_control()).collect();
+        cleaned.truncate(cleaned.floor_char_boundary(MAX_NAME_BYTES));
+        let name = if cleaned.is_empty() { "unnamed" } else { &cleaned };
         let media_type = if is_media_type(media_type) { media_type } else { "application/octet-stream" };
         Self { id, name: name.into(), media_type: media_type.into(), bytes }
     }
@@ -230,16 +230,19 @@ mod tests {
     #[test]
     fn a_name_and_a_media_type_can_always_be_shown() {
         let id = ArtifactId::new([7; 32]);
-        let shown = |name: &str, media_type: &str| {
+        let cleaned = |name: &str, media_type: &str| {
             let artifact = Artifact::new(id, name, media_type, 1);
             (artifact.name.to_string(), artifact.media_type.to_string())
         };
         let octets = "application/octet-stream";
-        assert_eq!(shown(" a\nb.md ", "text/markdown; charset=utf-8"), ("ab.md".into(), "text/markdown; charset=utf-8".into()));
-        assert_eq!(shown("\0", "text"), ("unnamed".into(), octets.into()));
-        assert_eq!(shown(&"长".repeat(100), "text/a\r\nb").0.len(), 198);
+        assert_eq!(
+            cleaned(" a\nb.md ", "text/markdown; charset=utf-8"),
+            ("ab.md".into(), "text/markdown; charset=utf-8".into())
+        );
+        assert_eq!(cleaned("\0", "text"), ("unnamed".into(), octets.into()));
+        assert_eq!(cleaned(&"长".repeat(100), "text/a\r\nb").0.len(), 198);
         for bad in ["", "/", "text/", "text/a b", "text/html\r\nx: y", "text/x;\u{7f}", &format!("text/{}", "x".repeat(100))] {
-            assert_eq!(shown("a", bad).1, octets, "{bad}");
+            assert_eq!(cleaned("a", bad).1, octets, "{bad}");
         }
     }
 

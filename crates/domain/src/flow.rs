@@ -293,7 +293,7 @@ impl Trails {
 /// number; ordinary words ("all", "make") may occur in a request without meaning a target. A value that a sentence warns of
 /// is not named by it.
 pub fn names(text: &str, value: &str) -> bool {
-    let is_specific = value.contains(|envelope: char| envelope.is_ascii_digit() || "@./\\:".contains(envelope));
+    let is_specific = value.contains(|c: char| c.is_ascii_digit() || "@./\\:".contains(c));
     if !is_specific || !value.contains(char::is_alphanumeric) {
         return false;
     }
@@ -337,28 +337,28 @@ const WARNINGS_UNSPACED: &[&str] = &["不", "别", "勿", "禁止", "除了", "�
 
 /// Whether the sentence around these texts is negated.
 fn warns(before: &str, after: &str) -> bool {
-    let ends = |text: &str, at: usize, envelope: char| match envelope {
+    let ends = |text: &str, at: usize, c: char| match c {
         '\n' | ';' | '。' | '！' | '？' | '；' => true,
-        '.' | '!' | '?' => text[at + envelope.len_utf8()..].chars().next().is_none_or(char::is_whitespace),
+        '.' | '!' | '?' => text[at + c.len_utf8()..].chars().next().is_none_or(char::is_whitespace),
         _ => false,
     };
-    let from = before.char_indices().rev().find(|(at, envelope)| ends(before, *at, *envelope));
-    let to = after.char_indices().find(|(at, envelope)| ends(after, *at, *envelope));
-    let head = &before[from.map_or(0, |(at, envelope)| at + envelope.len_utf8())..];
+    let from = before.char_indices().rev().find(|(at, c)| ends(before, *at, *c));
+    let to = after.char_indices().find(|(at, c)| ends(after, *at, *c));
+    let head = &before[from.map_or(0, |(at, c)| at + c.len_utf8())..];
     let sentence = format!("{head} {}", &after[..to.map_or(after.len(), |(at, _)| at)]).to_lowercase().replace('\u{2019}', "'");
     let is_warning = |word: &str| WARNINGS.contains(&word) || word.ends_with("n't");
-    sentence.split(|envelope: char| !envelope.is_alphanumeric() && envelope != '\'').any(is_warning)
+    sentence.split(|c: char| !c.is_alphanumeric() && c != '\'').any(is_warning)
         || WARNINGS_UNSPACED.iter().any(|word| sentence.contains(word))
 }
 
 /// Characters that may be part of an address, a path or a number.
-fn in_word(envelope: char) -> bool {
-    (envelope.is_alphanumeric() && !is_unspaced(envelope)) || "_@./-+%=&#~:?$*\\".contains(envelope)
+fn in_word(c: char) -> bool {
+    (c.is_alphanumeric() && !is_unspaced(c)) || "_@./-+%=&#~:?$*\\".contains(c)
 }
 
 /// Letters of scripts without spaces between words: an address next to them is still a separate word.
-fn is_unspaced(envelope: char) -> bool {
-    matches!(envelope, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
 }
 
 /// Whether a word continues here: a full stop or colon that ends a sentence does not count.

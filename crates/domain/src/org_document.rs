@@ -179,7 +179,7 @@ impl Org {
             if role.role.name.trim().is_empty() {
                 return Err(BadOrg(format!("role `{id}` has no name")));
             }
-            let role = told(role, spine);
+            let role = with_behaviour(role, spine);
             match spine.roles.get(*id) {
                 None if role.prompt.trim().is_empty() => return Err(BadOrg(format!("role `{id}` has no rolePrompt"))),
                 None => commands.push(Command::CreateRole { role: Arc::new(role) }),
@@ -219,7 +219,7 @@ impl Org {
         let mut left = Vec::new();
         let differs = |id: &RoleId| {
             let role = self.roles.iter().find(|role| role.role.id == *id);
-            role.is_some_and(|role| spine.roles.get(id).is_some_and(|known| **known != told(role, spine)))
+            role.is_some_and(|role| spine.roles.get(id).is_some_and(|known| **known != with_behaviour(role, spine)))
         };
         if let Some(id) = root_role(spine).filter(|id| !root && differs(id)) {
             left.push(format!("root's role `{id}` stays as it is here; say so if it is to become what the document says"));
@@ -290,7 +290,7 @@ fn root_role(spine: &Spine) -> Option<&RoleId> {
 }
 
 /// A role of the document, with root's behaviour if it names none.
-fn told(role: &OrgRole, spine: &Spine) -> Role {
+fn with_behaviour(role: &OrgRole, spine: &Spine) -> Role {
     let known = spine.roles.get(&role.role.id).or_else(|| spine.roles.get(root_role(spine)?));
     match known {
         Some(known) if role.role.behaviour == Behaviour::from("") => {

@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    fn said(answer: Value) -> Verdict {
+    fn answered(answer: Value) -> Verdict {
         Verdict { answer: Some(answer), ..Verdict::yes() }
     }
 
@@ -184,15 +184,15 @@ mod tests {
         let any = Wanted::Text { options: Vec::new() };
         let colours = Wanted::Text { options: vec!["red".to_owned(), "蓝".to_owned()] };
         for (wanted, verdict, fits) in [
-            (&any, said(json!("whatever")), true),
-            (&any, said(json!("  ")), false),
-            (&any, said(json!(7)), false),
+            (&any, answered(json!("whatever")), true),
+            (&any, answered(json!("  ")), false),
+            (&any, answered(json!(7)), false),
             (&any, Verdict::yes(), false),
             (&any, Verdict::no("not now"), true),
-            (&colours, said(json!("蓝")), true),
-            (&colours, said(json!("green")), false),
+            (&colours, answered(json!("蓝")), true),
+            (&colours, answered(json!("green")), false),
             (&Wanted::Agreement, Verdict::yes(), true),
-            (&Wanted::Agreement, said(json!("yes")), false),
+            (&Wanted::Agreement, answered(json!("yes")), false),
             (&Wanted::Visit { url: "https://a.example".to_owned() }, Verdict::yes(), true),
         ] {
             assert_eq!(wanted.check(&verdict).is_ok(), fits, "{wanted:?} {verdict:?}");
@@ -223,7 +223,7 @@ mod tests {
         let with = |field: &str, value: Value| {
             let mut filled = json!({ "name": "Ada" });
             filled[field] = value;
-            wanted.check(&said(filled))
+            wanted.check(&answered(filled))
         };
         for (field, value) in [
             ("name", json!("小明")),
@@ -264,7 +264,7 @@ mod tests {
         ] {
             assert!(with(field, value.clone()).is_err_and(|why| why.contains(field)), "{field} {value}");
         }
-        assert_eq!(wanted.check(&said(json!({}))), Err("the field `name` is missing".to_owned()));
-        assert!(wanted.check(&said(json!("Ada"))).is_err() && wanted.check(&Verdict::yes()).is_err());
+        assert_eq!(wanted.check(&answered(json!({}))), Err("the field `name` is missing".to_owned()));
+        assert!(wanted.check(&answered(json!("Ada"))).is_err() && wanted.check(&Verdict::yes()).is_err());
     }
 }

@@ -23,18 +23,18 @@ fn look(schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
     if let Some(kind) = schema["type"].as_str()
         && !is(kind, value)
     {
-        return fault(format!("must be {}, but is {}", in_words(kind), shown(value)));
+        return fault(format!("must be {}, but is {}", in_words(kind), display(value)));
     }
     if let Some(names) = schema["enum"].as_array()
         && !names.contains(value)
     {
-        let names = names.iter().map(shown).collect::<Vec<_>>().join(", ");
-        fault(format!("must be one of {names}, but is {}", shown(value)));
+        let names = names.iter().map(display).collect::<Vec<_>>().join(", ");
+        fault(format!("must be one of {names}, but is {}", display(value)));
     }
     if let (Some(least), Some(number)) = (schema["minimum"].as_f64(), value.as_f64())
         && number < least
     {
-        fault(format!("must be at least {least}, but is {}", shown(value)));
+        fault(format!("must be at least {least}, but is {}", display(value)));
     }
     match value {
         Value::String(text) if (text.trim().chars().count() as u64) < schema["minLength"].as_u64().unwrap_or_default() => {
@@ -99,7 +99,7 @@ fn in_words(kind: &str) -> &str {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn display(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
         Value::Array(_) => "a list".to_owned(),

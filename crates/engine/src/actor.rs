@@ -307,7 +307,7 @@ impl Actor {
     /// Appends that a turn has read its answers and only waits for more; until then the log says that it is owed a run. A turn
     /// that this pass delivers something to has not read that yet; it will say again when it waits.
     fn note_rest(&mut self, pass: &mut Pass, turn: TurnId, at: Timestamp) {
-        let has_delivery = pass.deliveries.iter().any(|(told, _)| *told == turn);
+        let has_delivery = pass.deliveries.iter().any(|(receiver, _)| *receiver == turn);
         let has_news = self.spine.turns.get(&turn).is_some_and(|turn| turn.has_unread_answers && turn.parked.is_none());
         if has_news && !has_delivery && self.scheduler.is_resting(turn) {
             self.decide(pass, Command::Rest { turn }, None, at);

@@ -9,7 +9,7 @@ use crate::{
     TurnResult,
 };
 
-/// A turn's handler returned: answers whoever waits, and starts the agent's next turn.
+/// A turn's handler returned: answers the person or effect that waits, and starts the agent's next turn.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     let thread = turn.thread.clone();

@@ -67,16 +67,17 @@ impl Turn {
         let is_client_tool = client_tool.is_some();
         let own = !is_client_tool && cast.find_tool(&call.name).is_some();
         // The name is resolved once, so that the tool that policy judges is the tool that is stated and called.
-        let listed = if own || is_client_tool { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
+        let resolved = if own || is_client_tool { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
         let is_shown = |tool: &Arc<str>| !ToolSpec::is_for_code(tool) || tools.iter().any(|spec| spec.name == *tool);
-        let listed = listed.and_then(|tool| if is_shown(&tool) { Ok(tool) } else { Err(ToolError::Unknown(tool.to_string())) });
-        let tool = listed.clone().unwrap_or_else(|_| call.name.clone());
+        let resolved =
+            resolved.and_then(|tool| if is_shown(&tool) { Ok(tool) } else { Err(ToolError::Unknown(tool.to_string())) });
+        let tool = resolved.clone().unwrap_or_else(|_| call.name.clone());
         let spec = client_tool.or_else(|| tools.iter().find(|spec| spec.name == tool));
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = self.caller();
         let lacking = self.start.limiting_roles.iter().find(|role| !role.has_tool(&tool));
-        let ruling = match (lacking, listed) {
+        let ruling = match (lacking, resolved) {
             _ if is_client_tool => client_tools::ruling(&tool, self.start.shared.client_patience),
             (Some(role), _) => {
                 let message = format!("{tool} may not be used here: role `{}` does not have it", role.id);
@@ -247,7 +248,7 @@ impl Turn {
                         hosts.push(worker.host.clone());
                         running.push(worker.done(place, None));
                     } else {
-                        self.place().await;
+                        self.committed_position().await;
                         results[place] = self.result(&Entry::new(id, [event])).map(result_of);
                     }
                     continue;

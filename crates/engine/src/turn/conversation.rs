@@ -26,7 +26,7 @@ impl Turn {
     /// has that name, the phase is `initial_phase`.
     pub async fn said_in(&mut self, phase: &str) -> Result<Option<Arc<Message>>, Failure> {
         let thread = self.start.thread.clone();
-        let range = ThreadRange::through(self.place().await);
+        let range = ThreadRange::through(self.committed_position().await);
         let events = self.read(&thread, range).await;
         let mut messages = Messages::default();
         let (mut now, mut written) = (None, BTreeMap::new());

@@ -103,7 +103,7 @@ pub struct Turn {
     /// The index of its own user message, or of the next message if it has none.
     own_index: u32,
     /// Which part of the thread is compressed.
-    shown: ContextState,
+    context_state: ContextState,
     journal: Journal,
     unread: Arc<UnreadEvents>,
     /// The number of the next effect.
@@ -193,7 +193,7 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
         phase: phase.clone(),
         length_at_start: index + u32::from(message.is_some()),
         own_index: *index,
-        shown: *shown,
+        context_state: *shown,
         journal,
         unread,
         n: 0,
@@ -346,7 +346,7 @@ impl Turn {
     }
 
     /// The turn's position in the log, after everything that it has sent ahead is committed.
-    async fn place(&mut self) -> Seq {
+    async fn committed_position(&mut self) -> Seq {
         for reported in std::mem::take(&mut self.reported) {
             let events = committed(reported).await;
             self.arrived(&events).await;

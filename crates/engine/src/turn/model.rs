@@ -44,7 +44,7 @@ impl Turn {
         }
         request.asker = self.start.agent.as_str().into();
         let digest = request.digest();
-        let tools = self.shown(&request);
+        let tools = self.tool_list(&request);
         loop {
             let effect = Effect::Model {
                 model: request.model.clone(),
@@ -101,7 +101,7 @@ impl Turn {
     }
 
     /// The list of tools in a request, as the log names it.
-    fn shown(&self, request: &ModelRequest) -> Option<Arc<ToolList>> {
+    fn tool_list(&self, request: &ModelRequest) -> Option<Arc<ToolList>> {
         if request.tools.is_empty() {
             return None;
         }
@@ -126,8 +126,8 @@ impl Turn {
         match self.wait_for_entries(entries).await.pop() {
             Some(Ok(Outcome::Verdict(verdict))) if verdict.approved => Ok(()),
             Some(Ok(Outcome::Verdict(verdict))) => {
-                let said = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
-                Err(Failure::new("budget_exhausted", format!("{used_up}, and no more was granted{said}")))
+                let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
+                Err(Failure::new("budget_exhausted", format!("{used_up}, and no more was granted{reason}")))
             }
             Some(Err(failure)) => Err(failure),
             Some(Ok(_)) | None => self.park_diverged(self.n - 1, "model").await,

@@ -195,15 +195,15 @@ fn kind(call: &Call, numbers: bool) -> Digest {
 
 /// A text with every run of digits replaced by one `0`.
 fn without_digits(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut collapsed = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '0'..='9' if kept.ends_with('0') => {}
-            '0'..='9' => kept.push('0'),
-            other => kept.push(other),
+            '0'..='9' if collapsed.ends_with('0') => {}
+            '0'..='9' => collapsed.push('0'),
+            other => collapsed.push(other),
         }
     }
-    kept
+    collapsed
 }
 
 /// The text of a failure without the arguments that it quotes.
