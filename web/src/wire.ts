@@ -1,9 +1,12 @@
 // Generated from the types of the server. Do not edit: UPDATE_WIRE=1 cargo test -p polis-server typescript writes it anew.
 
-/** What is in the log now; events after `seq` tell what comes of it. */
+/** What was accepted is in the log; the events after `seq` tell what comes of it. */
 export type Accepted = {
+  /** The message. */
   messageId: MessageId;
+  /** The position of the message in the log. */
   seq: Seq;
+  /** The request. */
   taskId: TaskId;
 };
 
@@ -95,24 +98,24 @@ export type Agents = {
   next?: string | null;
 };
 
-/** A tool that need not be asked about any more. */
+/** A lasting approval of a tool. */
 export type Allowed = {
-  /** For whom; none for everybody. */
+  /** The agent that is covered; none for all. */
   agent?: AgentId | null;
-  /** For a tool of a server: the definition of it that was agreed to. */
+  /** For a server tool: the digest of the approved definition. */
   identity?: string | null;
-  /** For which request; none for all. */
+  /** The request that is covered; none for all. */
   task?: TaskId | null;
-  /** The tool. */
+  /** The name of the tool. */
   tool: string;
-  /** Which calls; none for all. */
+  /** The pattern of covered calls; none for all. */
   where?: Matching | null;
 };
 
-/** How far a person's word about a tool goes beyond the one call. */
+/** How far an approval goes beyond the one call. */
 export type Always = "agent" | "task" | "tool" | "reads";
 
-/** What came of it. */
+/** The answer to a question. */
 export type Answer = {
   verdict: Verdict;
 } | "cancelled" | {
@@ -121,66 +124,79 @@ export type Answer = {
   failed: Failure;
 };
 
-/** How an agent goes about a task, and why so. */
+/** The strategy of an agent for a task. */
 export type Approach = {
   /** `simple`, `template` or `workflow`. */
   name: string;
-  /** What decided it. */
+  /** Why it was chosen. */
   reason: string;
 };
 
-/** One thing that waits. */
+/** One thing that waits for a person. */
 export type Approval = ({
   /** The call that waits, with its arguments in full. */
   call?: Call | null;
-  /** The form of the `arguments` that may be given with a yes, as a JSON schema: what else has its form is refused at once. Without a call and without this they change nothing. */
+  /** The form of the `arguments` that may be given with a yes, as a JSON schema; another form is refused. Without a call and without this they change nothing. */
   change?: unknown;
+  /** When it is denied by itself. */
   deadline?: Timestamp | null;
+  /** More about it, for programs. */
   details: unknown;
   kind: "approval";
+  /** The question. */
   question: string;
 } | {
   /** The call that waits for the answer. */
   call?: Call | null;
+  /** When it ends without an answer. */
   deadline?: Timestamp | null;
+  /** More about it, for programs. */
   details?: unknown;
   kind: "question";
+  /** The question. */
   question: string;
   /** The server that asks; none when it is the agent. */
   server?: string | null;
   /** Agreement, a text or one of its options, a form with its schema, or the visit of an address. */
   wanted: Wanted;
 } | {
+  /** The call. */
   call: Call;
   kind: "in_doubt";
 } | {
+  /** Why it is blocked. */
   failure: Failure;
   kind: "parked";
 }) & {
+  /** The agent whose turn waits. */
   agentId: AgentId;
+  /** Names it in a decision. */
   id: string;
+  /** The sub-thread's path from there. */
   path: string;
+  /** The request that it works on. */
   taskId: TaskId;
-  /** The main thread, and the path from there. */
+  /** The main thread of the agent. */
   thread: ThreadId;
 };
 
-/** What waits for a person. */
+/** Everything that waits for a person. */
 export type Approvals = {
+  /** In the order of the turns that wait. */
   approvals: Array<Approval>;
   /** The `after` of the next page; none when there is no more. */
   next?: string | null;
 };
 
-/** A reference to a content. */
+/** A reference to an artifact. */
 export type Artifact = {
-  /** How long it is. */
+  /** The length in bytes. */
   bytes: number;
-  /** Which content. */
+  /** The id of the content. */
   id: ArtifactId;
-  /** What kind of content it is said to be. */
+  /** The media type that its creator declared. */
   mediaType: string;
-  /** What it is called, for people and models. Not a path. */
+  /** The name for people and models. Not a path. */
   name: string;
 };
 
@@ -196,7 +212,7 @@ export type Artifacts = {
   next?: number | null;
 };
 
-/** An attempt at a model call that came to nothing (R193). */
+/** A failed attempt at a model call (R193). */
 export type Attempt = {
   /** Which attempt at this model it was, from 1. */
   attempt: number;
@@ -204,7 +220,7 @@ export type Attempt = {
   delayMs: number;
   /** What went wrong. */
   failure: Failure;
-  /** How many may follow the first one at this model. */
+  /** How many retries this model gets. */
   maxRetries: number;
   /** The model that was asked. */
   model: string;
@@ -222,13 +238,13 @@ export type BegunSociety = {
 /** Names the code that runs a turn. */
 export type Behaviour = string;
 
-/** The part of the settings that says where a thread stands. */
+/** The part of the settings that has the phase. */
 export type BriefStatus = {
-  /** Where the thread stands. */
+  /** The current phase. */
   phase: Phase;
 };
 
-/** The most that may be spent; what is not set has no limit. */
+/** The most that may be spent; a field that is not set has no limit. */
 export type Budget = {
   /** Billionths of a US dollar. */
   costNanos?: number | null;
@@ -242,64 +258,65 @@ export type Budget = {
 
 /** All budgets of a society. */
 export type Budgets = {
-  /** For each agent, with everybody below it. */
+  /** The budget of each agent, with all below it. */
   agent: Budget;
-  /** For each call of a model. */
+  /** The limit of each model call. */
   call: Budget;
-  /** For all agents of a role together. */
+  /** The budget of all agents of a role together. */
   roles?: Record<string, Budget>;
-  /** For everything together. */
+  /** The budget of the whole society. */
   society: Budget;
-  /** For each request of a person. */
+  /** The budget of each request of a person. */
   task: Budget;
 };
 
-/** One use of a tool. */
+/** A tool call. */
 export type Call = {
-  /** The arguments, as JSON text exactly as the model wrote them, but for what was meant for us. */
+  /** The arguments as JSON text, exactly as the model wrote them, without the arguments that are meant for the engine. */
   arguments: string;
-  /** The model's own name for the call; our name is the effect's id. */
+  /** The id that the model gave the call; our own id is that of the effect. */
   callId: string;
-  /** What a repetition would mean. */
+  /** Whether it may be repeated. */
   class: EffectClass;
-  /** Where its content comes from and goes. */
+  /** Where its content comes from and goes to. */
   flow?: Flow;
-  /** Why no earlier result will do, in the model's words. */
+  /** Why the model needs a fresh result. */
   fresh?: string | null;
-  /** The result of an earlier call that answers this one: nothing is called. Nobody asks for this. */
+  /** The earlier result that answers this call, so that it is not made. Set by `decide` only. */
   from?: Source | null;
-  /** For a tool of a server: tells this definition of it from any other. */
+  /** For a server tool: the digest of its definition. */
   identity?: string | null;
-  /** What tells it from other calls, where the result of an earlier one may answer it, and its own a later one. */
+  /** Identifies equal calls, if results may be reused between them. */
   key?: Digest | null;
-  /** Whether the turn itself does it, by effects of its own. It is never in doubt. */
+  /** Whether the tool runs inside the turn and acts by its effects. Such a call is never in doubt. */
   own?: boolean;
-  /** While a person is asked about it: the tools of its server that only read, as the server says. */
+  /** While a person is asked about it: the tools that its server declares as read-only. */
   reads?: Array<ReadTool>;
-  /** Whether it may be made. */
+  /** What policy says about it. */
   ruling?: Ruling;
-  /** Which tool, by the name that it is listed under. */
+  /** The listed name of the tool. */
   tool: string;
-  /** Whether its result may change by itself. */
+  /** Whether its result may change although nothing was written. */
   volatile?: boolean;
-  /** What the model wrote for it, where that is another name. */
+  /** The name that the model wrote, if it differs. */
   wrote?: string | null;
 };
 
-/** What a tool gave back, as the model will read it. */
+/** The result of a tool, as the model reads it. */
 export type CallResult = {
-  /** What it made that is too long or of another kind than text. */
+  /** Contents that are too long or not text. */
   artifacts?: Array<Artifact>;
   /** The text for the model. */
   content: string;
-  /** The earlier call that it was taken from, if none was made. */
+  /** The earlier call whose result was reused, if none was made. */
   from?: EffectId | null;
-  /** Whether it tells of a failure. */
+  /** Whether the call failed. */
   isError?: boolean;
 };
 
-/** The request that was called off. */
+/** The request that was cancelled. */
 export type Cancelled = {
+  /** Its id. */
   taskId: TaskId;
 };
 
@@ -307,33 +324,33 @@ export type Cancelled = {
 export type Changed = {
   /** The definition that the server lists now. */
   after: string;
-  /** The definition that was agreed to. */
+  /** The definition that was approved. */
   before: string;
 };
 
-/** What becomes of the children of an agent that goes (D12). */
+/** What happens to the children of a terminated agent (D12). */
 export type Children = "cascade" | "detach" | "refuse";
 
-/** Which entries left an inbox unread. */
+/** Which entries were removed from an inbox unread. */
 export type Cleared = {
   task: TaskId;
 } | {
   askedBy: Array<TurnId>;
 } | "everything";
 
-/** What a component grows by. */
+/** A chunk that a component grows by. */
 export type ComponentChunk = "again" | {
   text: {
     /** The field's name. */
     field: string;
-    /** What it grows by. */
+    /** The additional text. */
     text: string;
   };
 } | {
   item: {
     /** The field's name. */
     field: string;
-    /** The element's place, from 0. */
+    /** The index of the element, from 0. */
     index: number;
     /** The element. */
     value: unknown;
@@ -342,7 +359,7 @@ export type ComponentChunk = "again" | {
   field: {
     /** The field's name. */
     field: string;
-    /** What it holds. */
+    /** The value of the field. */
     value: unknown;
   };
 };
@@ -353,20 +370,20 @@ export type Compressing = {
   taskId?: TaskId | null;
 };
 
-/** What is counted. */
+/** What a budget limits. */
 export type Counted = "tokens" | "cost" | "requests" | "time";
 
-/** What an agent was asked and could not survive. */
+/** A message that was given up because its turn crashed again and again. */
 export type DeadLetter = {
-  /** Whose it was. */
+  /** The receiver of the message. */
   agent: AgentId;
-  /** When it was set aside. */
+  /** When it was dead-lettered. */
   at: Timestamp;
-  /** How the turn broke down. */
+  /** The last crash. */
   failure: Failure;
   /** The request that it belongs to. */
   task: TaskId;
-  /** The turn that came to nothing; its first event has the text. */
+  /** The turn that failed; its first event has the text. */
   turn: TurnId;
 };
 
@@ -382,13 +399,13 @@ export type Delta = {
   reasoning: string;
 } | {
   tool_call: {
-    /** More of the arguments' JSON text. */
+    /** More of the JSON text of the arguments. */
     arguments: string;
-    /** The model's name for the call, when this chunk carries it. */
+    /** The id that the model gave the call, if this chunk has it. */
     id: string | null;
-    /** Which of the reply's calls. */
+    /** The index of the call in the reply. */
     index: number;
-    /** The tool's name, when this chunk carries it. */
+    /** The name of the tool, if this chunk has it. */
     name: string | null;
   };
 } | {
@@ -403,124 +420,124 @@ export type Delta = {
   error: Failure;
 };
 
-/** A 64-bit digest that is the same on every machine and in every version; it tells texts apart, it hides nothing. */
+/** A 64-bit digest that is the same on every machine and in every version. It is not cryptographic. */
 export type Digest = string;
 
-/** Something that a turn asks for and waits for. Its intent is logged before it happens. */
+/** Something that a turn wants and waits for. Its intent is logged before it happens. */
 export type Effect = {
   model: {
-    /** Whether what it says is for the turn alone: notes, a judgement. Nobody is told it as words of the agent. */
+    /** Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent. */
     aside?: boolean;
-    /** Which model. */
+    /** The model; empty for the default. */
     model: string;
-    /** Tells this request from any other. */
+    /** The digest of the request. */
     request: Digest;
-    /** The most that it can cost. */
+    /** What is reserved for it in budgets. */
     reserve: Spent;
-    /** The tools that it is shown. */
+    /** The tools that the model sees. */
     tools?: ToolList | null;
   };
 } | {
   grant: {
     /** Model calls made for the request so far, by agent. */
     calls?: Record<string, number>;
-    /** What is used up. */
+    /** The accounts that are used up. */
     lacking: Array<Level>;
   };
 } | {
   tool: Call;
 } | {
   ask: {
-    /** When waiting ends. */
+    /** When the wait times out. */
     deadline?: Timestamp | null;
-    /** What is asked, and of whom. */
+    /** The message with the question. */
     envelope: Envelope;
   };
 } | {
   approval: {
-    /** The call that may not be made without a person's word. Nobody asks for this: it stands where the call was to be. */
+    /** The call that needs the approval. No turn states this: `decide` puts the approval in the place of the call. */
     call?: Call | null;
-    /** The form of what may be given in place of what is asked about, as a JSON schema. */
+    /** The JSON schema of changes that the person may make when they approve. */
     change?: unknown;
-    /** When waiting ends. */
+    /** When the wait times out. */
     deadline?: Timestamp | null;
-    /** What it is about, in full. */
+    /** The full details. */
     details: unknown;
-    /** What to agree to. */
+    /** The question to the person. */
     question: string;
-    /** What an answer must be, where a yes is not enough. */
+    /** The form of the answer, if a yes or no is not enough. */
     wanted?: Wanted;
   };
 } | {
   terminate: {
-    /** Who. */
+    /** The agent to terminate. */
     agent: AgentId;
-    /** What becomes of its own children. */
+    /** What happens to its own children. */
     children: Children;
-    /** When it goes with its work undone. */
+    /** When it is terminated with its work undone. */
     deadline: Timestamp;
-    /** Why. */
+    /** The reason, for the record. */
     reason?: string;
   };
 } | {
   sleep: {
-    /** When to go on. */
+    /** The end of the wait. */
     until: Timestamp;
   };
 } | {
   unit: {
-    /** What runs. */
+    /** The name of the code that runs. */
     behaviour: Behaviour;
-    /** What it is asked. */
+    /** The task of the unit. */
     task: Task;
-    /** Where. */
+    /** The sub-thread. */
     thread: ThreadId;
   };
 } | {
   keep: Artifact;
 };
 
-/** What repeating a tool call means to the world. */
+/** Whether a tool call may be repeated. */
 export type EffectClass = "read" | "idempotent" | "write";
 
 /** The n-th effect of a turn, written `turn.n`. */
 export type EffectId = string;
 
-/** A message between agents, or between an agent and the person: the one envelope (D30). */
+/** A message between agents, or between an agent and the person, with its addresses (D30). */
 export type Envelope = {
-  /** Who sends. */
+  /** The sender. */
   from: AgentId;
-  /** How many messages from agent to agent its chain has, this one included; none when it is the person's. */
+  /** The length of its chain of messages from agent to agent, this one included; 0 if the person sent it. */
   hops?: number;
-  /** Its name. */
+  /** The id of the message. */
   id: MessageId;
-  /** What it is. */
+  /** The kind of message. */
   kind: MessageKind;
-  /** What it says. */
+  /** The content. */
   payload: Payload;
-  /** Who waits for what comes of it. */
+  /** Who waits for the result. */
   replyTo?: ReplyTo;
   /** The person's request that this belongs to. */
   taskId: TaskId;
-  /** Who receives. */
+  /** The receiver. */
   to: AgentId;
 };
 
 /** What can happen. */
 export type Event = {
   societyFounded: {
-    /** What holds in it. */
+    /** The limits of the society. */
     limits: Limits;
-    /** Makes this society's ids unlike any other's. */
+    /** Makes this society's ids differ from those of any other. */
     seed: string;
   };
 } | {
   societyForked: {
-    /** The society that it shares its past with, as it was called then. */
+    /** The name that the other society had then. */
     from: SocietyId;
     /** The request that asked for the fork, if it has a key. */
     request?: Request | null;
-    /** Makes the ids that are drawn from now on unlike those of the other one. */
+    /** Makes new ids differ from those of the other society. */
     seed: string;
   };
 } | {
@@ -532,35 +549,35 @@ export type Event = {
   };
 } | {
   toolAllowed: {
-    /** Which, for whom. */
+    /** The tool, and whose calls are covered. */
     allowed: Allowed;
   };
 } | {
   toolPinned: {
-    /** The definition in words. */
+    /** The definition as text. */
     definition: string;
-    /** Tells this definition from any other. */
+    /** The digest of the definition. */
     identity: string;
     /** The tool, as it is listed. */
     tool: string;
   };
 } | {
   budgetsSet: {
-    /** All of them. */
+    /** The complete new budgets. */
     budgets: Budgets;
   };
 } | {
   budgetGranted: {
-    /** How much more. */
+    /** The additional amount. */
     more: Spent;
-    /** To which account. */
+    /** The account. */
     scope: Scope;
   };
 } | {
   roleCreated: {
-    /** The effect that made it; none when a person did. */
+    /** The effect that created it; none when a person did. */
     by?: EffectId | null;
-    /** The role. */
+    /** The new role. */
     role: Role;
   };
 } | {
@@ -570,156 +587,156 @@ export type Event = {
   };
 } | {
   agentSpawned: {
-    /** Its name. */
+    /** The id of the agent. */
     agent: AgentId;
-    /** The effect that made it; none when a person did. */
+    /** The effect that created it; none when a person did. */
     by?: EffectId | null;
-    /** Who made it; none for root. */
+    /** The parent of the agent; none for root. */
     parent?: AgentId | null;
-    /** Its role. */
+    /** The role of the agent. */
     role: RoleId;
   };
 } | {
   agentDismissed: {
-    /** Who. */
+    /** The agent. */
     agent: AgentId;
-    /** Who said so; the person, or its parent. */
+    /** Who ordered it: the person, or its parent. */
     caller: AgentId;
-    /** Whether its children go to its parent instead of going first. */
+    /** Whether its children move to its parent instead of being terminated first. */
     detach?: boolean;
-    /** Why. */
+    /** The reason, for the record. */
     reason?: string;
-    /** Who waits until it is gone. */
+    /** The effect that waits for the termination. */
     waiter?: EffectId | null;
   };
 } | {
   agentTerminated: {
-    /** Who. */
+    /** The agent. */
     agent: AgentId;
   };
 } | {
   messageSent: {
-    /** The effect that sent it; none when a person did or when it answers for a settled turn. */
+    /** The effect that sent it; none when a person did, or when it is the answer of a settled turn. */
     by?: EffectId | null;
     /** The message. */
     envelope: Envelope;
   };
 } | {
   messagesTaken: {
-    /** Whose inbox they lay in. */
+    /** The agent whose inbox they were in. */
     agent: AgentId;
-    /** The effect that did. */
+    /** The effect that took them. */
     by: EffectId;
     /** The messages, oldest first. */
     envelopes: Array<Envelope>;
   };
 } | {
   inboxCleared: {
-    /** Whose inbox. */
+    /** The agent. */
     agent: AgentId;
-    /** Which entries. */
+    /** Which entries were removed. */
     of: Cleared;
   };
 } | {
   turnStarted: {
-    /** Who works. */
+    /** The agent that runs it. */
     agent: AgentId;
-    /** The code that runs. */
+    /** The name of the code that runs. */
     behaviour: Behaviour;
-    /** That message's place, or where the next one would go. */
+    /** The index of that message, or of the next one if there is none. */
     index: number;
     /** The user message that the task's text becomes, if it does. */
     message?: MessageId | null;
     /** Where the task came from. */
     origin: Origin;
-    /** Where the thread stands, and so which handler runs. */
+    /** The phase of the thread, which selects the handler. */
     phase: Phase;
-    /** Who waits for what comes of it. */
+    /** Who waits for its result. */
     replyTo: ReplyTo;
-    /** What of the thread is compressed; nothing for most. */
+    /** Which part of the thread the model sees. */
     shown?: Shown;
-    /** What is asked. */
+    /** What the turn is asked to do. */
     task: Task;
   };
 } | {
   effectStarted: {
-    /** What is wanted. */
+    /** The effect itself. */
     effect: Effect;
-    /** Which effect. */
+    /** The effect. */
     id: EffectId;
-    /** What a model call is told of the budgets that it falls under; none where there are none. */
+    /** The terms of the budgets for a model call; none if no budget applies. */
     permit?: Permit | null;
   };
 } | {
   effectRetried: {
-    /** What was tried, and what is next. */
+    /** The failed attempt, and which model is next. */
     attempt: Attempt;
-    /** Which effect. */
+    /** The effect. */
     id: EffectId;
-    /** What it cost all the same. */
+    /** What the failed attempt cost. */
     spent: Spent;
   };
 } | {
   effectEnded: {
-    /** Which effect. */
+    /** The effect. */
     id: EffectId;
-    /** What came. */
+    /** The result. */
     outcome: Outcome;
-    /** What it cost, if it is a model's. */
+    /** What a model call cost. */
     spent?: Spent | null;
   };
 } | {
   effectDoubted: {
-    /** Which effect. */
+    /** The effect. */
     id: EffectId;
   };
 } | {
   effectCleared: {
-    /** Which effect. */
+    /** The effect. */
     id: EffectId;
   };
 } | {
   effectRestarted: {
-    /** Which effect. */
+    /** The effect. */
     id: EffectId;
   };
 } | {
   callInquired: {
-    /** Who asks: the server that the call went to. */
+    /** The server that the call went to. */
     by: string;
-    /** Which call. */
+    /** The call. */
     id: EffectId;
-    /** What is asked. */
+    /** The question. */
     inquiry: Inquiry;
-    /** What a model call is told of the budgets that it falls under; none where there are none. */
+    /** The terms of the budgets for a model call; none if no budget applies. */
     permit?: Permit | null;
   };
 } | {
   callAnswered: {
-    /** What came of it. */
+    /** The answer. */
     answer: Answer;
-    /** Which inquiry. */
+    /** The question. */
     id: InquiryId;
-    /** What it cost, if it is a model's. */
+    /** What a model call cost. */
     spent?: Spent | null;
   };
 } | {
   effectRefused: {
-    /** Why. */
+    /** Why it failed. */
     failure: Failure;
-    /** Which effect. */
+    /** The effect. */
     id: EffectId;
   };
 } | {
   acted: {
-    /** Which effect. */
+    /** The effect. */
     id: EffectId;
   };
 } | {
   messageAdded: {
     /** The effect that added it. */
     by: EffectId;
-    /** Its place. */
+    /** The index of the message. */
     index: number;
     /** The message. */
     message: Message;
@@ -728,35 +745,35 @@ export type Event = {
   messageUpdated: {
     /** The effect that changed it. */
     by: EffectId;
-    /** Its place. */
+    /** The index of the message. */
     index: number;
-    /** What changed. */
+    /** The changed fields. */
     patch: MessagePatch;
   };
 } | {
   settingsUpdated: {
     /** The effect that changed them. */
     by: EffectId;
-    /** All of them. */
+    /** The complete new settings. */
     settings: Settings;
   };
 } | {
   planSet: {
     /** The effect that set it. */
     by: EffectId;
-    /** All of it. */
+    /** The complete new plan. */
     plan: Plan;
   };
 } | {
   phaseSuggested: {
-    /** The effect that proposes. */
+    /** The effect that suggested it. */
     by: EffectId;
-    /** What it proposes. */
+    /** The suggested phase. */
     phase: Phase;
   };
 } | {
   phaseApplied: {
-    /** The phase. */
+    /** The new phase of the thread. */
     phase: Phase;
   };
 } | "suggestionDropped" | {
@@ -765,26 +782,26 @@ export type Event = {
     by: EffectId;
     /** The first message that is shown. */
     from: number;
-    /** What stands for those before it, oldest first. */
+    /** The summaries of the messages before it, oldest first. */
     summaries: Array<string>;
   };
 } | {
   contextRestored: {
     /** The effect that did it; none when a person did. */
     by?: EffectId | null;
-    /** The compression that holds again; none when everything is shown. */
+    /** The compression that is active again; none when everything is shown. */
     to?: Seq | null;
   };
 } | {
   contextKept: {
     /** The effect that tried. */
     by: EffectId;
-    /** Why. */
+    /** Why it failed. */
     failure: Failure;
   };
 } | {
   threadOpened: {
-    /** Whose it is. */
+    /** The agent that it belongs to. */
     agent: AgentId;
     /** The effect that opened it. */
     by: EffectId;
@@ -792,7 +809,7 @@ export type Event = {
     meta?: Record<string, unknown>;
     /** The thread that holds it. */
     parent: ThreadId;
-    /** Its first settings (D02: its own, not its parent's). */
+    /** Its initial settings (D02: its own, not those of its parent). */
     settings: Settings;
   };
 } | {
@@ -801,75 +818,75 @@ export type Event = {
     by: EffectId;
     /** The sub-thread. */
     child: ThreadId;
-    /** How the message begins to say why, should the turn end before it says what came of the sub-thread. */
+    /** The prefix of the error text that the message gets if the turn ends before it writes the result of the sub-thread. */
     held?: string | null;
-    /** The message's place. */
+    /** The index of the message. */
     index: number;
-    /** The place in its meta. */
+    /** The path in its meta. */
     slot: MetaPath;
   };
 } | {
   turnCrashed: {
-    /** How. */
+    /** The panic. */
     failure: Failure;
-    /** Which turn. */
+    /** The turn. */
     turn: TurnId;
     /** When it is run again. */
     until: Timestamp;
   };
 } | {
   turnRevived: {
-    /** Which turn. */
+    /** The turn. */
     turn: TurnId;
-    /** When it is run, where it has to wait until others have shown that they are not to blame. */
+    /** When it is run, if other suspects are run first. */
     until?: Timestamp | null;
   };
 } | {
   turnRested: {
-    /** Which turn. */
+    /** The turn. */
     turn: TurnId;
   };
 } | {
   messageDeadLettered: {
-    /** Whose message it was. */
+    /** The receiver of the message. */
     agent: AgentId;
-    /** How it broke down last. */
+    /** The last crash. */
     failure: Failure;
     /** The request that it belongs to. */
     task: TaskId;
-    /** The turn that came to nothing. */
+    /** The turn that failed. */
     turn: TurnId;
   };
 } | {
   turnParked: {
-    /** Why. */
+    /** What a person must fix. */
     reason: Failure;
-    /** Which turn. */
+    /** The turn. */
     turn: TurnId;
   };
 } | {
   turnResumed: {
-    /** Which turn. */
+    /** The turn. */
     turn: TurnId;
   };
 } | {
   turnSettled: {
-    /** That message's place, or where the next one would go. */
+    /** The index of that message, or of the next one if there is none. */
     index: number;
-    /** The bot message that its response became, if it did. */
+    /** The bot message of its response; none if it was silent. */
     message?: Message | null;
     /** Tasks that the same agent does next. */
     next?: Array<Task>;
     /** How it ended. */
     settlement: Settlement;
-    /** Which turn. */
+    /** The turn. */
     turn: TurnId;
   };
 };
 
-/** Why work came to nothing, for programs (`code`) and for people (`message`). */
+/** Why something failed, for programs (`code`) and for people (`message`). */
 export type Failure = {
-  /** Stable, `snake_case`. */
+  /** A stable code in `snake_case`. */
   code: string;
   /** What happened and what to do. */
   message: string;
@@ -880,29 +897,29 @@ export type Finish = "stop" | "tool_calls" | "length" | "content_filter" | "refu
   other: string;
 };
 
-/** What a call does with content, as its toolbox knows it before the call is made. */
+/** What a call does with content, as the toolbox knows before the call is made. */
 export type Flow = {
-  /** Whether it may destroy something that was there before the request. */
+  /** Whether it may destroy something that is older than the request. */
   destroys?: boolean;
-  /** Whether a rule of the operator allows it after outside content as well. */
+  /** Whether a policy rule allows it even after outside content. */
   exempt?: boolean;
-  /** The one file that it reads or stores, where it is one. */
+  /** The file that it reads or writes, if it is a single one. */
   file?: string | null;
-  /** Whether the person has named every target of it in their own words for this request. */
+  /** Whether the person has named all of its targets in this request. */
   named?: boolean;
-  /** The outside source that its result comes from, in words: a web page, a server. */
+  /** The outside source of its result as text: a web page, a server. */
   outside?: string | null;
-  /** Whether its result may hold private data. */
+  /** Whether its result may contain private data. */
   private?: boolean;
-  /** Whether its result may repeat what agents have stored in files. */
+  /** Whether its result may contain what agents have stored in files. */
   recalls?: boolean;
-  /** Whether its result may repeat what was kept as an artifact. */
+  /** Whether its result may contain what was stored as an artifact. */
   recallsArtifacts?: boolean;
   /** Whether its arguments leave this machine or reach a program outside the sandbox. */
   sends?: boolean;
   /** Whether it stores something in files that agents may read later. */
   stores?: boolean;
-  /** What it writes, by its name, where that is one thing. */
+  /** The name of what it writes, if it is a single thing. */
   target?: string | null;
 };
 
@@ -941,29 +958,29 @@ export type Imported = {
   roles: number;
 };
 
-/** What is asked. */
+/** The question. */
 export type Inquiry = {
   person: {
-    /** What the word may be given for always, if it may. */
+    /** What an approval with `always` would cover, if it is possible. */
     about?: string | null;
-    /** What it is about, in full. */
+    /** The full details. */
     details?: unknown;
-    /** What. */
+    /** The question itself. */
     question: Question;
   };
 } | {
   model: {
-    /** Under which name the policy knows it. */
+    /** The name that policy rules use for it. */
     about: string;
-    /** Which model. */
+    /** The model. */
     model: string;
-    /** The end of what the model is told. */
+    /** The end of the prompt, for display. */
     prompt: string;
-    /** Tells this request from any other. */
+    /** The digest of the request. */
     request: Digest;
-    /** The most that it can cost. */
+    /** What is reserved for it in budgets. */
     reserve: Spent;
-    /** What the policy says. */
+    /** The ruling of the policy. */
     ruling: Ruling;
   };
 };
@@ -971,50 +988,47 @@ export type Inquiry = {
 /** A question of a running call, written `turn.n.seq`. */
 export type InquiryId = string;
 
-/** What a message is. */
-export type Kind = "message" | "answer" | "failure";
-
 /** How full one account is in one respect. */
 export type Level = {
-  /** What may be spent, with what was granted. */
+  /** The budget, including grants. */
   limit: number;
-  /** What is counted. */
+  /** What a budget limits. */
   of: Counted;
-  /** Whose account. */
+  /** The owner of an account. */
   scope: Scope;
-  /** Spent and under way. */
+  /** Spent and reserved. */
   used: number;
 };
 
-/** What holds in a society. Reaching a limit is refused with a code; nothing changes. */
+/** The limits of a society. A command that exceeds one is refused with a code and changes nothing. */
 export type Limits = {
-  /** Most agents in the society before agents may make no more. */
+  /** Most agents in the society. Beyond it only a person can create more. */
   agents: number;
-  /** Most children that an agent may make for itself. */
+  /** Most children of one agent. */
   children: number;
-  /** How far below root agents may make agents (P21). */
+  /** How deep below root agents may spawn agents (P21). */
   depth: number;
-  /** Messages in a chain from agent to agent, each sent on account of the one before; the first is the person's. */
+  /** Longest chain of messages from agent to agent, each caused by the one before; the first is the person's. */
   hops: number;
   /** Most bytes of text that wait in one inbox. */
   inboxBytes: number;
   /** Most entries that wait in one inbox. */
   inboxEntries: number;
-  /** Messages between two agents for one request since the person last wrote about it. A question whose answer the sender waits for does not count: a cycle of those is refused as a deadlock. */
+  /** Most messages between two agents for one request since the last message of the person. Asks that the sender waits for do not count: a cycle of those is refused as a deadlock. */
   messagesPerPair: number;
-  /** Calls alike with results alike after which the agent is told so, within a turn. */
+  /** Similar calls with the same result within a turn before the agent is warned. */
   nudgeRepeats: number;
-  /** Most effects that one turn may have open at once. */
+  /** Most effects that one turn may have open. */
   openEffects: number;
-  /** How old the result of a call may be that answers an identical one; 0 has every call made. */
+  /** How old a result may be to answer an identical call; 0 disables reuse. */
   reuseMs: number;
-  /** Most agents that agents may make within a minute, all together. */
+  /** Most agents that all agents together may spawn within a minute. */
   spawnsAMinute: number;
-  /** Calls alike with results alike after which one more is not made, and a little later the turn ends. */
+  /** Similar calls with the same result within a turn before further ones are refused; a little later the turn ends. */
   stopRepeats: number;
-  /** Longest text of a message or message. */
+  /** Longest text of a message, in bytes. */
   textBytes: number;
-  /** Turns for a request since the person last wrote about it, after which agents write no more messages for it. */
+  /** Most turns for a request since the last message of the person. Beyond it agents cannot send messages for it. */
   turnsPerTask: number;
 };
 
@@ -1058,32 +1072,35 @@ export type MadeSociety = {
   society: SocietyId;
 };
 
-/** A pattern for each argument by its name. An argument without one must be content, such as `body` or `text`, unless there is a pattern for the name `*`, which stands for all others. */
+/** A pattern for each argument by name. An argument without a pattern must be content, such as `body` or `text`, unless there is a pattern for the name `*`, which matches all others. */
 export type Matching = Record<string, Pattern>;
 
-/** One message of a thread. A sub-thread hangs in its meta, at `_thread` unless said otherwise. */
+/** One message of a thread. A sub-thread hangs in its meta, by default at `_thread`. */
 export type Message = {
-  /** Its name. */
+  /** The id. */
   id: MessageId;
   /** Free data about the message. */
   meta?: Record<string, unknown>;
-  /** Who speaks. */
+  /** Whether it is a user or a bot message. */
   sender: Sender;
-  /** What is said. */
+  /** The text. */
   text: string;
-  /** When. */
+  /** When it was added. */
   timestamp: Timestamp;
 };
 
 /** Names a message of a thread or a message between agents. */
 export type MessageId = string;
 
-/** What a message is to its receiver. */
+/** The kind of a message. */
 export type MessageKind = "message" | "answer" | {
   failure: Failure;
 };
 
-/** The fields of a message to change; the others stay (R022). */
+/** What a message is to a request. */
+export type MessageKind2 = "message" | "answer" | "failure";
+
+/** A change of a message; fields that it does not name stay (R022). */
 export type MessagePatch = {
   /** Keys of the meta to set; a null removes one. */
   meta?: Record<string, unknown>;
@@ -1091,8 +1108,9 @@ export type MessagePatch = {
   text?: string | null;
 };
 
-/** What passed between the person and the society, oldest first. */
+/** Messages about a request, oldest first. */
 export type Messages = {
+  /** The messages of this page. */
   messages: Array<UserMessage>;
   /** The `after` of the next page; none when there is no more. */
   next?: string | null;
@@ -1125,24 +1143,24 @@ export type Models = {
   vendors: Array<ModelVendor>;
 };
 
-/** A reference with its place in the log. */
+/** A reference with its position in the log. */
 export type NumberedArtifact = {
-  /** Whose work it belongs to; none for what a person sent. */
+  /** The agent that it belongs to; none if a person sent it. */
   agent?: AgentId | null;
-  /** When that was. */
+  /** The time of that event. */
   at: Timestamp;
-  /** How long it is. */
+  /** The length in bytes. */
   bytes: number;
-  /** Which content. */
+  /** The id of the content. */
   id: ArtifactId;
-  /** What kind of content it is said to be. */
+  /** The media type that its creator declared. */
   mediaType: string;
   n: number;
-  /** What it is called, for people and models. Not a path. */
+  /** The name for people and models. Not a path. */
   name: string;
-  /** The event that named it first under this name. */
+  /** The first event that referred to it under this name. */
   seq: Seq;
-  /** For which request. */
+  /** The request that it belongs to. */
   task?: TaskId | null;
 };
 
@@ -1150,76 +1168,78 @@ export type OneOrMany = string | Array<string>;
 
 /** A request that is under way. */
 export type OpenTask = {
+  /** The request. */
   id: TaskId;
   /** Of those, how many are not settled. */
   open: number;
+  /** Its status. */
   status: TaskStatus;
   /** Turns that were taken for it or wait to be, since the person last wrote. */
   turns: number;
 };
 
-/** Roles, agents and who is gone. */
+/** Roles, agents and terminations. */
 export type Org = {
-  /** All agents, those that are gone included; the oldest first. */
+  /** All agents, including terminated ones, oldest first. */
   agents: Array<OrgAgent>;
   /** All roles. */
   roles: Array<OrgRole>;
-  /** Who went, and why. */
+  /** The records of terminations. */
   terminations: Array<OrgTermination>;
 };
 
 /** An agent. */
 export type OrgAgent = {
-  /** Since when it exists. */
+  /** When it was created. */
   createdAt: string;
-  /** Its name. */
+  /** The id of the agent. */
   id: AgentId;
-  /** Who made it; none for root. */
+  /** The parent; none for root. */
   parentAgentId: AgentId | null;
-  /** Its role. */
+  /** The role of the agent. */
   roleId: RoleId;
-  /** Whether it is there. */
+  /** Whether it is active or terminated. */
   status: OrgStatus;
-  /** When it went. */
+  /** When it was terminated. */
   terminatedAt: string | null;
 };
 
-/** A role, and who made it. */
+/** A role and its creator. */
 export type OrgRole = {
-  /** The code that runs its agents' turns. */
+  /** The name of the code that runs its agents' turns. */
   behaviour: Behaviour;
-  /** When. */
+  /** When it happened. */
   createdAt: string;
-  /** An agent, or the person. */
+  /** The creator: an agent, or the person. */
   createdBy: AgentId;
-  /** Its id. */
+  /** The id of the role. */
   id: RoleId;
-  /** What its agents may do at most, where it is less than the society allows. */
+  /** Limits of its agents, where they are lower than those of the society. */
   limits?: RoleLimits;
-  /** The models it uses, where they are not the society's: the first, and those to turn to when it fails. */
+  /** Its models: the first choice, then the fallbacks. When empty, those of the society. */
   model?: OneOrMany;
-  /** Its name, for people. */
+  /** The display name. */
   name: string;
-  /** What its agents are told about themselves. */
+  /** The system prompt of its agents. */
   rolePrompt: string;
-  /** The tools that its agents get, by name; `*` stands for any text. None for all. */
+  /** The tools that its agents may use, by name; `*` matches any text. None for all. */
   tools?: Array<string> | null;
-  /** What its agents are told where the request is in another language, by its short name such as `zh`. */
+  /** The system prompt for requests in other languages, by language code such as `zh`. */
   translations?: Record<string, string>;
 };
 
-/** Whether an agent is there. */
+/** The status of an agent. */
 export type OrgStatus = "active" | "terminated";
 
-/** That an agent went. */
+/** The record of a termination. */
 export type OrgTermination = {
-  /** Who. */
+  /** The terminated agent. */
   agentId: AgentId;
-  /** Why. */
+  /** The reason. */
   reason: string;
-  /** When. */
+  /** When it happened. */
   terminatedAt: string;
-  /** Who said so. */
+  /** Who ordered it. */
   terminatedBy: AgentId;
 };
 
@@ -1228,7 +1248,7 @@ export type Origin = "inbox" | {
   unit: EffectId;
 };
 
-/** What came of an effect. */
+/** The result of an effect. */
 export type Outcome = {
   reply: Reply;
 } | {
@@ -1250,7 +1270,7 @@ export type PageAdditions = {
   liveHtml: boolean;
 };
 
-/** What an argument must be. */
+/** The pattern of an argument. */
 export type Pattern = {
   is: string;
 } | {
@@ -1259,19 +1279,19 @@ export type Pattern = {
   atMost: number;
 };
 
-/** What a message says. */
+/** The content of a message. */
 export type Payload = {
-  /** Goes into the meta of the task that the message becomes. */
+  /** The meta of the task that the message becomes. */
   meta?: Record<string, unknown>;
-  /** The text. */
+  /** The text of the message. */
   text: string;
 };
 
 /** The terms on which a call may be made. */
 export type Permit = {
-  /** Whether so much is left that the reply needs no limit of its own. */
+  /** Whether enough is left that the reply needs no token limit. */
   ample?: boolean;
-  /** The accounts that are nearly used up: the agent is told. */
+  /** The accounts that are nearly used up; the agent is warned. */
   near?: Array<Level>;
   /** The longest that the call may take. */
   timeMs?: number | null;
@@ -1280,28 +1300,29 @@ export type Permit = {
 /** Where a thread stands. */
 export type Phase = string;
 
-/** A phase that a handler or unit proposes. */
+/** A phase that a handler or unit suggests. */
 export type PhaseUpdateSuggestion = {
-  /** The phase proposed. */
+  /** The suggested phase. */
   phase: Phase;
 };
 
-/** Steps, in order; and for whom, how and with what result they are done, where that is known. */
+/** The steps of a plan in order, with strategy and result. */
 export type Plan = {
-  /** Its name (`plan_id`). */
+  /** The id of the plan (`plan_id`). */
   id?: string | null;
-  /** What came of it, in short. */
+  /** A short result. */
   result?: string | null;
-  /** What became of all of it: `completed` or `failed`; none while it is under way. */
+  /** The final status: `completed` or `failed`; none while it is in progress. */
   status?: StepStatus | null;
-  /** All steps. */
+  /** The steps, in order. */
   steps: Array<Step>;
-  /** How it was made: by which strategy, and why that one. */
+  /** The strategy that made it. */
   strategy?: Approach | null;
 };
 
-/** Plans. */
+/** Plans, newest first. */
 export type Plans = {
+  /** At most 100. */
   plans: Array<ShownPlan>;
 };
 
@@ -1348,53 +1369,53 @@ export type Problem = {
 
 /** A question to the person. */
 export type Question = {
-  /** How many milliseconds an answer is waited for; for ever where nothing is said. */
+  /** How many milliseconds to wait for an answer; without limit if none. */
   patienceMs?: number | null;
-  /** The question in words. */
+  /** The text of the question. */
   text: string;
-  /** What an answer must be. */
+  /** The form of the answer. */
   wanted?: Wanted;
 };
 
-/** A tool that only reads, by the word of the server that brings it. */
+/** A tool that its server declares as read-only. */
 export type ReadTool = {
-  /** Tells this definition of it from any other. */
+  /** The digest of its definition. */
   identity: string;
-  /** Its name, as it is listed. */
+  /** The listed name of the tool. */
   tool: string;
 };
 
-/** An event with its place, its time and its thread. */
+/** An event with its position, time and thread. */
 export type Recorded = {
   /** When it was decided. */
   at: Timestamp;
   /** What happened. */
   event: Event;
-  /** Its place in the society's log. */
+  /** Its position in the society's log. */
   seq: Seq;
   /** The thread that it belongs to, if any. */
   thread?: ThreadId | null;
 };
 
-/** What a model said, whole. */
+/** The whole reply of a model. */
 export type Reply = {
-  /** What the vendor wants to see again, word for word, when the conversation goes on within this turn: signed reasoning and the like. Only the vendor's own adapter reads it. */
+  /** Opaque data that the vendor wants back when the conversation goes on within this turn, such as signed reasoning. Only the vendor's own adapter reads it. */
   echo?: unknown;
   /** Why it stopped. */
   finish: Finish;
   /** The model that answered, as `vendor/name`. */
   model?: string;
-  /** The reasoning, if the vendor shows it. */
+  /** The reasoning, if the vendor provides it. */
   reasoning?: string;
-  /** The text. */
+  /** The text of the reply. */
   text: string;
-  /** The tools that the model wants used. */
+  /** The tool calls that the model wants. */
   toolCalls?: Array<ToolCall>;
-  /** What it cost. */
+  /** The usage of the call. */
   usage: Usage;
 };
 
-/** Who waits for what comes of a message. */
+/** Who waits for the result of a message. */
 export type ReplyTo = "nobody" | "user" | {
   effect: EffectId;
 };
@@ -1407,55 +1428,56 @@ export type Request = {
   key: string;
 };
 
-/** What was answered. */
+/** What was decided. */
 export type Resolved = {
+  /** The id of the approval. */
   id: string;
 };
 
-/** What a person should know before they agree to a call: the `details` of its approval. */
+/** The `details` of an approval of a call: what a person should know before they decide. */
 export type Review = {
-  /** What a yes for always would cover; none where each call is asked about. */
+  /** What an approval with `always` would cover; none if it is not possible. */
   always?: Matching | null;
-  /** How the tool differs from the one that was used before. */
+  /** How the tool has changed since it was last used. */
   changed?: Changed | null;
-  /** The same in words. */
+  /** The same as text. */
   covers?: string;
-  /** The outside content that the agent has read, on account of which it asks. */
+  /** The outside content that the agent has read, if that is why the person is asked. */
   outside?: Array<string>;
-  /** The tools that a yes for all reading tools of the server would cover. */
+  /** The tools that an approval of all read-only tools of the server would cover. */
   reads?: Array<string>;
 };
 
-/** What an agent is for: a name, a prompt, the code that runs it, a model. */
+/** A role: name, prompt, behaviour, models, tools and limits of its agents. */
 export type Role = {
-  /** The code that runs its agents' turns. */
+  /** The name of the code that runs its agents' turns. */
   behaviour: Behaviour;
-  /** Its id. */
+  /** The id of the role. */
   id: RoleId;
-  /** What its agents may do at most, where it is less than the society allows. */
+  /** Limits of its agents, where they are lower than those of the society. */
   limits?: RoleLimits;
-  /** The models it uses, where they are not the society's: the first, and those to turn to when it fails. */
+  /** Its models: the first choice, then the fallbacks. When empty, those of the society. */
   model?: OneOrMany;
-  /** Its name, for people. */
+  /** The display name. */
   name: string;
-  /** What its agents are told about themselves. */
+  /** The system prompt of its agents. */
   rolePrompt: string;
-  /** The tools that its agents get, by name; `*` stands for any text. None for all. */
+  /** The tools that its agents may use, by name; `*` matches any text. None for all. */
   tools?: Array<string> | null;
-  /** What its agents are told where the request is in another language, by its short name such as `zh`. */
+  /** The system prompt for requests in other languages, by language code such as `zh`. */
   translations?: Record<string, string>;
 };
 
 /** Names a role. */
 export type RoleId = string;
 
-/** What agents of a role may do at most. */
+/** Limits of the agents of a role. */
 export type RoleLimits = {
-  /** Children that each of them may make for itself. */
+  /** Most children of each agent. */
   children?: number | null;
-  /** Messages of a conversation before it is compressed. */
+  /** Length of a conversation, in messages, before it is compressed. */
   contextMessages?: number | null;
-  /** Rounds of tool use within a turn. */
+  /** Most rounds of tool calls within a turn. */
   rounds?: number | null;
 };
 
@@ -1466,7 +1488,7 @@ export type Roles = {
   roles: Array<OrgRole>;
 };
 
-/** What the policy says to a call. */
+/** What policy says about a call. */
 export type Ruling = "allow" | {
   ask: string;
 } | {
@@ -1484,20 +1506,20 @@ export type Ruling = "allow" | {
 /** An account: `society`, `task:ID`, `agent:ID` or `role:ID`. */
 export type Scope = string;
 
-/** Who speaks in a thread. */
+/** The sender of a message in a thread. */
 export type Sender = "bot" | "user";
 
-/** The place of an event in its society's log; the first event is 1. */
+/** The position of an event in its society's log; the first event is 1. */
 export type Seq = number;
 
-/** How a server stands. */
+/** The state of a server connection. */
 export type ServerState = "off" | "starting" | "connected" | "down";
 
-/** A thread's settings, in the documents' shape. */
+/** A thread's settings, in the shape of the specification. */
 export type Settings = {
   /** The phase to apply before the next task, if one was suggested. */
   _phaseUpdateSuggestion?: PhaseUpdateSuggestion | null;
-  /** Holds the phase. */
+  /** The phase and related fields. */
   briefStatus: BriefStatus;
 };
 
@@ -1508,31 +1530,35 @@ export type Settlement = "done" | {
   cancelled: Failure;
 };
 
-/** What of a thread the model is shown. */
+/** Which part of a thread the model sees when a turn starts. */
 export type Shown = {
-  /** The compression that holds; none when everything is shown. */
+  /** The active compression; none when everything is shown. */
   compression?: Seq | null;
-  /** How many attempts to compress came to nothing since. */
+  /** How many compressions failed since. */
   failed: number;
 };
 
 /** A plan, and whose it is. */
 export type ShownPlan = {
+  /** The agent that keeps it. */
   agentId: AgentId;
-  /** Its name (`plan_id`). */
+  /** The id of the plan (`plan_id`). */
   id?: string | null;
   /** Whether its request is under way. */
   isOpen: boolean;
-  /** What came of it, in short. */
+  /** A short result. */
   result?: string | null;
-  /** What became of all of it: `completed` or `failed`; none while it is under way. */
+  /** The final status: `completed` or `failed`; none while it is in progress. */
   status?: StepStatus | null;
-  /** All steps. */
+  /** The steps, in order. */
   steps: Array<Step>;
-  /** How it was made: by which strategy, and why that one. */
+  /** The strategy that made it. */
   strategy?: Approach | null;
+  /** The request that it is for. */
   taskId: TaskId;
+  /** The thread that it belongs to. */
   thread: ThreadId;
+  /** When it was last changed. */
   updatedAt: Timestamp;
 };
 
@@ -1560,13 +1586,13 @@ export type Society = {
 /** Names a society: all agents, threads and budgets behind one log. */
 export type SocietyId = string;
 
-/** Where a result stands in the log. */
+/** The position of a result in the log. */
 export type Source = {
-  /** The call that brought it. */
+  /** The call that it is the result of. */
   effect: EffectId;
-  /** The place of the result. */
+  /** The position of the result. */
   seq: Seq;
-  /** The thread that it stands under. */
+  /** The thread that it is recorded under. */
   thread: ThreadId;
 };
 
@@ -1580,7 +1606,7 @@ export type Spending = {
   spent: Spent;
 };
 
-/** An amount of everything that can be counted. */
+/** An amount of each thing that is counted. */
 export type Spent = {
   /** Billionths of a US dollar. */
   costNanos: number;
@@ -1592,94 +1618,98 @@ export type Spent = {
   tokens: number;
 };
 
-/** One step. */
+/** One step of a plan. */
 export type Step = {
-  /** Its name within the plan (`task_id`); where it has none, its number is. */
+  /** The id within the plan (`task_id`); its number if it has none. */
   id?: string | null;
-  /** What came of it, in short. */
+  /** A short result. */
   result?: string | null;
-  /** How far it is. */
+  /** The status of the step. */
   status: StepStatus;
-  /** Who does it, where that is another agent. */
+  /** The agent that does it, if it is another one. */
   target?: string | null;
-  /** What is to be done. */
+  /** What to do. */
   text: string;
 };
 
-/** How far a step is. */
+/** The status of a step. */
 export type StepStatus = "pending" | "in_progress" | "completed" | "failed" | "skipped";
 
-/** What somebody in a workflow does just now, with its address. */
+/** A step of a workflow, with its address. */
 export type StreamedStep = {
-  /** What it is seen doing, such as `planning` or `calling_tool`. */
+  /** The action, such as `planning` or `calling_tool`. */
   action: string;
-  /** Who, such as `planner`. */
+  /** The kind of agent, such as `planner`. */
   agentType: string;
-  /** What the component grows by. */
+  /** The chunk that the component grows by. */
   chunk?: ComponentChunk | null;
   /** The component that is being written, such as `planner-response`, or the tool that is called; none when nothing is. */
   component?: string | null;
-  /** How long the step took, when it is over. */
+  /** How long the step took, if it has ended. */
   durationMs?: number | null;
   /** Its address. */
   path: SubThreadPath;
-  /** The request that it is done for. */
+  /** The request that it belongs to. */
   task: TaskId;
   /** The thread that it happens in. */
   thread: ThreadId;
-  /** The todo that it is about, if it is about one. */
+  /** The todo that it works on, if any. */
   todo?: string | null;
-  /** What the step used, when a model's reply is whole. */
+  /** The usage of the step, if a model has replied. */
   usage?: Usage | null;
 };
 
 /** Where a sub-thread lies below a main thread, such as `messages[3].meta._thread`. */
 export type SubThreadPath = string;
 
-/** What an agent is asked to do (R012-R014). The host utilities of the documents are the turn that it comes with. */
+/** What an agent is asked to do (R012-R014). The host utilities of the specification are methods of the turn. */
 export type Task = {
-  /** How many messages from agent to agent led to it; none when the person asked. Whatever a handler says here is overruled. */
+  /** How many messages from agent to agent led to it; 0 if the person asked. The engine sets it, whatever a handler writes here. */
   hops?: number;
   /** The person's request that this belongs to. */
   id: TaskId;
-  /** The text. */
+  /** The text of the task. */
   message: string;
-  /** Whatever the next handler needs to know. */
+  /** Free data for the handler. */
   meta?: Record<string, unknown>;
-  /** A name for people; what happens is decided by the phase, never by it (R050). */
+  /** A name for people. The phase selects the handler, never this name (R050). */
   name: string;
-  /** Whether the text stays out of the thread. */
+  /** Whether the text is not added to the thread as a user message. */
   skipUserMessage?: boolean;
-  /** Said by somebody, or arranged by an agent. */
+  /** Whether it is a message or was queued by an agent. */
   type: TaskType;
 };
 
 /** Names what a person asked for; everything done for it carries this. */
 export type TaskId = string;
 
-/** A request. */
+/** The state of a request. */
 export type TaskState = {
   /** The text that ended it. */
   answer?: string | null;
-  /** The agent that is busy with another request, where that one waits for somebody to act: this one comes after it. */
+  /** The agent that is busy with another request, which waits for a person: this one comes after it. */
   behind?: AgentId | null;
+  /** Why it failed or was cancelled. */
   failure?: Failure | null;
+  /** The request. */
   id: TaskId;
   /** The plans that agents keep for it. */
   plans?: Array<ShownPlan>;
+  /** Whether it is under way, waits, or has ended. */
   status: TaskStatus;
 };
 
-/** Where a request stands. */
-export type TaskStatus = "done" | "failed" | "cancelled" | "running" | "waiting" | "needs_person";
+/** The status of a request. */
+export type TaskStatus = "running" | "waiting" | "needs_person" | "done" | "failed" | "cancelled";
 
 /** Where a task comes from. */
 export type TaskType = "message" | "action";
 
-/** What is under way. */
+/** The requests that are under way. */
 export type Tasks = {
   /** The `after` of the next page; none when there is no more. */
   next?: string | null;
+  /** By id. */
   tasks: Array<OpenTask>;
 };
 
@@ -1689,15 +1719,15 @@ export type Terminated = {
   terminatedAgentId: AgentId;
 };
 
-/** One whole conversation: messages, settings and meta. */
+/** One conversation: messages, settings and meta. */
 export type Thread = {
-  /** Its name. */
+  /** The id. */
   id: ThreadId;
-  /** What was said, oldest first. */
+  /** The messages, oldest first. */
   messages: Array<Message>;
   /** Free data about the thread. */
   meta?: Record<string, unknown>;
-  /** Phase, suggestion, and whatever the agent keeps here. */
+  /** The phase, the suggested phase, and other settings of the agent. */
   settings: Settings;
 };
 
@@ -1730,19 +1760,19 @@ export type Tool = {
 
 /** A tool call as a model writes it. */
 export type ToolCall = {
-  /** JSON text. */
+  /** The arguments as JSON text. */
   arguments: string;
-  /** The model's name for the call. */
+  /** The id that the model gave the call. */
   id: string;
-  /** The tool's name. */
+  /** The name of the tool. */
   name: string;
 };
 
-/** The tools that a model was shown. */
+/** The list of tools that a model sees. */
 export type ToolList = {
-  /** Tells this list from any other: names, descriptions, schemas and effects. */
+  /** The digest of names, descriptions, schemas and effect classes. */
   digest: Digest;
-  /** The names, in order; left out where the log has named them before. */
+  /** The names, in order; empty if the log has them already. */
   names?: Array<string>;
 };
 
@@ -1764,22 +1794,22 @@ export type Tools = {
   tools: Array<Tool>;
 };
 
-/** One durable run of a handler: the place of the event that started it. */
+/** The id of a turn: the position of the event that started it. */
 export type TurnId = Seq;
 
 /** Tokens of one model call. */
 export type Usage = {
-  /** Of the input, how many the vendor put into its cache for the next time. */
+  /** How many input tokens were written to the vendor's cache. */
   cacheWriteTokens?: number;
-  /** Of the input, how many the vendor had cached. */
+  /** How many input tokens came from the vendor's cache. */
   cachedTokens: number;
-  /** The price in billionths of a US dollar; nothing where the price is not known. */
+  /** The price in billionths of a US dollar; 0 if it is unknown. */
   costNanos?: number;
   /** Tokens in the request, cached ones included. */
   inputTokens: number;
   /** Tokens in the reply, reasoning included. */
   outputTokens: number;
-  /** Of the output, how many were reasoning. */
+  /** How many output tokens were reasoning. */
   reasoningTokens: number;
 };
 
@@ -1791,30 +1821,39 @@ export type UsageReport = {
 
 /** A message from or to the person. */
 export type UserMessage = {
+  /** When it was sent. */
   at: Timestamp;
+  /** Why the request failed. */
   failure?: Failure | null;
+  /** The sender. */
   from: AgentId;
-  kind: Kind;
+  /** Whether it ends the request. */
+  kind: MessageKind2;
+  /** Its id. */
   messageId: MessageId;
+  /** Text and data. */
   payload: Payload;
+  /** Its position in the log. */
   seq: Seq;
+  /** The request. */
   taskId: TaskId;
+  /** The receiver. */
   to: AgentId;
 };
 
-/** What a person says to an approval. */
+/** The decision of a person about an approval. */
 export type Verdict = {
-  /** For a call: whom not to ask again about calls like this one. */
+  /** For a call: which similar calls need no further approval. */
   always?: Always | null;
-  /** What the person answers, where a yes is not enough: a text, or an object. */
+  /** The answer of the person, if a yes or no is not enough: a text or an object. */
   answer?: unknown;
-  /** Whether it may happen. */
+  /** Whether they approve. */
   approved: boolean;
-  /** For a call: other arguments than it was to have, as JSON text. */
+  /** For a call: changed arguments, as JSON text. */
   arguments?: string | null;
-  /** Why, for the model to read. */
+  /** The reason, for the model. */
   reason?: string;
-  /** With `always`: which calls are meant; what the approval proposes where nothing is said. */
+  /** With `always`: the pattern of the calls that are covered; the proposed one if none is given. */
   where?: Matching | null;
 };
 
@@ -1824,20 +1863,20 @@ export type Version = {
   version: string;
 };
 
-/** What an answer must be. */
+/** The form of the answer. */
 export type Wanted = "agreement" | {
   text: {
-    /** If there are any, the answer is one of these. */
+    /** If there are any, the answer must be one of these. */
     options?: Array<string>;
   };
 } | {
   form: {
-    /** The schema, as JSON schema. */
+    /** The JSON schema of the object. */
     schema: unknown;
   };
 } | {
   visit: {
-    /** The address. */
+    /** The address of the page. */
     url: string;
   };
 };
@@ -1965,15 +2004,19 @@ export interface Routes {
   "POST /api/approvals/{id}": {
     query: undefined;
     body: {
-      /** For a call: do not ask again about calls like this one by this `agent`, for this `task`, or by anybody (`tool`); or about any tool of the same server that only `reads` by its word. */
+      /** For a call: do not ask again about calls like this one by this `agent`, for this `task`, or by anybody (`tool`); or about any tool of the same server that only `reads`, as the server says. */
       always?: "agent" | "task" | "tool" | "reads" | null;
       /** For a question: the words, or the object. */
       answer?: unknown;
+      /** For a call: whether it is made. */
       approved?: boolean | null;
-      /** For a call: other arguments, as an object or as JSON text. For the plan of a workflow: an object with other `todos`, each with `id`, `description` and `priority`; `change` of what waits says it as a schema. What has another form is refused with every fault and its place, and nothing changes. */
+      /** For a call: other arguments, as an object or as JSON text. For the plan of a workflow: an object with other `todos`, each with `id`, `description` and `priority`; `change` of what waits says it as a schema. Another form is refused with every fault and its place, and nothing changes. */
       arguments?: unknown;
+      /** For what is in doubt or blocked: `done`, `not_done`, `again`; for a server's question: `cancelled`. */
       outcome?: string | null;
+      /** Why; an agent reads it. */
       reason?: string;
+      /** For what is in doubt: what the person found. */
       result?: string | null;
       /** With `always`: which calls are meant, as a pattern for each argument by its name; `*` stands for all other arguments. Without it, what `details.always` of the approval proposes. */
       where?: Record<string, {
@@ -2092,60 +2135,60 @@ export interface Routes {
       root?: boolean;
     };
     body: {
-      /** All agents, those that are gone included; the oldest first. */
+      /** All agents, including terminated ones, oldest first. */
       agents: Array<{
-        /** Since when it exists. */
+        /** When it was created. */
         createdAt?: string;
-        /** Its name. */
+        /** The id of the agent. */
         id: string;
-        /** Who made it; none for root. */
+        /** The parent; none for root. */
         parentAgentId?: string | null;
-        /** Its role. */
+        /** The role of the agent. */
         roleId: string;
-        /** Whether it is there. */
+        /** Whether it is active or terminated. */
         status: "active" | "terminated";
-        /** When it went. */
+        /** When it was terminated. */
         terminatedAt?: string | null;
       }>;
       /** All roles. */
       roles: Array<{
-        /** The code that runs its agents' turns. */
+        /** The name of the code that runs its agents' turns. */
         behaviour: string;
-        /** When. */
+        /** When it happened. */
         createdAt?: string;
-        /** An agent, or the person. */
+        /** The creator: an agent, or the person. */
         createdBy?: string;
-        /** Its id. */
+        /** The id of the role. */
         id: string;
-        /** What its agents may do at most, where it is less than the society allows. */
+        /** Limits of its agents, where they are lower than those of the society. */
         limits?: {
-          /** Children that each of them may make for itself. */
+          /** Most children of each agent. */
           children?: number | null;
-          /** Messages of a conversation before it is compressed. */
+          /** Length of a conversation, in messages, before it is compressed. */
           contextMessages?: number | null;
-          /** Rounds of tool use within a turn. */
+          /** Most rounds of tool calls within a turn. */
           rounds?: number | null;
         };
-        /** The models it uses, where they are not the society's: the first, and those to turn to when it fails. */
+        /** Its models: the first choice, then the fallbacks. When empty, those of the society. */
         model?: string | Array<string>;
-        /** Its name, for people. */
+        /** The display name. */
         name: string;
-        /** What its agents are told about themselves. */
+        /** The system prompt of its agents. */
         rolePrompt: string;
-        /** The tools that its agents get, by name; `*` stands for any text. None for all. */
+        /** The tools that its agents may use, by name; `*` matches any text. None for all. */
         tools?: Array<string> | null;
-        /** What its agents are told where the request is in another language, by its short name such as `zh`. */
+        /** The system prompt for requests in other languages, by language code such as `zh`. */
         translations?: Record<string, string>;
       }>;
-      /** Who went, and why. */
+      /** The records of terminations. */
       terminations?: Array<{
-        /** Who. */
+        /** The terminated agent. */
         agentId: string;
-        /** Why. */
+        /** The reason. */
         reason?: string;
-        /** When. */
+        /** When it happened. */
         terminatedAt?: string;
-        /** Who said so. */
+        /** Who ordered it. */
         terminatedBy: string;
       }>;
     };
@@ -2160,7 +2203,7 @@ export interface Routes {
   /** The plans that agents keep. */
   "GET /api/plans": {
     query: {
-      /** Names what a person asked for; everything done for it carries this. */
+      /** Of this request; of all without it. */
       taskId?: string | null;
     };
     body: undefined;
@@ -2196,20 +2239,24 @@ export interface Routes {
   "POST /api/send": {
     query: undefined;
     body: {
-      /** Names an agent; `user` is the person's endpoint, `root` the entry point. */
+      /** The agent, or the role that has only one. */
       agentId: string;
-      /** Contents that were kept before. */
+      /** Artifacts that were stored before. */
       artifacts?: Array<{
-        /** Known better here. */
+        /** Its size; the store knows it better. */
         bytes?: number | null;
+        /** Its id, as `POST /api/artifacts` gave it. */
         id: string;
+        /** Its media type. */
         mediaType?: string | null;
+        /** The name that the message gives it. */
         name?: string | null;
       }>;
       /** When to ask about the plans of a new request before they are carried out; at least as often as the server was told to. */
       planApproval?: "never" | "ask" | "always" | null;
       /** The request that it belongs to; a new one if not given. */
       taskId?: string | null;
+      /** What it says. */
       text: string;
     };
     answer: Accepted;
@@ -2238,12 +2285,15 @@ export interface Routes {
   "POST /api/submit": {
     query: undefined;
     body: {
-      /** Contents that were kept before. */
+      /** Artifacts that were stored before. */
       artifacts?: Array<{
-        /** Known better here. */
+        /** Its size; the store knows it better. */
         bytes?: number | null;
+        /** Its id, as `POST /api/artifacts` gave it. */
         id: string;
+        /** Its media type. */
         mediaType?: string | null;
+        /** The name that the message gives it. */
         name?: string | null;
       }>;
       /** When to ask about its plans before they are carried out; at least as often as the server was told to. */
@@ -2276,6 +2326,7 @@ export interface Routes {
   "POST /api/tasks/{id}/cancel": {
     query: undefined;
     body: {
+      /** Why, for the log. */
       reason?: string;
       /** Only this turn and what it started; the request itself goes on. */
       turn?: number | null;

@@ -1,4 +1,4 @@
-//! Artifacts: contents that lie outside the log and are named in it. The log has their references only, never their bytes.
+//! Artifacts: contents outside the log. The log has references to them, never their bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,40 +10,40 @@ use serde_json::{Map, Value};
 
 use crate::{AgentId, Event, Meta, Outcome, Recorded, Seq, TaskId, Timestamp};
 
-/// Where references stand in the meta of a message or message.
+/// The meta key of references in messages.
 const META_KEY: &str = "artifacts";
 
-/// Longest name that is kept, in bytes.
+/// The longest name, in bytes.
 const MAX_NAME_BYTES: usize = 200;
 
-/// Longest media type that is kept, in bytes.
+/// The longest media type, in bytes.
 const MAX_MEDIA_TYPE_BYTES: usize = 100;
 
-/// The name of a content: its SHA-256, written as 64 lower-case hexadecimal digits.
+/// The id of an artifact: the SHA-256 of its content, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArtifactId([u8; 32]);
 
-/// Not the name of a content.
+/// A text that is not an artifact id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an artifact's id has 64 digits from 0-9 and a-f; take it from the list of artifacts")]
 pub struct BadArtifactId;
 
-/// A reference to a content.
+/// A reference to an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// Which content.
+    /// The id of the content.
     pub id: ArtifactId,
-    /// What it is called, for people and models. Not a path.
+    /// The name for people and models. Not a path.
     pub name: Arc<str>,
-    /// What kind of content it is said to be.
+    /// The media type that its creator declared.
     pub media_type: Arc<str>,
-    /// How long it is.
+    /// The length in bytes.
     pub bytes: u64,
 }
 
-/// A reference with its place in the log.
+/// A reference with its position in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -51,24 +51,24 @@ pub struct ListedArtifact {
     /// The reference.
     #[serde(flatten)]
     pub artifact: Artifact,
-    /// The event that named it first under this name.
+    /// The first event that referred to it under this name.
     pub seq: Seq,
-    /// When that was.
+    /// The time of that event.
     pub at: Timestamp,
-    /// Whose work it belongs to; none for what a person sent.
+    /// The agent that it belongs to; none if a person sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// For which request.
+    /// The request that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
 }
 
-/// All artifacts that a log names, in its order; each content once under each of its names.
+/// All artifacts that a log names, in order; each content once for each of its names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Catalogue {
     entries: Vec<ListedArtifact>,
-    /// The places of each content.
+    /// The positions in `entries`, by content.
     places: BTreeMap<ArtifactId, Vec<u32>>,
 }
 
@@ -125,22 +125,22 @@ impl<'de> Deserialize<'de> for ArtifactId {
 }
 
 impl Artifact {
-    /// A reference with a name and a media type that can be shown: what cannot stand there is left out.
+    /// A reference with a cleaned name and media type: characters that cannot be shown are removed.
     pub fn new(id: ArtifactId, name: &str, media_type: &str, bytes: u64) -> Self {
-        let mut shown: String = name.trim().chars().filter(|envelope| !envelope.is_control()).collect();
-        shown.truncate(shown.floor_char_boundary(MAX_NAME_BYTES));
-        let name = if shown.is_empty() { "unnamed" } else { &shown };
+        let mut cleaned: String = name.trim().chars().filter(|c| !c.is_control()).collect();
+        cleaned.truncate(cleaned.floor_char_boundary(MAX_NAME_BYTES));
+        let name = if cleaned.is_empty() { "unnamed" } else { &cleaned };
         let media_type = if is_media_type(media_type) { media_type } else { "application/octet-stream" };
         Self { id, name: name.into(), media_type: media_type.into(), bytes }
     }
 
-    /// The references in the meta of a message or message. What is no reference is passed over.
+    /// The references in the meta of a message. Invalid ones are ignored.
     pub fn attached(meta: &Meta) -> Vec<Self> {
         let attached = meta.get(META_KEY).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         attached.iter().filter_map(|value| Self::deserialize(value).ok()).collect()
     }
 
-    /// Attaches references to a message or message.
+    /// Adds references to the meta of a message.
     pub fn attach(meta: &mut Map<String, Value>, artifacts: &[Self]) {
         if !artifacts.is_empty() {
             let list = artifacts.iter().filter_map(|artifact| serde_json::to_value(artifact).ok()).collect();
@@ -149,7 +149,7 @@ impl Artifact {
     }
 }
 
-/// As people and models read it.
+/// The text form for people and models.
 impl fmt::Display for Artifact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "artifact {} ({}, {}, {} bytes)", self.id, self.name, self.media_type, self.bytes)
@@ -196,7 +196,7 @@ impl Catalogue {
     }
 }
 
-/// The references that an event brings.
+/// The references that an event contains.
 pub(crate) fn named_in(recorded: &Recorded) -> Vec<Artifact> {
     match &recorded.event {
         Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.artifacts.clone(),
@@ -230,16 +230,19 @@ mod tests {
     #[test]
     fn a_name_and_a_media_type_can_always_be_shown() {
         let id = ArtifactId::new([7; 32]);
-        let shown = |name: &str, media_type: &str| {
+        let cleaned = |name: &str, media_type: &str| {
             let artifact = Artifact::new(id, name, media_type, 1);
             (artifact.name.to_string(), artifact.media_type.to_string())
         };
         let octets = "application/octet-stream";
-        assert_eq!(shown(" a\nb.md ", "text/markdown; charset=utf-8"), ("ab.md".into(), "text/markdown; charset=utf-8".into()));
-        assert_eq!(shown("\0", "text"), ("unnamed".into(), octets.into()));
-        assert_eq!(shown(&"长".repeat(100), "text/a\r\nb").0.len(), 198);
+        assert_eq!(
+            cleaned(" a\nb.md ", "text/markdown; charset=utf-8"),
+            ("ab.md".into(), "text/markdown; charset=utf-8".into())
+        );
+        assert_eq!(cleaned("\0", "text"), ("unnamed".into(), octets.into()));
+        assert_eq!(cleaned(&"长".repeat(100), "text/a\r\nb").0.len(), 198);
         for bad in ["", "/", "text/", "text/a b", "text/html\r\nx: y", "text/x;\u{7f}", &format!("text/{}", "x".repeat(100))] {
-            assert_eq!(shown("a", bad).1, octets, "{bad}");
+            assert_eq!(cleaned("a", bad).1, octets, "{bad}");
         }
     }
 

@@ -1,7 +1,7 @@
-//! What may be spent on models, and what was: one account for the society and one for each role, agent and task (P20).
+//! Budgets for model calls and the accounts that they limit: one for the society, and one for each role, agent and task (P20).
 //!
-//! Before a call the most that it can cost is reserved in every account that it falls under; when it has ended, what it did
-//! cost takes the place of the reservation. An agent's account holds what everybody below it spends as well.
+//! Before a call, its estimated cost is reserved in every account that it is charged to; when it has ended, the real cost
+//! replaces the reservation. An agent's account includes what all agents below it spend.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,20 +11,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{AgentId, RoleId, TaskId, Usage};
 
-/// Whose account.
+/// The owner of an account.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Everything.
+    /// The whole society.
     Society,
     /// All agents of a role together.
     Role(RoleId),
-    /// One agent and everybody below it.
+    /// One agent and all below it.
     Agent(AgentId),
     /// Everything that is done for a person's request.
     Task(TaskId),
 }
 
-/// An amount of everything that can be counted.
+/// An amount of each thing that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -39,7 +39,7 @@ pub struct Spent {
     pub time_ms: u64,
 }
 
-/// The most that may be spent; what is not set has no limit.
+/// The most that may be spent; a field that is not set has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -63,29 +63,29 @@ pub struct Budget {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Budgets {
-    /// For everything together.
+    /// The budget of the whole society.
     pub society: Budget,
-    /// For each request of a person.
+    /// The budget of each request of a person.
     pub task: Budget,
-    /// For each agent, with everybody below it.
+    /// The budget of each agent, with all below it.
     pub agent: Budget,
-    /// For each call of a model.
+    /// The limit of each model call.
     pub call: Budget,
-    /// For all agents of a role together.
+    /// The budget of all agents of a role together.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<RoleId, Budget>,
 }
 
-/// What was spent, what is under way, and what a person has granted on top of the budget.
+/// What was spent, what is reserved, and what a person has granted on top of the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Account {
-    /// Gone.
+    /// Spent so far.
     pub spent: Spent,
-    /// The most that calls under way can still cost.
+    /// Reserved for calls in progress.
     pub reserved: Spent,
-    /// On top of the budget.
+    /// Granted on top of the budget.
     pub granted: Spent,
 }
 
@@ -94,51 +94,51 @@ pub struct Account {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Level {
-    /// Whose account.
+    /// The owner of an account.
     pub scope: Scope,
-    /// What is counted.
+    /// What a budget limits.
     pub of: Counted,
-    /// Spent and under way.
+    /// Spent and reserved.
     pub used: u64,
-    /// What may be spent, with what was granted.
+    /// The budget, including grants.
     pub limit: u64,
 }
 
-/// What is counted.
+/// What a budget limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Counted {
-    /// Tokens.
+    /// Input and output tokens.
     Tokens,
-    /// Money.
+    /// Cost in US dollars.
     Cost,
-    /// Requests.
+    /// Requests to vendors.
     Requests,
-    /// Time.
+    /// Time spent waiting for models.
     Time,
 }
 
-/// What an open call has reserved, and where.
+/// The reservation of an open call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reserved {
-    /// How much.
+    /// The reserved amount.
     pub amount: Spent,
-    /// In which accounts.
+    /// The accounts that it is reserved in.
     pub scopes: Vec<Scope>,
 }
 
-/// An agent is told when this share of a budget is used, in percent.
+/// The share of a budget, in percent, from which the agent is warned.
 const NEAR_PERCENT: u128 = 80;
 
-/// While so many calls fit into what is left, a reply has no limit of its own.
+/// While this many calls of the same size are left, a reply has no token limit.
 const AMPLE_CALLS: u64 = 4;
 
 const COUNTED: [Counted; 4] = [Counted::Tokens, Counted::Cost, Counted::Requests, Counted::Time];
 
 impl Spent {
-    /// What one request cost that took so long.
+    /// The cost of one request that took `time_ms`.
     pub fn request(usage: Usage, time_ms: u64) -> Self {
         Self { requests: 1, time_ms, ..usage.into() }
     }
@@ -161,13 +161,13 @@ impl Spent {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.zip(other, u64::saturating_add)
     }
 
-    /// What is left of it.
+    /// The difference, at least 0.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         self.zip(other, u64::saturating_sub)
@@ -182,7 +182,7 @@ impl From<Usage> for Spent {
 }
 
 impl Budget {
-    /// The limit in one respect.
+    /// The limit of one counted thing.
     pub fn get(&self, of: Counted) -> Option<u64> {
         match of {
             Counted::Tokens => self.tokens,
@@ -192,15 +192,15 @@ impl Budget {
         }
     }
 
-    /// Whether nothing is limited.
+    /// Whether it has no limits.
     pub fn is_open(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Budgets {
-    /// What the `polis` program lets one request of a person spend unless its configuration says otherwise: 200 model calls,
-    /// 4 million tokens, 5 US dollars and 60 minutes of waiting for models. Nothing else is limited.
+    /// The defaults of the `polis` program for one request of a person: 200 model calls, 4 million tokens, 5 US dollars and
+    /// 60 minutes of waiting for models. Nothing else is limited.
     pub fn recommended() -> Self {
         let task = Budget {
             tokens: Some(4_000_000),
@@ -223,7 +223,7 @@ impl Budgets {
 }
 
 impl Account {
-    /// How full it is in every respect that has a limit.
+    /// The level of everything that has a limit.
     pub fn levels(&self, scope: &Scope, budget: Budget) -> impl Iterator<Item = Level> {
         let (used, granted) = (self.spent.plus(self.reserved), self.granted);
         let scope = scope.clone();
@@ -233,21 +233,20 @@ impl Account {
         })
     }
 
-    /// In which respects nothing is left.
+    /// What is used up.
     pub(crate) fn used_up(&self, scope: &Scope, budget: Budget) -> impl Iterator<Item = Level> {
         let spent = self.spent;
         self.levels(scope, budget).filter(move |level| spent.get(level.of) >= level.limit)
     }
 
-    /// Whether one more call fits beside those under way. Alone, a call may run over the end of a budget that is not used up:
-    /// so a budget is exceeded by one reply at most, and never left unused.
+    /// Whether one more call fits beside the reservations. A single call may exceed a budget that is not used up, so a budget
+    /// is exceeded by at most one reply and never left unused.
     pub(crate) fn has_room(&self, scope: &Scope, budget: Budget, call: Spent) -> bool {
         let fits = |level: Level| level.used.saturating_add(call.get(level.of)) <= level.limit;
         self.reserved == Spent::default() || self.levels(scope, budget).all(fits)
     }
 
-    /// Whether what is left of tokens and money is several times what a call reserves, so that its reply may be as long as the
-    /// vendor lets it.
+    /// Whether the remaining tokens and money are several times what a call reserves, so that its reply needs no token limit.
     pub(crate) fn is_ample(&self, scope: &Scope, budget: Budget, call: Spent) -> bool {
         let is_enough = |level: Level| match level.of {
             Counted::Tokens | Counted::Cost => {
@@ -258,7 +257,7 @@ impl Account {
         self.levels(scope, budget).all(is_enough)
     }
 
-    /// One more full measure of everything that is used up, on top of what is gone.
+    /// The grant for everything that is used up: one more full budget on top of what is spent.
     pub(crate) fn grant(&self, budget: Budget) -> Spent {
         let more = |of| match budget.get(of) {
             Some(limit) => {
@@ -277,13 +276,13 @@ impl Account {
 }
 
 impl Level {
-    /// How much of it is used, in percent.
+    /// How much is used, in percent.
     pub fn percent(&self) -> u64 {
         let percent = u128::from(self.used) * 100 / u128::from(self.limit.max(1));
         u64::try_from(percent).unwrap_or(u64::MAX)
     }
 
-    /// The words for an agent. They name no request: what a model is told must not differ from run to run.
+    /// The text for an agent. It names no request, because the prompt must be the same in every run.
     pub fn to_agent(&self) -> String {
         let whose = match &self.scope {
             Scope::Society => "the society",
@@ -294,14 +293,14 @@ impl Level {
         format!("{} % of the {} of {whose} are used", self.percent(), self.of.amount(self.limit))
     }
 
-    /// Whether the agent is to be told.
+    /// Whether the agent is warned.
     pub(crate) fn is_near(&self) -> bool {
         u128::from(self.used) * 100 >= u128::from(self.limit) * NEAR_PERCENT
     }
 }
 
 impl Counted {
-    /// An amount in the words of people.
+    /// An amount as text for people.
     pub(crate) fn amount(self, amount: u64) -> String {
         match self {
             Self::Tokens => format!("{amount} tokens"),

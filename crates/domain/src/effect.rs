@@ -1,4 +1,4 @@
-//! What a turn asks of the world, numbered and logged, and what came of it.
+//! Effects: what a turn wants from the world, numbered and logged, and their results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,193 +11,193 @@ use crate::{
     TaskId, ThreadId, Timestamp, ToolList, Wanted,
 };
 
-/// Something that a turn asks for and waits for. Its intent is logged before it happens.
+/// Something that a turn wants and waits for. Its intent is logged before it happens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
-    /// A model is asked. The request itself is derived from the log, so only its digest is kept.
+    /// A model call. The request is derived from the log, so only its digest is logged.
     #[serde(rename_all = "camelCase")]
     Model {
-        /// Which model.
+        /// The model; empty for the default.
         model: Arc<str>,
-        /// Tells this request from any other.
+        /// The digest of the request.
         request: Digest,
-        /// The most that it can cost.
+        /// What is reserved for it in budgets.
         #[serde(default)]
         reserve: Spent,
-        /// The tools that it is shown.
+        /// The tools that the model sees.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<Arc<ToolList>>,
-        /// Whether what it says is for the turn alone: notes, a judgement. Nobody is told it as words of the agent.
+        /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         aside: bool,
     },
-    /// A person is asked for more, because a budget is used up. Nobody asks for this: it stands where a model was to be asked.
+    /// A request to a person for more budget. No turn states this: `decide` puts it in the place of a model call.
     #[serde(rename_all = "camelCase")]
     Grant {
-        /// What is used up.
+        /// The accounts that are used up.
         lacking: Vec<Level>,
         /// Model calls made for the request so far, by agent.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         calls: BTreeMap<AgentId, u32>,
     },
-    /// A tool is called.
+    /// A tool call.
     Tool(Box<Call>),
-    /// Another agent is asked. The message goes into its inbox with this event.
+    /// A question to another agent. The message is put into its inbox by this event.
     #[serde(rename_all = "camelCase")]
     Ask {
-        /// What is asked, and of whom.
+        /// The message with the question.
         envelope: Arc<Envelope>,
-        /// When waiting ends.
+        /// When the wait times out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
-    /// A person is asked to agree.
+    /// An approval by a person.
     #[serde(rename_all = "camelCase")]
     Approval {
-        /// What to agree to.
+        /// The question to the person.
         question: String,
-        /// What it is about, in full.
+        /// The full details.
         #[serde(default)]
         details: Value,
-        /// The call that may not be made without a person's word. Nobody asks for this: it stands where the call was to be.
+        /// The call that needs the approval. No turn states this: `decide` puts the approval in the place of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<Box<Call>>,
-        /// When waiting ends.
+        /// When the wait times out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
-        /// What an answer must be, where a yes is not enough.
+        /// The form of the answer, if a yes or no is not enough.
         #[serde(default, skip_serializing_if = "Wanted::is_agreement")]
         wanted: Wanted,
-        /// The form of what may be given in place of what is asked about, as a JSON schema.
+        /// The JSON schema of changes that the person may make when they approve.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Value>,
     },
-    /// A child is sent away, and waited for until it is gone.
+    /// The termination of a child, and the wait for it.
     #[serde(rename_all = "camelCase")]
     Terminate {
-        /// Who.
+        /// The agent to terminate.
         agent: AgentId,
-        /// What becomes of its own children.
+        /// What happens to its own children.
         #[serde(default)]
         children: Children,
-        /// Why.
+        /// The reason, for the record.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
-        /// When it goes with its work undone.
+        /// When it is terminated with its work undone.
         deadline: Timestamp,
     },
-    /// Nothing happens until then.
+    /// A wait for a point in time.
     Sleep {
-        /// When to go on.
+        /// The end of the wait.
         until: Timestamp,
     },
-    /// A unit runs in a sub-thread, as a turn of its own.
+    /// A unit in a sub-thread, which runs as a turn of its own.
     #[serde(rename_all = "camelCase")]
     Unit {
-        /// Where.
+        /// The sub-thread.
         thread: ThreadId,
-        /// What runs.
+        /// The name of the code that runs.
         behaviour: Behaviour,
-        /// What it is asked.
+        /// The task of the unit.
         task: Task,
     },
-    /// A content is kept outside the log. Repeating it changes nothing.
+    /// Storing an artifact. Repeating it changes nothing.
     Keep(Artifact),
 }
 
-/// What becomes of the children of an agent that goes (D12).
+/// What happens to the children of a terminated agent (D12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Children {
-    /// They go before it.
+    /// They are terminated first.
     #[default]
     Cascade,
     /// They become children of its parent.
     Detach,
-    /// It stays while it has any.
+    /// The termination is refused while there are any.
     Refuse,
 }
 
-/// One use of a tool.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Call {
-    /// The model's own name for the call; our name is the effect's id.
+    /// The id that the model gave the call; our own id is that of the effect.
     pub call_id: Arc<str>,
-    /// Which tool, by the name that it is listed under.
+    /// The listed name of the tool.
     pub tool: Arc<str>,
-    /// What the model wrote for it, where that is another name.
+    /// The name that the model wrote, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrote: Option<Arc<str>>,
-    /// The arguments, as JSON text exactly as the model wrote them, but for what was meant for us.
+    /// The arguments as JSON text, exactly as the model wrote them, without the arguments that are meant for the engine.
     pub arguments: Arc<str>,
-    /// What a repetition would mean.
+    /// Whether it may be repeated.
     pub class: EffectClass,
-    /// Whether it may be made.
+    /// What policy says about it.
     #[serde(default, skip_serializing_if = "Ruling::is_allow")]
     pub ruling: Ruling,
-    /// What tells it from other calls, where the result of an earlier one may answer it, and its own a later one.
+    /// Identifies equal calls, if results may be reused between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Digest>,
-    /// Why no earlier result will do, in the model's words.
+    /// Why the model needs a fresh result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<Arc<str>>,
-    /// The result of an earlier call that answers this one: nothing is called. Nobody asks for this.
+    /// The earlier result that answers this call, so that it is not made. Set by `decide` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Source>,
-    /// Whether its result may change by itself.
+    /// Whether its result may change although nothing was written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub volatile: bool,
-    /// Whether the turn itself does it, by effects of its own. It is never in doubt.
+    /// Whether the tool runs inside the turn and acts by its effects. Such a call is never in doubt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
-    /// Where its content comes from and goes.
+    /// Where its content comes from and goes to.
     #[serde(default, skip_serializing_if = "Flow::is_none")]
     pub flow: Flow,
-    /// For a tool of a server: tells this definition of it from any other.
+    /// For a server tool: the digest of its definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Arc<str>>,
-    /// That definition in words. The log has it once, where it was pinned.
+    /// For a server tool: its definition as text. The log has it once, in `ToolPinned`.
     #[serde(skip)]
     pub definition: Option<Arc<str>>,
-    /// While a person is asked about it: the tools of its server that only read, as the server says.
+    /// While a person is asked about it: the tools that its server declares as read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<ReadTool>,
 }
 
-/// A tool that only reads, by the word of the server that brings it.
+/// A tool that its server declares as read-only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReadTool {
-    /// Its name, as it is listed.
+    /// The listed name of the tool.
     pub tool: Arc<str>,
-    /// Tells this definition of it from any other.
+    /// The digest of its definition.
     pub identity: Arc<str>,
 }
 
-/// What a person should know before they agree to a call: the `details` of its approval.
+/// The `details` of an approval of a call: what a person should know before they decide.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Review {
-    /// The outside content that the agent has read, on account of which it asks.
+    /// The outside content that the agent has read, if that is why the person is asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Arc<str>>,
-    /// How the tool differs from the one that was used before.
+    /// How the tool has changed since it was last used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Changed>,
-    /// What a yes for always would cover; none where each call is asked about.
+    /// What an approval with `always` would cover; none if it is not possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<Matching>,
-    /// The same in words.
+    /// The same as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub covers: String,
-    /// The tools that a yes for all reading tools of the server would cover.
+    /// The tools that an approval of all read-only tools of the server would cover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<Arc<str>>,
 }
@@ -207,33 +207,33 @@ pub struct Review {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Changed {
-    /// The definition that was agreed to.
+    /// The definition that was approved.
     pub before: Arc<str>,
     /// The definition that the server lists now.
     pub after: Arc<str>,
 }
 
-/// What the policy says to a call.
+/// What policy says about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Ruling {
-    /// It may be made.
+    /// It is allowed.
     #[default]
     Allow,
-    /// A person must say so first, for this reason.
+    /// A person must approve it, for this reason.
     Ask(String),
-    /// It may not be made, for this reason.
+    /// It is forbidden, for this reason.
     Deny(String),
-    /// It was made too often, as this says.
+    /// It was repeated too often, as this text explains.
     Stop(String),
-    /// A person has said so.
+    /// A person has approved it.
     Approved,
-    /// The tool is a question: what a person answers is its result, and it is never run.
+    /// The tool is a question: the answer of a person is its result, and no tool runs.
     Person(Question),
-    /// It cannot be made, whoever wants it: there is no such tool, or its arguments are none.
+    /// It is impossible: there is no such tool, or its arguments are invalid.
     Refuse(Failure),
-    /// A person must say so each time, for this reason; no word for always counts.
+    /// A person must approve every single call, for this reason; `always` is not possible.
     AskEach(String),
 }
 
@@ -244,25 +244,25 @@ impl Ruling {
 }
 
 impl Call {
-    /// What tells a call from others; none where its arguments are no JSON.
+    /// The key that identifies equal calls; none if the arguments are not JSON.
     pub fn key_of(tool: &str, arguments: &str) -> Option<Digest> {
         Some(Digest::of([tool, &crate::canonical(arguments)?]))
     }
 
-    /// Whether it may change something that others read.
+    /// Whether it may change what other calls read.
     pub fn may_write(&self) -> bool {
         self.class != EffectClass::Read && !self.own
     }
 
-    /// Whether this is the same call as another, whatever the policy and the tool's class say by now, and whichever tool the
-    /// name means by now.
+    /// Whether this is the same call as another, ignoring policy, the class of the tool, and what the name resolves to: these
+    /// may have changed since.
     pub fn is_same(&self, other: &Self) -> bool {
         let written = |call: &Self| call.wrote.clone().unwrap_or_else(|| call.tool.clone());
         (&self.call_id, written(self), &self.arguments) == (&other.call_id, written(other), &other.arguments)
     }
 }
 
-/// What repeating a tool call means to the world.
+/// Whether a tool call may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -271,56 +271,56 @@ pub enum EffectClass {
     Read,
     /// Repeating it with the same key changes nothing more.
     Idempotent,
-    /// Repeating it may do the thing twice: never repeat unasked. Unknown tools are this.
+    /// A repetition may act twice: never repeat it without permission. Unknown tools are writes.
     #[default]
     Write,
 }
 
-/// What came of an effect.
+/// The result of an effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// The model's whole reply.
     Reply(Reply),
-    /// The tool's result, good or bad: each call gets exactly one (D22).
+    /// The result of a tool, successful or not; each call gets exactly one (D22).
     Result(CallResult),
     /// The text of an answer or of a finished unit.
     Answer(Arc<str>),
-    /// What the person said to an approval.
+    /// The decision of a person.
     Verdict(Verdict),
-    /// The time has come.
+    /// The wait is over.
     Slept,
-    /// The content is kept.
+    /// The artifact is stored.
     Kept(Artifact),
-    /// It came to nothing.
+    /// The effect failed.
     Failed(Failure),
 }
 
-/// What a model said, whole.
+/// The whole reply of a model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Reply {
-    /// The text.
+    /// The text of the reply.
     pub text: String,
-    /// The reasoning, if the vendor shows it.
+    /// The reasoning, if the vendor provides it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
-    /// The tools that the model wants used.
+    /// The tool calls that the model wants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
     /// Why it stopped.
     #[serde(default)]
     pub finish: Finish,
-    /// What it cost.
+    /// The usage of the call.
     #[serde(default)]
     pub usage: Usage,
     /// The model that answered, as `vendor/name`.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub model: Arc<str>,
-    /// What the vendor wants to see again, word for word, when the conversation goes on within this turn: signed reasoning
-    /// and the like. Only the vendor's own adapter reads it.
+    /// Opaque data that the vendor wants back when the conversation goes on within this turn, such as signed reasoning. Only
+    /// the vendor's own adapter reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo: Option<Arc<Value>>,
 }
@@ -329,11 +329,11 @@ pub struct Reply {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
-    /// The model's name for the call.
+    /// The id that the model gave the call.
     pub id: Arc<str>,
-    /// The tool's name.
+    /// The name of the tool.
     pub name: Arc<str>,
-    /// JSON text.
+    /// The arguments as JSON text.
     pub arguments: Arc<str>,
 }
 
@@ -342,18 +342,18 @@ pub struct ToolCall {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It was done.
+    /// It finished.
     #[default]
     Stop,
-    /// It wants tools used.
+    /// It wants tool calls.
     ToolCalls,
-    /// It ran into the token limit.
+    /// It reached the token limit.
     Length,
-    /// The vendor held the rest back.
+    /// A content filter of the vendor stopped it.
     ContentFilter,
-    /// The model will not do it; its text says so.
+    /// The model refused; its text says so.
     Refusal,
-    /// A vendor's own word.
+    /// A reason that only this vendor uses.
     Other(String),
 }
 
@@ -366,20 +366,20 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens in the reply, reasoning included.
     pub output_tokens: u64,
-    /// Of the input, how many the vendor had cached.
+    /// How many input tokens came from the vendor's cache.
     pub cached_tokens: u64,
-    /// Of the output, how many were reasoning.
+    /// How many output tokens were reasoning.
     pub reasoning_tokens: u64,
-    /// Of the input, how many the vendor put into its cache for the next time.
+    /// How many input tokens were written to the vendor's cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
-    /// The price in billionths of a US dollar; nothing where the price is not known.
+    /// The price in billionths of a US dollar; 0 if it is unknown.
     #[serde(skip_serializing_if = "is_zero")]
     pub cost_nanos: u64,
 }
 
 impl Usage {
-    /// This and another together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -397,48 +397,48 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What a tool gave back, as the model will read it.
+/// The result of a tool, as the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CallResult {
     /// The text for the model.
     pub content: Arc<str>,
-    /// Whether it tells of a failure.
+    /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// What it made that is too long or of another kind than text.
+    /// Contents that are too long or not text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// The earlier call that it was taken from, if none was made.
+    /// The earlier call whose result was reused, if none was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<EffectId>,
-    /// The arguments of the call where a person gave others than the model wrote. The log has them in the verdict.
+    /// The arguments of the call if a person changed them. The log has them in the verdict.
     #[serde(skip)]
     pub changed: Option<Arc<str>>,
 }
 
-/// Most bytes of changed arguments that the model is told.
+/// How many bytes of changed arguments the model sees.
 const CHANGED_BYTES: usize = 8 << 10;
 
 impl CallResult {
-    /// What the tool was to bring.
+    /// A successful result.
     pub fn good(content: impl Into<Arc<str>>) -> Self {
         Self { content: content.into(), is_error: false, from: None, artifacts: Vec::new(), changed: None }
     }
 
-    /// What went wrong.
+    /// An error result.
     pub fn failed(content: impl Into<Arc<str>>) -> Self {
         Self { content: content.into(), is_error: true, from: None, artifacts: Vec::new(), changed: None }
     }
 
-    /// The same with these artifacts.
+    /// Adds artifacts.
     #[must_use]
     pub fn with_artifacts(self, artifacts: Vec<Artifact>) -> Self {
         Self { artifacts, ..self }
     }
 
-    /// The content as the model reads it: where a person has changed the arguments, what was called comes first.
+    /// The content as the model reads it; if a person has changed the arguments, the actual call comes first.
     pub fn for_model(&self) -> Arc<str> {
         let Some(changed) = &self.changed else { return self.content.clone() };
         let shown = &changed[..changed.floor_char_boundary(CHANGED_BYTES)];
@@ -448,88 +448,88 @@ impl CallResult {
     }
 }
 
-/// What a person says to an approval.
+/// The decision of a person about an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// Whether it may happen.
+    /// Whether they approve.
     pub approved: bool,
-    /// Why, for the model to read.
+    /// The reason, for the model.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// For a call: other arguments than it was to have, as JSON text.
+    /// For a call: changed arguments, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Arc<str>>,
-    /// For a call: whom not to ask again about calls like this one.
+    /// For a call: which similar calls need no further approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<Always>,
-    /// With `always`: which calls are meant; what the approval proposes where nothing is said.
+    /// With `always`: the pattern of the calls that are covered; the proposed one if none is given.
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     pub matching: Option<Matching>,
-    /// What the person answers, where a yes is not enough: a text, or an object.
+    /// The answer of the person, if a yes or no is not enough: a text or an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
 }
 
 impl Verdict {
-    /// The reason of a no that nobody gave: the run was started without approvals.
+    /// The reason of a refusal that no person gave, because the run was started without approvals.
     pub const NOBODY_ASKED: &str = "approvals are turned off for this run (--approve never)";
 
-    /// Agrees, and says no more.
+    /// A plain approval.
     pub fn yes() -> Self {
         Self { approved: true, reason: String::new(), arguments: None, always: None, matching: None, answer: None }
     }
 
-    /// Answers with words.
+    /// An approval with a text as its answer.
     pub fn words(text: impl Into<String>) -> Self {
         Self { answer: Some(Value::String(text.into())), ..Self::yes() }
     }
 
-    /// Disagrees.
+    /// A refusal.
     pub fn no(reason: impl Into<String>) -> Self {
         Self { approved: false, reason: reason.into(), ..Self::yes() }
     }
 }
 
-/// How far a person's word about a tool goes beyond the one call.
+/// How far an approval goes beyond the one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Always {
-    /// This agent, from now on.
+    /// Calls of this agent, from now on.
     Agent,
-    /// Everybody who works on this request.
+    /// Calls for this request, of any agent.
     Task,
-    /// Everybody, from now on.
+    /// Calls of any agent, from now on.
     Tool,
-    /// Everybody, from now on, for all tools of the same server that only read by its word.
+    /// Calls of any agent, from now on, of all tools that the same server declares as read-only.
     Reads,
 }
 
-/// A tool that need not be asked about any more.
+/// A lasting approval of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Allowed {
-    /// The tool.
+    /// The name of the tool.
     pub tool: Arc<str>,
-    /// For whom; none for everybody.
+    /// The agent that is covered; none for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// For which request; none for all.
+    /// The request that is covered; none for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Which calls; none for all.
+    /// The pattern of covered calls; none for all.
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     pub matching: Option<Matching>,
-    /// For a tool of a server: the definition of it that was agreed to.
+    /// For a server tool: the digest of the approved definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Arc<str>>,
 }
 
 impl Reply {
-    /// Drops the call that the model was stopped at: what stands there is not what it meant.
+    /// Drops the last call of a truncated reply, because its arguments may be incomplete.
     #[must_use]
     pub fn without_torn_call(mut self) -> Self {
         if matches!(self.finish, Finish::Length | Finish::ContentFilter | Finish::Refusal) {
@@ -540,7 +540,7 @@ impl Reply {
 }
 
 impl Effect {
-    /// The call that is made with it: what a client's own tool returns is given as an answer.
+    /// The call that a client answers: the result of a client's tool arrives as an answer to an approval.
     pub fn made_call(&self) -> Option<&Call> {
         match self {
             Self::Tool(call) => Some(call),
@@ -549,7 +549,7 @@ impl Effect {
         }
     }
 
-    /// Whether the turn only waits: the answer comes through the log, so the turn may leave memory meanwhile.
+    /// Whether the turn only waits: the answer arrives through the log, so the turn may leave memory.
     pub fn is_wait(&self) -> bool {
         match self {
             Self::Model { .. } | Self::Tool(_) | Self::Keep(_) => false,
@@ -562,7 +562,7 @@ impl Effect {
         }
     }
 
-    /// When waiting ends by itself.
+    /// When the wait times out.
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
             Self::Ask { deadline, .. } | Self::Approval { deadline, .. } => *deadline,
@@ -572,7 +572,7 @@ impl Effect {
         }
     }
 
-    /// A word for people.
+    /// The kind of effect, for error messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Model { .. } => "model",

@@ -1,7 +1,8 @@
 //! Everything that can happen in a society. Events are facts: they are appended, never changed.
 //!
-//! An event that belongs to a thread is recorded under it, so that the history of one thread can be read alone. The last event of
-//! every effect of a turn is recorded under the turn's own thread, so the events of that thread are the turn's journal.
+//! An event that belongs to a thread is recorded under it, so that the history of one thread can be read alone. The last
+//! event of every effect of a turn is recorded under the turn's own thread, so the events of that thread are the turn's
+//! journal.
 
 use std::sync::Arc;
 
@@ -544,8 +545,8 @@ pub struct Limits {
     pub stop_repeats: u32,
     /// Longest chain of messages from agent to agent, each caused by the one before; the first is the person's.
     pub hops: u32,
-    /// Most messages between two agents for one request since the last message of the person. Asks that the sender waits for do not
-    /// count: a cycle of those is refused as a deadlock.
+    /// Most messages between two agents for one request since the last message of the person. Asks that the sender waits for
+    /// do not count: a cycle of those is refused as a deadlock.
     pub messages_per_pair: u32,
     /// Most turns for a request since the last message of the person. Beyond it agents cannot send messages for it.
     pub turns_per_task: u32,

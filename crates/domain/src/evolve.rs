@@ -652,7 +652,7 @@ impl Agent {
         }
     }
 
-    /// Queues follow-ups in order, before messages of others.
+    /// Queues follow-ups in order, before messages of other agents.
     fn follow_up(&mut self, tasks: &[Task], reply_to: ReplyTo) {
         if tasks.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! Where content comes from and where a call takes it. A request that has read outside content must neither send nor destroy
-//! anything unasked: an injected instruction acts through such calls.
+//! Data flow: where content comes from and where a call takes it. A request that has read outside content must not send or
+//! destroy anything without approval, because injected instructions act through such calls.
 
 use std::sync::Arc;
 
@@ -8,89 +8,89 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, EffectId, RoleId, TaskId, TurnId};
 
-/// Most sources that are remembered by name: the newest. Of earlier ones their number is known.
+/// How many sources are remembered by name, the newest ones. Earlier ones are only counted.
 const MAX_SOURCES: usize = 16;
 
-/// Most files whose trails are kept apart.
+/// How many files have trails of their own.
 const MAX_FILES: usize = 1_024;
 
-/// Most files of a request that are remembered as made by it.
+/// How many files a request is remembered to have created.
 const MAX_MADE: usize = 256;
 
-/// What a call does with content, as its toolbox knows it before the call is made.
+/// What a call does with content, as the toolbox knows before the call is made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Flow {
-    /// The outside source that its result comes from, in words: a web page, a server.
+    /// The outside source of its result as text: a web page, a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<Arc<str>>,
-    /// Whether its result may hold private data.
+    /// Whether its result may contain private data.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
-    /// Whether its result may repeat what agents have stored in files.
+    /// Whether its result may contain what agents have stored in files.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recalls: bool,
-    /// Whether its result may repeat what was kept as an artifact.
+    /// Whether its result may contain what was stored as an artifact.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recalls_artifacts: bool,
     /// Whether it stores something in files that agents may read later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stores: bool,
-    /// The one file that it reads or stores, where it is one.
+    /// The file that it reads or writes, if it is a single one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<Arc<str>>,
     /// Whether its arguments leave this machine or reach a program outside the sandbox.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sends: bool,
-    /// Whether it may destroy something that was there before the request.
+    /// Whether it may destroy something that is older than the request.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub destroys: bool,
-    /// What it writes, by its name, where that is one thing.
+    /// The name of what it writes, if it is a single thing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Arc<str>>,
-    /// Whether the person has named every target of it in their own words for this request.
+    /// Whether the person has named all of its targets in this request.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
-    /// Whether a rule of the operator allows it after outside content as well.
+    /// Whether a policy rule allows it even after outside content.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exempt: bool,
 }
 
-/// What the context of a request or of an agent holds.
+/// What the context of a request or agent contains.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Trail {
     /// The outside sources, oldest first.
     pub sources: Vec<Arc<str>>,
-    /// How many earlier ones there were at least.
+    /// At least how many earlier ones there were.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub earlier: u32,
-    /// Whether private data is in it.
+    /// Whether it contains private data.
     pub private: bool,
-    /// The files that the request itself has made.
+    /// The files that the request itself has created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<Arc<str>>,
 }
 
-/// The trails of a society. Nothing is kept for requests and agents that have read neither.
+/// The trails of a society. Requests and agents that have read neither outside content nor private data have none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Trails {
-    /// Of requests, while they are under way.
+    /// Of requests in progress.
     tasks: FxHashMap<TaskId, Trail>,
     /// Of agents, whose conversations outlive a request.
     agents: FxHashMap<AgentId, Trail>,
-    /// Of roles that agents have made: their prompts may say anything that the maker has read.
+    /// Of roles that agents have created: their prompts may repeat anything that the creator has read.
     #[serde(default)]
     roles: FxHashMap<RoleId, Trail>,
-    /// Of files that agents have stored while their trail held outside content, where it is not known which.
+    /// Of files written by agents with outside content in their trail, if it is unknown which files.
     stored: Trail,
-    /// Of those that are known by their paths.
+    /// Of files with known paths.
     #[serde(default)]
     files: FxHashMap<Arc<str>, Trail>,
-    /// Of artifacts: any result may be kept as one.
+    /// Of artifacts: any result may be stored as one.
     #[serde(default)]
     artifacts: Trail,
-    /// The calls that are reading what is stored: what others store meanwhile may be in their results.
+    /// The running calls that read stored content: what others store meanwhile may be in their results.
     #[serde(default)]
     reading: FxHashMap<EffectId, (TaskId, Flow)>,
 }
@@ -100,12 +100,12 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Flow {
-    /// Whether nothing is known to flow.
+    /// Whether nothing is known about it.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the call can do harm on behalf of injected content.
+    /// Whether the call could do harm for injected instructions.
     pub fn is_sensitive(&self) -> bool {
         self.sends || self.destroys
     }
@@ -135,7 +135,7 @@ impl Trail {
 }
 
 impl Trails {
-    /// The outside content on account of which a call needs a person's word; nothing where it does not.
+    /// The outside content because of which a call needs an approval; empty if it needs none.
     pub fn exposes(&self, agent: &AgentId, task: &TaskId, flow: &Flow) -> Vec<Arc<str>> {
         if !flow.is_sensitive() || flow.named || flow.exempt {
             return Vec::new();
@@ -151,14 +151,14 @@ impl Trails {
         trail.sources.into_iter().chain(earlier).collect()
     }
 
-    /// What an agent that works on a request may have before it.
+    /// What an agent that works on a request may have in its context.
     pub fn of(&self, agent: &AgentId, task: &TaskId) -> Trail {
         let mut trail = self.tasks.get(task).cloned().unwrap_or_default();
         self.agents.get(agent).into_iter().for_each(|known| trail.join(known));
         trail
     }
 
-    /// A call begins. Whatever it brings counts from here on, also when it fails: errors have texts too.
+    /// Starts a call. Its result counts from here on, even if it fails, because errors contain text too.
     pub(crate) fn follow(&mut self, id: EffectId, agent: &AgentId, task: &TaskId, flow: &Flow) {
         if flow.is_none() {
             return;
@@ -196,7 +196,7 @@ impl Trails {
         }
     }
 
-    /// What the result of a call may repeat.
+    /// What the result of a call may contain.
     fn recalled(&self, flow: &Flow) -> Trail {
         let mut trail = Trail::default();
         if flow.recalls {
@@ -212,7 +212,7 @@ impl Trails {
         trail
     }
 
-    /// A call has ended: it may have read what was stored while it ran.
+    /// Ends a call: it may have read what was stored while it ran.
     pub(crate) fn end_call(&mut self, id: EffectId) {
         if self.reading.is_empty() {
             return;
@@ -225,14 +225,14 @@ impl Trails {
         }
     }
 
-    /// A turn has ended, with whatever it had under way.
+    /// Ends all calls of a turn.
     pub(crate) fn end_turn(&mut self, turn: TurnId) {
         if !self.reading.is_empty() {
             self.reading.retain(|id, _| id.turn != turn);
         }
     }
 
-    /// An agent turns to a request: what its conversation holds is in front of it.
+    /// An agent starts to work on a request: the content of its conversation is in its context.
     pub(crate) fn turn_to(&mut self, agent: &AgentId, task: &TaskId) {
         // Most societies have read nothing from outside, and turns begin and end very often.
         if self.agents.is_empty() {
@@ -243,7 +243,7 @@ impl Trails {
         }
     }
 
-    /// An agent has worked on a request: its conversation holds what the request has read.
+    /// An agent has worked on a request: its conversation contains what the request has read.
     pub(crate) fn turn_from(&mut self, agent: &AgentId, task: &TaskId) {
         if self.tasks.is_empty() {
             return;
@@ -258,7 +258,7 @@ impl Trails {
         }
     }
 
-    /// An agent has made a role.
+    /// An agent has created a role.
     pub(crate) fn make_role(&mut self, maker: &AgentId, task: &TaskId, role: &RoleId) {
         let trail = Trail { made: Vec::new(), ..self.of(maker, task) };
         if !trail.is_empty() {
@@ -266,7 +266,7 @@ impl Trails {
         }
     }
 
-    /// An agent was made, by another or by a person: it begins with what its role and its maker have read.
+    /// An agent was created: it starts with what its role and its creator have read.
     pub(crate) fn spawn(&mut self, maker: Option<(&AgentId, &TaskId)>, role: &RoleId, made: &AgentId) {
         let mut trail = maker.map(|(agent, task)| self.of(agent, task)).unwrap_or_default();
         trail.made.clear();
@@ -276,23 +276,24 @@ impl Trails {
         }
     }
 
-    /// Nothing is done for a request any more.
+    /// Drops the trail of an ended request.
     pub(crate) fn end_task(&mut self, task: &TaskId) {
         if !self.tasks.is_empty() {
             self.tasks.remove(task);
         }
     }
 
-    /// An agent is gone.
+    /// Drops the trail of a terminated agent.
     pub(crate) fn end_agent(&mut self, agent: &AgentId) {
         self.agents.remove(agent);
     }
 }
 
-/// Whether a text names a value as a word of its own. Only what is specific can be named, such as an address, a path or a number:
-/// ordinary words ("all", "make") stand in a request without meaning a target. What a sentence warns of is not named by it.
+/// Whether a text names a value as a separate word. Only specific values can be named, such as an address, a path or a
+/// number; ordinary words ("all", "make") may occur in a request without meaning a target. A value that a sentence warns of
+/// is not named by it.
 pub fn names(text: &str, value: &str) -> bool {
-    let is_specific = value.contains(|envelope: char| envelope.is_ascii_digit() || "@./\\:".contains(envelope));
+    let is_specific = value.contains(|c: char| c.is_ascii_digit() || "@./\\:".contains(c));
     if !is_specific || !value.contains(char::is_alphanumeric) {
         return false;
     }
@@ -307,7 +308,7 @@ pub fn names(text: &str, value: &str) -> bool {
     false
 }
 
-/// Words with which a sentence says what must not be. One that means no harm costs a question.
+/// Words that negate a sentence. A false match only costs a question to the person.
 const WARNINGS: &[&str] = &[
     "never",
     "not",
@@ -334,33 +335,33 @@ const WARNINGS: &[&str] = &[
 ];
 const WARNINGS_UNSPACED: &[&str] = &["不", "别", "勿", "禁止", "除了", "保留", "避免", "拒绝"];
 
-/// Whether the sentence between these texts says what must not be.
+/// Whether the sentence around these texts is negated.
 fn warns(before: &str, after: &str) -> bool {
-    let ends = |text: &str, at: usize, envelope: char| match envelope {
+    let ends = |text: &str, at: usize, c: char| match c {
         '\n' | ';' | '。' | '！' | '？' | '；' => true,
-        '.' | '!' | '?' => text[at + envelope.len_utf8()..].chars().next().is_none_or(char::is_whitespace),
+        '.' | '!' | '?' => text[at + c.len_utf8()..].chars().next().is_none_or(char::is_whitespace),
         _ => false,
     };
-    let from = before.char_indices().rev().find(|(at, envelope)| ends(before, *at, *envelope));
-    let to = after.char_indices().find(|(at, envelope)| ends(after, *at, *envelope));
-    let head = &before[from.map_or(0, |(at, envelope)| at + envelope.len_utf8())..];
+    let from = before.char_indices().rev().find(|(at, c)| ends(before, *at, *c));
+    let to = after.char_indices().find(|(at, c)| ends(after, *at, *c));
+    let head = &before[from.map_or(0, |(at, c)| at + c.len_utf8())..];
     let sentence = format!("{head} {}", &after[..to.map_or(after.len(), |(at, _)| at)]).to_lowercase().replace('\u{2019}', "'");
     let is_warning = |word: &str| WARNINGS.contains(&word) || word.ends_with("n't");
-    sentence.split(|envelope: char| !envelope.is_alphanumeric() && envelope != '\'').any(is_warning)
+    sentence.split(|c: char| !c.is_alphanumeric() && c != '\'').any(is_warning)
         || WARNINGS_UNSPACED.iter().any(|word| sentence.contains(word))
 }
 
-/// What may stand inside an address, a path or a number.
-fn in_word(envelope: char) -> bool {
-    (envelope.is_alphanumeric() && !is_unspaced(envelope)) || "_@./-+%=&#~:?$*\\".contains(envelope)
+/// Characters that may be part of an address, a path or a number.
+fn in_word(c: char) -> bool {
+    (c.is_alphanumeric() && !is_unspaced(c)) || "_@./-+%=&#~:?$*\\".contains(c)
 }
 
-/// Letters of scripts that put no space between words: an address next to them still stands alone.
-fn is_unspaced(envelope: char) -> bool {
-    matches!(envelope, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+/// Letters of scripts without spaces between words: an address next to them is still a separate word.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Whether a word goes on: a full stop or a colon that ends a sentence does not count.
+/// Whether a word continues here: a full stop or colon that ends a sentence does not count.
 fn goes_on(after: &str) -> bool {
     let rest = after.trim_start_matches(['.', ':', '?']);
     if rest.len() < after.len() { rest.starts_with(in_word) } else { after.starts_with(in_word) }

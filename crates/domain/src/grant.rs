@@ -1,4 +1,5 @@
-//! Which calls a standing permission covers: patterns for their arguments, so that a yes to one payment is no yes to all.
+//! Which calls a lasting approval covers: patterns for their arguments, so that the approval of one payment is not an
+//! approval of all.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,32 +9,32 @@ use serde_json::{Map, Number, Value};
 
 use crate::fits;
 
-/// Stands for every argument that has no pattern of its own.
+/// The name that matches every argument without a pattern of its own.
 const OTHERS: &str = "*";
 
-/// Arguments that say what is written, not where it goes.
+/// Names of arguments that are content, not targets.
 const CONTENT: &[&str] = &[
     "body", "caption", "comment", "content", "contents", "html", "markdown", "message", "note", "notes", "subject", "summary",
     "text",
 ];
 
-/// A pattern for each argument by its name. An argument without one must be content, such as `body` or `text`, unless there is a
-/// pattern for the name `*`, which stands for all others.
+/// A pattern for each argument by name. An argument without a pattern must be content, such as `body` or `text`, unless there
+/// is a pattern for the name `*`, which matches all others.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Matching(pub BTreeMap<String, Pattern>);
 
-/// What an argument must be.
+/// The pattern of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Pattern {
-    /// Exactly this. Of what is no text it is the JSON, names in order.
+    /// Exactly this value. Values other than texts are compared as JSON with sorted names.
     Is(String),
-    /// This, where `*` stands for any text.
+    /// This text, where `*` matches any text.
     Like(String),
-    /// A number of at most this.
+    /// A number up to this.
     AtMost(Number),
 }
 
@@ -43,7 +44,7 @@ impl Matching {
         Self(BTreeMap::from([(OTHERS.to_owned(), Pattern::Like(OTHERS.to_owned()))]))
     }
 
-    /// What is proposed for calls like this one: every argument as it is, but for content; of a web address the host.
+    /// The proposed pattern for similar calls: every argument as it is except content, and only the host of a web address.
     pub fn proposed(arguments: &str) -> Self {
         let targets = fields(arguments).into_iter().filter(|(name, value)| !is_content(name, value));
         Self(targets.map(|(name, value)| (name, proposed(text_of(&value)))).collect())
@@ -75,7 +76,7 @@ impl Pattern {
     }
 }
 
-/// The values of a call that say where it goes or what it touches.
+/// The values of a call that are targets: where it goes or what it touches.
 pub fn targets(arguments: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (name, value) in fields(arguments).iter().filter(|(name, value)| !is_content(name, value)) {
@@ -86,14 +87,14 @@ pub fn targets(arguments: &str) -> Vec<String> {
     found
 }
 
-/// The values of a call that are amounts by the names of their arguments.
+/// The values of a call whose argument names say that they are amounts.
 pub fn amounts(arguments: &str) -> Vec<String> {
     const NAMES: &[&str] = &["amount", "quantity", "price", "sum", "total", "value", "金额", "数量"];
     let fields = fields(arguments).into_iter();
     fields.filter(|(name, _)| NAMES.contains(&&*name.to_lowercase())).map(|(_, value)| text_of(&value)).collect()
 }
 
-/// Everything below counts: nobody knows what a name means there.
+/// Everything nested counts, because the meaning of nested names is unknown.
 fn gather(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| gather(item, found)),
@@ -107,12 +108,12 @@ fn gather(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The arguments by their names. What is no object is one argument without a name.
+/// The arguments by name. A value that is not an object is one argument without a name.
 fn fields(arguments: &str) -> Map<String, Value> {
     serde_json::from_str(arguments).unwrap_or_else(|_| Map::from_iter([(String::new(), arguments.into())]))
 }
 
-/// A value as patterns see it: a text as it is, anything else as JSON with its names in order.
+/// A value as patterns see it: a text as it is, anything else as JSON with sorted names.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -124,8 +125,8 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// Whether an argument is what is written rather than where it goes. Only a text can be, and an address alone is where something
-/// goes, whatever its name.
+/// Whether an argument is content rather than a target. Only a text can be content, and a lone address is always a target,
+/// whatever its name.
 fn is_content(name: &str, value: &Value) -> bool {
     let Value::String(text) = value else { return false };
     let is_address = text.contains("://") && !text.trim().contains(char::is_whitespace);
@@ -145,7 +146,7 @@ fn proposed(text: String) -> Pattern {
     }
 }
 
-/// In words, for a person.
+/// The text for a person.
 impl fmt::Display for Matching {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {

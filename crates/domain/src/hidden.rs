@@ -1,7 +1,7 @@
-//! Characters that a person does not see, or that move what they see.
+//! Characters that are invisible or change how text is displayed.
 
-/// Whether a character is not shown as one: controls other than line breaks and tabs, what has no width, what turns the direction of
-/// writing, blanks that look like nothing, and tags. The selector that makes an emoji of a sign is none of them.
+/// Whether a character is hidden: control characters other than line breaks and tabs, zero-width characters, direction marks,
+/// invisible blanks, and tags. The emoji variation selector is not hidden.
 pub fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' => false,

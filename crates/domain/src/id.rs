@@ -1,4 +1,4 @@
-//! Names of things. Every id is a newtype; ids that Polis makes end in a unique, time-ordered tail (D06).
+//! Ids. Every id is a newtype; ids that Polis makes end in a unique, time-ordered part (D06).
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ macro_rules! text_ids {
         pub struct $name(#[serde(deserialize_with = "names::read")] Arc<str>);
 
         impl $name {
-            /// Wraps a name as it stands.
+            /// Wraps a name unchanged.
             pub fn new(name: impl Into<Arc<str>>) -> Self {
                 Self(name.into())
             }
@@ -48,7 +48,7 @@ macro_rules! text_ids {
     )+};
 }
 
-/// Names that are read: while somebody reads much at once, each is kept once, however often it stands there.
+/// Interning of names while a large value is deserialised: equal names share one allocation.
 pub(crate) mod names {
     use std::cell::RefCell;
     use std::fmt;
@@ -61,7 +61,7 @@ pub(crate) mod names {
         static KNOWN: RefCell<Option<FxHashSet<Arc<str>>>> = const { RefCell::new(None) };
     }
 
-    /// Reads something in which the same names stand again and again.
+    /// Runs a deserialisation with interning.
     pub(crate) fn sharing<T>(read: impl FnOnce() -> T) -> T {
         KNOWN.set(Some(FxHashSet::default()));
         let was_read = read();
@@ -151,14 +151,14 @@ impl TaskId {
     }
 }
 
-/// The place of an event in its society's log; the first event is 1.
+/// The position of an event in its society's log; the first event is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The place right after this one.
+    /// The next position.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -176,7 +176,7 @@ impl fmt::Display for Seq {
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
-/// One durable run of a handler: the place of the event that started it.
+/// The id of a turn: the position of the event that started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -188,10 +188,10 @@ impl fmt::Display for TurnId {
     }
 }
 
-/// The n-th effect of a turn, written `turn.n`: the name of a call, a wait or an approval for ever.
+/// The id of an effect, written `turn.n`. It identifies a call, a wait or an approval permanently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId {
-    /// The turn that asked.
+    /// The turn that stated it.
     pub turn: TurnId,
     /// Its number within the turn, from 0.
     pub n: u32,
@@ -232,9 +232,9 @@ impl<'de> Deserialize<'de> for EffectId {
     }
 }
 
-/// A unique, time-ordered tail for an id: version 7 of the UUIDs, its random part drawn from `seed` and `draw`.
+/// The unique, time-ordered part of an id: a UUID version 7 whose random part is derived from `seed` and `draw`.
 ///
-/// The same arguments always give the same tail, so a turn that is run again draws the same ids.
+/// The same arguments always give the same value, so a turn that is run again makes the same ids.
 pub fn unique(seed: u64, at: Timestamp, draw: u64) -> String {
     tail(seed, at, draw).encode_lower(&mut [0; TAIL_BYTES]).to_owned()
 }
@@ -243,7 +243,7 @@ pub fn unique(seed: u64, at: Timestamp, draw: u64) -> String {
 pub fn unique_id<T: for<'a> From<&'a str>>(prefix: &str, seed: u64, at: Timestamp, draw: u64) -> T {
     let (mut room, mut tail_room) = ([0; ID_BYTES], [0; TAIL_BYTES]);
     let tail = tail(seed, at, draw).encode_lower(&mut tail_room);
-    // Put together where it need not be allocated: ids are drawn for everything that is said.
+    // Built on the stack, because an id is made for every message.
     let (start, end) = (prefix.len() + 1, prefix.len() + 1 + TAIL_BYTES);
     if let Some(id) = room.get_mut(..end) {
         id[..prefix.len()].copy_from_slice(prefix.as_bytes());
@@ -256,7 +256,7 @@ pub fn unique_id<T: for<'a> From<&'a str>>(prefix: &str, seed: u64, at: Timestam
     [prefix, "_", tail].concat().as_str().into()
 }
 
-/// Ids of the usual length need no more.
+/// The buffer size for ids of the usual length.
 const ID_BYTES: usize = 64;
 
 const TAIL_BYTES: usize = uuid::fmt::Hyphenated::LENGTH;
@@ -278,7 +278,7 @@ pub fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// A 64-bit digest that is the same on every machine and in every version; it tells texts apart, it hides nothing.
+/// A 64-bit digest that is the same on every machine and in every version. It is not cryptographic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -288,7 +288,7 @@ pub struct Digest(
     u64,
 );
 
-/// 64 bits as text: many readers of JSON keep only 53 bits of a number.
+/// 64 bits as text, because many JSON parsers keep only 53 bits of a number.
 pub(crate) mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de};
 
@@ -303,7 +303,7 @@ pub(crate) mod hex {
 }
 
 impl Digest {
-    /// Digests `parts`, each apart from its neighbours.
+    /// The digest of `parts`; their boundaries count.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut digesting = Digesting::default();
         digesting.parts(parts);
@@ -316,22 +316,22 @@ impl Digest {
     }
 }
 
-/// A digest of the parts so far.
+/// A digest in progress.
 #[derive(Debug, Default)]
 pub struct Digesting(u64);
 
 impl Digesting {
-    /// Takes one more part, apart from its neighbours.
+    /// Adds a part.
     pub fn part(&mut self, part: &str) {
         self.0 = digested(self.0, part);
     }
 
-    /// Takes more parts.
+    /// Adds several parts.
     pub fn parts<'a>(&mut self, parts: impl IntoIterator<Item = &'a str>) {
         parts.into_iter().for_each(|part| self.part(part));
     }
 
-    /// The same as [`Digesting::part`], without looking at a text again that was the next part after the same ones before.
+    /// Like [`Digesting::part`], but uses the cached result if the same text followed the same parts before.
     pub fn text(&mut self, part: &Text) {
         self.0 = part.digested(self.0);
     }
@@ -342,7 +342,7 @@ impl Digesting {
     }
 }
 
-/// What a digest is with one more part.
+/// The state of a digest after one more part.
 pub(crate) fn digested(mut state: u64, part: &str) -> u64 {
     let (words, rest) = part.as_bytes().as_chunks::<8>();
     for word in words {

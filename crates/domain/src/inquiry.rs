@@ -1,5 +1,5 @@
-//! What a running call asks of us: a word of the person, or a model's. It stands in the log beside the call and is no effect of
-//! the turn: once the call has its result, nobody asks again. A question whose call was cut is void.
+//! Questions of running calls, to the person or to a model. They are logged beside the call and are no effects of the turn: a
+//! call with a result is never run again, so its questions need no replay. A question whose call was cut off is void.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,86 +10,86 @@ use serde_json::Value;
 
 use crate::{BadEffectId, Digest, EffectId, Failure, Question, Reply, Reserved, Ruling, Seq, Spent, Verdict, Wanted};
 
-/// One inquiry: the call, and the place of the event that asked.
+/// The id of a question: the call, and the position of the event that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InquiryId {
     /// The call.
     pub call: EffectId,
-    /// Where it was asked.
+    /// The position of the question.
     pub seq: Seq,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Inquiry {
-    /// The person.
+    /// A question to the person.
     Person {
-        /// What.
+        /// The question itself.
         question: Question,
-        /// What it is about, in full.
+        /// The full details.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         details: Value,
-        /// What the word may be given for always, if it may.
+        /// What an approval with `always` would cover, if it is possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         about: Option<Arc<str>>,
     },
-    /// A model, on the account of whoever calls.
+    /// A model request within the budgets of the calling agent.
     Model {
-        /// Which model.
+        /// The model.
         model: Arc<str>,
-        /// Tells this request from any other.
+        /// The digest of the request.
         request: Digest,
-        /// The end of what the model is told.
+        /// The end of the prompt, for display.
         prompt: String,
-        /// The most that it can cost.
+        /// What is reserved for it in budgets.
         reserve: Spent,
-        /// Under which name the policy knows it.
+        /// The name that policy rules use for it.
         about: Arc<str>,
-        /// What the policy says.
+        /// The ruling of the policy.
         #[serde(default)]
         ruling: Ruling,
     },
 }
 
-/// What came of it.
+/// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
-    /// What the person said.
+    /// The decision of the person.
     Verdict(Verdict),
-    /// The person turned away and said nothing.
+    /// The person declined to answer.
     Cancelled,
-    /// What the model said.
+    /// The reply of the model.
     Reply(Reply),
-    /// Nothing: it failed, or nobody waits for it any more.
+    /// It failed or became void.
     Failed(Failure),
 }
 
-/// An inquiry without an answer.
+/// An open question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OpenInquiry {
-    /// The person is asked.
+    /// A question to the person.
     Person {
-        /// What an answer must be.
+        /// The form of the answer.
         wanted: Wanted,
-        /// What the word may be given for always.
+        /// What an approval with `always` would cover.
         about: Option<Arc<str>>,
     },
-    /// A model is asked, and this is reserved for it.
+    /// A model request, and what is reserved for it.
     Model(Reserved),
 }
 
 impl Answer {
-    /// An inquiry that nobody waits for any more.
+    /// The answer to a question that became void.
     pub fn void() -> Self {
         Self::Failed(Failure::new("void", "nobody waits for the answer any more"))
     }
 
-    /// Whether it comes from outside the turn.
+    /// Whether the person gave it.
     pub fn is_persons(&self) -> bool {
         matches!(self, Self::Verdict(_) | Self::Cancelled)
     }

@@ -11,9 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// A JSON object that is copied from event to event and rarely looked into: copies share it until one of them is changed, an empty
-/// one takes no room, and one that was made [of](Meta::of) a value stays the text that was written until somebody needs the map.
-/// It is used as the map that it is.
+/// A JSON object that is copied from event to event and rarely read. Copies share it until one of them is changed, an empty
+/// one allocates nothing, and one that was made [of](Meta::of) a value stays serialised text until the map is needed. It
+/// derefs to the map.
 #[derive(Clone, Default)]
 pub struct Meta(Option<Arc<Object>>);
 
@@ -21,27 +21,28 @@ pub struct Meta(Option<Arc<Object>>);
 #[derive(Clone)]
 enum Object {
     Map(Map<String, Value>),
-    /// The map is made when it is first asked for.
+    /// The map is parsed on first use.
     Text(Box<RawValue>, OnceLock<Map<String, Value>>, Option<Kept>),
 }
 
-/// The value that a text was written from.
+/// The value that a text was serialised from.
 type Kept = Arc<dyn Any + Send + Sync>;
 
 static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 impl Meta {
-    /// Nothing.
+    /// An empty object.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What a value is as JSON; nothing where that is no object.
+    /// A value as a JSON object; empty if it is not an object.
     pub fn of(value: &impl Serialize) -> Self {
         Self::written(value, None)
     }
 
-    /// The same; whoever [recalls](Meta::recall) the value gets it without reading it again. It must be what its JSON reads as.
+    /// Like [`Meta::of`], but keeps the value, so that [`Meta::recall`] need not parse it. The value must equal what its JSON
+    /// parses to.
     pub fn keeping<T: Serialize + Any + Send + Sync>(value: T) -> Self {
         let value = Arc::new(value);
         Self::written(&*value, Some(value.clone()))
@@ -53,7 +54,7 @@ impl Meta {
         Self(text.map(|text| Arc::new(Object::Text(text, OnceLock::new(), kept))))
     }
 
-    /// Reads it as something else; what that does not know is passed over.
+    /// Parses it as another type; unknown fields are ignored.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         match self.0.as_deref() {
             Some(Object::Text(text, ..)) => serde_json::from_str(text.get()),
@@ -61,7 +62,7 @@ impl Meta {
         }
     }
 
-    /// The same, without reading where the value that it was made of is still there.
+    /// Like [`Meta::read`], but uses the kept value if there is one.
     pub fn recall<T: Serialize + DeserializeOwned + Any + Send + Sync>(&self) -> Result<Arc<T>, serde_json::Error> {
         if let Some(Object::Text(_, _, Some(kept))) = self.0.as_deref()
             && let Ok(value) = Arc::downcast::<T>(kept.clone())
@@ -87,7 +88,7 @@ impl Meta {
         self.0.as_deref().is_none_or(|object| matches!(object, Object::Map(map) if map.is_empty()))
     }
 
-    /// The bytes that it takes, roughly.
+    /// Its size in bytes, roughly.
     pub fn weight(&self) -> usize {
         match self.0.as_deref() {
             None => 0,
@@ -98,13 +99,13 @@ impl Meta {
         }
     }
 
-    /// Whether a patch sets all that it has, so that nothing of it stays.
+    /// Whether a patch sets all of its keys, so that nothing of it remains.
     pub(crate) fn is_replaced_by(&self, patch: &Self) -> bool {
         let patch = patch.top();
         patch.values().all(|is_set| *is_set) && self.top().keys().all(|key| patch.contains_key(key))
     }
 
-    /// Its keys, and whether each has a value other than null.
+    /// Its keys, and whether each value is not null.
     fn top(&self) -> BTreeMap<&str, bool> {
         if let Some(Object::Text(text, map, _)) = self.0.as_deref()
             && map.get().is_none()
@@ -115,12 +116,12 @@ impl Meta {
         self.iter().map(|(key, value)| (key.as_str(), !value.is_null())).collect()
     }
 
-    /// Writes its entries among those of another object; a text cannot stand there.
+    /// Serialises its entries into another object (for `serde(flatten)`).
     pub(crate) fn entries<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (**self).serialize(serializer)
     }
 
-    /// Whether its text shows already that it does not have a key.
+    /// Whether the serialised text cannot contain a key, without parsing it.
     fn lacks(&self, key: &str) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         match self.0.as_deref() {
@@ -134,7 +135,7 @@ fn map_weight(map: &Map<String, Value>) -> usize {
     map.iter().map(|(key, value)| key.len() + value_weight(value)).sum()
 }
 
-/// The bytes that a value takes, roughly.
+/// The size of a value in bytes, roughly.
 pub fn value_weight(value: &Value) -> usize {
     let inner = match value {
         Value::String(text) => text.len(),

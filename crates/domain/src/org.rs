@@ -1,4 +1,4 @@
-//! The organisation: roles and the agents that hold them.
+//! Roles: what agents are for and what they may do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,47 +7,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Behaviour, RoleId, fits};
 
-/// What an agent is for: a name, a prompt, the code that runs it, a model.
+/// A role: name, prompt, behaviour, models, tools and limits of its agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Role {
-    /// Its id.
+    /// The id of the role.
     pub id: RoleId,
-    /// Its name, for people.
+    /// The display name.
     pub name: Arc<str>,
-    /// What its agents are told about themselves.
+    /// The system prompt of its agents.
     #[serde(rename = "rolePrompt")]
     pub prompt: Arc<str>,
-    /// The code that runs its agents' turns.
+    /// The name of the code that runs its agents' turns.
     pub behaviour: Behaviour,
-    /// The models it uses, where they are not the society's: the first, and those to turn to when it fails.
+    /// Its models: the first choice, then the fallbacks. When empty, those of the society.
     #[serde(rename = "model", default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "crate::schema::OneOrMany"))]
     pub models: Vec<Arc<str>>,
-    /// The tools that its agents get, by name; `*` stands for any text. None for all.
+    /// The tools that its agents may use, by name; `*` matches any text. None for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Arc<[Arc<str>]>>,
-    /// What its agents are told where the request is in another language, by its short name such as `zh`.
+    /// The system prompt for requests in other languages, by language code such as `zh`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub translations: BTreeMap<Arc<str>, Arc<str>>,
-    /// What its agents may do at most, where it is less than the society allows.
+    /// Limits of its agents, where they are lower than those of the society.
     #[serde(default, skip_serializing_if = "RoleLimits::is_none")]
     pub limits: RoleLimits,
 }
 
-/// What agents of a role may do at most.
+/// Limits of the agents of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RoleLimits {
-    /// Children that each of them may make for itself.
+    /// Most children of each agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<usize>,
-    /// Rounds of tool use within a turn.
+    /// Most rounds of tool calls within a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
-    /// Messages of a conversation before it is compressed.
+    /// Length of a conversation, in messages, before it is compressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_messages: Option<usize>,
 }
@@ -59,7 +59,7 @@ impl RoleLimits {
 }
 
 impl Role {
-    /// A role of this name, run by this code, without a prompt and with the society's models.
+    /// A role with this id and behaviour, without a prompt and with the society's models.
     pub fn new(id: impl Into<RoleId>, behaviour: impl Into<Behaviour>) -> Self {
         let id = id.into();
         let name = id.as_str().into();
@@ -75,34 +75,34 @@ impl Role {
         }
     }
 
-    /// The same role, whose agents are told this about themselves.
+    /// Sets the system prompt.
     pub fn with_prompt(self, prompt: impl Into<Arc<str>>) -> Self {
         Self { prompt: prompt.into(), ..self }
     }
 
-    /// The same role, whose agents get these tools only.
+    /// Limits the tools.
     pub fn with_tools<T: Into<Arc<str>>>(self, tools: impl IntoIterator<Item = T>) -> Self {
         Self { tools: Some(tools.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// The same role, whose agents are told this about requests in another language.
+    /// Sets the system prompt for another language.
     pub fn in_language(mut self, language: &str, prompt: impl Into<Arc<str>>) -> Self {
         self.translations.insert(language.into(), prompt.into());
         self
     }
 
-    /// What its agents are told where the request is in this language.
+    /// The system prompt for a language.
     pub fn prompt_in(&self, language: &str) -> &Arc<str> {
         self.translations.get(language).unwrap_or(&self.prompt)
     }
 
-    /// Whether its agents get a tool, as far as the role says.
+    /// Whether the role allows a tool.
     pub fn has_tool(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| fits(pattern, tool)))
     }
 }
 
-/// One name is written as such, several as a list.
+/// Serialises one name as a string, several as a list.
 mod one_or_many {
     use std::sync::Arc;
 

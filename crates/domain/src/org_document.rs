@@ -1,5 +1,5 @@
-//! The organisation as a document (R206-R209). The log is the record; this is exported on request, and can be imported into
-//! a society that has none of it (D15).
+//! The organisation as a document (R206-R209). The log is the record; the document is exported on request and can be imported
+//! into another society (D15).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use serde_json::{Map, Value};
 
 use crate::{AgentId, Behaviour, Command, Role, RoleId, Spine, Timestamp};
 
-/// Roles, agents and who is gone.
+/// Roles, agents and terminations.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Org {
     /// All roles.
     pub roles: Vec<OrgRole>,
-    /// All agents, those that are gone included; the oldest first.
+    /// All agents, including terminated ones, oldest first.
     pub agents: Vec<OrgAgent>,
-    /// Who went, and why.
+    /// The records of terminations.
     #[serde(default)]
     pub terminations: Vec<OrgTermination>,
 }
 
-/// A role, and who made it.
+/// A role and its creator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -31,10 +31,10 @@ pub struct OrgRole {
     /// The role.
     #[serde(flatten)]
     pub role: Role,
-    /// An agent, or the person.
+    /// The creator: an agent, or the person.
     #[serde(default = "AgentId::user")]
     pub created_by: AgentId,
-    /// When.
+    /// When it happened.
     #[serde(with = "crate::iso", default)]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub created_at: Timestamp,
@@ -45,50 +45,50 @@ pub struct OrgRole {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OrgAgent {
-    /// Its name.
+    /// The id of the agent.
     pub id: AgentId,
-    /// Its role.
+    /// The role of the agent.
     pub role_id: RoleId,
-    /// Who made it; none for root.
+    /// The parent; none for root.
     #[serde(default)]
     pub parent_agent_id: Option<AgentId>,
-    /// Since when it exists.
+    /// When it was created.
     #[serde(with = "crate::iso", default)]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub created_at: Timestamp,
-    /// When it went.
+    /// When it was terminated.
     #[serde(with = "crate::iso::option", default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub terminated_at: Option<Timestamp>,
-    /// Whether it is there.
+    /// Whether it is active or terminated.
     pub status: OrgStatus,
 }
 
-/// Whether an agent is there.
+/// The status of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OrgStatus {
-    /// It is.
+    /// It exists.
     Active,
-    /// It was.
+    /// It was terminated.
     Terminated,
 }
 
-/// That an agent went.
+/// The record of a termination.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OrgTermination {
-    /// Who.
+    /// The terminated agent.
     pub agent_id: AgentId,
-    /// Who said so.
+    /// Who ordered it.
     pub terminated_by: AgentId,
-    /// When.
+    /// When it happened.
     #[serde(with = "crate::iso", default)]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub terminated_at: Timestamp,
-    /// Why.
+    /// The reason.
     #[serde(default)]
     pub reason: String,
 }
@@ -138,8 +138,8 @@ impl Org {
         Self { roles: spine.roles.iter().map(role).collect(), agents, terminations }
     }
 
-    /// Reads a document. A role that does not say which code runs its agents is run as root is; everything else has to be as it
-    /// is documented, and nothing may stand there that would be lost.
+    /// Reads a document. A role without a behaviour gets that of root. Everything else must be as documented; unknown fields
+    /// are refused, because they would be lost.
     pub fn read(written: Value) -> Result<Self, BadOrg> {
         let mut fields = match written {
             Value::Object(fields) => fields,
@@ -166,9 +166,9 @@ impl Org {
         })
     }
 
-    /// What to command for so that a society gets these roles and agents: parents before their children. Agents that are gone,
-    /// and what is there already just like this, are left out. The root of the society counts, whether the document has one or
-    /// not; its role becomes what the document says only with `root`.
+    /// The commands that create these roles and agents in a society, parents before their children. Terminated agents, and
+    /// roles and agents that exist already, are left out. The society keeps its own root; root's role is replaced only with
+    /// `root`.
     pub fn commands(&self, spine: &Spine, root: bool) -> Result<Vec<Command>, BadOrg> {
         let roles = unique(self.roles.iter().map(|role| (&role.role.id, role)), "role")?;
         let agents = unique(self.agents.iter().map(|agent| (&agent.id, agent)), "agent")?;
@@ -179,7 +179,7 @@ impl Org {
             if role.role.name.trim().is_empty() {
                 return Err(BadOrg(format!("role `{id}` has no name")));
             }
-            let role = told(role, spine);
+            let role = with_behaviour(role, spine);
             match spine.roles.get(*id) {
                 None if role.prompt.trim().is_empty() => return Err(BadOrg(format!("role `{id}` has no rolePrompt"))),
                 None => commands.push(Command::CreateRole { role: Arc::new(role) }),
@@ -214,12 +214,12 @@ impl Org {
         Ok(commands)
     }
 
-    /// What of the document does not come into a society, in words.
+    /// What an import would skip, one sentence each.
     pub fn left_out(&self, spine: &Spine, root: bool) -> Vec<String> {
         let mut left = Vec::new();
         let differs = |id: &RoleId| {
             let role = self.roles.iter().find(|role| role.role.id == *id);
-            role.is_some_and(|role| spine.roles.get(id).is_some_and(|known| **known != told(role, spine)))
+            role.is_some_and(|role| spine.roles.get(id).is_some_and(|known| **known != with_behaviour(role, spine)))
         };
         if let Some(id) = root_role(spine).filter(|id| !root && differs(id)) {
             left.push(format!("root's role `{id}` stays as it is here; say so if it is to become what the document says"));
@@ -236,7 +236,7 @@ impl Org {
         left
     }
 
-    /// Whether what is said of those that are gone fits together.
+    /// Checks that the records of terminations are consistent.
     fn check_gone(&self, agents: &BTreeMap<&AgentId, &OrgAgent>) -> Result<(), BadOrg> {
         for OrgAgent { id, status, terminated_at, .. } in agents.values() {
             match (status, terminated_at) {
@@ -266,7 +266,7 @@ const ROLE_FIELDS: &[&str] =
 const AGENT_FIELDS: &[&str] = &["id", "roleId", "parentAgentId", "createdAt", "terminatedAt", "status"];
 const TERMINATION_FIELDS: &[&str] = &["agentId", "terminatedBy", "terminatedAt", "reason"];
 
-/// Reads the items of a list, and says which of them cannot be read.
+/// Reads the items of a list, naming the one that cannot be read.
 fn items<T: DeserializeOwned>(list: &str, fields: &[&str], items: Vec<Value>) -> Result<Vec<T>, BadOrg> {
     let read = |(at, item): (usize, Value)| {
         let place = format!("{list}[{at}]");
@@ -289,8 +289,8 @@ fn root_role(spine: &Spine) -> Option<&RoleId> {
     spine.agents.get(&AgentId::root()).map(|root| &root.role)
 }
 
-/// A role of the document, run as root is where it does not say how.
-fn told(role: &OrgRole, spine: &Spine) -> Role {
+/// A role of the document, with root's behaviour if it names none.
+fn with_behaviour(role: &OrgRole, spine: &Spine) -> Role {
     let known = spine.roles.get(&role.role.id).or_else(|| spine.roles.get(root_role(spine)?));
     match known {
         Some(known) if role.role.behaviour == Behaviour::from("") => {

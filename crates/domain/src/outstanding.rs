@@ -1,9 +1,9 @@
 //! The work that the state owes: the turns that should be running, and the deadlines to wait for.
 //!
-//! Recovery needs nothing else. After a crash the engine folds the log and applies [`outstanding`]; during normal operation it applies
-//! [`Owed::of`] to each turn whose events it has just committed. Both are the same rule on the same state, so a recovered society cannot
-//! differ from one that never stopped. A turn that is owed a run gets its handler run from the first line; its journal then tells how far
-//! it had got.
+//! Recovery needs nothing else. After a crash the engine folds the log and applies [`outstanding`]; during normal operation
+//! it applies [`Owed::of`] to each turn whose events it has just committed. Both are the same rule on the same state, so a
+//! recovered society cannot differ from one that never stopped. A turn that is owed a run gets its handler run from the first
+//! line; its journal then tells how far it had got.
 
 use crate::spine::{Spine, Turn};
 use crate::{EffectId, Timestamp, TurnId};

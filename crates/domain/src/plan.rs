@@ -1,77 +1,77 @@
-//! A plan: the few steps that an agent keeps in its thread, for itself and for whoever looks.
+//! The plan of an agent: a list of steps in the settings of its thread.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a plan stands in a thread's settings.
+/// The key of the plan in a thread's settings.
 pub const PLAN: &str = "plan";
 
-/// Steps, in order; and for whom, how and with what result they are done, where that is known.
+/// The steps of a plan in order, with strategy and result.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
-    /// Its name (`plan_id`).
+    /// The id of the plan (`plan_id`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
-    /// How it was made: by which strategy, and why that one.
+    /// The strategy that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Arc<Approach>>,
-    /// All steps.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// What became of all of it: `completed` or `failed`; none while it is under way.
+    /// The final status: `completed` or `failed`; none while it is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StepStatus>,
-    /// What came of it, in short.
+    /// A short result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Arc<str>>,
 }
 
-/// How an agent goes about a task, and why so.
+/// The strategy of an agent for a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Approach {
     /// `simple`, `template` or `workflow`.
     pub name: Arc<str>,
-    /// What decided it.
+    /// Why it was chosen.
     pub reason: String,
 }
 
-/// One step.
+/// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
-    /// Its name within the plan (`task_id`); where it has none, its number is.
+    /// The id within the plan (`task_id`); its number if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
-    /// What is to be done.
+    /// What to do.
     pub text: String,
-    /// How far it is.
+    /// The status of the step.
     #[serde(default)]
     pub status: StepStatus,
-    /// Who does it, where that is another agent.
+    /// The agent that does it, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Arc<str>>,
-    /// What came of it, in short.
+    /// A short result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Arc<str>>,
 }
 
-/// How far a step is.
+/// The status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// Not begun.
+    /// Not started.
     #[default]
     Pending,
-    /// Being done.
+    /// In progress.
     InProgress,
     /// Done.
     Completed,
-    /// It came to nothing.
+    /// Failed.
     Failed,
     /// Not needed any more.
     Skipped,
@@ -91,7 +91,7 @@ impl StepStatus {
 }
 
 impl Plan {
-    /// Moves the step of this name or number on, and notes what came of it (`update_task_status`). False when there is none.
+    /// Sets status and result of the step with this id or number (`update_task_status`). False if there is none.
     pub fn update_task_status(&mut self, task: &str, status: StepStatus, result: Option<Arc<str>>) -> bool {
         let named = self.steps.iter().position(|step| step.id.as_deref() == Some(task));
         let numbered = || task.parse::<usize>().ok()?.checked_sub(1);

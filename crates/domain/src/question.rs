@@ -1,4 +1,5 @@
-//! What a person may be asked for beyond a yes: words, one of several options, a form, a visit. And whether an answer fits.
+//! Questions to a person that need more than a yes: a text, one of several options, a form, a visit of a page. And whether an
+//! answer fits.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,49 +11,49 @@ use crate::Verdict;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
-    /// The question in words.
+    /// The text of the question.
     pub text: String,
-    /// What an answer must be.
+    /// The form of the answer.
     #[serde(default, skip_serializing_if = "Wanted::is_agreement")]
     pub wanted: Wanted,
-    /// How many milliseconds an answer is waited for; for ever where nothing is said.
+    /// How many milliseconds to wait for an answer; without limit if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience_ms: Option<u64>,
 }
 
-/// What an answer must be.
+/// The form of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Wanted {
-    /// A yes.
+    /// A yes or no.
     #[default]
     Agreement,
-    /// Words.
+    /// A text.
     Text {
-        /// If there are any, the answer is one of these.
+        /// If there are any, the answer must be one of these.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
     },
-    /// An object that fits a schema: one level of texts, numbers, truth values and choices.
+    /// An object that matches a schema: one level of texts, numbers, booleans and choices.
     Form {
-        /// The schema, as JSON schema.
+        /// The JSON schema of the object.
         schema: Value,
     },
-    /// A visit of an address, by the person themself. Nothing here ever opens it.
+    /// A visit of a page by the person. Polis never opens it itself.
     Visit {
-        /// The address.
+        /// The address of the page.
         url: String,
     },
 }
 
 impl Question {
-    /// A question that words answer; if there are options, one of them.
+    /// A question for a text or, if there are options, for one of them.
     pub fn words(text: impl Into<String>, options: Vec<String>) -> Self {
         Self { text: text.into(), wanted: Wanted::Text { options }, patience_ms: None }
     }
 
-    /// The same, for which an answer is not waited longer than this.
+    /// Limits how long to wait for the answer.
     #[must_use]
     pub fn within(self, patience_ms: u64) -> Self {
         Self { patience_ms: Some(patience_ms), ..self }
@@ -64,7 +65,7 @@ impl Wanted {
         *self == Self::Agreement
     }
 
-    /// Whether a person's word answers it; else what is wrong with it. To decline is always possible.
+    /// Checks that a decision answers the question. Declining is always possible.
     pub fn check(&self, verdict: &Verdict) -> Result<(), String> {
         match (self, &verdict.answer) {
             _ if !verdict.approved => Ok(()),
@@ -104,7 +105,7 @@ fn check_form(schema: &Value, filled: &Map<String, Value>) -> Result<(), String>
     Ok(())
 }
 
-/// What is wrong with a value of a field.
+/// Checks the value of a field.
 fn wrong_with(field: &Value, value: &Value) -> Option<String> {
     let number = |name: &str| field.get(name).and_then(Value::as_f64);
     let must = |is_so: bool, what: String| (!is_so).then(|| format!("must {what}"));
@@ -141,7 +142,7 @@ fn wrong_with(field: &Value, value: &Value) -> Option<String> {
     }
 }
 
-/// The values that a field may have, where they are named.
+/// The allowed values of a field, if they are listed.
 fn choices(field: &Value) -> Option<Vec<&str>> {
     if let Some(values) = field.get("enum").and_then(Value::as_array) {
         return Some(values.iter().filter_map(Value::as_str).collect());
@@ -150,7 +151,7 @@ fn choices(field: &Value) -> Option<Vec<&str>> {
     Some(titled.iter().filter_map(|one| one.get("const")?.as_str()).collect())
 }
 
-/// The four formats of the protocol, as far as a glance can tell.
+/// A rough check of the four formats that the MCP elicitation schema has.
 fn has_format(format: &str, text: &str) -> bool {
     let digits = |text: &str, parts: &[usize], by: char| {
         let lengths: Vec<usize> = text.split(by).map(str::len).collect();
@@ -174,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    fn said(answer: Value) -> Verdict {
+    fn answered(answer: Value) -> Verdict {
         Verdict { answer: Some(answer), ..Verdict::yes() }
     }
 
@@ -183,15 +184,15 @@ mod tests {
         let any = Wanted::Text { options: Vec::new() };
         let colours = Wanted::Text { options: vec!["red".to_owned(), "蓝".to_owned()] };
         for (wanted, verdict, fits) in [
-            (&any, said(json!("whatever")), true),
-            (&any, said(json!("  ")), false),
-            (&any, said(json!(7)), false),
+            (&any, answered(json!("whatever")), true),
+            (&any, answered(json!("  ")), false),
+            (&any, answered(json!(7)), false),
             (&any, Verdict::yes(), false),
             (&any, Verdict::no("not now"), true),
-            (&colours, said(json!("蓝")), true),
-            (&colours, said(json!("green")), false),
+            (&colours, answered(json!("蓝")), true),
+            (&colours, answered(json!("green")), false),
             (&Wanted::Agreement, Verdict::yes(), true),
-            (&Wanted::Agreement, said(json!("yes")), false),
+            (&Wanted::Agreement, answered(json!("yes")), false),
             (&Wanted::Visit { url: "https://a.example".to_owned() }, Verdict::yes(), true),
         ] {
             assert_eq!(wanted.check(&verdict).is_ok(), fits, "{wanted:?} {verdict:?}");
@@ -222,7 +223,7 @@ mod tests {
         let with = |field: &str, value: Value| {
             let mut filled = json!({ "name": "Ada" });
             filled[field] = value;
-            wanted.check(&said(filled))
+            wanted.check(&answered(filled))
         };
         for (field, value) in [
             ("name", json!("小明")),
@@ -263,7 +264,7 @@ mod tests {
         ] {
             assert!(with(field, value.clone()).is_err_and(|why| why.contains(field)), "{field} {value}");
         }
-        assert_eq!(wanted.check(&said(json!({}))), Err("the field `name` is missing".to_owned()));
-        assert!(wanted.check(&said(json!("Ada"))).is_err() && wanted.check(&Verdict::yes()).is_err());
+        assert_eq!(wanted.check(&answered(json!({}))), Err("the field `name` is missing".to_owned()));
+        assert!(wanted.check(&answered(json!("Ada"))).is_err() && wanted.check(&Verdict::yes()).is_err());
     }
 }

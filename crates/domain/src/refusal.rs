@@ -1,16 +1,16 @@
-//! Why a command changes nothing. Each refusal has a stable code and says what to do.
+//! Refusals of commands. Each has a stable code and says what to do.
 
 use std::sync::Arc;
 
 use crate::{AgentId, BadOrg, Counted, DoneRequest, EffectId, Failure, InquiryId, MessageId, RoleId, TaskId, ThreadId, TurnId};
 
-/// Why a command changes nothing.
+/// Why a command was refused. It has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The society has not begun.
+    /// The society is not founded.
     #[error("the society has not been founded yet")]
     NotFounded,
-    /// The society has begun already.
+    /// The society is founded already.
     #[error("the society has been founded already")]
     AlreadyFounded,
     /// The request was done before; the log has its effect. Whoever sent the command answers from there.
@@ -19,42 +19,42 @@ pub enum Refusal {
     /// The key of the request belongs to another one.
     #[error("this idempotency key was used for another request; take a new one")]
     KeyReused,
-    /// The person's endpoint sends, it does not receive orders (R157).
+    /// The person cannot be given work (R157).
     #[error("不能向用户端点发送消息 (messages cannot be sent to the user endpoint; name an agent, for example root)")]
     ToUser,
-    /// No such agent.
+    /// There is no such agent.
     #[error("there is no agent `{0}`; GET /api/agents or `polis agents` lists them")]
     UnknownAgent(AgentId),
-    /// It is about to go, or gone.
+    /// The agent is being terminated or was terminated.
     #[error("`{0}` has been sent away and takes on nothing more")]
     Terminating(AgentId),
-    /// Only who made an agent may send it away (R177).
+    /// Only the parent may terminate an agent (R177).
     #[error("只能终止自己创建的子智能体 (only its parent may terminate `{0}`)")]
     NotYourChild(AgentId),
-    /// The document is not sound.
+    /// The document is invalid.
     #[error(transparent)]
     BadOrg(#[from] BadOrg),
-    /// It is to stay while it has children.
+    /// The agent has children, and the command refuses that.
     #[error("`{0}` has children; let them go with it (cascade), or to its parent (detach)")]
     HasChildren(AgentId),
-    /// The society would have no entry.
+    /// Root cannot be terminated.
     #[error("root stays as long as the society does")]
     RootStays,
-    /// Agents make too many agents (P21).
+    /// A limit for spawning agents is reached (P21).
     #[error("no more agents may be made here: {what} is limited to {limit}; use those that are there, or terminate some")]
     TooManyAgents {
-        /// What is limited.
+        /// What is limited, for people.
         what: &'static str,
-        /// To how much.
+        /// The limit.
         limit: usize,
     },
-    /// Agents write to each other without end.
+    /// A chain of messages between agents is too long.
     #[error("this would be message {} in a row from agent to agent, and {limit} are allowed; answer with what you have", limit + 1)]
     TooManyHops {
-        /// How many there may be.
+        /// The limit.
         limit: u32,
     },
-    /// Two agents write to each other without end.
+    /// Two agents have exchanged too many messages.
     #[error(
         "no more messages are passed on between you and `{to}` for this request: you have sent {sent} and received {received}, and \
          {limit} are allowed until the person writes again; answer with what you have"
@@ -72,10 +72,10 @@ pub enum Refusal {
     /// A request takes too many turns.
     #[error("{limit} turns have been spent on this request since the person last wrote; answer with what you have")]
     TooManyTurns {
-        /// How many there may be.
+        /// The limit.
         limit: u32,
     },
-    /// No such role.
+    /// There is no such role.
     #[error("there is no role `{0}`; create it first")]
     UnknownRole(RoleId),
     /// Nothing would change.
@@ -84,141 +84,141 @@ pub enum Refusal {
     /// The name is in use.
     #[error("`{0}` exists already; choose another name")]
     NameTaken(String),
-    /// The name cannot be used.
+    /// The name has characters that are not allowed.
     #[error("`{0}` cannot be a name; use 1 to 128 letters, digits, `-`, `_` or `.`")]
     BadName(String),
-    /// What people would read as a role's name cannot be one.
+    /// The display name is not allowed.
     #[error("a role's name is one line of 1 to 128 characters, without control characters; `{0}` is not")]
     BadTitle(String),
-    /// An agent would have more children than it may when those of another come to it (P21).
+    /// The children of a detached agent would exceed the limit of its parent (P21).
     #[error(
         "the children of `{agent}` would come to `{parent}`, which may have {limit}; let them go with it (cascade), or terminate some first"
     )]
     NoRoomAbove {
-        /// Who goes.
+        /// The agent to terminate.
         agent: AgentId,
-        /// Who would get its children.
+        /// The agent that would get its children.
         parent: AgentId,
-        /// How many that one may have.
+        /// The limit of that agent.
         limit: usize,
     },
-    /// Nothing is being done for that task.
+    /// There is no such task in progress.
     #[error("nothing is under way for task `{0}`")]
     UnknownTask(TaskId),
-    /// What a turn starts belongs to the request that it works for.
+    /// A turn tried to start something for another request.
     #[error("task `{0}` is another request's; give what a turn starts the id of its own task")]
     ForeignTask(TaskId),
-    /// The envelope does not say the truth.
+    /// The addresses of the message are false.
     #[error("message `{0}` does not come from whom it says, or answers what it was not asked")]
     FalseSender(MessageId),
-    /// The turn is over or never was.
+    /// There is no such open turn, or it is parked.
     #[error("turn {0} is not open")]
     TurnNotOpen(TurnId),
     /// The turn is not parked.
     #[error("turn {0} is not parked")]
     NotParked(TurnId),
-    /// The effect has its result already, or never began.
+    /// The effect has ended or was never stated.
     #[error("effect {0} is not open: it has its result already, or never began")]
     NotOpen(EffectId),
-    /// The effect is open but this does not end it.
+    /// The effect is open, but not in a state that this command ends.
     #[error("effect {0} does not wait for that")]
     NotWaiting(EffectId),
-    /// The question has its answer already, or its call has ended.
+    /// The question was answered, or its call has ended.
     #[error("question {0} is not open: it is answered already, or whoever asked is gone")]
     NotAsked(InquiryId),
-    /// The answer is not what was asked for.
+    /// The answer does not have the requested form.
     #[error("that does not answer the question: {0}")]
     BadAnswer(String),
-    /// A rule says no.
+    /// A policy rule forbids it.
     #[error("{what} may not be used here: {why}")]
     Denied {
-        /// What.
+        /// What is forbidden.
         what: Arc<str>,
-        /// Why.
+        /// The reason of the rule.
         why: String,
     },
-    /// Nothing is left, and this is nothing to ask the person for.
+    /// The budget is used up, and the person is not asked for more here.
     #[error("{}; nothing is left for this", .0.join("; "))]
     UsedUp(Vec<String>),
-    /// A turn's effects are numbered without gaps.
+    /// The number of the effect is not the next one.
     #[error("effect {got} is out of order; the next one of its turn is number {expected}")]
     OutOfOrder {
         /// The effect stated.
         got: EffectId,
-        /// The number that is next.
+        /// The next number.
         expected: u32,
     },
-    /// Some effects are stated by the society itself.
+    /// Only `decide` itself may state this effect.
     #[error("a turn cannot ask for a grant; it asks a model, and the society asks the person when a budget is used up")]
     NotYours,
-    /// Calls under way may use up what is left of a budget.
+    /// Reservations of other calls may use up the rest of a budget.
     #[error("what is left of a budget is reserved for calls under way; this one has its turn when they have ended")]
     BudgetBusy,
-    /// One call alone is larger than the budget of a call.
+    /// A single call exceeds the limit for one call.
     #[error("this call may take {}, and one call may take {}; send less, or raise budget.call", of.amount(*wanted), of.amount(*limit))]
     CallTooLarge {
-        /// What is counted.
+        /// What is limited.
         of: Counted,
-        /// What it may take.
+        /// What the call may take.
         wanted: u64,
-        /// What it is allowed.
+        /// The limit.
         limit: u64,
     },
-    /// Too much text.
+    /// The text is too long.
     #[error("the text has {bytes} bytes; at most {limit} are allowed")]
     TextTooLong {
-        /// How long it is.
+        /// Its length in bytes.
         bytes: usize,
-        /// How long it may be.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// No text at all.
+    /// The text is empty.
     #[error("the text is empty")]
     EmptyText,
     /// The inbox is full.
     #[error("`{0}` has too much waiting in its inbox; try again later")]
     Busy(AgentId),
-    /// Too many effects at once.
+    /// The turn has too many open effects.
     #[error("a turn may have at most {limit} effects open at once")]
     TooManyEffects {
-        /// How many it may have.
+        /// The limit.
         limit: usize,
     },
-    /// A asks B asks A (D31).
+    /// The ask would close a cycle of waits (D31).
     #[error("this would wait for ever: {}", cycle(.0))]
     WouldDeadlock(Vec<AgentId>),
-    /// No such thread.
+    /// There is no such thread.
     #[error("there is no thread `{0}`")]
     UnknownThread(ThreadId),
-    /// There is nothing that a summary could stand for.
+    /// There is nothing to compress.
     #[error("there is nothing to compress in thread `{0}`; keep fewer messages, or wait until there are more")]
     NothingToCompress(ThreadId),
     /// Nothing was compressed.
     #[error("nothing of thread `{0}` is compressed")]
     NothingToRestore(ThreadId),
-    /// A turn writes its own agent's threads only (R122).
+    /// A turn may write to threads of its own agent only (R122).
     #[error("thread `{0}` belongs to another agent")]
     NotYourThread(ThreadId),
-    /// Units run in sub-threads; a main thread is for what comes through the inbox.
+    /// Units run in sub-threads; a main thread is for inbox turns.
     #[error("thread `{0}` is a main thread; a unit runs in a sub-thread")]
     NotASubThread(ThreadId),
-    /// Somebody works in the thread already.
+    /// A turn is open in the thread.
     #[error("a turn is open in thread `{0}`")]
     ThreadBusy(ThreadId),
-    /// No message at that place.
+    /// There is no message at that index.
     #[error("找不到索引为 {index} 的消息 (thread `{thread}` has no message {index})")]
     NoSuchMessage {
         /// The thread.
         thread: ThreadId,
-        /// The place.
+        /// The index of the message.
         index: u32,
     },
-    /// A sub-thread hangs there already, or above or below that place.
+    /// A sub-thread hangs at that path already, or above or below it.
     #[error("message {index} of thread `{thread}` holds a sub-thread there already")]
     SlotTaken {
         /// The thread.
         thread: ThreadId,
-        /// The message's place.
+        /// The index of the message.
         index: u32,
     },
 }
@@ -228,7 +228,7 @@ fn cycle(agents: &[AgentId]) -> String {
 }
 
 impl Refusal {
-    /// A stable name for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFounded => "not_founded",

@@ -1,7 +1,7 @@
-//! Which calls need not be made again: what tells a call from others, and the results that may answer it (D20).
+//! Reusing results of identical calls: what makes calls identical, and which results are available (D20).
 //!
-//! Only calls that read are remembered, each for its own request, and all of them are forgotten whenever anything is written:
-//! a result that may be stale is never given. What was remembered is bounded; what was forgotten is called again.
+//! Only reads are remembered, each for its own request, and all of them are forgotten when anything is written, so a stale
+//! result is never reused. The memory is bounded; a call that was forgotten is made again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,63 +11,63 @@ use serde_json::Value;
 
 use crate::{Digest, EffectId, Seq, TaskId, ThreadId, Timestamp};
 
-/// Most results that are remembered for one request.
+/// How many results are remembered for one request.
 pub const MAX_RESULTS: usize = 128;
 
-/// Most requests for which any are remembered.
+/// For how many requests results are remembered.
 const MAX_TASKS: usize = 256;
 
-/// The tools that a model was shown.
+/// The list of tools that a model sees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolList {
-    /// Tells this list from any other: names, descriptions, schemas and effects.
+    /// The digest of names, descriptions, schemas and effect classes.
     pub digest: Digest,
-    /// The names, in order; left out where the log has named them before.
+    /// The names, in order; empty if the log has them already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<Arc<str>>,
 }
 
-/// Where a result stands in the log.
+/// The position of a result in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
-    /// The call that brought it.
+    /// The call that it is the result of.
     pub effect: EffectId,
-    /// The thread that it stands under.
+    /// The thread that it is recorded under.
     pub thread: ThreadId,
-    /// The place of the result.
+    /// The position of the result.
     pub seq: Seq,
 }
 
-/// The results that may answer a call.
+/// The results that may be reused.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ReusableResults {
-    /// The last time that anything was written. What was read before counts no more.
+    /// The position of the last write. Results of calls that began before it are not reused.
     pub since: Seq,
-    /// What was read since, by request, oldest first.
+    /// The results since then, by request, oldest first.
     pub tasks: BTreeMap<TaskId, VecDeque<ReusableResult>>,
 }
 
-/// One result.
+/// One reusable result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReusableResult {
-    /// What the call was.
+    /// The key of the call.
     pub key: Digest,
-    /// Where its result is.
+    /// The position of its result.
     pub source: Source,
-    /// When it came.
+    /// When it arrived.
     pub at: Timestamp,
 }
 
 impl ReusableResults {
-    /// The newest result of this very call, if it came no earlier than `after`.
+    /// The newest result of this call, if it is not older than `after`.
     pub fn find(&self, task: &TaskId, key: Digest, after: Timestamp) -> Option<&Source> {
         let newest = self.tasks.get(task)?.iter().rev().find(|known| known.key == key);
         newest.filter(|known| known.at >= after).map(|known| &known.source)
     }
 
-    /// Takes in a result of a call that began at `began`, unless something was written meanwhile.
+    /// Remembers the result of a call that began at `began`, unless something was written since.
     pub(crate) fn remember(&mut self, task: &TaskId, began: Seq, call: ReusableResult) {
         if began <= self.since {
             return;
@@ -85,19 +85,19 @@ impl ReusableResults {
         calls.push_back(call);
     }
 
-    /// Something was written, or may have been.
+    /// Forgets everything, because something was or may have been written.
     pub(crate) fn forget_all(&mut self, at: Seq) {
         self.since = at;
         self.tasks.clear();
     }
 
-    /// A person has spoken, or the request is answered.
+    /// Forgets the results of a request, because the person wrote or the request was answered.
     pub(crate) fn forget(&mut self, task: &TaskId) {
         self.tasks.remove(task);
     }
 }
 
-/// The same arguments written in another way: order of keys, white space, spelling of numbers. None where they are no JSON.
+/// A canonical form of arguments, with sorted keys and without insignificant differences. None if they are not JSON.
 pub fn canonical(arguments: &str) -> Option<String> {
     let value: Value = serde_json::from_str(arguments).ok()?;
     let mut text = String::with_capacity(arguments.len());
@@ -105,11 +105,11 @@ pub fn canonical(arguments: &str) -> Option<String> {
     Some(text)
 }
 
-/// Longest arguments that are compared roughly. Nobody writes longer ones in two ways.
+/// The longest arguments that are compared roughly. Longer ones are hardly ever written in two ways.
 const ROUGH_BYTES: usize = 4 * 1024;
 
-/// As [`canonical`], and letters of either case, white space in texts and, where `numbers` is false, numbers are alike. Long
-/// arguments are compared as they are.
+/// Like [`canonical`], but also ignores case, white space in texts and, if `numbers` is false, numbers. Long arguments are
+/// returned as they are.
 pub fn roughly(arguments: &str, numbers: bool) -> String {
     if arguments.len() > ROUGH_BYTES {
         return arguments.to_owned();

@@ -1,12 +1,13 @@
 //! Whether a value has the shape that a JSON schema describes, as far as our own questions use the language: `type`, `enum`,
-//! `properties`, `required`, `additionalProperties`, `items`, `minItems`, `maxItems`, `minLength`, `minimum`. Other words say nothing.
+//! `properties`, `required`, `additionalProperties`, `items`, `minItems`, `maxItems`, `minLength`, `minimum`. Other words say
+//! nothing.
 
 use serde_json::{Map, Value};
 
-/// Most faults that are told at once.
+/// How many faults are reported.
 const MOST: usize = 30;
 
-/// What does not fit, each with its place, such as `todos[0].priority: must be at least 1, but is 0`.
+/// The faults of a value, each with its path, such as `todos[0].priority: must be at least 1, but is 0`.
 pub fn misfits(schema: &Value, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     look(schema, value, "", &mut faults);
@@ -22,18 +23,18 @@ fn look(schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
     if let Some(kind) = schema["type"].as_str()
         && !is(kind, value)
     {
-        return fault(format!("must be {}, but is {}", in_words(kind), shown(value)));
+        return fault(format!("must be {}, but is {}", in_words(kind), display(value)));
     }
     if let Some(names) = schema["enum"].as_array()
         && !names.contains(value)
     {
-        let names = names.iter().map(shown).collect::<Vec<_>>().join(", ");
-        fault(format!("must be one of {names}, but is {}", shown(value)));
+        let names = names.iter().map(display).collect::<Vec<_>>().join(", ");
+        fault(format!("must be one of {names}, but is {}", display(value)));
     }
     if let (Some(least), Some(number)) = (schema["minimum"].as_f64(), value.as_f64())
         && number < least
     {
-        fault(format!("must be at least {least}, but is {}", shown(value)));
+        fault(format!("must be at least {least}, but is {}", display(value)));
     }
     match value {
         Value::String(text) if (text.trim().chars().count() as u64) < schema["minLength"].as_u64().unwrap_or_default() => {
@@ -98,7 +99,7 @@ fn in_words(kind: &str) -> &str {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn display(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
         Value::Array(_) => "a list".to_owned(),

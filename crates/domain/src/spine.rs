@@ -174,7 +174,8 @@ pub struct TaskActivity {
     /// Model calls, by agent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub calls: BTreeMap<AgentId, u32>,
-    /// Messages from agent to agent since the last message of the person, by sender and receiver. Asks that are waited for do not count.
+    /// Messages from agent to agent since the last message of the person, by sender and receiver. Asks that are waited for do
+    /// not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<AgentId, BTreeMap<AgentId, u32>>,
     /// Whether the person was notified, since their last message, that messages were blocked.
@@ -326,8 +327,8 @@ pub struct Turn {
     pub next: u32,
     /// Its effects without a result.
     pub open: Vec<OpenEffect>,
-    /// Whether an answer has arrived while other waits are open, and the turn has not noted since that it only waits. Such a turn is owed a
-    /// run although all its open effects are waits: it may act on the answer before the others arrive.
+    /// Whether an answer has arrived while other waits are open, and the turn has not noted since that it only waits. Such a
+    /// turn is owed a run although all its open effects are waits: it may act on the answer before the others arrive.
     pub has_unread_answers: bool,
     /// Why it is parked until a person acts.
     pub parked: Option<Box<Failure>>,
@@ -339,8 +340,8 @@ pub struct Turn {
     pub revived: u8,
     /// When it may run again after a crash.
     pub rests_until: Option<Timestamp>,
-    /// Placeholder messages whose sub-threads have no result yet: the index of each, and the prefix of the error text that it gets if the
-    /// turn fails.
+    /// Placeholder messages whose sub-threads have no result yet: the index of each, and the prefix of the error text that it
+    /// gets if the turn fails.
     #[serde(default)]
     pub held: Vec<(u32, Arc<str>)>,
 }
@@ -475,8 +476,8 @@ impl Spine {
         children
     }
 
-    /// Resolves a name: an agent of that name, or the only agent of the role of that name (D30). Agents that are being terminated are
-    /// ignored.
+    /// Resolves a name: an agent of that name, or the only agent of the role of that name (D30). Agents that are being
+    /// terminated are ignored.
     pub fn addressee(&self, name: &str) -> Option<&AgentId> {
         let wanted = name.trim().to_lowercase();
         let staying = || self.agents.iter().filter(|(_, agent)| agent.termination.is_none());
@@ -491,8 +492,8 @@ impl Spine {
         holders.next().filter(|_| holders.next().is_none())
     }
 
-    /// The roles that limit which tools an agent may use: its own and those of all agents above it, so that no agent gains a tool by
-    /// spawning another.
+    /// The roles that limit which tools an agent may use: its own and those of all agents above it, so that no agent gains a
+    /// tool by spawning another.
     pub fn limiting_roles(&self, agent: &AgentId) -> Vec<Arc<Role>> {
         let mut limiting_roles: Vec<Arc<Role>> = Vec::new();
         let above = std::iter::successors(self.agents.get(agent), |agent| self.agents.get(agent.parent.as_ref()?));
@@ -527,9 +528,9 @@ impl Spine {
 impl Turn {
     /// Whether it should be running now: not parked, and not only waiting.
     ///
-    /// This is the whole recovery rule: a turn without open effects runs its handler, one with an effect in stage `Working` or `Cleared`
-    /// has something to do itself, and one with unread answers may act on them. Only a turn whose open effects all wait for the log may
-    /// leave memory.
+    /// This is the whole recovery rule: a turn without open effects runs its handler, one with an effect in stage `Working`
+    /// or `Cleared` has something to do itself, and one with unread answers may act on them. Only a turn whose open effects
+    /// all wait for the log may leave memory.
     pub fn is_owed(&self) -> bool {
         let waits = |open: &OpenEffect| matches!(open.stage, Stage::Waiting | Stage::InDoubt);
         // A tool that runs inside the turn works through other effects of the turn, so only those count.

@@ -1,4 +1,4 @@
-//! What an agent is asked (Task), what it gives back (Response), and the envelope between them (Message).
+//! What an agent is asked (Task), what it returns (Response), and messages between agents (Envelope).
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,27 +7,28 @@ use serde_json::Value;
 
 use crate::{AgentId, EffectId, MessageId, Meta, MetaPath, Phase, SubThreadPath, TaskId};
 
-/// What an agent is asked to do (R012-R014). The host utilities of the documents are the turn that it comes with.
+/// What an agent is asked to do (R012-R014). The host utilities of the specification are methods of the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
     /// The person's request that this belongs to.
     pub id: TaskId,
-    /// A name for people; what happens is decided by the phase, never by it (R050).
+    /// A name for people. The phase selects the handler, never this name (R050).
     pub name: Arc<str>,
-    /// Said by somebody, or arranged by an agent.
+    /// Whether it is a message or was queued by an agent.
     #[serde(rename = "type")]
     pub kind: TaskType,
-    /// The text.
+    /// The text of the task.
     pub message: Arc<str>,
-    /// Whatever the next handler needs to know.
+    /// Free data for the handler.
     #[serde(default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
-    /// Whether the text stays out of the thread.
+    /// Whether the text is not added to the thread as a user message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_user_message: bool,
-    /// How many messages from agent to agent led to it; none when the person asked. Whatever a handler says here is overruled.
+    /// How many messages from agent to agent led to it; 0 if the person asked. The engine sets it, whatever a handler writes
+    /// here.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
 }
@@ -41,26 +42,26 @@ fn is_zero(hops: &u32) -> bool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TaskType {
-    /// Somebody said it.
+    /// A message.
     Message,
-    /// An agent arranged it (`Task.TYPE_ACTION`).
+    /// A task that an agent queued (`Task.TYPE_ACTION`).
     Action,
 }
 
-/// The name of whatever is stated in words, kept once.
+/// The shared name of all message tasks.
 static MESSAGE: LazyLock<Arc<str>> = LazyLock::new(|| "message".into());
 
 impl Task {
-    /// The key of the meta that names the agent who asks.
+    /// The meta key of the asking agent.
     pub const FROM: &str = "from";
 
-    /// The key of the meta that names what the request is about.
+    /// The meta key of the resource that the request is about.
     pub const RESOURCE: &str = "currentResourceId";
 
-    /// The key of the meta that lists tools of whoever asks, each with `name`, `description` and `parameters`.
+    /// The meta key of the client's tools, each with `name`, `description` and `parameters`.
     pub const CLIENT_TOOLS: &str = "lentTools";
 
-    /// A task that somebody states in words.
+    /// A task for a message.
     pub fn message(id: TaskId, text: impl Into<Arc<str>>) -> Self {
         Self {
             id,
@@ -73,12 +74,12 @@ impl Task {
         }
     }
 
-    /// A task that an agent arranges; its text stays out of the thread.
+    /// A task that an agent queues; its text is not added to the thread.
     pub fn action(id: TaskId, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), kind: TaskType::Action, skip_user_message: true, ..Self::message(id, text) }
     }
 
-    /// The same task with one more entry in its meta.
+    /// Adds an entry to the meta.
     pub fn with_meta(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.meta.insert(key.to_owned(), value.into());
         self
@@ -94,12 +95,12 @@ impl Task {
         self.meta.get("_ui_action").is_some_and(|action| action == "compress")
     }
 
-    /// What the request is about, where somebody has said so (R281).
+    /// The resource that the request is about, if the meta names one (R281).
     pub fn resource(&self) -> Option<Arc<str>> {
         self.meta.get(Self::RESOURCE)?.as_str().map(Into::into)
     }
 
-    /// The sub-thread that the task is about (R106); the main thread when the meta names none.
+    /// The sub-thread of the task (R106); the main thread if the meta names none.
     pub fn sub_thread_path(&self) -> SubThreadPath {
         #[derive(Deserialize)]
         struct Placed {
@@ -114,7 +115,7 @@ impl Task {
     }
 }
 
-/// What a handler gives back. It is whole; what streams, streams beside it (D07).
+/// What a handler returns. It is complete; streaming happens beside it (D07).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -123,7 +124,7 @@ pub struct Response {
     silent: bool,
     #[serde(default)]
     next_tasks: Vec<Task>,
-    /// Goes into the meta of the bot message.
+    /// The meta of the bot message.
     #[serde(default)]
     pub meta: Meta,
     #[serde(default)]
@@ -134,27 +135,27 @@ pub struct Response {
     next_phase: Option<Phase>,
 }
 
-/// A response, taken apart for whoever carries it out.
+/// The parts of a response, for the engine.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResponseParts {
-    /// The text.
+    /// The text of the response.
     pub text: String,
-    /// Whether the text is not to be written: there is none, or it stands in the thread already.
+    /// Whether no message is added: there is no text, or the thread already has it.
     pub silent: bool,
-    /// Goes into the meta of the message.
+    /// The meta of the message.
     pub meta: Meta,
     /// Tasks that the same agent does next.
     pub next_tasks: Vec<Task>,
-    /// The message that the text goes into, where it is not a new one.
+    /// The existing message to update, if no new one is added.
     pub message_update: Option<MessageId>,
-    /// The sub-thread that is to be opened in that message and run.
+    /// The sub-thread to open in that message and run.
     pub sub_thread: Option<Box<SubThreadRequest>>,
     /// The phase for the next task.
     pub next_phase: Option<Phase>,
 }
 
 impl Response {
-    /// A text that becomes the bot message.
+    /// A response that adds a bot message.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
@@ -164,28 +165,27 @@ impl Response {
         Self { silent: true, ..Self::default() }
     }
 
-    /// A text that stands in this message of the thread already.
+    /// A response whose text is already in this message of the thread.
     pub fn standing_in(message: MessageId, text: impl Into<String>) -> Self {
         Self { text: text.into(), silent: true, message_update: Some(message), ..Self::default() }
     }
 
-    /// The same response, whose text and meta go into a message that stands in the thread already (R128).
+    /// Writes text and meta into an existing message of the thread (R128).
     pub fn updating(self, message: MessageId) -> Self {
         Self { message_update: Some(message), ..self }
     }
 
-    /// The same response, whose message is a placeholder: the sub-thread is opened in it and run, and what comes of that
-    /// becomes its text (R129).
+    /// Makes the message a placeholder: a sub-thread is opened in it and run, and its result becomes the text (R129).
     pub fn in_sub_thread(self, request: SubThreadRequest) -> Self {
         Self { sub_thread: Some(Box::new(request)), ..self }
     }
 
-    /// The same response, suggesting the phase for the next task (R129). It stands against the configured one.
+    /// Suggests the phase for the next task (R129). It overrides the configured one.
     pub fn to_phase(self, phase: Phase) -> Self {
         Self { next_phase: Some(phase), ..self }
     }
 
-    /// The same response, suggesting this phase unless it suggests one already.
+    /// Suggests this phase unless the response suggests one already.
     pub fn or_to_phase(mut self, phase: Phase) -> Self {
         self.next_phase.get_or_insert(phase);
         self
@@ -206,7 +206,7 @@ impl Response {
         self.next_tasks.push(task);
     }
 
-    /// Takes the response apart.
+    /// Splits the response into its parts.
     pub fn into_parts(self) -> ResponseParts {
         ResponseParts {
             text: self.text,
@@ -220,22 +220,22 @@ impl Response {
     }
 }
 
-/// A sub-thread that is to be opened and run: which of those that the handler declares, and what it is asked.
+/// A request to run a sub-thread: which of those that the handler declares, and with which message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SubThreadRequest {
-    /// The name under which the handler, unit or agent declares it.
+    /// The name under which it is declared.
     pub name: Arc<str>,
-    /// What it is asked.
+    /// The request to the sub-thread.
     pub message: Arc<str>,
-    /// The message that it hangs in; a new one when there is none.
+    /// The message that it hangs in; a new one if none.
     #[serde(default)]
     pub holder: Option<MessageId>,
-    /// What a new message says until the result is there; a word about waiting when there is none.
+    /// The placeholder text of a new message; a default if none.
     #[serde(default)]
     pub placeholder: Option<String>,
-    /// Where in the message's meta it hangs.
+    /// The path in the meta of the message.
     #[serde(default)]
     pub slot: MetaPath,
     /// Free data about the sub-thread, for its units to read.
@@ -244,98 +244,98 @@ pub struct SubThreadRequest {
 }
 
 impl SubThreadRequest {
-    /// Asks the sub-thread of this name.
+    /// A request to the sub-thread of this name.
     pub fn new(name: impl Into<Arc<str>>, message: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), message: message.into(), ..Self::default() }
     }
 
-    /// The same request, in a message that stands in the thread already.
+    /// Uses an existing message of the thread.
     pub fn in_message(self, message: MessageId) -> Self {
         Self { holder: Some(message), ..self }
     }
 
-    /// The same request, in a new message that says this until the result is there.
+    /// Uses a new message with this placeholder text.
     pub fn showing(self, placeholder: impl Into<String>) -> Self {
         Self { placeholder: Some(placeholder.into()), ..self }
     }
 
-    /// The same request, at another place of the message's meta.
+    /// Uses another path in the meta of the message.
     pub fn at(self, slot: MetaPath) -> Self {
         Self { slot, ..self }
     }
 
-    /// The same request with one more entry in the sub-thread's meta.
+    /// Adds an entry to the meta of the sub-thread.
     pub fn with_meta(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.meta.insert(key.to_owned(), value.into());
         self
     }
 }
 
-/// A message between agents, or between an agent and the person: the one envelope (D30).
+/// A message between agents, or between an agent and the person, with its addresses (D30).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
-    /// Its name.
+    /// The id of the message.
     pub id: MessageId,
-    /// Who sends.
+    /// The sender.
     pub from: AgentId,
-    /// Who receives.
+    /// The receiver.
     pub to: AgentId,
     /// The person's request that this belongs to.
     pub task_id: TaskId,
-    /// What it is.
+    /// The kind of message.
     pub kind: MessageKind,
-    /// What it says.
+    /// The content.
     pub payload: Payload,
-    /// Who waits for what comes of it.
+    /// Who waits for the result.
     #[serde(default, skip_serializing_if = "ReplyTo::is_nobody")]
     pub reply_to: ReplyTo,
-    /// How many messages from agent to agent its chain has, this one included; none when it is the person's.
+    /// The length of its chain of messages from agent to agent, this one included; 0 if the person sent it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
 }
 
-/// What a message is to its receiver.
+/// The kind of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum MessageKind {
-    /// Something said along the way.
+    /// A message in a conversation.
     Message,
-    /// The result of a task, which ends it.
+    /// The answer that ends a task.
     Answer,
-    /// The task ended without a result.
+    /// The failure that ends a task.
     Failure(Failure),
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Payload {
-    /// The text.
+    /// The text of the message.
     pub text: Arc<str>,
-    /// Goes into the meta of the task that the message becomes.
+    /// The meta of the task that the message becomes.
     #[serde(default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl Payload {
-    /// Where the meta of a message has the person's own words, if its text holds more than them: an earlier conversation, say.
+    /// The meta key of the person's own words, if the text contains more, such as an earlier conversation.
     pub const OWN_WORDS: &'static str = "ownWords";
 
-    /// What the person wrote themselves.
+    /// The part of the text that the person wrote.
     pub fn own_words(&self) -> &str {
         self.meta.get(Self::OWN_WORDS).and_then(Value::as_str).unwrap_or(&self.text)
     }
 
-    /// A text and nothing else.
+    /// A content with a text only.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self { text: text.into(), meta: Meta::new() }
     }
 }
 
-/// Who waits for what comes of a message.
+/// Who waits for the result of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -345,7 +345,7 @@ pub enum ReplyTo {
     Nobody,
     /// The person.
     User,
-    /// A turn that asked, or that started a unit.
+    /// The effect of a turn that asked, or that started a unit.
     Effect(EffectId),
 }
 
@@ -355,19 +355,19 @@ impl ReplyTo {
     }
 }
 
-/// Why work came to nothing, for programs (`code`) and for people (`message`).
+/// Why something failed, for programs (`code`) and for people (`message`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message} ({code})")]
 pub struct Failure {
-    /// Stable, `snake_case`.
+    /// A stable code in `snake_case`.
     pub code: Arc<str>,
     /// What happened and what to do.
     pub message: String,
 }
 
 impl Failure {
-    /// Names a failure.
+    /// A failure with this code and message.
     pub fn new(code: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into() }
     }

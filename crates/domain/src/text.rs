@@ -1,4 +1,4 @@
-//! A text that is written again and again.
+//! A text that is serialised and digested again and again.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,19 +9,19 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::id::digested;
 
-/// A text that copies share, such as a prompt: it goes into the log and to a model many times, and its JSON is made once for all.
+/// A shared text, such as a prompt. It is sent to models and logged many times, so its JSON and its digest are computed once.
 #[derive(Clone, Default)]
 pub struct Text(Option<Arc<Inner>>);
 
 struct Inner {
     text: Arc<str>,
     json: OnceLock<Box<RawValue>>,
-    /// What a digest was before it, and with it.
+    /// A cached digest: the state before this text and after it.
     digest: OnceLock<(u64, u64)>,
 }
 
 impl Text {
-    /// What a digest is with this text. It is looked at once for what came before it first, which is nearly always the same.
+    /// The state of a digest after this text, cached for the first preceding state, which is nearly always the same.
     pub(crate) fn digested(&self, before: u64) -> u64 {
         let Some(inner) = &self.0 else { return digested(before, "") };
         match inner.digest.get_or_init(|| (before, digested(before, &inner.text))) {

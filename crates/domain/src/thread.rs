@@ -1,6 +1,6 @@
-//! The conversation tree in the documents' JSON shape, folded from a thread's own events (R001-R010).
+//! Threads in the JSON shape of the specification, folded from their events (R001-R010).
 //!
-//! A tree is a view: nothing here is ever saved whole (D08).
+//! A thread is a view of the log and is never stored as a whole (D08).
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use serde_json::{Map, Value, json};
 use crate::event::{Event, Recorded};
 use crate::{Artifact, MessageId, Meta, MetaPath, PLAN, Phase, Task, ThreadId, Timestamp};
 
-/// One whole conversation: messages, settings and meta.
+/// One conversation: messages, settings and meta.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thread {
-    /// Its name.
+    /// The id.
     pub id: ThreadId,
-    /// What was said, oldest first.
+    /// The messages, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// Phase, suggestion, and whatever the agent keeps here.
+    /// The phase, the suggested phase, and other settings of the agent.
     #[serde(default)]
     pub settings: Settings,
     /// Free data about the thread.
@@ -26,54 +26,54 @@ pub struct Thread {
     pub meta: Meta,
 }
 
-/// One message of a thread. A sub-thread hangs in its meta, at `_thread` unless said otherwise.
+/// One message of a thread. A sub-thread hangs in its meta, by default at `_thread`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
-    /// Its name.
+    /// The id.
     pub id: MessageId,
-    /// Who speaks.
+    /// Whether it is a user or a bot message.
     pub sender: Sender,
-    /// What is said.
+    /// The text.
     pub text: String,
-    /// When.
+    /// When it was added.
     pub timestamp: Timestamp,
     /// Free data about the message.
     #[serde(default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
-/// Who speaks in a thread.
+/// The sender of a message in a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Sender {
     /// The agent.
     Bot,
-    /// Whoever talks to the agent: a person, another agent, or the feedback of a unit.
+    /// A person, another agent, or the report of a unit.
     User,
 }
 
-/// A thread's settings, in the documents' shape.
+/// A thread's settings, in the shape of the specification.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
-    /// Holds the phase.
+    /// The phase and related fields.
     #[serde(rename = "briefStatus", default)]
     pub brief_status: BriefStatus,
     /// The phase to apply before the next task, if one was suggested.
     #[serde(rename = "_phaseUpdateSuggestion", default, skip_serializing_if = "Option::is_none")]
     pub phase_update_suggestion: Option<PhaseUpdateSuggestion>,
-    /// Everything else that the agent keeps here.
+    /// All other settings.
     #[serde(flatten, serialize_with = "Meta::entries")]
     pub rest: Meta,
 }
 
-/// The part of the settings that says where a thread stands.
+/// The part of the settings that has the phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BriefStatus {
-    /// Where the thread stands.
+    /// The current phase.
     #[serde(default)]
     pub phase: Phase,
     /// Other fields are kept when the phase changes (R042).
@@ -81,15 +81,15 @@ pub struct BriefStatus {
     pub rest: Meta,
 }
 
-/// A phase that a handler or unit proposes.
+/// A phase that a handler or unit suggests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseUpdateSuggestion {
-    /// The phase proposed.
+    /// The suggested phase.
     pub phase: Phase,
 }
 
-/// The fields of a message to change; the others stay (R022).
+/// A change of a message; fields that it does not name stay (R022).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessagePatch {
@@ -102,7 +102,7 @@ pub struct MessagePatch {
 }
 
 impl Thread {
-    /// A thread in which nothing has been said.
+    /// An empty thread.
     pub fn empty(id: ThreadId) -> Self {
         Self { id, messages: Vec::new(), settings: Settings::default(), meta: Meta::new() }
     }
@@ -119,7 +119,7 @@ impl Thread {
         thread
     }
 
-    /// Where the thread stands.
+    /// The current phase.
     pub fn phase(&self) -> &Phase {
         &self.settings.brief_status.phase
     }
@@ -170,7 +170,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Takes one more event of the thread; events that concern no message, or an older one, change nothing.
+    /// Applies an event of the thread; events without a message, or about an older one, change nothing.
     pub fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::TurnStarted { message: Some(id), index, task, .. } => {
@@ -225,7 +225,7 @@ impl Messages {
 }
 
 impl Message {
-    /// Changes the fields that the patch names and no other.
+    /// Applies the patch to a message.
     pub fn change(&mut self, patch: &MessagePatch) {
         if let Some(text) = &patch.text {
             self.text.clone_from(text);
@@ -234,7 +234,7 @@ impl Message {
             return;
         }
         if self.meta.is_replaced_by(&patch.meta) {
-            // Nothing of it stays: what was said last is shared, not copied.
+            // The patch replaces everything, so its map is shared instead of copied.
             self.meta = patch.meta.clone();
         } else {
             merge(&mut self.meta, &patch.meta);
@@ -253,7 +253,7 @@ pub fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
-/// Puts a value at a dotted place of a message's meta, making what lies on the way.
+/// Puts a value at a path of a message's meta, creating objects on the way.
 pub fn place(meta: &mut Map<String, Value>, slot: &MetaPath, value: Value) {
     let mut keys = slot.keys().peekable();
     let mut here = meta;

@@ -1,10 +1,10 @@
-//! Events outlive the code that wrote them: every stored event has a version, and old ones are brought up to date when read.
+//! Upgrading stored events: every one has a version, and old ones are converted when they are read.
 
 use serde_json::Value;
 
 use crate::Event;
 
-/// The version that this code writes.
+/// The version that this code writes. Raise it, and add a step, with every change of the event format.
 pub const EVENT_VERSION: u32 = 2;
 
 /// One step per version: the first turns a body of version 1 into one of version 2, and so on.
@@ -18,7 +18,7 @@ pub enum BadEvent {
     TooNew {
         /// The event's version.
         version: u32,
-        /// The newest that we know.
+        /// The newest version that this code knows.
         known: u32,
     },
     /// It is not an event.
@@ -44,7 +44,8 @@ fn decode_with(steps: &[fn(Value) -> Value], version: u32, body: &[u8]) -> Resul
     Ok(serde_json::from_value(new)?)
 }
 
-/// Version 1 called a message between agents a letter, and the permit of a model call its leave. Only names of our own are changed, never data of a person or a model.
+/// Version 1 called a message between agents a letter, and the permit of a model call its leave. Only names of our own are
+/// changed, never data of a person or a model.
 fn to_version_2(mut body: Value) -> Value {
     const EVENTS: &[(&str, &str)] =
         &[("letterSent", "messageSent"), ("lettersTaken", "messagesTaken"), ("letterSetAside", "messageDeadLettered")];

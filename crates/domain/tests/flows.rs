@@ -28,8 +28,8 @@ struct Read {
 }
 
 impl Flows {
-    /// A call that nobody was asked about neither sends private data out nor destroys anything after outside content was read, and
-    /// its tool is the one that was used before.
+    /// A call that nobody was asked about neither sends private data out nor destroys anything after outside content was
+    /// read, and its tool is the one that was used before.
     pub(crate) fn audit(&mut self, recorded: &Recorded) -> Law {
         match &recorded.event {
             Event::TurnStarted { task, .. } => {

@@ -1,4 +1,5 @@
-//! The loop of a society: decide and evolve → append → answer → publish → reconcile. One task owns the spine; nothing else changes it.
+//! The loop of a society: decide and evolve → append → answer → publish → reconcile. One task owns the spine; nothing else
+//! changes it.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -52,8 +53,8 @@ pub(crate) struct Actor {
     resting: BTreeSet<(Timestamp, TurnId)>,
     /// The sleep until the earliest of `timers`, `resting` and `stopping`.
     alarm: Option<(Timestamp, Sleep)>,
-    /// Turns whose model call has to wait until other calls free their reservations in a budget. They have no slot; they are run
-    /// again as soon as an event frees some budget.
+    /// Turns whose model call has to wait until other calls free their reservations in a budget. They have no slot; they are
+    /// run again as soon as an event frees some budget.
     deferred: Vec<TurnId>,
     /// The event that the last snapshot ends with.
     snapshot_at: Seq,
@@ -109,12 +110,13 @@ impl Actor {
     /// Folds the log and starts everything that it owes; founds the society if the log is empty.
     ///
     /// The same function runs at the opening and after the log has failed. Nothing in memory is trusted: a failed append may
-    /// have happened or not, so every cache, timer and deferred turn that was derived from the old spine is dropped and derived
-    /// anew. There is no separate list of unfinished work to repair: `outstanding` reads it from the spine, and applying it is the
-    /// same step that follows every commit ([`Self::reconcile`]). The turns themselves find in their journals how far they were.
+    /// have happened or not, so every cache, timer and deferred turn that was derived from the old spine is dropped and
+    /// derived anew. There is no separate list of unfinished work to repair: `outstanding` reads it from the spine, and
+    /// applying it is the same step that follows every commit ([`Self::reconcile`]). The turns themselves find in their
+    /// journals how far they were.
     ///
-    /// Founding, budgets and `revive` are committed before anything is started, because a turn that an earlier process ran must not
-    /// run again before the event that counts the new run is durable.
+    /// Founding, budgets and `revive` are committed before anything is started, because a turn that an earlier process ran
+    /// must not run again before the event that counts the new run is durable.
     pub(crate) async fn recover(&mut self) -> Result<(), LogError> {
         self.shared.recent.clear();
         let (spine, snapshot_at) = fold(&self.shared.ports, &self.shared.society).await?;
@@ -158,9 +160,9 @@ impl Actor {
 
     /// Counts this process for every turn that it is about to run, before it runs.
     ///
-    /// A turn may be what kills the process (out of memory, stack overflow). It would do so again at every start, so turns that
-    /// many processes have run without progress are dead-lettered. `decide` dead-letters one per command, which may start the next
-    /// turn of that agent; the loop repeats until a command only counts.
+    /// A turn may be what kills the process (out of memory, stack overflow). It would do so again at every start, so turns
+    /// that many processes have run without progress are dead-lettered. `decide` dead-letters one per command, which may
+    /// start the next turn of that agent; the loop repeats until a command only counts.
     async fn revive(&mut self) -> Result<(), LogError> {
         let is_owed = |spine: &Spine| spine.turns.values().any(|turn| turn.is_owed());
         while !self.has_revived && self.options.max_running > 0 && is_owed(&self.spine) {
@@ -249,8 +251,8 @@ impl Actor {
         }
     }
 
-    /// Discards the changes of a failed pass: folds the log again up to the last certain event. Needs reads only, so queries can
-    /// be answered while the disk is full.
+    /// Discards the changes of a failed pass: folds the log again up to the last certain event. Needs reads only, so queries
+    /// can be answered while the disk is full.
     async fn roll_back(&mut self) -> Result<(), LogError> {
         if self.spine.seq != self.committed {
             let (spine, _) = fold_through(&self.shared.ports, &self.shared.society, self.committed).await?;
@@ -266,9 +268,9 @@ impl Actor {
     /// deliveries and queries are collected in the [`Pass`]. If the append fails, all of them fail together and the spine is
     /// folded again from the log.
     ///
-    /// The order within a pass matters. Ends of turns from the last pass come first: they are older than the mail. Timers come
-    /// after the mail, so that an answer that arrives together with its deadline counts and the timeout is refused. Notes of resting
-    /// turns come last, when it is known whether this pass delivers something to them.
+    /// The order within a pass matters. Ends of turns from the last pass come first: they are older than the mail. Timers
+    /// come after the mail, so that an answer that arrives together with its deadline counts and the timeout is refused.
+    /// Notes of resting turns come last, when it is known whether this pass delivers something to them.
     async fn pass(&mut self, batch: &mut Vec<ActorMessage>) -> Result<(), LogError> {
         let at = self.shared.ports.clock.now();
         let mut pass = Pass { events: std::mem::take(&mut self.spare_events), ..Pass::default() };
@@ -305,7 +307,7 @@ impl Actor {
     /// Appends that a turn has read its answers and only waits for more; until then the log says that it is owed a run. A turn
     /// that this pass delivers something to has not read that yet; it will say again when it waits.
     fn note_rest(&mut self, pass: &mut Pass, turn: TurnId, at: Timestamp) {
-        let has_delivery = pass.deliveries.iter().any(|(told, _)| *told == turn);
+        let has_delivery = pass.deliveries.iter().any(|(receiver, _)| *receiver == turn);
         let has_news = self.spine.turns.get(&turn).is_some_and(|turn| turn.has_unread_answers && turn.parked.is_none());
         if has_news && !has_delivery && self.scheduler.is_resting(turn) {
             self.decide(pass, Command::Rest { turn }, None, at);
@@ -357,9 +359,10 @@ impl Actor {
     /// Makes a pass durable, then visible: append, reply to senders, publish and deliver, start turns, answer queries.
     ///
     /// This order is the guarantee of the engine. If a sender were answered, or a turn started, before the append, a crash in
-    /// between would leave effects of a decision that never happened. The planted bug `AckBeforeCommit` does exactly that, and the
-    /// crash tests must notice. A failed append answers every sender with an error, although the events may be in the log: an error
-    /// means "not acknowledged", and the caller of [`Self::run`] recovers from the log before anything else is decided.
+    /// between would leave effects of a decision that never happened. The planted bug `AckBeforeCommit` does exactly that,
+    /// and the crash tests must notice. A failed append answers every sender with an error, although the events may be in the
+    /// log: an error means "not acknowledged", and the caller of [`Self::run`] recovers from the log before anything else is
+    /// decided.
     async fn commit(&mut self, pass: Pass) -> Result<(), LogError> {
         let Pass { mut events, replies, deliveries, looks } = pass;
         if is_planted(Plant::AckBeforeCommit) {
@@ -406,8 +409,8 @@ impl Actor {
         looks.into_iter().for_each(|look| look(&self.spine));
     }
 
-    /// Starts what is owed and not running and stops what is running and not owed, for every turn that the events touch. What a turn
-    /// is owed depends on its own events only, so the others need no look.
+    /// Starts what is owed and not running and stops what is running and not owed, for every turn that the events touch. What
+    /// a turn is owed depends on its own events only, so the others need no look.
     fn reconcile(&mut self, events: &[Arc<Recorded>]) {
         let mut last = None;
         for event in events {
@@ -497,10 +500,11 @@ impl Actor {
     /// Saves a snapshot, so that the next opening folds only what follows it. It is a cache: a failure costs time and is only
     /// logged.
     ///
-    /// Called only when the spine equals the committed log (after an append that succeeded, or at the end), never with a pass in
-    /// progress: a snapshot of events that are not in the log would survive a crash that they do not. The spine is serialised here on
-    /// the actor, and no turn makes progress meanwhile; `SNAPSHOT_BYTES_AN_EVENT` bounds how often a large society pays for that.
-    /// The next position is set before the save is tried, so that a disk that refuses snapshots is not asked again at every pass.
+    /// Called only when the spine equals the committed log (after an append that succeeded, or at the end), never with a pass
+    /// in progress: a snapshot of events that are not in the log would survive a crash that they do not. The spine is
+    /// serialised here on the actor, and no turn makes progress meanwhile; `SNAPSHOT_BYTES_AN_EVENT` bounds how often a large
+    /// society pays for that. The next position is set before the save is tried, so that a disk that refuses snapshots is not
+    /// asked again at every pass.
     async fn save_snapshot(&mut self) {
         if self.snapshot_at == self.spine.seq {
             return;

@@ -1,7 +1,7 @@
 //! The traits for writing agents: an [`Agent`] executes tasks, a [`StateHandler`] makes the bot message of a phase.
 //!
-//! Every method has a default, so an agent implements only what differs. Handlers are ordinary async code; every effect goes through
-//! the turn, so that the code can be run again after a crash.
+//! Every method has a default, so an agent implements only what differs. Handlers are ordinary async code; every effect goes
+//! through the turn, so that the code can be run again after a crash.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -47,7 +47,8 @@ pub trait Agent: Send + Sync + 'static {
         SubThreads::new()
     }
 
-    /// The operations that the web page offers to a person who talks to this agent (R034). Called once, when the agent is registered.
+    /// The operations that the web page offers to a person who talks to this agent (R034). Called once, when the agent is
+    /// registered.
     fn operations(&self) -> Vec<Operation> {
         Vec::new()
     }
@@ -88,8 +89,8 @@ pub trait StateHandler: Send + Sync + 'static {
 
 /// Which handler serves which phase, and which phase follows it (R046).
 ///
-/// A new thread is in `initial_phase`; if no handler has that name, the first one serves it. The last phase is `completed`; it needs
-/// a handler only if the conversation goes on.
+/// A new thread is in `initial_phase`; if no handler has that name, the first one serves it. The last phase is `completed`;
+/// it needs a handler only if the conversation goes on.
 #[derive(Default, Clone)]
 pub struct Phases {
     pub(crate) steps: Vec<PhaseStep>,
@@ -115,8 +116,8 @@ impl Phases {
         self
     }
 
-    /// Sets the next phase of the phase added last. It is suggested when the handler is done, unless the handler has suggested one
-    /// itself (D04).
+    /// Sets the next phase of the phase added last. It is suggested when the handler is done, unless the handler has
+    /// suggested one itself (D04).
     pub fn then(mut self, next: &str) -> Self {
         if let Some(step) = self.steps.last_mut() {
             step.next = Some(next.into());

@@ -49,7 +49,8 @@ impl<T> Broadcast<T> {
         Self { buffer: Mutex::new(buffer), more: Notify::new(), max_bytes }
     }
 
-    /// Sends to all subscribers. `bytes` is what the value counts against the bound; a value larger than the bound is still delivered.
+    /// Sends to all subscribers. `bytes` is what the value counts against the bound; a value larger than the bound is still
+    /// delivered.
     pub(crate) fn send(&self, value: T, bytes: usize) {
         let mut buffer = self.lock();
         if buffer.subscribers == 0 {

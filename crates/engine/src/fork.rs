@@ -1,7 +1,7 @@
 //! Forking a society: a new society starts with the history of another, and each continues on its own.
 //!
-//! What had ended stays ended in both. What was open at the fork is owed in both: a turn continues from its journal, and a write
-//! without a result is in doubt.
+//! What had ended stays ended in both. What was open at the fork is owed in both: a turn continues from its journal, and a
+//! write without a result is in doubt.
 
 use polis_domain::{Command, Event, Failure, Request, SPINE_VERSION, Seq, SocietyId, Spine, Stage, decide, mix};
 use polis_ports::{Clock, Fork, Log, LogError, Snapshot};

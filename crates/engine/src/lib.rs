@@ -4,9 +4,9 @@
 //! starts what is owed and not running and stops what is running and not owed. Starting, cancelling and recovering after a
 //! crash are the same code.
 //!
-//! Reading order: [`Society`] is the public handle, `actor` the loop behind it, `scheduler` the turns in memory, [`Turn`] the context of a
-//! handler. [`Agent`], [`StateHandler`], [`SubThreadAgent`] and [`InteractionUnit`] are what a user of the crate implements, and
-//! [`Cast`] is where the implementations are registered. `shared` has what all of these need.
+//! Reading order: [`Society`] is the public handle, `actor` the loop behind it, `scheduler` the turns in memory, [`Turn`] the
+//! context of a handler. [`Agent`], [`StateHandler`], [`SubThreadAgent`] and [`InteractionUnit`] are what a user of the crate
+//! implements, and [`Cast`] is where the implementations are registered. `shared` has what all of these need.
 //!
 //! This crate knows no HTTP, database or vendor; it reaches the world through the ports.
 

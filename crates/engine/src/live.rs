@@ -186,27 +186,27 @@ impl Channel {
         self.all.subscribers() == 0 && self.threads.is_empty()
     }
 
-    /// Tells whoever it concerns.
+    /// Sends a frame to the watchers of the society and to those of its thread.
     fn send(&self, frame: Frame) {
         if !self.threads.is_empty() {
             match &frame {
-                Frame::Committed(events) => self.tell_threads(events),
-                Frame::Delta(streamed) => self.tell_thread(&streamed.thread, &frame),
-                Frame::Step(streamed) => self.tell_thread(&streamed.thread, &frame),
+                Frame::Committed(events) => self.send_to_threads(events),
+                Frame::Delta(streamed) => self.send_to_thread(&streamed.thread, &frame),
+                Frame::Step(streamed) => self.send_to_thread(&streamed.thread, &frame),
                 Frame::Missed => self.threads.values().for_each(|broadcast| send(broadcast, Frame::Missed)),
             }
         }
         send(&self.all, frame);
     }
 
-    fn tell_thread(&self, thread: &ThreadId, frame: &Frame) {
+    fn send_to_thread(&self, thread: &ThreadId, frame: &Frame) {
         if let Some(broadcast) = self.threads.get(thread) {
             send(broadcast, frame.clone());
         }
     }
 
     /// Tells each thread that is watched what was recorded under it.
-    fn tell_threads(&self, events: &Arc<[Arc<Recorded>]>) {
+    fn send_to_threads(&self, events: &Arc<[Arc<Recorded>]>) {
         let mut parts = BTreeMap::<&ThreadId, Vec<Arc<Recorded>>>::new();
         for recorded in events.iter() {
             if let Some(thread) = &recorded.thread
@@ -216,7 +216,7 @@ impl Channel {
             }
         }
         for (thread, part) in parts {
-            self.tell_thread(thread, &Frame::Committed(part.into()));
+            self.send_to_thread(thread, &Frame::Committed(part.into()));
         }
     }
 

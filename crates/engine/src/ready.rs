@@ -50,8 +50,8 @@ impl ExecuteSubThread {
         Self::each_of(SubThreads::new().with("", agent))
     }
 
-    /// Gives the same request to each of these agents in parallel: the first in the placeholder, the others in new messages. A last
-    /// message has all results, in this order (R086).
+    /// Gives the same request to each of these agents in parallel: the first in the placeholder, the others in new messages.
+    /// A last message has all results, in this order (R086).
     ///
     /// ```
     /// # use polis_engine::{ExecuteSubThread, Phases, PrepareSubThread, SubThreadAgent, SubThreads};

@@ -1,5 +1,5 @@
-//! Strict replay: folds the log and runs every settled turn again against its journal. No model or tool is called and nothing is
-//! written; anything that a turn does now and did not do then is a divergence.
+//! Strict replay: folds the log and runs every settled turn again against its journal. No model or tool is called and nothing
+//! is written; anything that a turn does now and did not do then is a divergence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What the actor, its turns and the handle of a society share: the ports, the options, and the channel to the actor.
 //!
-//! Nothing here decides anything. It is a leaf, so that `actor`, `scheduler`, `society` and `turn` need not import each other for it.
+//! Nothing here decides anything. It is a leaf, so that `actor`, `scheduler`, `society` and `turn` need not import each other
+//! for it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -83,7 +84,8 @@ pub struct Options {
     pub client_patience: Duration,
     /// How many turns may run at the same time; the others queue.
     pub max_running: usize,
-    /// How many waiting turns may stay in memory; the others are dropped, and run again from their journals when an answer arrives.
+    /// How many waiting turns may stay in memory; the others are dropped, and run again from their journals when an answer
+    /// arrives.
     pub max_lingering: usize,
     /// The capacity of the actor's mailbox; a full mailbox makes senders wait.
     pub mailbox: usize,

@@ -71,7 +71,8 @@ pub struct UnfinishedWork {
     pub pending_messages: usize,
 }
 
-/// A handle of a running society. Clones share it; the society runs until [`Society::stop`] or until the last handle is dropped.
+/// A handle of a running society. Clones share it; the society runs until [`Society::stop`] or until the last handle is
+/// dropped.
 #[derive(Clone)]
 pub struct Society {
     handle: Arc<Handle>,
@@ -406,8 +407,8 @@ impl Society {
         self.watcher(None, after)
     }
 
-    /// The events of one thread, without its sub-threads, after a position of the log, then live. Events of other threads do not
-    /// wake this watcher.
+    /// The events of one thread, without its sub-threads, after a position of the log, then live. Events of other threads do
+    /// not wake this watcher.
     pub fn watch_thread(&self, thread: ThreadId, after: Seq) -> Watch {
         self.watcher(Some(thread), after)
     }
@@ -427,8 +428,8 @@ impl Society {
         }
     }
 
-    /// Rejects new commands, gives running turns `grace` to reach a safe point, then stops. Turns that are cut off are owed a run
-    /// at the next opening.
+    /// Rejects new commands, gives running turns `grace` to reach a safe point, then stops. Turns that are cut off are owed a
+    /// run at the next opening.
     pub async fn stop(&self, grace: Duration) {
         // An error means that it has ended already.
         let _ = self.handle.shared.actor.send(ActorMessage::Stop { grace }).await;
@@ -503,8 +504,8 @@ async fn answer_looks(spine: Spine, mut mailbox: mpsc::Receiver<ActorMessage>) {
     }
 }
 
-/// Runs the actor. When the log fails, it goes into standby and recovers from the log until that works again. A conflict ends it: another
-/// owner has appended, so this one must not go on. Returns that error.
+/// Runs the actor. When the log fails, it goes into standby and recovers from the log until that works again. A conflict ends
+/// it: another owner has appended, so this one must not go on. Returns that error.
 async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender<Result<(), LogError>>) -> Option<LogError> {
     let began = actor.recover().await;
     let may_run = began.is_ok();

@@ -3,8 +3,8 @@
 //! ```text
 //! main thread > handler > sub-thread > SubThreadAgent > InteractionUnit(s) > handler
 //! ```
-//! Each unit is a durable turn of its own in the sub-thread, so a finished unit is never run again. What the agent itself decides (which
-//! unit is next, the summary) is part of the turn that started the sub-thread.
+//! Each unit is a durable turn of its own in the sub-thread, so a finished unit is never run again. What the agent itself
+//! decides (which unit is next, the summary) is part of the turn that started the sub-thread.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::{Agent, StateHandler, Turn};
 /// The default of [`SubThreadAgent::max_interactions`].
 const MAX_INTERACTIONS: usize = 50;
 
-/// Manages one sub-thread: its units, when it is done, and its result (R056-R067). Used as a plain [`Agent`], it runs in a sub-thread
-/// of a new message.
+/// Manages one sub-thread: its units, when it is done, and its result (R056-R067). Used as a plain [`Agent`], it runs in a
+/// sub-thread of a new message.
 ///
-/// Its settings are those of its sub-thread, never those of the parent thread (D02). A failure inside it becomes a result that the
-/// parent reads (R067).
+/// Its settings are those of its sub-thread, never those of the parent thread (D02). A failure inside it becomes a result
+/// that the parent reads (R067).
 pub trait SubThreadAgent: Send + Sync + 'static {
     /// The units, one for each phase (R063). Called once, when the agent is registered.
     fn units(&self) -> Units;
@@ -43,8 +43,8 @@ pub trait SubThreadAgent: Send + Sync + 'static {
         async { Ok(turn.role().map(|role| role.prompt.clone()).unwrap_or_default()) }
     }
 
-    /// The phase of the next unit (R053). The default is what the last unit suggested. If it suggested nothing, `progress.next` is the
-    /// phase of the last unit, and the run ends unless this returns another phase.
+    /// The phase of the next unit (R053). The default is what the last unit suggested. If it suggested nothing,
+    /// `progress.next` is the phase of the last unit, and the run ends unless this returns another phase.
     ///
     /// Write `async fn next_unit(&self, progress: &Progress, turn: &mut Turn) -> Result<Phase, Failure>`.
     fn next_unit(&self, progress: &Progress, _turn: &mut Turn) -> impl Future<Output = Result<Phase, Failure>> + Send {
@@ -99,8 +99,8 @@ impl Progress {
 
 /// One round of bot and user in a sub-thread.
 ///
-/// The unit's handler writes the bot message: an instruction, or content and what to do with it (R078). The unit then carries it out and
-/// reports what happened, without making anything up (R079).
+/// The unit's handler writes the bot message: an instruction, or content and what to do with it (R078). The unit then carries
+/// it out and reports what happened, without making anything up (R079).
 pub trait InteractionUnit: Send + Sync + 'static {
     /// The sub-threads that the unit may run. Called once, when the agent is registered.
     fn sub_threads(&self) -> SubThreads {

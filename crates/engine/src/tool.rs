@@ -8,8 +8,8 @@ use polis_ports::ToolSpec;
 
 use crate::Turn;
 
-/// A tool that runs inside the turn that calls it. Everything it does is an effect of that turn, so it is as durable as the turn: after a
-/// crash it is run again up to where it was, and it is never in doubt, whatever its class is.
+/// A tool that runs inside the turn that calls it. Everything it does is an effect of that turn, so it is as durable as the
+/// turn: after a crash it is run again up to where it was, and it is never in doubt, whatever its class is.
 ///
 /// Write `async fn call(&self, turn: &mut Turn, arguments: &str) -> CallResult`. Like a handler, it must depend on the turn and
 /// its arguments alone.

@@ -24,8 +24,8 @@ struct State {
 }
 
 impl UnreadEvents {
-    /// An empty queue that notifies `on_idle` when the turn looks for an event in vain. A replay uses it to find out that a turn
-    /// waits for something that the log does not have.
+    /// An empty queue that notifies `on_idle` when the turn looks for an event in vain. A replay uses it to find out that a
+    /// turn waits for something that the log does not have.
     pub(crate) fn watched(on_idle: Arc<Notify>) -> Self {
         let state = State { on_idle: Some(on_idle), ..State::default() };
         Self { state: Mutex::new(state), delivered: Notify::new() }

@@ -1,4 +1,5 @@
-//! Watching a society or one thread: the log after a position, then live frames, joined by sequence number without gaps or duplicates.
+//! Watching a society or one thread: the log after a position, then live frames, joined by sequence number without gaps or
+//! duplicates.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Contents outside the log: results that are too long for it, files, pictures. The log names them by what they hold.
+//! Artifacts: contents outside the log, such as long results, files and pictures. The log names them by their SHA-256.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,49 +6,49 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use polis_domain::{Artifact, ArtifactId, ListedArtifact};
 
-/// Keeps contents under their SHA-256. What is kept is never changed, and is durable when its keeper is told so.
+/// Stores contents under their SHA-256. A content never changes, and it is durable when the call returns.
 ///
-/// Nothing here knows who refers to a content: that is in the log. A content that no log names may be taken away.
+/// The store does not know who refers to a content; the logs do. A content that no log names may be removed.
 #[async_trait]
 pub trait Artifacts: Send + Sync {
-    /// Begins a content of a length that is not known yet. A draft that is dropped leaves nothing.
+    /// Starts a content of unknown length. A draft that is dropped leaves nothing behind.
     fn draft(&self) -> Result<Box<dyn Draft>, ArtifactError>;
 
-    /// Keeps a content that is at hand.
+    /// Stores a content that is in memory.
     async fn put(&self, content: Arc<[u8]>) -> Result<ArtifactId, ArtifactError>;
 
-    /// At most `limit` bytes from `offset` on, once it is certain that all of the content is what was kept.
+    /// Reads at most `limit` bytes from `offset` on, after verifying the whole content.
     async fn read(&self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, ArtifactError>;
 }
 
-/// A content that is being written. Its functions block, as files do.
+/// A content that is being written. Its functions block.
 pub trait Draft: Send {
-    /// Adds to it. When it would become longer than allowed, nothing of `bytes` is added.
+    /// Appends bytes; none of them if the content would become too long.
     fn write(&mut self, bytes: &[u8]) -> Result<(), ArtifactError>;
 
-    /// Keeps what was written: its name, and how long it is.
+    /// Stores what was written and returns its id and length.
     fn keep(self: Box<Self>) -> Result<(ArtifactId, u64), ArtifactError>;
 }
 
 /// A part of a content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// The bytes.
+    /// The bytes that were read.
     pub bytes: Vec<u8>,
-    /// How long the whole content is.
+    /// The length of the whole content.
     pub total: u64,
 }
 
-/// Why a content cannot be kept or read.
+/// Why a content cannot be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArtifactError {
-    /// It is longer than one may be.
+    /// It is longer than allowed.
     #[error("an artifact may have {limit} bytes at most; make it smaller, or raise max_mb in [artifacts] of polis.toml")]
     TooLarge {
-        /// How long one may be.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// There are too many, or they take too much room.
+    /// There are too many artifacts, or they take too much space.
     #[error(
         "there is no room for more artifacts: {0}; remove unused ones with `polis artifacts gc`, or raise the limit in [artifacts] of polis.toml"
     )]
@@ -56,24 +56,24 @@ pub enum ArtifactError {
     /// The disk is full.
     #[error("the disk that holds the artifacts is full; make room and try again")]
     Full,
-    /// There is none with this id.
+    /// There is no artifact with this id.
     #[error("there is no artifact {0}; list those that are there")]
     Unknown(ArtifactId),
-    /// What lies there is not what was kept.
+    /// The stored content does not match its id.
     #[error(
         "artifact {0} is damaged: its content is not what was kept; put the file back from a copy, or keep the content again"
     )]
     Damaged(ArtifactId),
-    /// Nobody keeps artifacts here.
+    /// There is no artifact store.
     #[error("artifacts are not kept here")]
     None,
-    /// Anything else below.
+    /// Any other error.
     #[error("the artifacts cannot be written or read: {0}")]
     Failed(String),
 }
 
 impl ArtifactError {
-    /// A stable name for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "artifact_too_large",
@@ -87,7 +87,7 @@ impl ArtifactError {
     }
 }
 
-/// Finds the name of a content while it is written.
+/// Computes the id of a content while it is written.
 #[derive(Clone)]
 pub struct Hasher(ring::digest::Context);
 
@@ -98,19 +98,19 @@ impl Default for Hasher {
 }
 
 impl Hasher {
-    /// Takes more of the content.
+    /// Adds more of the content.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The name of all that was taken.
+    /// The id of everything that was added.
     pub fn id(self) -> ArtifactId {
         let mut digest = [0; 32];
         digest.copy_from_slice(self.0.finish().as_ref());
         ArtifactId::new(digest)
     }
 
-    /// The name of a content that is at hand.
+    /// The id of a content that is in memory.
     pub fn id_of(content: &[u8]) -> ArtifactId {
         let mut hasher = Self::default();
         hasher.update(content);
@@ -118,7 +118,7 @@ impl Hasher {
     }
 }
 
-/// Keeps nothing: what is too long is cut, and nobody can keep anything.
+/// An artifact store that stores nothing: every write fails.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoArtifacts;
 
@@ -137,27 +137,27 @@ impl Artifacts for NoArtifacts {
     }
 }
 
-/// Knows which artifacts a society's log names.
+/// Lists the artifacts that a society's log names.
 #[async_trait]
 pub trait Listing: Send + Sync {
-    /// At most `limit` of them after the first `after`, in the order of the log, and how many there are.
+    /// At most `limit` artifacts after the first `after`, in the order of the log, and how many there are in total.
     async fn list(&self, after: usize, limit: usize) -> (Vec<ListedArtifact>, usize);
 
     /// The reference to a content, if the log names it.
     async fn find(&self, id: &ArtifactId) -> Option<Artifact>;
 }
 
-/// What a call is given to keep what it makes, and to find what others have made.
+/// The artifact store as a tool call sees it: where to store its own contents, and which others the society has.
 #[derive(Clone)]
 pub struct ArtifactStore {
-    /// Keeps contents.
+    /// Stores and reads contents.
     pub store: Arc<dyn Artifacts>,
-    /// Knows which of them the society names.
+    /// Lists those that the society's log names.
     pub listing: Arc<dyn Listing>,
 }
 
 impl ArtifactStore {
-    /// Nothing is kept and nothing is there.
+    /// A store that is empty and stores nothing.
     pub fn none() -> Self {
         Self { store: Arc::new(NoArtifacts), listing: Arc::new(Nothing) }
     }

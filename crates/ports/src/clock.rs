@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use polis_domain::Timestamp;
 
-/// Knows the time and can wait for it.
+/// Tells the time and waits for it.
 #[async_trait]
 pub trait Clock: Send + Sync {
-    /// The time now. It may jump; nothing is ordered by it.
+    /// The present time. It may jump, so nothing is ordered by it.
     fn now(&self) -> Timestamp;
 
     /// Returns once `now` has reached `until`.

@@ -1,4 +1,4 @@
-//! Who decides whether a file that steers agents may be used.
+//! A check whether a file that controls agents may be used.
 
 use std::fmt;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 type Decide = dyn Fn(&Path, &[u8]) -> bool + Send + Sync;
 
-/// Decides whether the content of a file may be used. It is given the very bytes that would be used, so that nobody can exchange
-/// the file between the check and the use.
+/// Decides whether the content of a file may be used. It gets the bytes that will be used, so that the file cannot be
+/// exchanged between the check and the use.
 #[derive(Clone)]
 pub struct FileGuard(Arc<Decide>);
 

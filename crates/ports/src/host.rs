@@ -1,4 +1,4 @@
-//! What a running call may ask of whoever makes it.
+//! Questions that a running tool call may ask the engine.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use polis_domain::{Failure, Question, Reply, Verdict};
 
 use crate::ModelRequest;
 
-/// Answers what a running call needs to know before it can go on. What is asked and answered stands in the log beside the call.
+/// Answers questions of a running call. Question and answer are logged beside the call.
 #[async_trait]
 pub trait Host: fmt::Debug + Send + Sync {
-    /// Puts a question to the person, for the server `by`. None when nobody answers: the person turned away, or the call is over.
+    /// Asks the person a question for the server `by`. None if there is no answer: the person declined, or the call has ended.
     async fn ask_person(&self, by: &str, question: Question) -> Option<Verdict>;
 
-    /// Asks a model for the server `by`, as the policy allows it, on the account of whoever calls.
+    /// Calls a model for the server `by`, if policy allows it, within the budgets of the calling agent.
     async fn ask_model(&self, by: &str, request: ModelRequest) -> Result<Reply, Failure>;
 }

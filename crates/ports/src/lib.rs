@@ -1,8 +1,9 @@
-//! What Polis needs from the world: six small object-safe traits, each with a real implementation and one in testkit.
+//! The ports: what Polis needs from the world, as small object-safe traits. Each has a real implementation and one in testkit.
 //!
-//! [`Log`] keeps what happened, [`Model`] thinks, [`Toolbox`] acts, [`Live`] tells whoever watches, [`Clock`] knows the time,
-//! [`Artifacts`] keeps what is too long for the log.
-//! Nothing here holds a rule of the domain or names a vendor, a database or a protocol.
+//! [`Log`] stores events, [`Model`] answers requests, [`Toolbox`] runs tools, [`Live`] publishes to watchers, [`Clock`] tells
+//! the time, [`Artifacts`] stores contents that are too long for the log. [`Host`] and [`Listing`] go the other way: the
+//! engine implements them for running tool calls. Nothing here contains a rule of the domain or names a vendor, a database or
+//! a protocol.
 
 mod artifacts;
 mod clock;
@@ -27,5 +28,5 @@ pub use model::{
 pub use schema::with_texts;
 pub use toolbox::{CallContext, Caller, Chosen, ServerState, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox};
 
-/// An error of some library below, kept whole for whoever reads the logs.
+/// An error of an underlying library, kept for diagnosis.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

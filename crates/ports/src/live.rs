@@ -1,4 +1,4 @@
-//! What whoever watches is told: committed events, and deltas of replies that are still being written.
+//! Live updates for watchers: committed events, and chunks of replies in progress.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use serde_json::Value;
 
 use crate::Delta;
 
-/// Carries frames from a society to its watchers. It may lose frames for a slow watcher, never hold the society up.
+/// Carries frames from a society to its watchers. A slow watcher may lose frames; it never delays the society.
 pub trait Live: Send + Sync {
-    /// Tells everybody who watches. Never blocks.
+    /// Publishes a frame to all watchers. Never blocks.
     fn publish(&self, society: &SocietyId, frame: Frame);
 
-    /// Whether anybody might be watching; when not, publishing can be spared.
+    /// Whether anybody may be watching; if not, frames need not be made.
     fn is_watched(&self, society: &SocietyId) -> bool;
 
-    /// Starts watching from now on: everything, or only what is recorded under one thread.
+    /// Subscribes from now on, to everything or to one thread.
     fn watch(&self, society: &SocietyId, thread: Option<&ThreadId>) -> LiveStream;
 }
 
 /// Frames in the order in which they were published.
 pub type LiveStream = Pin<Box<dyn Stream<Item = Frame> + Send>>;
 
-/// One thing to be told.
+/// One live update.
 #[derive(Debug, Clone)]
 pub enum Frame {
-    /// These events are in the log, for good.
+    /// These events are durable in the log.
     Committed(Arc<[Arc<Recorded>]>),
     /// A chunk of a reply that is not in the log yet (D07). It may be lost, and is not repeated.
     Delta(Arc<StreamedDelta>),
-    /// What somebody in a workflow is seen doing, and what a component grows by meanwhile (D07). It may be lost as well.
+    /// A step of a workflow, with a chunk of the component that it writes (D07). It may be lost, and is not repeated.
     Step(Arc<StreamedStep>),
-    /// Frames are missing, because this watcher was too slow or the log had failed: read the log again from the last event seen.
+    /// Frames were lost, because this watcher was too slow or the log had failed. Read the log again from the last event seen.
     Missed,
 }
 
@@ -45,70 +45,70 @@ pub struct StreamedDelta {
     pub effect: EffectId,
     /// The thread of its turn.
     pub thread: ThreadId,
-    /// The chunk.
+    /// The chunk itself.
     pub delta: Delta,
 }
 
-/// What somebody in a workflow does just now, with its address.
+/// A step of a workflow, with its address.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StreamedStep {
-    /// The request that it is done for.
+    /// The request that it belongs to.
     pub task: TaskId,
     /// The thread that it happens in.
     pub thread: ThreadId,
     /// Its address.
     pub path: SubThreadPath,
-    /// The todo that it is about, if it is about one.
+    /// The todo that it works on, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub todo: Option<Arc<str>>,
-    /// Who, such as `planner`.
+    /// The kind of agent, such as `planner`.
     pub agent_type: Arc<str>,
-    /// What it is seen doing, such as `planning` or `calling_tool`.
+    /// The action, such as `planning` or `calling_tool`.
     pub action: Arc<str>,
     /// The component that is being written, such as `planner-response`, or the tool that is called; none when nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<Arc<str>>,
-    /// What the component grows by.
+    /// The chunk that the component grows by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk: Option<ComponentChunk>,
-    /// How long the step took, when it is over.
+    /// How long the step took, if it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// What the step used, when a model's reply is whole.
+    /// The usage of the step, if a model has replied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// What a component grows by.
+/// A chunk that a component grows by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ComponentChunk {
-    /// It begins again; what was told before does not count.
+    /// The component starts again; earlier chunks are void.
     Again,
-    /// A text field grows by this.
+    /// More of a text field.
     Text {
         /// The field's name.
         field: String,
-        /// What it grows by.
+        /// The additional text.
         text: String,
     },
-    /// An element of a list field is whole.
+    /// A complete element of a list field.
     Item {
         /// The field's name.
         field: String,
-        /// The element's place, from 0.
+        /// The index of the element, from 0.
         index: usize,
         /// The element.
         value: Value,
     },
-    /// A field is whole.
+    /// A complete field.
     Field {
         /// The field's name.
         field: String,
-        /// What it holds.
+        /// The value of the field.
         value: Value,
     },
 }

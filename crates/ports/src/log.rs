@@ -1,4 +1,4 @@
-//! The log: what happened, in order, for good.
+//! The log: the durable, ordered events of societies.
 
 use std::sync::Arc;
 
@@ -7,23 +7,24 @@ use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
 
 use crate::BoxError;
 
-/// Keeps the events of many societies.
+/// Stores the events of many societies.
 ///
-/// Whatever `append` acknowledged survives the death of the process and of the machine. The expected place is the fence: an
-/// owner whose picture of the log is stale cannot append.
+/// Whatever `append` has acknowledged survives a crash of the process and of the machine. The expected position is a fence:
+/// an owner whose view of the log is stale cannot append.
 #[async_trait]
 pub trait Log: Send + Sync {
-    /// Appends all of `events` or none, durable when it returns. `expected` is the society's last place so far (0: none),
-    /// and `events` follow it without gaps.
+    /// Appends all of `events` or none, durable when it returns. `expected` is the last position of the society so far (0 if
+    /// it has none), and `events` follow it without gaps.
     ///
-    /// An error other than [`LogError::Conflict`] leaves it open whether the events are there: ask [`Log::head`] to know.
+    /// After an error other than [`LogError::Conflict`] it is unknown whether the events are in the log; [`Log::head`] finds
+    /// out.
     async fn append(&self, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>]) -> Result<(), LogError>;
 
-    /// The society's last place; 0 when nothing happened yet.
+    /// The last position of the society; 0 if it has no events.
     async fn head(&self, society: &SocietyId) -> Result<Seq, LogError>;
 
-    /// The last place that can be read now. While it is open whether a failed append is there, this is the place before it: it
-    /// answers where [`Log::head`] cannot yet.
+    /// The last position that can be read at present. While the outcome of a failed append is unknown, this is the position
+    /// before it; it works where [`Log::head`] cannot answer yet.
     async fn readable_head(&self, society: &SocietyId) -> Result<Seq, LogError> {
         self.head(society).await
     }
@@ -34,59 +35,59 @@ pub trait Log: Send + Sync {
     /// The events recorded under one thread, in order.
     async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError>;
 
-    /// The newest snapshot, if one was saved. A snapshot is a cache: losing it costs time, nothing else.
+    /// The newest snapshot, if one was saved. A snapshot is a cache: losing it only costs time.
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError>;
 
     /// Saves a snapshot in place of any older one.
     async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError>;
 
-    /// The last place up to `through` at which an append ended. Between two of them the society was in no state that anybody saw,
-    /// so it can be forked only there.
+    /// The last position up to `through` at which an append ended. Positions inside an append are states that nobody ever
+    /// saw, so a society can be forked only at such positions.
     async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError>;
 
-    /// Begins a society that has the events of another up to a place, and then one of its own; all of it or nothing, durable when
-    /// it returns. Neither ever sees what the other appends later.
+    /// Creates a society that shares the events of another up to a position and then has one event of its own. All or
+    /// nothing, durable when it returns. Neither sees later events of the other.
     ///
-    /// [`LogError::Conflict`] when a name is taken. The society whose name is given away must not be open anywhere.
+    /// [`LogError::Conflict`] if a name is taken. A society that is renamed by this must not be open anywhere.
     async fn fork(&self, fork: &Fork) -> Result<(), LogError>;
 
-    /// The societies that have events, in the order of their names.
+    /// The societies that have events, sorted by name.
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError>;
 
-    /// Whose events a society has from before it was forked, by the name that this one has now; none when all of them are its own.
+    /// The society that this one was forked from, by its present name, and where; none if it is not a fork.
     async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError>;
 }
 
-/// Where a fork parts from the society that it was made of.
+/// Where a fork left the society that it was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Whose events it has.
+    /// The society that it was forked from.
     pub from: SocietyId,
     /// The last event that both share.
     pub at: Seq,
 }
 
-/// How a society begins as a part of another.
+/// The request for a fork.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fork {
-    /// Whose events it has.
+    /// The society that it was forked from.
     pub from: SocietyId,
-    /// Up to which place; an append must have ended there.
+    /// The last shared position; an append must have ended there.
     pub at: Seq,
-    /// What it is called.
+    /// The name of the new society.
     pub to: SocietyId,
-    /// What the society is called from now on that had this name so far; none when the name is free.
+    /// The new name for the society that has the name `to` so far; none if that name is free.
     pub aside: Option<SocietyId>,
-    /// The first event of its own, at the place after `at`.
+    /// Its first own event, at the position after `at`.
     pub first: Arc<Recorded>,
 }
 
 /// Which of a thread's events to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadRange {
-    /// Only events after this place.
+    /// Only events after this position.
     pub after: Seq,
-    /// Only events up to and including this place.
+    /// Only events up to and including this position.
     pub through: Seq,
     /// Of those, only this many of the oldest.
     pub oldest: usize,
@@ -98,34 +99,34 @@ impl ThreadRange {
     /// All events of the thread.
     pub const ALL: Self = Self { after: Seq(0), through: Seq(u64::MAX), oldest: usize::MAX, newest: usize::MAX };
 
-    /// All events of the thread up to and including a place.
+    /// All events of the thread up to and including a position.
     pub fn through(through: Seq) -> Self {
         Self { through, ..Self::ALL }
     }
 }
 
-/// A folded state at a place of the log.
+/// A folded state at a position of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last event that is folded in.
+    /// The last event that it contains.
     pub seq: Seq,
-    /// The shape of `body`; a reader that does not know it ignores the snapshot.
+    /// The version of the format of `body`; readers ignore snapshots of other versions.
     pub version: u32,
-    /// The state.
+    /// The serialised state.
     pub body: Vec<u8>,
 }
 
-/// Why the log did not do it.
+/// Why an operation of the log failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// Somebody else appended: the caller's picture is stale and it must stop.
+    /// Another owner has appended: the caller's view is stale, and it must stop.
     #[error("the log of `{society}` ends at {actual}, not at {expected}: another owner has appended")]
     Conflict {
-        /// Whose log.
+        /// The society.
         society: SocietyId,
-        /// Where the caller thought it ends.
+        /// The position that the caller expected.
         expected: Seq,
-        /// Where it ends.
+        /// The real last position.
         actual: Seq,
     },
     /// Another process has it open.
@@ -134,19 +135,19 @@ pub enum LogError {
     /// Written by a newer version of Polis.
     #[error("{0}")]
     TooNew(String),
-    /// What was read is not what was written.
+    /// The stored data is damaged.
     #[error("{0}")]
     Damaged(String),
-    /// The disk is full. Nothing was acknowledged; make room and it goes on.
+    /// The disk is full. Nothing was acknowledged.
     #[error("the disk that holds the log is full; make room and try again")]
     Full(#[source] BoxError),
-    /// Anything else below. Nothing was acknowledged.
+    /// Any other error. Nothing was acknowledged.
     #[error("the log cannot be written or read: {0}")]
     Failed(#[source] BoxError),
 }
 
 impl LogError {
-    /// A stable name for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Conflict { .. } => "log_conflict",

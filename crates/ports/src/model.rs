@@ -1,4 +1,4 @@
-//! Models: a request goes out, deltas come back. "Whole" is the same stream, collected.
+//! Models: a request is answered by a stream of deltas. A whole reply is the same stream, collected.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,77 +15,77 @@ use serde_json::Value;
 
 use crate::BoxError;
 
-/// Thinks. Dropping the stream cancels the request on the wire.
+/// Answers requests. Dropping the stream cancels the request.
 #[async_trait]
 pub trait Model: Send + Sync {
     /// Sends the request; the stream ends with [`Delta::Done`], or with an error.
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError>;
 
-    /// The most that a request can cost, guessed before it is sent. What cannot be priced costs nothing.
+    /// An estimate of the most that a request can cost. A model without a known price costs nothing.
     fn estimate(&self, request: &ModelRequest) -> Usage {
         request.estimate()
     }
 
-    /// The whole name of the model that a request with this name goes to, as `vendor/name`.
+    /// Resolves a model name to its full name, as `vendor/name`.
     fn name(&self, model: &str) -> Arc<str> {
         model.into()
     }
 
-    /// Why a model of this name cannot be, and what to write; nothing where it may be one.
+    /// Why this is not a valid model name, and what to write instead; none if it is valid.
     fn refuses(&self, _model: &str) -> Option<String> {
         None
     }
 
-    /// Tokens that a model can see at once, if that is known.
+    /// The context window of a model in tokens, if it is known.
     fn window(&self, _model: &str) -> Option<u64> {
         None
     }
 }
 
-/// Deltas in order. A stream that ends without [`Delta::Done`] was cut.
+/// Deltas in order. A stream that ends without [`Delta::Done`] was cut off.
 pub type DeltaStream = Pin<Box<dyn Stream<Item = Result<Delta, ModelError>> + Send>>;
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelRequest {
     /// `vendor/name`; empty for the default.
     pub model: Arc<str>,
-    /// What the model is told about itself.
+    /// The system prompt.
     pub system: Text,
     /// The conversation so far.
     pub messages: Vec<ChatMessage>,
-    /// The tools that it may ask for.
+    /// The tools that it may call.
     pub tools: Arc<[ToolSpec]>,
-    /// How freely it chooses its words.
+    /// The sampling temperature.
     pub temperature: Option<f32>,
-    /// Most tokens that it may write.
+    /// The token limit of the reply.
     pub max_tokens: Option<u32>,
-    /// The shape that the text of the reply must have.
+    /// The schema for structured output.
     pub format: Option<Arc<Format>>,
-    /// How long it thinks before it speaks, where the vendor lets us choose.
+    /// The reasoning effort, if the vendor supports it.
     pub effort: Option<Effort>,
-    /// Who asks, so that those who share a vendor's limit take turns. It is not sent.
+    /// The calling agent, so that agents share a vendor's rate limit fairly. It is not sent.
     pub asker: Arc<str>,
-    /// Whether the reply is for the turn alone, such as notes or a judgement: nobody is told it as words of the agent. It is
-    /// not sent.
+    /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent. It is not
+    /// sent.
     pub aside: bool,
 }
 
-/// One thing said to the model, and nothing else.
+/// A request with one user message.
 impl From<&str> for ModelRequest {
     fn from(prompt: &str) -> Self {
         Self { messages: vec![ChatMessage::user(prompt)], ..Self::default() }
     }
 }
 
-/// One thing said to the model, and nothing else.
+/// A request with one user message.
 impl From<String> for ModelRequest {
     fn from(prompt: String) -> Self {
         Self::from(prompt.as_str())
     }
 }
 
-/// One thing said to the model, and nothing else: a task's message, for example.
+/// A request with one user message, such as the message of a task.
 impl From<Arc<str>> for ModelRequest {
     fn from(prompt: Arc<str>) -> Self {
         Self::from(&*prompt)
@@ -97,93 +97,93 @@ impl From<Arc<str>> for ModelRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ChatMessage {
-    /// Said to the model.
+    /// A user message.
     User {
         /// The text.
         text: Arc<str>,
-        /// What it is shown with it.
+        /// The images of the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
-    /// Said by the model.
+    /// An assistant message.
     Assistant {
         /// The text.
         text: Arc<str>,
-        /// What it thought before, if the vendor shows it.
+        /// The reasoning, if the vendor provides it.
         #[serde(default, skip_serializing_if = "str::is_empty")]
         reasoning: Arc<str>,
-        /// The calls that it asked for with it.
+        /// The tool calls of the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall>,
-        /// What its vendor wants back word for word, see [`Reply::echo`].
+        /// Opaque data for the vendor, see [`Reply::echo`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         echo: Option<Arc<Value>>,
     },
-    /// What came of one of those calls.
+    /// The result of a tool call.
     Tool {
-        /// The model's name for the call.
+        /// The id that the model gave the call.
         call_id: Arc<str>,
         /// The tool's name.
         name: Arc<str>,
         /// The result.
         content: Arc<str>,
-        /// Whether it tells of a failure.
+        /// Whether the call failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
 }
 
-/// A picture for a model to look at.
+/// An image for a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Image {
-    /// The picture itself.
+    /// The image itself.
     Inline {
-        /// Such as `image/png`.
+        /// The media type, such as `image/png`.
         media_type: Arc<str>,
         /// The bytes in base64.
         data: Arc<str>,
     },
-    /// Where the vendor can fetch it.
+    /// An address from which the vendor can fetch it.
     Url(Arc<str>),
 }
 
-/// The shape of a reply that programs read.
+/// The schema of a structured reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Format {
-    /// A name for the shape: letters, digits, `_` and `-`.
+    /// A name for the schema: letters, digits, `_` and `-`.
     pub name: String,
     /// JSON schema of the text.
     pub schema: Value,
 }
 
-/// How long a model thinks before it speaks.
+/// The reasoning effort of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
-    /// As little as it can.
+    /// As little reasoning as possible.
     Low,
-    /// Some.
+    /// Some reasoning.
     Medium,
-    /// As much as it needs.
+    /// As much reasoning as needed.
     High,
 }
 
 impl ChatMessage {
-    /// Text said to the model.
+    /// A user message.
     pub fn user(text: impl Into<Arc<str>>) -> Self {
         Self::User { text: text.into(), images: Vec::new() }
     }
 
-    /// Text said by the model.
+    /// An assistant message.
     pub fn assistant(text: impl Into<Arc<str>>) -> Self {
         Self::Assistant { text: text.into(), reasoning: Arc::default(), tool_calls: Vec::new(), echo: None }
     }
 
-    /// A reply as the model is to see it again.
+    /// A reply as a message of the further conversation.
     pub fn said(reply: &Reply) -> Self {
         Self::Assistant {
             text: shared(&reply.text),
@@ -193,14 +193,14 @@ impl ChatMessage {
         }
     }
 
-    /// What came of a call, as the model is to see it.
+    /// A tool result as a message of the further conversation.
     pub fn result(call: &ToolCall, result: &CallResult) -> Self {
         let (call_id, name) = (call.id.clone(), call.name.clone());
         Self::Tool { call_id, name, content: result.for_model(), is_error: result.is_error }
     }
 }
 
-/// A text to share; an empty one takes no room.
+/// A shared text; an empty one allocates nothing.
 fn shared(text: &str) -> Arc<str> {
     if text.is_empty() { Arc::default() } else { text.into() }
 }
@@ -216,16 +216,16 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON schema of its arguments.
     pub parameters: Value,
-    /// What repeating a call would mean.
+    /// Whether a call may be repeated.
     #[serde(default)]
     pub class: EffectClass,
-    /// Whether the same call may give another result although nothing was written: no earlier result answers it (D20).
+    /// Whether the same call may give different results although nothing was written; its results are never reused (D20).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub volatile: bool,
 }
 
 impl ToolSpec {
-    /// Whether only code calls a tool of this name: it begins with `_`, and no model is shown it.
+    /// Whether a tool of this name is hidden from models and called by code only: its name starts with `_`.
     pub fn is_for_code(name: &str) -> bool {
         name.starts_with('_')
     }
@@ -242,83 +242,83 @@ pub enum Delta {
     Reasoning(String),
     /// More of a tool call: chunks with the same index belong together.
     ToolCall {
-        /// Which of the reply's calls.
+        /// The index of the call in the reply.
         index: u32,
-        /// The model's name for the call, when this chunk carries it.
+        /// The id that the model gave the call, if this chunk has it.
         id: Option<Arc<str>>,
-        /// The tool's name, when this chunk carries it.
+        /// The name of the tool, if this chunk has it.
         name: Option<Arc<str>>,
-        /// More of the arguments' JSON text.
+        /// More of the JSON text of the arguments.
         arguments: String,
     },
-    /// What it cost so far; a later one replaces it.
+    /// The usage so far; a later one replaces it.
     Usage(Usage),
-    /// Something that the vendor wants back word for word with this reply, see [`Reply::echo`]; a later one replaces it.
+    /// Opaque data for the vendor, see [`Reply::echo`]; a later one replaces it.
     Echo(Arc<Value>),
     /// The model that answers, as `vendor/name`.
     Model(Arc<str>),
-    /// The reply is whole.
+    /// The reply is complete.
     Done(Finish),
-    /// Nobody waits for the rest any more. Watchers are told so; no vendor sends it.
+    /// The call was cancelled. For watchers only; no vendor sends it.
     Stopped,
-    /// The reply came to nothing. Watchers are told so; a vendor's stream ends with a [`ModelError`] instead.
+    /// The attempt failed. For watchers only; a vendor's stream ends with a [`ModelError`] instead.
     Error(Failure),
 }
 
-/// Why a model did not answer.
+/// Why a model call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// Too many requests: wait.
+    /// Too many requests; wait before the next one.
     #[error("the provider asks us to slow down: {reason}")]
     Throttled {
-        /// What it said.
+        /// The message of the provider.
         reason: String,
-        /// How long, if it said so.
+        /// How long to wait, if the provider said so.
         retry_after: Option<Duration>,
     },
-    /// The request itself is wrong: asking again would not help.
+    /// The request itself is wrong; a retry would not help.
     #[error("the provider rejects the request: {reason}")]
     Rejected {
-        /// What it said.
+        /// The message of the provider.
         reason: String,
     },
-    /// The provider refuses the form of the request and the next attempt takes another one: ask again at once.
+    /// The provider refuses the form of the request; the next attempt uses another form, without a delay.
     #[error("the provider refuses this form of the request, and the next attempt takes another: {reason}")]
     Adapted {
-        /// What it said.
+        /// The message of the provider.
         reason: String,
     },
-    /// The provider failed: asking again may help.
+    /// The provider failed; a retry may help.
     #[error("the provider failed: {reason}")]
     Failed {
-        /// What it said.
+        /// The message of the provider.
         reason: String,
-        /// How long to wait, if it said so.
+        /// How long to wait, if the provider said so.
         retry_after: Option<Duration>,
     },
-    /// The provider failed so often that it is left alone for a while.
+    /// The circuit breaker of the provider is open after too many failures.
     #[error("{vendor} has failed {failures} times in a row and is left alone for another {} s", retry_after.as_secs_f32().ceil())]
     Resting {
         /// The vendor.
         vendor: Arc<str>,
-        /// How often.
+        /// How many failures there were.
         failures: u32,
-        /// How long still.
+        /// How long the circuit breaker stays open.
         retry_after: Duration,
     },
-    /// The reply broke off or stood still: asking again may help.
+    /// The reply was cut off or stalled; a retry may help.
     #[error("the reply broke off: {reason}")]
     Cut {
-        /// How.
+        /// What happened.
         reason: String,
     },
-    /// Nothing answers there: asking again may help.
+    /// The provider cannot be reached; a retry may help.
     #[error("the provider cannot be reached: {0}")]
     Unreachable(#[source] BoxError),
 }
 
 impl ModelError {
-    /// A stable name for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Throttled { .. } => "model_throttled",
@@ -331,12 +331,12 @@ impl ModelError {
         }
     }
 
-    /// Whether asking the same model again may help (D09).
+    /// Whether a retry of the same model may help (D09).
     pub fn is_passing(&self) -> bool {
         !matches!(self, Self::Rejected { .. })
     }
 
-    /// How long the provider wants us to wait, if it said so.
+    /// How long to wait, if the provider said so.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Throttled { retry_after, .. } | Self::Failed { retry_after, .. } => *retry_after,
@@ -347,10 +347,11 @@ impl ModelError {
 }
 
 impl ModelRequest {
-    /// Tells what is asked from anything else. The tools are left out: they are what the node has, not what the log says.
+    /// The digest of the request, by which a second run is compared with the log. The tools are left out: they depend on
+    /// which servers are connected, not on the log.
     pub fn digest(&self) -> Digest {
         let numbers = match (self.temperature, self.max_tokens, self.effort) {
-            // What most ask.
+            // The usual request.
             (None, None, None) => Cow::Borrowed("None None None"),
             (temperature, max_tokens, effort) => Cow::Owned(format!("{temperature:?} {max_tokens:?} {effort:?}")),
         };
@@ -384,7 +385,7 @@ impl ModelRequest {
         digesting.digest()
     }
 
-    /// The most tokens that it can take, guessed: what is sent, and all that the model may write.
+    /// An estimate of the most tokens that it can take: the input, and all that the model may write.
     pub fn estimate(&self) -> Usage {
         let said = self.messages.iter().map(|message| match message {
             ChatMessage::User { text, images } => estimate_tokens(text) + images.len() as u64 * IMAGE_TOKENS,
@@ -403,13 +404,13 @@ impl ModelRequest {
     }
 }
 
-/// What a message costs beside its text, about.
+/// The overhead of a message in tokens, roughly.
 const MESSAGE_TOKENS: u64 = 4;
 
-/// What a picture costs, about.
+/// The tokens of an image, roughly.
 const IMAGE_TOKENS: u64 = 1_600;
 
-/// Guesses the tokens of `text`: about four ASCII characters to one, and about two of every three others.
+/// Estimates the tokens of `text`: one for about four ASCII characters, and two for about three others.
 pub fn estimate_tokens(text: &str) -> u64 {
     let mut characters = Characters::default();
     characters.count(text.as_bytes());
@@ -459,7 +460,7 @@ impl io::Write for Characters {
     }
 }
 
-/// Puts deltas together to a whole reply.
+/// Assembles deltas to a whole reply.
 #[derive(Debug, Default)]
 pub struct Collector {
     reply: Reply,
@@ -468,7 +469,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Takes one more chunk.
+    /// Adds a delta.
     pub fn push(&mut self, delta: Delta) {
         match delta {
             Delta::Content(text) => append(&mut self.reply.text, text),
@@ -494,7 +495,7 @@ impl Collector {
         }
     }
 
-    /// The whole reply; an error if it never came to its end.
+    /// The whole reply; an error if the stream ended without [`Delta::Done`].
     pub fn finish(mut self) -> Result<Reply, ModelError> {
         if !self.done {
             return Err(ModelError::Cut { reason: "the stream ended before the reply did".to_owned() });

@@ -1,4 +1,4 @@
-//! Tools: what agents can do to the world.
+//! Tools: how agents act on the world.
 
 use std::sync::Arc;
 
@@ -10,49 +10,49 @@ use serde::Serialize;
 
 use crate::{ArtifactStore, Host, ToolSpec};
 
-/// Holds the tools of a society and runs them.
+/// Lists the tools of a society and runs them.
 #[async_trait]
 pub trait Toolbox: Send + Sync {
-    /// The tools that can be called now.
+    /// The tools that can be called at present.
     fn tools(&self) -> Arc<[ToolSpec]>;
 
-    /// The name under which a tool is listed that a model calls so; otherwise why there is none.
+    /// Resolves the name that a model used to the listed name of a tool, or returns why there is none.
     fn listed(&self, tool: &str) -> Result<Arc<str>, ToolError> {
         let found = self.tools().iter().find(|spec| &*spec.name == tool).map(|spec| spec.name.clone());
         found.ok_or_else(|| ToolError::Unknown(tool.to_owned()))
     }
 
-    /// The server that a listed tool comes from, and its name there; none for our own.
+    /// The server that a listed tool comes from, and its name there; none for built-in tools.
     fn origin(&self, _tool: &str) -> Option<ToolOrigin> {
         None
     }
 
-    /// Whether a call may be made. Asked once, before the call is stated; what was said is in the log.
+    /// Whether policy allows a call. Called once, before the call is stated; the log keeps the ruling.
     fn ruling(&self, _tool: &str, _arguments: &str, _who: &Caller<'_>) -> Ruling {
         Ruling::Allow
     }
 
-    /// Where the content of a call comes from and goes. Asked before the call is stated.
+    /// Where the content of a call comes from and goes to. Called before the call is stated.
     fn flow(&self, _tool: &str, _arguments: &str, _who: &Caller<'_>) -> Flow {
         Flow::default()
     }
 
-    /// What tells the definition of a server's tool from any other; none for our own.
+    /// The identity of a server tool's definition; none for built-in tools.
     fn identity(&self, _tool: &str) -> Option<ToolIdentity> {
         None
     }
 
-    /// Whether a server may have a model's words while a call of ours runs there.
+    /// Whether policy lets a server call a model while it runs a call of ours (MCP sampling).
     fn sampling_ruling(&self, _server: &str, _who: &Caller<'_>) -> Ruling {
         Ruling::Ask(String::new())
     }
 
-    /// Runs one call. Dropping the future stops it as far as that can be done.
+    /// Runs one call. Dropping the future stops it as far as possible.
     ///
-    /// A failure that the model should read is a result with `is_error`; an error here means that nothing was done at all.
+    /// A failure that the model should read is a result with `is_error`; an `Err` means that the call was not started.
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
 
-    /// The servers that bring tools from outside, and how each of them stands.
+    /// The servers that provide tools, and their state.
     fn servers(&self) -> Vec<ToolServer> {
         Vec::new()
     }
@@ -61,143 +61,143 @@ pub trait Toolbox: Send + Sync {
 /// Where a tool comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolOrigin {
-    /// The server, by the name that the operator gave it.
+    /// The name that the operator gave the server.
     pub server: String,
     /// The server's own name for the tool.
     pub tool: String,
 }
 
-/// A tool of a server, as the server defines it just now.
+/// The present definition of a server tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolIdentity {
-    /// A cryptographic digest of the definition and of how the server is reached.
+    /// A cryptographic digest of the definition and of the connection to the server.
     pub digest: Arc<str>,
-    /// The definition in words, without secrets.
+    /// The definition as text, without secrets.
     pub definition: Arc<str>,
-    /// The tools of the same server that only read, by its word.
+    /// The tools of the same server that it declares as read-only.
     pub reads: Vec<ReadTool>,
 }
 
-/// A server that brings tools.
+/// A server that provides tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolServer {
-    /// Its name.
+    /// The name that the operator gave it.
     pub name: String,
-    /// How it is reached, without anything secret.
+    /// Its address or command, without secrets.
     pub reach: String,
-    /// How it stands.
+    /// The state of the connection.
     pub state: ServerState,
-    /// What it calls itself, or why it is not there.
+    /// The name that it reports, or why it is not connected.
     pub detail: String,
-    /// Whether what it says about its own tools counts.
+    /// Whether its own statements about its tools are trusted.
     pub trusted: bool,
-    /// The names of its tools that can be called now.
+    /// The names of its tools that can be called at present.
     pub tools: Vec<Arc<str>>,
 }
 
-/// How a server stands.
+/// The state of a server connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
-    /// It is not wanted.
+    /// It is disabled.
     Off,
-    /// It has not come up yet.
+    /// It is being connected for the first time.
     Starting,
     /// Its tools can be called.
     Connected,
-    /// It failed and is tried again.
+    /// The connection failed and is being retried.
     Down,
 }
 
-/// One tool: what it is and how it runs.
+/// One tool: its description and how it runs.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What it is.
+    /// The description for models and the engine.
     fn spec(&self) -> ToolSpec;
 
-    /// The question that the person answers in its place, if it is one: then it is never run.
+    /// The question to the person that stands for this tool, if it is one; such a tool is never run.
     fn question(&self, _arguments: &str) -> Option<Question> {
         None
     }
 
-    /// Where the content of a call comes from and goes.
+    /// Where the content of a call comes from and goes to.
     fn flow(&self, _arguments: &str) -> Flow {
         Flow::default()
     }
 
-    /// Why a person must be asked about each of its calls, whatever rules say; none where rules decide.
+    /// Why a person must approve each of its calls, whatever the policy says; none if the policy decides.
     fn caution(&self) -> Option<String> {
         None
     }
 
-    /// Runs it.
+    /// Runs one call.
     async fn call(&self, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
 }
 
-/// Who wants to make a call.
+/// Who wants to make a call, for the policy.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
-    /// The agent.
+    /// The calling agent.
     pub agent: &'a AgentId,
-    /// Its role.
+    /// The role of the agent.
     pub role: Option<&'a RoleId>,
-    /// The request that it works on.
+    /// The request that the agent works on.
     pub task: &'a TaskId,
-    /// Which of these names a model chose.
+    /// Which of these names were chosen by an agent.
     pub chosen: Chosen,
 }
 
-/// Which names of an agent were chosen by another agent. A rule that allows something by name does not mean these.
+/// Which names were chosen by an agent. A policy rule that allows something by name must not match these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// The agent's own.
+    /// Whether an agent chose the name of the agent.
     pub agent: bool,
-    /// Its role's.
+    /// Whether an agent chose the name of the role.
     pub role: bool,
 }
 
 /// On whose behalf a call is made.
 #[derive(Debug, Clone)]
 pub struct CallContext {
-    /// The society.
+    /// The society that the call belongs to.
     pub society: SocietyId,
-    /// Where the society's ids came from when the call was stated; no two societies have the same, forks neither.
+    /// The seed of the society's ids when the call was stated. No two societies share one, not even forks.
     pub seed: u64,
-    /// The call: the same after a crash, never used for another.
+    /// The id of the call: the same after a crash, and never used for another.
     pub effect: EffectId,
-    /// Who calls.
+    /// The calling agent.
     pub agent: AgentId,
-    /// In which thread.
+    /// The thread of the calling turn.
     pub thread: ThreadId,
-    /// For which request of a person.
+    /// The request that the call belongs to.
     pub task: TaskId,
-    /// Where it keeps what is too long to be told.
+    /// Where it stores contents that are too long for a result.
     pub artifacts: ArtifactStore,
-    /// Whom the call may ask while it runs; nobody where there is none.
+    /// Answers questions of the call while it runs; none if it cannot ask.
     pub host: Option<Arc<dyn Host>>,
     /// The address of the thread, from the agent's main thread.
     pub path: SubThreadPath,
-    /// What the request is about, where its meta says so (`currentResourceId`).
+    /// The resource that the request is about, if its meta names one (`currentResourceId`).
     pub resource: Option<Arc<str>>,
 }
 
 impl CallContext {
-    /// The key under which a receiver can tell a repetition from a new call. A call that was open when its society was forked
-    /// has the same key in both, one that was stated after it has not.
+    /// The idempotency key, by which a receiver recognises a repetition of the call. A call that was open when its society
+    /// was forked has the same key in both societies; later calls have different keys.
     pub fn idempotency_key(&self) -> String {
         format!("{:016x}/{}", self.seed, self.effect)
     }
 }
 
-/// Why a call did not begin.
+/// Why a call was not started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
-    /// No such tool.
+    /// There is no such tool.
     #[error("there is no tool `{0}`")]
     Unknown(String),
-    /// Its server is not there.
+    /// Its server is not connected.
     #[error("{0}; nothing was done")]
     Absent(String),
     /// The arguments cannot be used.

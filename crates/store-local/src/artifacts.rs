@@ -50,7 +50,7 @@ pub struct LocalArtifacts {
 
 /// What a sweep came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Swept {
+pub struct SweepReport {
     /// Contents that were removed.
     pub removed: u64,
     /// Their bytes.
@@ -100,9 +100,9 @@ impl LocalArtifacts {
     ///
     /// Between keeping a content and naming it in the log some time passes: `before` must lie far enough in the past, and what
     /// is named must have been found out after `before`.
-    pub fn sweep(&self, is_named: impl Fn(&ArtifactId) -> bool, before: SystemTime) -> io::Result<Swept> {
+    pub fn sweep(&self, is_named: impl Fn(&ArtifactId) -> bool, before: SystemTime) -> io::Result<SweepReport> {
         let store = &*self.store;
-        let mut swept = Swept::default();
+        let mut report = SweepReport::default();
         for (id, path) in store.files()? {
             let mut used = lock(&store.used);
             let (bytes, modified) = match fs::metadata(&path) {
@@ -111,15 +111,15 @@ impl LocalArtifacts {
                 Err(error) => return Err(error),
             };
             if modified >= before || is_named(&id) {
-                swept.kept += 1;
+                report.kept += 1;
                 continue;
             }
             fs::remove_file(&path)?;
             *used = None;
-            swept.removed += 1;
-            swept.bytes += bytes;
+            report.removed += 1;
+            report.bytes += bytes;
         }
-        Ok(swept)
+        Ok(report)
     }
 }
 

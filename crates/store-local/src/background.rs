@@ -1,7 +1,8 @@
-//! The check of a large database after it was opened: first the indexes, which reads by thread wait for, then every event, slowly.
+//! The background check of a large database after its opening: first the indexes, which reads by thread wait for, then every
+//! event, slowly.
 //!
-//! A database that was closed well is not read whole before it is used. Each event is checked when it is read; what nobody reads is
-//! checked here, and so is whether the indexes hide anything.
+//! A large database that was closed cleanly is not checked completely before it is used. Each event is verified when it is
+//! read; events that nobody reads, and entries that an index may have lost, are checked here.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,7 +16,7 @@ use polis_ports::LogError;
 use rusqlite::{Connection, params};
 use tokio::sync::watch;
 
-use crate::check::{Begun, societies};
+use crate::check::{SocietyStart, societies};
 use crate::error::{from_io, from_sqlite};
 use crate::reader::ThreadNames;
 use crate::row::{self, Stored, damaged};
@@ -23,38 +24,38 @@ use crate::schema;
 use crate::sums::Sums;
 use crate::writer::Health;
 
-/// Events that are checked at a time.
+/// How many events are checked at a time.
 const CHUNK: i64 = 500;
 
-/// It rests so many times as long as it works.
+/// The check sleeps this many times as long as it works.
 const REST: u32 = 4;
 
 /// How far a check is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The indexes are being read.
-    Begun,
-    /// The indexes list what was written; the events are being read.
+    Started,
+    /// The indexes are correct; the events are being read.
     Indexes,
-    /// Everything is as it was written.
+    /// Everything is correct.
     Sound,
-    /// Something is not.
+    /// Damage was found.
     Damaged(String),
 }
 
-/// A check that is under way. It ends when it is dropped.
+/// A running check. Dropping it stops it.
 pub(crate) struct Background {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A check that was made before the database was used.
+/// The progress of a check that was completed during the opening.
 pub(crate) fn sound() -> watch::Receiver<Progress> {
     watch::channel(Progress::Sound).1
 }
 
 impl Background {
-    /// Begins a check of what is there now against what the indexes should list. What is written later is not part of it.
+    /// Starts a check of the present rows against the expected checksums. Rows that are written later are not part of it.
     pub(crate) fn start(
         dir: &Path,
         now: &Connection,
@@ -63,18 +64,18 @@ impl Background {
         health: &Arc<Health>,
     ) -> Result<(Self, watch::Receiver<Progress>), LogError> {
         let extent = Extent::of(now, version)?;
-        let (told, progress) = watch::channel(Progress::Begun);
+        let (progress_sender, progress) = watch::channel(Progress::Started);
         let stop = Arc::new(AtomicBool::new(false));
         let (dir, stopped) = (dir.to_owned(), stop.clone());
-        let check = move |told: &watch::Sender<Progress>| {
+        let check = move |progress_sender: &watch::Sender<Progress>| {
             let connection = schema::connect_to_read(&dir)?;
-            Checker { connection, extent, sums, stop: stopped }.check(told)
+            Checker { connection, extent, sums, stop: stopped }.check(progress_sender)
         };
         let health = health.clone();
-        let work = move || match check(&told) {
+        let work = move || match check(&progress_sender) {
             Err(LogError::Damaged(what)) => {
                 health.damage_seen.store(true, Ordering::Relaxed);
-                told.send_replace(Progress::Damaged(what.clone()));
+                progress_sender.send_replace(Progress::Damaged(what.clone()));
                 tracing::error!(
                     what,
                     "the history on the disk is damaged; nothing more is added to it, and what is whole can be read"
@@ -93,13 +94,13 @@ impl Drop for Background {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // One that panicked has found nothing.
+            // A check that panicked has found nothing.
             let _ = thread.join();
         }
     }
 }
 
-/// Waits until a check has come so far; fails where it has found damage. One that could not be made says so.
+/// Waits until a check has reached a stage. Fails if it has found damage or could not run.
 pub(crate) async fn reached(mut progress: watch::Receiver<Progress>, far: Progress) -> Result<(), LogError> {
     let is_there = |now: &Progress| matches!(now, Progress::Sound | Progress::Damaged(_)) || *now == far;
     let reached = match progress.wait_for(is_there).await {
@@ -108,16 +109,16 @@ pub(crate) async fn reached(mut progress: watch::Receiver<Progress>, far: Progre
     };
     match reached {
         Progress::Damaged(what) => Err(LogError::Damaged(what)),
-        Progress::Begun | Progress::Indexes | Progress::Sound => Ok(()),
+        Progress::Started | Progress::Indexes | Progress::Sound => Ok(()),
     }
 }
 
-/// What is there at the opening.
+/// The rows that existed at the opening.
 pub(crate) struct Extent {
-    societies: HashMap<i64, Begun>,
+    societies: HashMap<i64, SocietyStart>,
     /// The last event of each society.
     heads: HashMap<i64, Seq>,
-    /// The last thread.
+    /// The last key of a thread.
     threads: i64,
 }
 
@@ -125,26 +126,26 @@ impl Extent {
     fn of(connection: &Connection, version: u32) -> Result<Self, LogError> {
         let societies = societies(connection, version)?;
         let mut heads = HashMap::with_capacity(societies.len());
-        for (key, begun) in &societies {
-            let (low, high) = (row::id(*key, begun.after), row::id(*key, Seq(u64::MAX)));
+        for (key, start) in &societies {
+            let (low, high) = (row::id(*key, start.after), row::id(*key, Seq(u64::MAX)));
             let find = || {
                 let mut statement = connection.prepare_cached("SELECT max(id) FROM events WHERE id > ?1 AND id <= ?2")?;
                 statement.query_row(params![low, high], |row| row.get::<_, Option<i64>>(0))
             };
             let last = find().map_err(from_sqlite)?;
-            heads.insert(*key, last.map_or(begun.after, |id| row::parts(id).1));
+            heads.insert(*key, last.map_or(start.after, |id| row::parts(id).1));
         }
         let last = connection.query_row("SELECT coalesce(max(key), 0) FROM threads", [], |row| row.get(0));
         Ok(Self { societies, heads, threads: last.map_err(from_sqlite)? })
     }
 
-    /// Whether an event was there.
+    /// Whether an event existed.
     pub(crate) fn has_event(&self, id: i64) -> bool {
         let (society, seq) = row::parts(id);
         self.heads.get(&society).is_some_and(|head| seq <= *head)
     }
 
-    /// Whether a thread was there.
+    /// Whether a thread existed.
     pub(crate) fn has_thread(&self, key: i64) -> bool {
         key <= self.threads
     }
@@ -158,21 +159,21 @@ struct Checker {
 }
 
 impl Checker {
-    fn check(self, told: &watch::Sender<Progress>) -> Result<(), LogError> {
+    fn check(self, progress_sender: &watch::Sender<Progress>) -> Result<(), LogError> {
         let Extent { heads, .. } = &self.extent;
         if Sums::of_indexes(&self.connection, Some(&self.extent))? != self.sums {
             return Err(LogError::Damaged("the indexes do not list what was written".to_owned()));
         }
-        told.send_replace(Progress::Indexes);
+        progress_sender.send_replace(Progress::Indexes);
         let Some(found) = self.events(heads)? else { return Ok(()) };
         if found != self.sums.events {
             return Err(LogError::Damaged("events do not belong to the threads that the index lists them under".to_owned()));
         }
-        told.send_replace(Progress::Sound);
+        progress_sender.send_replace(Progress::Sound);
         Ok(())
     }
 
-    /// Checks every event up to the heads; the sum over those of threads, or nothing where it was stopped before the end.
+    /// Checks every event up to the heads. Returns the checksum over the events of threads; none if it was stopped.
     fn events(&self, heads: &HashMap<i64, Seq>) -> Result<Option<u64>, LogError> {
         let mut names = ThreadNames::default();
         let mut sums = Sums::default();
@@ -192,17 +193,17 @@ impl Checker {
                     found += 1;
                     let (stored, key, thread) = Stored::of(row)?;
                     after = row::id(key, stored.seq);
-                    // What was written since the opening was in memory a moment ago.
-                    let Some(begun) = self.extent.societies.get(&key).filter(|_| stored.seq <= heads[&key]) else { continue };
-                    let before = last.insert(key, stored.seq).unwrap_or(begun.after);
+                    // Events written after the opening are not part of this check.
+                    let Some(start) = self.extent.societies.get(&key).filter(|_| stored.seq <= heads[&key]) else { continue };
+                    let before = last.insert(key, stored.seq).unwrap_or(start.after);
                     if stored.seq != before.next() {
-                        return Err(damaged(&begun.seal, before.next(), "it is missing"));
+                        return Err(damaged(&start.checksum_name, before.next(), "it is missing"));
                     }
                     if let Some(thread) = thread {
                         sums.add_event(thread, after);
                     }
                     let thread = thread.map(|thread| names.get(&self.connection, thread)).transpose()?;
-                    stored.verify(&begun.seal, thread.as_ref())?;
+                    stored.verify(&start.checksum_name, thread.as_ref())?;
                 }
             }
             if found < CHUNK {
@@ -212,7 +213,7 @@ impl Checker {
             thread::park_timeout(rest);
         }
         match heads.iter().find(|(key, head)| last.get(key) != Some(head)) {
-            Some((key, head)) => Err(damaged(&self.extent.societies[key].seal, *head, "it is missing")),
+            Some((key, head)) => Err(damaged(&self.extent.societies[key].checksum_name, *head, "it is missing")),
             None => Ok(Some(sums.events)),
         }
     }

@@ -1,4 +1,4 @@
-//! Is the history whole? Looks, changes nothing.
+//! Checks whether the history is complete. It changes nothing.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use polis_ports::LogError;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::from_sqlite;
+use crate::last_ack::EventRef;
 use crate::reader::ThreadNames;
 use crate::row::{self, Stored, damaged};
 use crate::schema;
 use crate::sums::Sums;
-use crate::witness::Named;
 
-/// Whether the event that the witness names is there. What came before it then is, too: a WAL only loses its end.
-pub(crate) fn acknowledged(connection: &Connection, last: Named) -> Result<(), LogError> {
+/// Checks that the last acknowledged event exists. Then all before it exist too, because a WAL only loses its end.
+pub(crate) fn acknowledged(connection: &Connection, last: EventRef) -> Result<(), LogError> {
     let found: Option<u32> = connection
         .query_row("SELECT crc FROM events WHERE id = ?1", params![last.id], |row| row.get(0))
         .optional()
@@ -22,14 +22,14 @@ pub(crate) fn acknowledged(connection: &Connection, last: Named) -> Result<(), L
     if found == Some(last.crc) { Ok(()) } else { Err(lost(last)) }
 }
 
-/// The event that the witness names is gone.
-pub(crate) fn lost(last: Named) -> LogError {
+/// The error when the last acknowledged event is missing.
+pub(crate) fn lost(last: EventRef) -> LogError {
     let (society, seq) = row::parts(last.id);
     LogError::Damaged(format!("events that were acknowledged are missing, at least event {seq} of society number {society}"))
 }
 
-/// Reads everything: the structure of the file, every event's checksum, every society without gaps, the indexes complete. Gives
-/// what the indexes list.
+/// Checks everything: the structure of the file, the checksum of every event, that societies have no gaps, and that the
+/// indexes are complete. Returns the checksums of the indexes.
 pub(crate) fn everything(connection: &Connection, version: u32) -> Result<Sums, LogError> {
     structure(connection)?;
     let mut sums = events(connection, version)?;
@@ -45,7 +45,7 @@ fn structure(connection: &Connection) -> Result<(), LogError> {
     if verdict == "ok" { Ok(()) } else { Err(LogError::Damaged(verdict)) }
 }
 
-/// Checks every event; gives the sum over those that belong to a thread.
+/// Checks every event; returns the checksum over those that belong to a thread.
 fn events(connection: &Connection, version: u32) -> Result<Sums, LogError> {
     let societies = societies(connection, version)?;
     let mut names = ThreadNames::default();
@@ -56,7 +56,7 @@ fn events(connection: &Connection, version: u32) -> Result<Sums, LogError> {
     let mut ends = HashMap::new();
     while let Some(row) = rows.next().map_err(from_sqlite)? {
         let (stored, key, thread) = Stored::of(row)?;
-        let Begun { seal: society, after, .. } =
+        let SocietyStart { checksum_name: society, after, .. } =
             societies.get(&key).ok_or_else(|| LogError::Damaged(format!("the name of society number {key} is missing")))?;
         if key != last.0 {
             last = (key, *after);
@@ -75,32 +75,32 @@ fn events(connection: &Connection, version: u32) -> Result<Sums, LogError> {
     if ends.len() != societies.len() {
         return Err(LogError::Damaged("a society has no events".to_owned()));
     }
-    for (key, Begun { seal, after, parent }) in &societies {
+    for (key, SocietyStart { checksum_name, after, parent }) in &societies {
         let is_whole = |parent: i64| parent < *key && ends.get(&parent).is_some_and(|end| end >= after);
         if !parent.map_or(*after == Seq(0), is_whole) {
-            return Err(damaged(seal, *after, "it belongs to a society that is not there"));
+            return Err(damaged(checksum_name, *after, "it belongs to a society that is not there"));
         }
     }
     Ok(sums)
 }
 
-/// How a society began.
-pub(crate) struct Begun {
-    pub(crate) seal: SocietyId,
+/// Where the own events of a society start.
+pub(crate) struct SocietyStart {
+    pub(crate) checksum_name: SocietyId,
     pub(crate) after: Seq,
     parent: Option<i64>,
 }
 
-pub(crate) fn societies(connection: &Connection, version: u32) -> Result<HashMap<i64, Begun>, LogError> {
+pub(crate) fn societies(connection: &Connection, version: u32) -> Result<HashMap<i64, SocietyStart>, LogError> {
     let sql = match schema::has_forks(version) {
         true => "SELECT key, coalesce(seal, name), parent, coalesce(at, 0) FROM societies",
         false => "SELECT key, name, NULL, 0 FROM societies",
     };
     let mut statement = connection.prepare(sql).map_err(from_sqlite)?;
-    let begun = |row: &rusqlite::Row<'_>| {
+    let start = |row: &rusqlite::Row<'_>| {
         let after = Seq(row.get::<_, i64>(3)? as u64);
-        Ok((row.get(0)?, Begun { seal: row.get::<_, String>(1)?.into(), after, parent: row.get(2)? }))
+        Ok((row.get(0)?, SocietyStart { checksum_name: row.get::<_, String>(1)?.into(), after, parent: row.get(2)? }))
     };
-    let found = statement.query_map([], begun).map_err(from_sqlite)?;
+    let found = statement.query_map([], start).map_err(from_sqlite)?;
     found.collect::<Result<_, _>>().map_err(from_sqlite)
 }

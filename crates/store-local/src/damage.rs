@@ -12,13 +12,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use polis_ports::LogError;
 
 use crate::error::from_io;
-use crate::{schema, snapshot, witness};
+use crate::{last_ack, schema, snapshot};
 
 const MARKER: &str = "DAMAGED";
 const UNFINISHED: &str = "DAMAGED.unfinished";
 
-/// What moves, in this order: as long as a part is left behind, the witness is too, and misses the rest.
-const FILES: [&str; 5] = [schema::WAL, schema::SHM, snapshot::FOLDER, schema::FILE, witness::FILE];
+/// The files that are moved, in this order. `witness` is last: as long as other files are left behind, it is there and
+/// reports them missing.
+const FILES: [&str; 5] = [schema::WAL, schema::SHM, snapshot::FOLDER, schema::FILE, last_ack::FILE];
 
 /// Refuses while the marker is there; finishes a move that was cut short.
 pub(crate) fn refuse_marked(dir: &Path) -> Result<(), LogError> {

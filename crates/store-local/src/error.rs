@@ -1,11 +1,11 @@
-//! What an error of SQLite or of the file system means for whoever uses the log.
+//! Maps errors of SQLite and of the file system to [`LogError`].
 
 use std::io;
 
 use polis_ports::LogError;
 use rusqlite::{ErrorCode, ffi};
 
-/// Sorts an error of SQLite by what its reader can do about it.
+/// Maps an error of SQLite by what the caller can do about it.
 pub(crate) fn from_sqlite(error: rusqlite::Error) -> LogError {
     let full = match &error {
         rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
@@ -14,7 +14,7 @@ pub(crate) fn from_sqlite(error: rusqlite::Error) -> LogError {
             // The index of the WAL is a file of its own, and growing it is the first thing to fail on a full disk.
             _ => failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE,
         },
-        // Our statements only read columns that we wrote: another type or range can only come from damage.
+        // Our statements only read columns that we wrote: a wrong type or range can only come from damage.
         rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
@@ -24,7 +24,7 @@ pub(crate) fn from_sqlite(error: rusqlite::Error) -> LogError {
     if full { LogError::Full(error.into()) } else { LogError::Failed(error.into()) }
 }
 
-/// Sorts an error of the file system likewise.
+/// Maps an error of the file system.
 pub(crate) fn from_io(error: io::Error) -> LogError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LogError::Full(error.into()),
@@ -32,7 +32,7 @@ pub(crate) fn from_io(error: io::Error) -> LogError {
     }
 }
 
-/// The same error once more, for the next caller of the same group.
+/// Copies an error for the next caller of the same group.
 pub(crate) fn again(error: &LogError) -> LogError {
     match error {
         LogError::Conflict { society, expected, actual } => {

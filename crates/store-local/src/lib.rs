@@ -15,19 +15,20 @@
 //! | file | what |
 //! |---|---|
 //! | `polis.db` and its `-wal` and `-shm` | the events, in SQLite (WAL, `synchronous=FULL`) |
-//! | `witness` | the last commit that was acknowledged and what the indexes should list, so that a loss is noticed |
-//! | `artifacts/ab/cdef…` | contents that the log names by their SHA-256; `artifacts/drafts/` has those that are being written |
+//! | `witness` | the last acknowledged commit and checksums of the indexes, so that a loss is noticed (`last_ack.rs`) |
+//! | `artifacts/ab/cdef…` | artifacts by their SHA-256; `artifacts/drafts/` has those that are being written |
 //! | `snapshots/` | folded states: a cache, safe to delete |
-//! | `lock` | held by the process that has the directory open; its text says who that is |
+//! | `lock` | locked by the process that has the directory open; its text says which |
 //! | `DAMAGED`, `damaged-…/` | what was wrong, and the files as they were found (D14) |
 //!
-//! One thread writes, for all societies: it commits everything that is queued as one group and answers after the fsync.
-//! A few threads read. An error while writing leaves it unknown whether the group is there; nobody is told that it is,
-//! and the next append settles it before it goes on.
+//! One thread writes for all societies: it commits everything that is queued as one group and answers after the fsync. A few
+//! threads read. After a write error it is unknown whether the group is on the disk; it is not acknowledged, and the next
+//! append first finds out.
 //!
-//! Every event has a checksum that is verified whenever it is read. A small database, and any after an unclean stop, is checked whole
-//! before it is used. A large one that was closed well is used at once: its names are checked at opening, its indexes before the
-//! first read by thread, and every event in the background. Once damage is met, nothing more is written.
+//! Every event has a checksum that is verified whenever it is read. A small database, and any database after an unclean stop,
+//! is checked completely before it is used. A large one that was closed cleanly is used at once: its list of societies is
+//! checked at opening, its indexes before the first read by thread, and its events in the background. Once damage is found,
+//! nothing more is written.
 //!
 //! Never put the directory on a network file system: neither its locks nor its fsync can be relied upon there.
 
@@ -36,6 +37,7 @@ mod background;
 mod check;
 mod damage;
 mod error;
+mod last_ack;
 mod lineage;
 mod local_log;
 mod lock;
@@ -45,9 +47,8 @@ mod row;
 mod schema;
 mod snapshot;
 mod sums;
-mod witness;
 mod writer;
 
-pub use artifacts::{ArtifactLimits, LocalArtifacts, Swept};
+pub use artifacts::{ArtifactLimits, LocalArtifacts, SweepReport};
 pub use local_log::{LocalLog, Options};
 pub use lock::read_note;

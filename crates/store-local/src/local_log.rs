@@ -15,19 +15,19 @@ use tokio::sync::{oneshot, watch};
 
 use crate::background::{self, Background, Progress};
 use crate::error::from_io;
+use crate::last_ack::{self, LastAck, LastAckFile, StoredSums};
 use crate::lock::Lock;
 use crate::queue::{Queue, stopped};
 use crate::reader::{Reader, Readers};
 use crate::row::encode;
-use crate::snapshot::{self, Ticket};
+use crate::snapshot::{self, SnapshotRow};
 use crate::sums::{self, Sums};
-use crate::witness::{self, Claim, Kept, Witness};
 use crate::writer::{Health, Job, Work, Writer, empty_wal};
 use crate::{check, damage, schema};
 
-/// The log in a directory of the local disk.
+/// The log in a local directory.
 ///
-/// Dropping it finishes what is queued, leaves everything in `polis.db`, and lets the next process in.
+/// Dropping it finishes queued writes, moves everything into `polis.db`, and releases the lock.
 pub struct LocalLog {
     dir: PathBuf,
     queue: Arc<Queue<Job>>,
@@ -39,12 +39,13 @@ pub struct LocalLog {
     lock: Lock,
 }
 
-/// What can be chosen about a local log; the defaults suit everybody but tests.
+/// Options of a local log. The defaults suit everything but tests.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The WAL is copied into the database when it is longer than this.
     pub checkpoint_bytes: u64,
-    /// A database up to this size is checked whole at every opening; a larger one after an unclean stop, and else in the background.
+    /// A database up to this size is checked completely at every opening; a larger one only after an unclean stop, otherwise
+    /// in the background.
     pub check_up_to_bytes: u64,
 }
 
@@ -55,13 +56,13 @@ impl Default for Options {
 }
 
 impl LocalLog {
-    /// Opens the log in `dir`, which is made if it is missing. Blocks while it checks.
+    /// Opens the log in `dir`, which is created if it is missing. Blocks while it checks.
     ///
     /// # Errors
     ///
-    /// [`LogError::Locked`] when another process has it open, [`LogError::TooNew`] when a newer version wrote it (nothing
-    /// is changed), [`LogError::Damaged`] when the history is not whole (it is moved aside, and stays refused until a person
-    /// deletes the file `DAMAGED`).
+    /// [`LogError::Locked`] when another process has it open, [`LogError::TooNew`] when a newer version wrote it (nothing is
+    /// changed), [`LogError::Damaged`] when the history is incomplete (it is moved aside, and the directory is refused until
+    /// a person deletes the file `DAMAGED`).
     pub fn open(dir: &Path) -> Result<Self, LogError> {
         Self::open_with(dir, Options::default())
     }
@@ -71,14 +72,14 @@ impl LocalLog {
         make_private(dir).map_err(from_io)?;
         let lock = Lock::take(dir)?;
         damage::refuse_marked(dir)?;
-        let claim = witness::read(dir);
-        let opened = match open_checked(dir, claim, options) {
+        let last_ack = last_ack::read(dir);
+        let opened = match open_checked(dir, last_ack, options) {
             Err(LogError::Damaged(what)) => return Err(damage::set_aside(dir, &what)),
             other => other?,
         };
         let Opened { connection, sums, is_checked } = opened;
         snapshot::sweep(dir, &connection)?;
-        let witness = Witness::begin(dir, claim).map_err(from_io)?;
+        let last_ack_file = LastAckFile::begin(dir, last_ack).map_err(from_io)?;
         damage::sync_dir(dir).map_err(from_io)?;
 
         let queue = Arc::new(Queue::new());
@@ -91,7 +92,7 @@ impl LocalLog {
             let (background, progress) = Background::start(dir, &connection, version, sums, &health)?;
             (Some(background), progress)
         };
-        let writer = Writer::new(dir.to_owned(), options, queue.clone(), health.clone(), witness, connection, sums)?;
+        let writer = Writer::new(dir.to_owned(), options, queue.clone(), health.clone(), last_ack_file, connection, sums)?;
         let writer = thread::Builder::new().name("polis-writer".to_owned()).spawn(|| writer.run()).map_err(from_io)?;
         let (readers, writer) = (Some(readers), Some(writer));
         Ok(Self { dir: dir.to_owned(), queue, health, readers, background, progress, writer, lock })
@@ -102,8 +103,7 @@ impl LocalLog {
         self.lock.write_note(note)
     }
 
-    /// Waits until everything that was there at the opening is checked: at once where that was done before it was used, else when
-    /// the check in the background is over.
+    /// Waits until everything that existed at the opening is checked. Returns at once if that was done during the opening.
     ///
     /// # Errors
     ///
@@ -125,12 +125,12 @@ impl LocalLog {
 
 impl Drop for LocalLog {
     fn drop(&mut self) {
-        // Readers first: the writer's last act needs the database for itself.
+        // Readers first: the writer's last checkpoint needs the database to itself.
         self.readers = None;
         self.background = None;
         self.queue.close();
         if let Some(writer) = self.writer.take() {
-            // One that panicked has acknowledged nothing that is not there; the next opening checks everything.
+            // A writer that panicked has acknowledged nothing that is not on the disk; the next opening checks everything.
             let _ = writer.join();
         }
         let _ = self.lock.write_note("");
@@ -146,7 +146,7 @@ impl Log for LocalLog {
     }
 
     async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
-        // Whoever asks after a failed append wants to know for good.
+        // After a failed append the caller needs a definite answer, so the doubt is settled first.
         if self.health.unsettled.load(Ordering::Acquire) {
             self.write(Work::Settle, 0).await?;
         }
@@ -173,8 +173,8 @@ impl Log for LocalLog {
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
         let (dir, society) = (self.dir.clone(), society.clone());
         let load = move |reader: &mut Reader| {
-            let ticket = Ticket::find(reader.connection()?, &society)?;
-            Ok(ticket.and_then(|ticket| ticket.read_body(&dir, &society)))
+            let row = SnapshotRow::find(reader.connection()?, &society)?;
+            Ok(row.and_then(|row| row.read_body(&dir, &society)))
         };
         self.readers()?.run(load).await
     }
@@ -182,16 +182,16 @@ impl Log for LocalLog {
     async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
         let (dir, name) = (self.dir.clone(), society.clone());
         let write_body = move |reader: &mut Reader| {
-            let old = Ticket::find(reader.connection()?, &name)?;
-            let new = Ticket::of(&snapshot);
+            let old = SnapshotRow::find(reader.connection()?, &name)?;
+            let new = SnapshotRow::of(&snapshot);
             if old.is_some_and(|old| new == old || new.is_older_than(old)) {
                 return Ok(None);
             }
             new.write_body(&dir, &name, &snapshot.body).map_err(from_io)?;
             Ok(Some((old, new)))
         };
-        let Some((old, ticket)) = self.readers()?.run(write_body).await? else { return Ok(()) };
-        self.write(Work::SaveSnapshot { society: society.clone(), ticket }, 0).await?;
+        let Some((old, row)) = self.readers()?.run(write_body).await? else { return Ok(()) };
+        self.write(Work::SaveSnapshot { society: society.clone(), row }, 0).await?;
         if let Some(old) = old {
             let (dir, society) = (self.dir.clone(), society.clone());
             let remove = move |_: &mut Reader| {
@@ -225,12 +225,12 @@ impl Log for LocalLog {
     }
 }
 
-/// Opens the database if its history is whole. A damaged one is left exactly as it is.
-fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Opened, LogError> {
+/// Opens the database if its history is complete. A damaged one is left exactly as it is.
+fn open_checked(dir: &Path, last_ack: LastAck, options: Options) -> Result<Opened, LogError> {
     schema::refuse_newer_file(dir)?;
     let bytes = size(&dir.join(schema::FILE)).map_err(from_io)?;
     if bytes == 0 {
-        if let Some(last) = claim.last {
+        if let Some(last) = last_ack.last {
             return Err(check::lost(last));
         }
         if size(&dir.join(schema::WAL)).map_err(from_io)? > 0 {
@@ -240,16 +240,16 @@ fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Opened, Lo
     }
     let connection = schema::connect_to_write(dir)?;
     let version = schema::version(&connection)?;
-    match claim.last {
+    match last_ack.last {
         Some(last) if version == 0 => return Err(check::lost(last)),
         None if version == 0 => return Err(schema::foreign()),
         Some(last) => check::acknowledged(&connection, last)?,
         None => {}
     }
-    let kept = claim.sums.filter(|_| claim.clean && bytes > options.check_up_to_bytes && schema::has_forks(version));
-    let sums = match kept {
+    let trusted = last_ack.sums.filter(|_| last_ack.clean && bytes > options.check_up_to_bytes && schema::has_forks(version));
+    let sums = match trusted {
         None => check::everything(&connection, version)?,
-        Some(Kept { indexes, societies }) => {
+        Some(StoredSums { indexes, societies }) => {
             if sums::of_societies(&connection)? != societies {
                 return Err(LogError::Damaged("the list of societies is not what was written".to_owned()));
             }
@@ -257,19 +257,19 @@ fn open_checked(dir: &Path, claim: Claim, options: Options) -> Result<Opened, Lo
         }
     };
     schema::update(&connection, version)?;
-    // What a killed process left in the WAL may be in the memory of the system only: nobody reads it before it is synced.
+    // What a killed process left in the WAL may be only in the page cache: it is synced before anybody reads it.
     if size(&dir.join(schema::WAL)).map_err(from_io)? > 0 {
         empty_wal(&connection)?;
     }
-    Ok(Opened { connection, sums, is_checked: kept.is_none() })
+    Ok(Opened { connection, sums, is_checked: trusted.is_none() })
 }
 
-/// A database that may be used.
+/// A database that passed its checks.
 struct Opened {
     connection: Connection,
-    /// What its indexes should list.
+    /// The checksums of its indexes.
     sums: Sums,
-    /// Whether everything in it was read.
+    /// Whether every event was checked.
     is_checked: bool,
 }
 
@@ -287,7 +287,7 @@ fn make_private(dir: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(dir)?;
-    // One that was there before may be open to others.
+    // An existing directory may be readable by others.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

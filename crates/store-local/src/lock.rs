@@ -1,4 +1,4 @@
-//! The lock that keeps a data directory to one process, and the note in it that says who that is.
+//! The lock that reserves a data directory for one process, and the note in it that names the process.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use crate::error::from_io;
 
 pub(crate) const FILE: &str = "lock";
 
-/// What the process that has `dir` open wrote about itself; none when it wrote nothing or nobody has it open.
+/// The note of the process that has `dir` open; none if it wrote none or nobody has it open.
 pub fn read_note(dir: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(dir.join(FILE)) {
         Ok(note) => Ok(Some(note).filter(|note| !note.is_empty())),
@@ -19,7 +19,7 @@ pub fn read_note(dir: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Held as long as the directory is open; the operating system lets go when the process dies.
+/// The lock on an open directory. The operating system releases it when the process dies.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
@@ -28,7 +28,7 @@ impl Lock {
         let file = File::options().create(true).truncate(false).write(true).open(dir.join(FILE)).map_err(from_io)?;
         match file.try_lock() {
             Ok(()) => {
-                // A process that was killed could not take its note with it.
+                // A process that was killed has left its note behind.
                 let lock = Self(file);
                 lock.write_note("").map_err(from_io)?;
                 Ok(lock)
@@ -48,7 +48,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing alone is not enough: a child that is being started at this moment still has the file open.
+        // Closing is not enough: a child process that is just being spawned may still have the file open.
         let _ = self.0.unlock();
     }
 }

@@ -1,8 +1,9 @@
 //! The queue in front of the writer: bounded in bytes, taken in groups.
 //!
-//! Callers that wait for their answer before they ask again would else swing between a group of one and a group of all the
-//! others: whoever comes first after a commit is taken alone, and everybody else waits out his fsync. So after a group
-//! of many, the writer waits a moment for as many to come back. A caller who is alone is never kept waiting.
+//! Group commit needs a small delay to work well. Callers wait for their answer before they append again. Without a delay the
+//! first caller to return after a commit would be committed alone, and all others would wait for its fsync; groups would
+//! alternate between one caller and all the rest. So after a group of many the writer waits a moment for as many to come
+//! back. A single caller never waits, because then the writer expects only one job.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,18 +12,19 @@ use std::time::{Duration, Instant};
 use polis_ports::LogError;
 use tokio::sync::Semaphore;
 
-/// Most bytes that wait; whoever comes then waits for room.
+/// How much may be queued; beyond it callers wait for space.
 const WAITING_KIB: u32 = 64 * 1024;
 
-/// Most jobs of one group.
+/// How many jobs a group may have.
 const GROUP_JOBS: usize = 512;
 
-/// Most bytes of one group, unless a single job is larger.
+/// How large a group may be, unless a single job is larger.
 const GROUP_KIB: u32 = 4 * 1024;
 
-/// Longest time that a group is held open for callers who are expected back.
+/// How long a group waits for expected callers at most.
 const LONGEST_WAIT: Duration = Duration::from_micros(500);
 
+/// A queue of jobs for one consumer.
 pub(crate) struct Queue<Job> {
     state: Mutex<State<Job>>,
     arrived: Condvar,
@@ -31,7 +33,8 @@ pub(crate) struct Queue<Job> {
 
 struct State<Job> {
     jobs: VecDeque<(Job, u32)>,
-    /// The writer sleeps until so many jobs wait; 0 when it does not sleep.
+    /// The number of queued jobs that wakes the writer; 0 while it does not sleep. Producers notify only when it is reached, so
+    /// that a waiting writer is not woken by each job of a group.
     wanted: usize,
     closed: bool,
 }
@@ -44,12 +47,12 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Nobody in particular.
+    /// Takes whatever is queued.
     pub(crate) fn nobody() -> Self {
         Self { jobs: 1, until: Instant::now() }
     }
 
-    /// As many as were just answered and came in meanwhile, within a fraction of what a commit takes.
+    /// Waits for as many callers as were just answered or arrived during the commit, for a fraction of the usual commit time.
     pub(crate) fn back(answered: usize, waiting: usize, commit: Duration) -> Self {
         Self { jobs: (answered + waiting).min(GROUP_JOBS), until: Instant::now() + (commit / 4).min(LONGEST_WAIT) }
     }
@@ -64,10 +67,10 @@ impl<Job> Queue<Job> {
         }
     }
 
-    /// Adds a job once there is room for it.
+    /// Adds a job once there is space for it.
     pub(crate) async fn push(&self, job: Job, bytes: usize) -> Result<(), LogError> {
         let kib = u32::try_from(1 + bytes / 1024).unwrap_or(WAITING_KIB).min(WAITING_KIB);
-        // The room is given back when the writer takes the job.
+        // The permits are returned when the writer takes the job.
         self.room_kib.acquire_many(kib).await.map_err(|_| stopped())?.forget();
         let mut state = self.lock();
         if state.closed {
@@ -119,7 +122,7 @@ impl<Job> Queue<Job> {
         self.lock().jobs.len()
     }
 
-    /// Takes no more jobs; those that wait are still done.
+    /// Accepts no more jobs; queued ones are still processed.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.room_kib.close();
@@ -131,7 +134,7 @@ impl<Job> Queue<Job> {
     }
 }
 
-/// The thread behind a queue is gone.
+/// The error after the log was closed.
 pub(crate) fn stopped() -> LogError {
     LogError::Failed("the log is closed".into())
 }

@@ -1,4 +1,13 @@
-//! Reads, on a few threads of their own, each with its own connection.
+//! Reads, on a few threads with a connection each.
+//!
+//! A log is read stretch by stretch (see [`crate::lineage`]), and the limits of a read are counted across the stretches:
+//! `oldest` is filled from the first stretch on, `newest` from the last one back. Every row is verified against its checksum
+//! and the name of its thread before it is returned. A read of the whole log also checks that positions have no gap, so a
+//! lost row is damage and not a shorter history; a read by thread cannot see gaps and relies on the check of the index
+//! ([`crate::sums`]).
+//!
+//! Any error drops the connection, because its state is unknown. Damage also raises `damage_seen`, which stops the writer:
+//! nothing may be appended to a history that cannot be read.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,24 +29,24 @@ use crate::writer::Health;
 
 const THREADS: usize = 2;
 
-/// Most reads that wait; whoever comes then waits for room.
-const WAITING: usize = 256;
+/// How many reads may be queued; beyond it callers wait.
+const MAX_QUEUED: usize = 256;
 
-/// Most names that a connection keeps in memory.
-const NAMES_KEPT: usize = 16 * 1024;
+/// How many names a connection caches.
+const MAX_CACHED_NAMES: usize = 16 * 1024;
 
 type Job = Box<dyn FnOnce(&mut Reader) + Send>;
 
-/// The threads that read.
+/// The reader threads.
 pub(crate) struct Readers {
     jobs: Option<mpsc::Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
-    /// Raises `damage_seen` when a read meets damage.
+    /// Starts the threads. They raise `damage_seen` when a read finds damage.
     pub(crate) fn start(dir: &Path, health: &Arc<Health>) -> Result<Self, LogError> {
-        let (sender, receiver) = mpsc::channel::<Job>(WAITING);
+        let (sender, receiver) = mpsc::channel::<Job>(MAX_QUEUED);
         let receiver = Arc::new(Mutex::new(receiver));
         let mut readers = Self { jobs: Some(sender), threads: Vec::new() };
         for n in 0..THREADS {
@@ -63,7 +72,7 @@ impl Readers {
     ) -> Result<T, LogError> {
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |reader| {
-            // A caller that went away does not need the answer.
+            // A caller that was dropped needs no answer.
             if !answer.is_closed() {
                 let _ = answer.send(reader.guarded(read));
             }
@@ -78,26 +87,27 @@ impl Drop for Readers {
     fn drop(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // A thread that panicked has answered nobody; there is nothing left to do for it.
+            // A thread that panicked has dropped its answer channel; its caller got an error.
             let _ = thread.join();
         }
     }
 }
 
-/// One connection and what it remembers. Numbers of threads never change, so they can be kept; those of societies until a name
-/// changes hands.
+/// One connection and its caches. Keys of threads never change, so they can be cached; lineages of societies are cached until
+/// a society is renamed.
 pub(crate) struct Reader {
     dir: PathBuf,
     connection: Option<Connection>,
     societies: HashMap<SocietyId, Arc<Lineage>>,
-    /// How often names had changed hands when the first of them was looked up.
+    /// The value of [`Health::renamed`] that the cached lineages are valid for.
     renamed: u64,
     names: ThreadNames,
     health: Arc<Health>,
 }
 
 impl Reader {
-    /// Connects at once: as long as anybody is connected, SQLite does not look into the WAL for commits that failed.
+    /// Connects at once. As long as a connection is open, SQLite does not run WAL recovery, which could bring back a commit
+    /// that failed.
     fn new(dir: &Path, health: Arc<Health>) -> Result<Self, LogError> {
         Ok(Self {
             dir: dir.to_owned(),
@@ -109,7 +119,7 @@ impl Reader {
         })
     }
 
-    /// After an error the connection is not used again.
+    /// Runs a read. After an error the connection is not used again.
     fn guarded<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, LogError>) -> Result<T, LogError> {
         if self.connection.is_none() {
             self.connection = Some(schema::connect_to_read(&self.dir)?);
@@ -135,7 +145,7 @@ impl Reader {
         }
     }
 
-    /// Where the last append ended that ended at this place or before.
+    /// The last position up to `through` at which an append ended.
     pub(crate) fn whole(&mut self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
         let Some(lineage) = self.society(society)? else { return Ok(Seq(0)) };
         for stretch in lineage.stretches().iter().rev() {
@@ -151,7 +161,7 @@ impl Reader {
             while let Some(row) = rows.next().map_err(from_sqlite)? {
                 let (stored, _, thread) = Stored::of(row)?;
                 let thread = thread.map(|thread| names.get(self.connection()?, thread)).transpose()?;
-                stored.verify(&stretch.seal, thread.as_ref())?;
+                stored.verify(&stretch.checksum_name, thread.as_ref())?;
                 if row::is_last(stored.version) {
                     return Ok(stored.seq);
                 }
@@ -212,7 +222,7 @@ impl Reader {
         list(self.connection()?).map_err(from_sqlite)
     }
 
-    /// Where a society parts from the one whose rows it has, by the name that this one has now.
+    /// The society that this one was forked from, by its present name, and the last shared position.
     pub(crate) fn origin(&mut self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
         let look = |connection: &Connection| {
             let sql = "SELECT above.name, born.at FROM societies born JOIN societies above ON above.key = born.parent WHERE born.name = ?1";
@@ -224,7 +234,9 @@ impl Reader {
         look(self.connection()?).map_err(from_sqlite)
     }
 
-    /// The first events of a stretch in the range; or, where only the newest of a thread are wanted, the last ones, newest first.
+    /// Reads the events of one stretch that lie in the range. Forward reads return the oldest ones in order. If only the
+    /// newest of a thread are wanted, it reads backwards from the end and returns them newest first, so that the cost depends
+    /// on their number and not on the length of the thread.
     fn select(&mut self, stretch: &Stretch, thread: Option<i64>, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
         let (after, through) = (range.after.max(stretch.after), range.through.min(stretch.through));
         let is_forward = thread.is_none() || range.oldest < usize::MAX;
@@ -256,14 +268,14 @@ impl Reader {
         while let Some(row) = rows.next().map_err(from_sqlite)? {
             let (stored, _, thread) = Stored::of(row)?;
             let thread = thread.map(|thread| self.names.get(connection, thread)).transpose()?;
-            found.push(stored.decode(&stretch.seal, thread)?);
+            found.push(stored.decode(&stretch.checksum_name, thread)?);
         }
         Ok(found)
     }
 
     fn society(&mut self, society: &SocietyId) -> Result<Option<Arc<Lineage>>, LogError> {
         let renamed = self.health.renamed.load(Ordering::Acquire);
-        if renamed != self.renamed || self.societies.len() >= NAMES_KEPT {
+        if renamed != self.renamed || self.societies.len() >= MAX_CACHED_NAMES {
             self.societies.clear();
             self.renamed = renamed;
         }
@@ -278,7 +290,7 @@ impl Reader {
     }
 }
 
-/// Names of threads by their number; some are kept in memory.
+/// Thread names by key, cached.
 #[derive(Default)]
 pub(crate) struct ThreadNames(HashMap<i64, ThreadId>);
 
@@ -297,7 +309,7 @@ impl ThreadNames {
             .map_err(from_sqlite)?
             .ok_or_else(|| LogError::Damaged(format!("the name of thread number {key} is missing")))?;
         let name = ThreadId::from(name);
-        if self.0.len() >= NAMES_KEPT {
+        if self.0.len() >= MAX_CACHED_NAMES {
             self.0.clear();
         }
         self.0.insert(key, name.clone());
@@ -305,7 +317,7 @@ impl ThreadNames {
     }
 }
 
-/// The number of a thread, if it has events.
+/// The key of a thread, if it has events.
 pub(crate) fn thread_key(connection: &Connection, society: i64, thread: &ThreadId) -> Result<Option<i64>, LogError> {
     let find = || {
         connection
@@ -316,7 +328,7 @@ pub(crate) fn thread_key(connection: &Connection, society: i64, thread: &ThreadI
     find().map_err(from_sqlite)
 }
 
-/// The last place of a society, from its own stretch.
+/// The last position of a society, by its own stretch.
 pub(crate) fn last_seq(connection: &Connection, own: &Stretch) -> Result<Seq, LogError> {
     let find = || {
         connection

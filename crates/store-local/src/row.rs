@@ -1,7 +1,8 @@
 //! An event as a row: its key, its checksum, its body.
 //!
-//! The key packs the society's number and the event's place, so that a society's events lie side by side in the table and
-//! need no index. The checksum covers everything that makes up the event, names included.
+//! The id packs the key of the society and the position of the event, so that the events of a society are adjacent in the
+//! table and need no index. The checksum covers everything that makes up the event, including the names of its society and
+//! thread.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,21 +14,21 @@ use crate::error::from_sqlite;
 
 const SEQ_BITS: u32 = 40;
 
-/// Stands in the version of the last event of an append.
+/// A flag in the version column: this event ended an append.
 const LAST: u32 = 1 << 16;
 
-/// The last place that a key can hold.
+/// The last position that an id can hold.
 pub(crate) const LAST_SEQ: u64 = (1 << SEQ_BITS) - 1;
 
-/// The last number of a society that a key can hold.
+/// The last society key that an id can hold.
 pub(crate) const LAST_SOCIETY: i64 = (1 << (63 - SEQ_BITS)) - 1;
 
-/// The key of a society's event; a place beyond the last possible one gives the key of that.
+/// The row id of an event. A position beyond the last possible one gives the id of that.
 pub(crate) fn id(society: i64, seq: Seq) -> i64 {
     society << SEQ_BITS | seq.0.min(LAST_SEQ) as i64
 }
 
-/// The society's number and the event's place in a key.
+/// The society key and the position in a row id.
 pub(crate) fn parts(id: i64) -> (i64, Seq) {
     (id >> SEQ_BITS, Seq(id as u64 & LAST_SEQ))
 }
@@ -64,34 +65,34 @@ pub(crate) fn encode(society: &SocietyId, expected: Seq, events: &[Arc<Recorded>
         let version = if place + 1 == events.len() { EVENT_VERSION | LAST } else { EVENT_VERSION };
         batch.rows.push(NewRow { at: recorded.at, thread: recorded.thread.clone(), version, crc: 0, body });
     }
-    batch.seal(society, expected);
+    batch.set_checksums(society, expected);
     Ok(batch)
 }
 
 impl Batch {
-    /// The same events with checksums that are made with another name.
-    pub(crate) fn resealed(&self, seal: &SocietyId, expected: Seq) -> Self {
+    /// The same events with checksums for another society name.
+    pub(crate) fn with_checksum_name(&self, checksum_name: &SocietyId, expected: Seq) -> Self {
         let mut batch = self.clone();
-        batch.seal(seal, expected);
+        batch.set_checksums(checksum_name, expected);
         batch
     }
 
-    fn seal(&mut self, seal: &SocietyId, expected: Seq) {
+    fn set_checksums(&mut self, checksum_name: &SocietyId, expected: Seq) {
         let mut seq = expected;
         for row in &mut self.rows {
             seq = seq.next();
             let stored = Stored { seq, at: row.at, version: row.version, crc: 0, body: &self.bodies[row.body.clone()] };
-            row.crc = stored.checksum(seal, row.thread.as_ref());
+            row.crc = stored.checksum(checksum_name, row.thread.as_ref());
         }
     }
 }
 
-/// Whether an append ended with the event of this version.
+/// Whether the version column says that an append ended here.
 pub(crate) fn is_last(version: u32) -> bool {
     version & LAST != 0
 }
 
-/// An event as it was found in the table, its thread apart.
+/// An event as it was found in the table, without its thread.
 pub(crate) struct Stored<'row> {
     pub(crate) seq: Seq,
     pub(crate) at: Timestamp,
@@ -101,7 +102,7 @@ pub(crate) struct Stored<'row> {
 }
 
 impl<'row> Stored<'row> {
-    /// The event in a row of `id, at, thread, version, crc, body`, the number of its society and that of its thread.
+    /// The event in a row of `id, at, thread, version, crc, body`, with the keys of its society and thread.
     pub(crate) fn of(row: &'row rusqlite::Row<'_>) -> Result<(Self, i64, Option<i64>), LogError> {
         Self::columns(row).map_err(from_sqlite)
     }
@@ -118,9 +119,9 @@ impl<'row> Stored<'row> {
         Ok((stored, society, row.get(2)?))
     }
 
-    /// Checks that this is what was written.
+    /// Verifies that the row is what was written.
     pub(crate) fn verify(&self, society: &SocietyId, thread: Option<&ThreadId>) -> Result<(), LogError> {
-        // The checksum comes first: a version that nobody wrote is damage.
+        // The checksum comes first: a wrong version with a wrong checksum is damage, not a newer format.
         if self.checksum(society, thread) != self.crc {
             return Err(damaged(society, self.seq, "its checksum does not match"));
         }
@@ -131,7 +132,7 @@ impl<'row> Stored<'row> {
         Ok(())
     }
 
-    /// Checks that this is what was written and makes an event of it.
+    /// Verifies the row and decodes its event.
     pub(crate) fn decode(&self, society: &SocietyId, thread: Option<ThreadId>) -> Result<Recorded, LogError> {
         self.verify(society, thread.as_ref())?;
         let event = decode_event(self.version(), self.body)
@@ -139,7 +140,7 @@ impl<'row> Stored<'row> {
         Ok(Recorded { seq: self.seq, at: self.at, thread, event })
     }
 
-    /// The event's own version.
+    /// The version of the event format, without the flag.
     fn version(&self) -> u32 {
         self.version & !LAST
     }
@@ -160,7 +161,7 @@ impl<'row> Stored<'row> {
     }
 }
 
-/// An event is missing or is not what was written.
+/// The error for an event that is missing or differs from what was written.
 pub(crate) fn damaged(society: &SocietyId, seq: Seq, what: &str) -> LogError {
     LogError::Damaged(format!("event {seq} of `{society}` is damaged: {what}"))
 }

@@ -1,5 +1,5 @@
-//! Snapshots: the body in a file of its own, so that a large one does not hold up the appends; its size and checksum in the
-//! database, so that it can never be taken for one of another history. A body that does not match is no snapshot.
+//! Snapshots. The body is a file of its own, so that writing a large one does not delay appends. Its size and checksum are a
+//! row in the database, so that a body of another history is never used. A body that does not match its row is ignored.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,16 +14,16 @@ use crate::error::from_sqlite;
 
 pub(crate) const FOLDER: &str = "snapshots";
 
-/// A snapshot without its body.
+/// The row of a snapshot: everything but its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ticket {
+pub(crate) struct SnapshotRow {
     seq: Seq,
     version: u32,
     bytes: i64,
     crc: u32,
 }
 
-impl Ticket {
+impl SnapshotRow {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         Self {
             seq: snapshot.seq,
@@ -33,7 +33,7 @@ impl Ticket {
         }
     }
 
-    /// The society's ticket, if it has one.
+    /// The society's snapshot row, if it has one.
     pub(crate) fn find(connection: &Connection, society: &SocietyId) -> Result<Option<Self>, LogError> {
         let find = || {
             connection
@@ -47,7 +47,7 @@ impl Ticket {
         find().map_err(from_sqlite)
     }
 
-    /// Puts this ticket in place of an older one, within the transaction that is open.
+    /// Replaces the society's row, within the open transaction.
     pub(crate) fn save(self, connection: &Connection, society: &SocietyId) -> Result<(), LogError> {
         let save = || {
             connection
@@ -63,7 +63,7 @@ impl Ticket {
         self.seq < other.seq
     }
 
-    /// The body's name tells one snapshot of a society from the next, so that a new one never overwrites the old.
+    /// The path of the body. It contains position and checksum, so that a new body never overwrites the old one.
     fn path(self, dir: &Path, society: &SocietyId) -> PathBuf {
         dir.join(FOLDER).join(self.name(society))
     }
@@ -72,13 +72,13 @@ impl Ticket {
         format!("{:08x}-{}-{:08x}", crc32fast::hash(society.as_str().as_bytes()), self.seq, self.crc)
     }
 
-    /// Writes the body. It is a cache, so it is not synced; a body that a power cut left half is known by its checksum.
+    /// Writes the body without syncing it: it is a cache, and a body that a power cut left incomplete fails its checksum.
     pub(crate) fn write_body(self, dir: &Path, society: &SocietyId, body: &[u8]) -> io::Result<()> {
         fs::create_dir_all(dir.join(FOLDER))?;
         fs::write(self.path(dir, society), body)
     }
 
-    /// Gives the snapshot if its body is there and whole.
+    /// Reads the body; none if it is missing or does not match.
     pub(crate) fn read_body(self, dir: &Path, society: &SocietyId) -> Option<Snapshot> {
         let body = fs::read(self.path(dir, society)).ok()?;
         let snapshot = Snapshot { seq: self.seq, version: self.version, body };
@@ -86,19 +86,19 @@ impl Ticket {
     }
 
     pub(crate) fn remove_body(self, dir: &Path, society: &SocietyId) {
-        // Whatever is left behind is removed when the directory is opened again.
+        // A leftover is removed at the next opening.
         let _ = fs::remove_file(self.path(dir, society));
     }
 }
 
-/// Removes bodies that belong to no ticket.
+/// Removes bodies without a row.
 pub(crate) fn sweep(dir: &Path, connection: &Connection) -> Result<(), LogError> {
     let Ok(bodies) = fs::read_dir(dir.join(FOLDER)) else { return Ok(()) };
     let mut statement = connection.prepare("SELECT society, seq, crc FROM snapshots").map_err(from_sqlite)?;
     let names = statement.query_map([], |row| {
         let society = SocietyId::from(row.get::<_, String>(0)?);
-        let ticket = Ticket { seq: Seq(row.get::<_, i64>(1)? as u64), version: 0, bytes: 0, crc: row.get(2)? };
-        Ok(ticket.name(&society))
+        let row = SnapshotRow { seq: Seq(row.get::<_, i64>(1)? as u64), version: 0, bytes: 0, crc: row.get(2)? };
+        Ok(row.name(&society))
     });
     let kept: HashSet<String> = names.and_then(Iterator::collect).map_err(from_sqlite)?;
     for body in bodies.flatten() {

@@ -1,8 +1,8 @@
-//! Sums over the indexes: whether an index lists what it should, without reading what it lists.
+//! Checksums over the indexes, to verify that an index lists what it should without reading the rows.
 //!
-//! An event has a checksum of its own, but an index that has lost or changed an entry hides events without a word. The sums are
-//! carried from commit to commit, kept in the witness at a clean stop, and compared with the indexes at the next opening. They do
-//! not depend on the order of the rows.
+//! Every event has its own checksum, but an index that has lost or changed an entry silently hides events. The sums are
+//! updated with each commit, stored in the `witness` file at a clean stop, and compared with the indexes at the next opening.
+//! They do not depend on the order of the rows.
 
 use polis_ports::LogError;
 use rusqlite::Connection;
@@ -10,34 +10,34 @@ use rusqlite::Connection;
 use crate::background::Extent;
 use crate::error::from_sqlite;
 
-/// What the indexes of events and threads should list.
+/// The checksums of the indexes of events and threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sums {
-    /// Over the events that belong to threads.
+    /// Over the index of events by thread.
     pub(crate) events: u64,
-    /// Over the names of threads.
+    /// Over the index of thread names.
     pub(crate) threads: u64,
 }
 
 impl Sums {
-    /// One more event of a thread.
+    /// Adds an event of a thread.
     pub(crate) fn add_event(&mut self, thread: i64, id: i64) {
         self.events = self.events.wrapping_add(mixed(thread as u64, id as u64));
     }
 
-    /// One more thread.
+    /// Adds a thread.
     pub(crate) fn add_thread(&mut self, society: i64, name: &str, key: i64) {
         let name = u64::from(crc32fast::hash(name.as_bytes())) << 32 | name.len() as u64;
         self.threads = self.threads.wrapping_add(mixed(mixed(society as u64, name), key as u64));
     }
 
-    /// Both together.
+    /// The sums of two disjoint sets of rows.
     #[must_use]
     pub(crate) fn plus(self, other: Self) -> Self {
         Self { events: self.events.wrapping_add(other.events), threads: self.threads.wrapping_add(other.threads) }
     }
 
-    /// What the indexes list; of what was there at some time, where that is given.
+    /// Computes the sums from the indexes, limited to the rows of `extent` if it is given.
     pub(crate) fn of_indexes(connection: &Connection, extent: Option<&Extent>) -> Result<Self, LogError> {
         let events = "SELECT thread, id FROM events INDEXED BY events_by_thread WHERE thread IS NOT NULL";
         let threads = "SELECT society, name, key FROM threads INDEXED BY sqlite_autoindex_threads_1";
@@ -53,7 +53,7 @@ impl Sums {
         Ok(sums)
     }
 
-    /// The same sum over the table of threads itself.
+    /// Adds the threads of the table itself, without its index.
     pub(crate) fn add_thread_table(&mut self, connection: &Connection) -> Result<(), LogError> {
         self.read_threads(connection, "SELECT society, name, key FROM threads NOT INDEXED", None)
     }
@@ -69,7 +69,7 @@ impl Sums {
     }
 }
 
-/// A checksum over the societies, as their table has them and as their names are found. There are few.
+/// A checksum over the table of societies and over its index of names. There are few rows.
 pub(crate) fn of_societies(connection: &Connection) -> Result<u64, LogError> {
     let table =
         "SELECT key, name, coalesce(seal, ''), coalesce(parent, -1), coalesce(at, -1) FROM societies NOT INDEXED ORDER BY key";
@@ -108,7 +108,7 @@ fn each(
     Ok(())
 }
 
-/// Two numbers as one, so that numbers that differ a little give sums that differ a lot (splitmix64).
+/// Mixes two numbers so that small differences change the result a lot (splitmix64).
 fn mixed(a: u64, b: u64) -> u64 {
     let mut z = a.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(b).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

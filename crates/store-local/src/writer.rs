@@ -1,8 +1,8 @@
-//! The one thread that writes: commits everything that is queued as one group, then answers.
+//! The single writer thread: commits everything that is queued as one group, then answers.
 //!
-//! An error while writing or committing means that nobody knows whether the group is on the disk. Nobody is told that it
-//! is, the connection and everything remembered about it are dropped, and before anything else is written the question is
-//! settled: what can still be read of the WAL is copied into the database and synced, and the WAL begins anew.
+//! After an error it is unknown whether the group is on the disk. The group is not acknowledged, and the connection and its
+//! caches are dropped. Before anything else is written, the state is settled: what can still be read of the WAL is copied
+//! into the database and synced, and the WAL starts anew. From then on the group is either in the database or gone for good.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::error::{again, from_sqlite};
+use crate::last_ack::{EventRef, LastAckFile, StoredSums};
 use crate::lineage::Lineage;
 use crate::queue::{Expected, Queue};
 use crate::reader::{last_seq, thread_key};
 use crate::row::{self, Batch, NewRow};
-use crate::snapshot::Ticket;
+use crate::snapshot::SnapshotRow;
 use crate::sums::{self, Sums};
-use crate::witness::{Kept, Named, Witness};
 use crate::{Options, lock, schema};
 
-/// Most societies, and most threads, whose numbers are kept in memory.
-const KEPT: usize = 64 * 1024;
+/// How many societies, and how many threads, are cached.
+const MAX_CACHED: usize = 64 * 1024;
 
-/// What the writer is asked, and where its answer goes.
+/// A request to the writer and the channel that receives its result.
 pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) answer: oneshot::Sender<Result<(), LogError>>,
@@ -42,9 +42,9 @@ pub(crate) enum Work {
     },
     SaveSnapshot {
         society: SocietyId,
-        ticket: Ticket,
+        row: SnapshotRow,
     },
-    /// Begin a society as a part of another.
+    /// Create a fork of a society.
     Fork {
         from: SocietyId,
         at: Seq,
@@ -57,8 +57,8 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// What comes of it when the files are not ours any more: whoever appends must stop.
-    fn lost(&self) -> LogError {
+    /// The error when the files were replaced: an appender gets a conflict, which makes it stop.
+    fn files_replaced(&self) -> LogError {
         match self {
             Self::Append { society, expected, .. } => {
                 LogError::Conflict { society: society.clone(), expected: *expected, actual: Seq(0) }
@@ -68,14 +68,14 @@ impl Work {
     }
 }
 
-/// What the writer lets others see.
+/// The state of the writer that other threads read.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// A group failed and it is not known yet whether it is there.
+    /// A group failed, and it is unknown whether it is in the database.
     pub(crate) unsettled: AtomicBool,
-    /// A read met damage.
+    /// A read has found damage; nothing more is written.
     pub(crate) damage_seen: AtomicBool,
-    /// How often names have changed hands.
+    /// Counts renames of societies. Readers drop their caches when it changes.
     pub(crate) renamed: AtomicU64,
 }
 
@@ -84,10 +84,10 @@ pub(crate) struct Writer {
     options: Options,
     queue: Arc<Queue<Job>>,
     health: Arc<Health>,
-    witness: Witness,
+    last_ack: LastAckFile,
     store: Option<Store>,
-    ours: Ours,
-    /// What the indexes should list; unknown once a commit has failed, because it may be there all the same.
+    files: OpenFiles,
+    /// The checksums of the indexes; unknown once a commit has failed, because it may be in the database all the same.
     sums: Option<Sums>,
 }
 
@@ -97,16 +97,16 @@ impl Writer {
         options: Options,
         queue: Arc<Queue<Job>>,
         health: Arc<Health>,
-        witness: Witness,
+        last_ack: LastAckFile,
         connection: Connection,
         sums: Sums,
     ) -> Result<Self, LogError> {
         let store = Some(Store::new(connection)?);
-        let ours = Ours::in_dir(&dir);
-        Ok(Self { dir, options, queue, health, witness, store, ours, sums: Some(sums) })
+        let files = OpenFiles::in_dir(&dir);
+        Ok(Self { dir, options, queue, health, last_ack, store, files, sums: Some(sums) })
     }
 
-    /// Works until the queue is closed and empty, then leaves everything tidy.
+    /// Works until the queue is closed and empty, then closes the database cleanly.
     pub(crate) fn run(mut self) {
         let mut expected = Expected::nobody();
         let mut usual_commit = Duration::ZERO;
@@ -123,7 +123,7 @@ impl Writer {
         self.finish();
     }
 
-    /// Commits a group; the outcome of each job, or what happened to all of them.
+    /// Commits a group. Returns the result of each job, or the error that all of them share.
     fn commit(&mut self, works: &[&Work]) -> Result<Vec<Result<(), LogError>>, LogError> {
         let result = self.try_commit(works);
         if result.is_err() {
@@ -134,14 +134,28 @@ impl Writer {
         result
     }
 
+    /// One transaction for the whole group.
+    ///
+    /// The order of the steps is what makes an acknowledgement trustworthy:
+    ///
+    /// 1. Damage or replaced files stop the writer before it touches anything.
+    /// 2. [`Self::settled_store`] resolves the doubt that an earlier failure left.
+    /// 3. A job that does not fit (a stale expected position, a taken name) fails alone; the others of the group go on. It
+    ///    has changed nothing in the transaction. Any other error aborts the whole group.
+    /// 4. `COMMIT` syncs the WAL (`synchronous=FULL`). Only now are the events durable.
+    /// 5. The `witness` file names the last event, before the caller sends any answer. In the other order, a crash in between
+    ///    would leave acknowledged events that no check would miss.
+    ///
+    /// The cache is updated while the statements run, before the commit. That is safe because [`Self::commit`] drops the
+    /// store with its cache on any error.
     fn try_commit(&mut self, works: &[&Work]) -> Result<Vec<Result<(), LogError>>, LogError> {
         if self.health.damage_seen.load(Ordering::Relaxed) {
             let message =
                 "a part of the history cannot be read, so nothing more is added to it; stop polis and start it again to see";
             return Err(LogError::Damaged(message.to_owned()));
         }
-        if !self.ours.are_there() {
-            return Ok(works.iter().map(|work| Err(work.lost())).collect());
+        if !self.files.are_unchanged() {
+            return Ok(works.iter().map(|work| Err(work.files_replaced())).collect());
         }
         let store = self.settled_store()?;
         store.begin()?;
@@ -152,9 +166,9 @@ impl Writer {
         for work in works {
             outcomes.push(match work {
                 Work::Append { society, expected, batch } => {
-                    match store.known.append(&mut statements, society, *expected, batch)? {
-                        Appended::At(named) => {
-                            last = named.or(last);
+                    match store.cache.append(&mut statements, society, *expected, batch)? {
+                        Appended::At(last_event) => {
+                            last = last_event.or(last);
                             Ok(())
                         }
                         Appended::Stale(actual) => {
@@ -162,15 +176,15 @@ impl Writer {
                         }
                     }
                 }
-                Work::SaveSnapshot { society, ticket } => {
-                    ticket.save(&store.connection, society)?;
+                Work::SaveSnapshot { society, row } => {
+                    row.save(&store.connection, society)?;
                     Ok(())
                 }
                 Work::Fork { from, at, to, aside, first } => {
-                    match store.known.fork(&mut statements, from, *at, to, aside.as_ref(), first)? {
-                        Ok(named) => {
+                    match store.cache.fork(&mut statements, from, *at, to, aside.as_ref(), first)? {
+                        Ok(last_event) => {
                             renamed |= aside.is_some();
-                            last = Some(named);
+                            last = Some(last_event);
                             Ok(())
                         }
                         Err(refusal) => Err(refusal),
@@ -187,12 +201,19 @@ impl Writer {
             self.health.renamed.fetch_add(1, Ordering::Release);
         }
         if let Some(last) = last {
-            self.witness.committed(last);
+            self.last_ack.committed(last);
         }
         Ok(outcomes)
     }
 
-    /// The connection, opened again if need be, and no question left open.
+    /// The store, reopened if an error has dropped it, with no doubt left about an earlier group.
+    ///
+    /// After a failed commit its frames may lie complete in the WAL although nobody was answered. If the next commit simply
+    /// appended to the WAL, a later recovery could bring the failed group back behind the writer's back: the caller was told
+    /// that it failed and may have decided something else for the same positions. Truncating the WAL settles it: what SQLite
+    /// still considers committed is copied into the database and synced, everything else is gone. Readers may delay the
+    /// checkpoint; then this fails, and the next group tries again. `unsettled` is cleared only after the checkpoint, and
+    /// `Log::head` waits for it.
     fn settled_store(&mut self) -> Result<&mut Store, LogError> {
         let store = match self.store.take() {
             Some(store) => store,
@@ -205,47 +226,47 @@ impl Writer {
         Ok(self.store.insert(store))
     }
 
-    /// Copies the WAL into the database when it has grown long; the next commit then begins it anew.
+    /// Copies the WAL into the database when it has grown long; the next commit then starts it anew.
     fn keep_wal_short(&mut self) {
         let Some(store) = &self.store else { return };
         let bytes = store.wal_bytes.load(Ordering::Relaxed);
         if bytes < self.options.checkpoint_bytes {
             return;
         }
-        // Copying never waits for a reader, but one that is always there can keep the WAL from beginning anew.
+        // A passive checkpoint never waits for readers, but a permanent reader can keep the WAL from starting anew.
         let mode = if bytes < 4 * self.options.checkpoint_bytes { "PASSIVE" } else { "RESTART" };
         if checkpoint(&store.connection, mode).is_err() {
-            // What is in the WAL stays there and stays valid. A fresh connection tries again after the next commit.
+            // The WAL stays valid. A fresh connection tries again after the next commit.
             self.store = None;
         }
     }
 
     fn finish(self) {
-        let Some(store) = self.store.filter(|_| self.ours.are_there()) else { return };
+        let Some(store) = self.store.filter(|_| self.files.are_unchanged()) else { return };
         let settled = !self.health.unsettled.load(Ordering::Acquire);
         let sound = !self.health.damage_seen.load(Ordering::Relaxed);
         if settled && empty_wal(&store.connection).is_ok() && sound {
             let societies = sums::of_societies(&store.connection).ok();
-            let kept = self.sums.zip(societies).map(|(indexes, societies)| Kept { indexes, societies });
-            // If this fails, the next opening checks everything, which costs time and nothing else.
-            let _ = self.witness.end(kept);
+            let sums = self.sums.zip(societies).map(|(indexes, societies)| StoredSums { indexes, societies });
+            // If this fails, the next opening checks everything, which only costs time.
+            let _ = self.last_ack.end(sums);
         }
     }
 }
 
-/// The files that were opened. Once somebody has put others in their place or taken them away, what is written goes nowhere, and
-/// whoever finds no lock may write too: nothing more is acknowledged then.
-struct Ours(Vec<(PathBuf, FileId)>);
+/// The identities of the opened files. If they were replaced or removed, writes would go to files that nobody can open any
+/// more, and another process could take the new lock; so nothing more is acknowledged.
+struct OpenFiles(Vec<(PathBuf, FileId)>);
 
 type FileId = (u64, u64);
 
-impl Ours {
+impl OpenFiles {
     fn in_dir(dir: &Path) -> Self {
         let files = [schema::FILE, lock::FILE].map(|name| dir.join(name));
         Self(files.into_iter().filter_map(|path| Some((path.clone(), file_id(&path)?))).collect())
     }
 
-    fn are_there(&self) -> bool {
+    fn are_unchanged(&self) -> bool {
         self.0.iter().all(|(path, id)| file_id(path) == Some(*id))
     }
 }
@@ -282,48 +303,48 @@ pub(crate) fn empty_wal(connection: &Connection) -> Result<(), LogError> {
     if checkpoint(connection, "TRUNCATE")? { Ok(()) } else { Err(LogError::Failed("the log is being read".into())) }
 }
 
-/// Whether readers let it go through.
+/// Runs a checkpoint; returns whether readers let it complete.
 fn checkpoint(connection: &Connection, mode: &str) -> Result<bool, LogError> {
     let busy: bool =
         connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0)).map_err(from_sqlite)?;
     Ok(!busy)
 }
 
-/// What came of one append within the group.
+/// The result of one append within the group.
 enum Appended {
-    /// It is in the transaction; the last of its events, if it had any.
-    At(Option<Named>),
-    /// The society ends elsewhere.
+    /// It is part of the transaction; the last of its events, if it had any.
+    At(Option<EventRef>),
+    /// The log of the society ends at another position than expected.
     Stale(Seq),
 }
 
-/// The connection and what is remembered about the tables.
+/// The connection and its caches.
 struct Store {
     connection: Connection,
-    known: Known,
+    cache: Cache,
     wal_bytes: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
-struct Known {
-    societies: FxHashMap<SocietyId, Society>,
-    threads_kept: usize,
+struct Cache {
+    societies: FxHashMap<SocietyId, CachedSociety>,
+    cached_threads: usize,
 }
 
-struct Society {
+struct CachedSociety {
     key: i64,
-    /// The name that its events are sealed with, if it has another one by now.
-    seal: Option<SocietyId>,
+    /// The name in the checksums of its events, if it has been renamed since.
+    checksum_name: Option<SocietyId>,
     head: Seq,
     threads: FxHashMap<ThreadId, i64>,
 }
 
-/// What nearly every row of a group needs, looked up once for the group.
+/// The statements that nearly every row needs, prepared once for a group.
 struct Statements<'store> {
     connection: &'store Connection,
     add_event: CachedStatement<'store>,
     add_thread: CachedStatement<'store>,
-    /// What the group adds to the indexes.
+    /// The checksums of what the group adds to the indexes.
     sums: Sums,
 }
 
@@ -337,12 +358,12 @@ impl Store {
             Ok(())
         };
         connection.wal_hook(Some(count)).map_err(from_sqlite)?;
-        Ok(Self { connection, known: Known::default(), wal_bytes })
+        Ok(Self { connection, cache: Cache::default(), wal_bytes })
     }
 
     fn begin(&mut self) -> Result<(), LogError> {
-        if self.known.societies.len() > KEPT || self.known.threads_kept > KEPT {
-            self.known = Known::default();
+        if self.cache.societies.len() > MAX_CACHED || self.cache.cached_threads > MAX_CACHED {
+            self.cache = Cache::default();
         }
         self.execute("BEGIN IMMEDIATE")
     }
@@ -353,7 +374,7 @@ impl Store {
     }
 }
 
-impl Known {
+impl Cache {
     fn append(
         &mut self,
         statements: &mut Statements<'_>,
@@ -362,14 +383,14 @@ impl Known {
         batch: &Batch,
     ) -> Result<Appended, LogError> {
         if !self.societies.contains_key(name) {
-            match known(statements.connection, name)? {
+            match load_society(statements.connection, name)? {
                 Some(society) => {
                     self.societies.insert(name.clone(), society);
                 }
                 None if expected != Seq(0) => return Ok(Appended::Stale(Seq(0))),
                 None if batch.rows.is_empty() => return Ok(Appended::At(None)),
                 None => {
-                    let society = found(statements.connection, name)?;
+                    let society = create_society(statements.connection, name)?;
                     self.societies.insert(name.clone(), society);
                 }
             }
@@ -378,9 +399,9 @@ impl Known {
         if society.head != expected {
             return Ok(Appended::Stale(society.head));
         }
-        let resealed = society.seal.as_ref().map(|seal| batch.resealed(seal, expected));
-        let batch = resealed.as_ref().unwrap_or(batch);
-        let kept_before = society.threads.len();
+        let renamed = society.checksum_name.as_ref().map(|checksum_name| batch.with_checksum_name(checksum_name, expected));
+        let batch = renamed.as_ref().unwrap_or(batch);
+        let before = society.threads.len();
         let mut last = None;
         for row in &batch.rows {
             society.head = society.head.next();
@@ -390,17 +411,17 @@ impl Known {
                 None => None,
             };
             statements.add_event(id, thread, row, &batch.bodies).map_err(from_sqlite)?;
-            last = Some(Named { id, crc: row.crc });
+            last = Some(EventRef { id, crc: row.crc });
         }
-        self.threads_kept += society.threads.len() - kept_before;
+        self.cached_threads += society.threads.len() - before;
         Ok(Appended::At(last))
     }
 }
 
-/// A fork that is in the transaction, or why it is not.
-type Begun = Result<Named, LogError>;
+/// The first event of a fork that is part of the transaction, or why it was refused.
+type ForkOutcome = Result<EventRef, LogError>;
 
-impl Known {
+impl Cache {
     fn fork(
         &mut self,
         statements: &mut Statements<'_>,
@@ -409,7 +430,7 @@ impl Known {
         to: &SocietyId,
         aside: Option<&SocietyId>,
         first: &Batch,
-    ) -> Result<Begun, LogError> {
+    ) -> Result<ForkOutcome, LogError> {
         let connection = statements.connection;
         let Some(source) = Lineage::find(connection, from)? else {
             return Ok(Err(LogError::Failed(format!("there is no society `{from}`").into())));
@@ -432,22 +453,22 @@ impl Known {
                 let forget = "DELETE FROM snapshots WHERE society = ?1";
                 connection.prepare_cached(forget)?.execute(params![to.as_str()])?;
                 self.societies.clear();
-                self.threads_kept = 0;
+                self.cached_threads = 0;
             }
             let add = "INSERT INTO societies (name, parent, at) VALUES (?1, ?2, ?3)";
             connection.prepare_cached(add)?.insert(params![to.as_str(), parent, at.0 as i64])
         };
         let key = begin().map_err(from_sqlite)?;
         check_key(key)?;
-        self.societies.insert(to.clone(), Society { key, seal: None, head: at, threads: FxHashMap::default() });
+        self.societies.insert(to.clone(), CachedSociety { key, checksum_name: None, head: at, threads: FxHashMap::default() });
         match self.append(statements, to, at, first)? {
-            Appended::At(Some(named)) => Ok(Ok(named)),
+            Appended::At(Some(last_event)) => Ok(Ok(last_event)),
             Appended::At(None) | Appended::Stale(_) => Err(LogError::Failed("a fork needs a first event".into())),
         }
     }
 }
 
-/// Whether an append ended at this place.
+/// Whether an append ended at this position.
 fn is_whole(connection: &Connection, lineage: &Lineage, at: Seq) -> Result<bool, LogError> {
     let Some(stretch) = lineage.stretches().iter().find(|stretch| stretch.after < at && at <= stretch.through) else {
         return Ok(false);
@@ -461,12 +482,12 @@ fn is_whole(connection: &Connection, lineage: &Lineage, at: Seq) -> Result<bool,
     Ok(find().map_err(from_sqlite)?.is_some_and(row::is_last))
 }
 
-impl Society {
+impl CachedSociety {
     fn thread(&mut self, statements: &mut Statements<'_>, name: &ThreadId) -> Result<i64, LogError> {
         if let Some(key) = self.threads.get(name) {
             return Ok(*key);
         }
-        // Most threads that are not remembered are new, so they are not looked for first.
+        // A thread that is not cached is usually new, so it is inserted without a lookup.
         let key = match statements.add_thread(self.key, name).map_err(from_sqlite)? {
             Some(key) => key,
             None => thread_key(statements.connection, self.key, name)?
@@ -498,7 +519,7 @@ impl<'store> Statements<'store> {
         Ok(())
     }
 
-    /// The number of a new thread; none if there is one with this name.
+    /// Inserts a thread and returns its key; none if the name exists.
     fn add_thread(&mut self, society: i64, name: &ThreadId) -> rusqlite::Result<Option<i64>> {
         let added = self.add_thread.execute(params![society, name.as_str()])?;
         let key = (added > 0).then(|| self.connection.last_insert_rowid());
@@ -509,18 +530,18 @@ impl<'store> Statements<'store> {
     }
 }
 
-fn known(connection: &Connection, name: &SocietyId) -> Result<Option<Society>, LogError> {
+fn load_society(connection: &Connection, name: &SocietyId) -> Result<Option<CachedSociety>, LogError> {
     let Some(lineage) = Lineage::find(connection, name)? else { return Ok(None) };
     let own = lineage.own();
-    let seal = Some(own.seal.clone()).filter(|seal| seal != name);
-    Ok(Some(Society { key: own.key, seal, head: last_seq(connection, own)?, threads: FxHashMap::default() }))
+    let checksum_name = Some(own.checksum_name.clone()).filter(|checksum_name| checksum_name != name);
+    Ok(Some(CachedSociety { key: own.key, checksum_name, head: last_seq(connection, own)?, threads: FxHashMap::default() }))
 }
 
-fn found(connection: &Connection, name: &SocietyId) -> Result<Society, LogError> {
+fn create_society(connection: &Connection, name: &SocietyId) -> Result<CachedSociety, LogError> {
     let add = || connection.prepare_cached("INSERT INTO societies (name) VALUES (?1)")?.insert(params![name.as_str()]);
     let key = add().map_err(from_sqlite)?;
     check_key(key)?;
-    Ok(Society { key, seal: None, head: Seq(0), threads: FxHashMap::default() })
+    Ok(CachedSociety { key, checksum_name: None, head: Seq(0), threads: FxHashMap::default() })
 }
 
 fn check_key(key: i64) -> Result<(), LogError> {

@@ -214,11 +214,11 @@ impl AgentBackend for TurnBackend<'_> {
             // The last result and what is said of it go into the log together; whoever listens first waits for each.
             self.flush().await?;
         }
-        if self.heard.is_some_and(|heard| self.turn.has_heard_all(heard.min(1))) {
+        if self.heard.is_some_and(|heard| self.turn.has_read_all(heard.min(1))) {
             return Ok(Vec::new());
         }
         let mut envelopes = self.turn.take_messages().await?;
-        let (said, before) = self.turn.said_in_task().await;
+        let (said, before) = self.turn.person_messages().await;
         let known = self.heard.replace(said.len()).unwrap_or(before);
         for envelope in said.into_iter().skip(known) {
             if envelopes.iter().all(|taken| taken.id != envelope.id) {

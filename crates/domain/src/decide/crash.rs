@@ -1,5 +1,6 @@
-//! Turns whose code panics or kills the process. They are retried with a delay and then dead-lettered, so that the messages behind them
-//! do not wait for ever. An agent with several dead letters in a row is parked until a person acts, and its parent is notified.
+//! Turns whose code panics or kills the process. They are retried with a delay and then dead-lettered, so that the messages
+//! behind them do not wait for ever. An agent with several dead letters in a row is parked until a person acts, and its
+//! parent is notified.
 
 use super::{Draft, message, turn};
 use crate::{
@@ -13,7 +14,8 @@ const ATTEMPTS: u8 = 3;
 /// The delay after the first panic; it doubles with each further one.
 const REST_MS: u64 = 500;
 
-/// How many processes may run a turn without progress. It is more than `ATTEMPTS`, because processes also end for other reasons.
+/// How many processes may run a turn without progress. It is more than `ATTEMPTS`, because processes also end for other
+/// reasons.
 const PROCESSES: u8 = 6;
 
 /// The code of a turn that was given up because processes died while they ran it.
@@ -39,8 +41,8 @@ pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Resu
     dead_letter(draft, id, failure, ATTEMPTS)
 }
 
-/// Counts one more process for every turn that is about to run, before it runs. Suspects are run one after another. A turn that has reached the
-/// limit is dead-lettered instead, and nothing else is done: the caller issues the command again.
+/// Counts one more process for every turn that is about to run, before it runs. Suspects are run one after another. A turn
+/// that has reached the limit is dead-lettered instead, and nothing else is done: the caller issues the command again.
 pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     let owed = || draft.spine.turns.iter().filter(|(_, turn)| turn.is_owed());
     if let Some(id) = owed().find(|(_, turn)| turn.revived >= PROCESSES).map(|(id, _)| *id) {
@@ -96,8 +98,8 @@ fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8
     Ok(())
 }
 
-/// Parks the turn that was just started if its agent crashes again and again. Root is never parked: without it the society could not be
-/// reached.
+/// Parks the turn that was just started if its agent crashes again and again. Root is never parked: without it the society
+/// could not be reached.
 pub(super) fn park_if_crashing(draft: &mut Draft<'_>, agent: &AgentId, state: &Agent) {
     let Some(started) = draft.events.last().filter(|last| matches!(last.event, Event::TurnStarted { .. })) else { return };
     if state.parent.is_some() && is_crashing(draft, agent, state) {

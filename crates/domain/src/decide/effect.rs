@@ -77,15 +77,15 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
 
 /// Refuses an ask that would close a cycle of waits, in which no agent could go on before a timeout (D31).
 ///
-/// The search starts at the asked agent and follows what each agent's open turn waits for, through units in sub-threads as well
-/// ([`waits_of`]). If it reaches the asker, the ask would close a cycle, and the refusal names it. An agent that is visited twice is not
-/// followed again, so the search ends even if it meets a cycle that does not contain the asker.
+/// The search starts at the asked agent and follows what each agent's open turn waits for, through units in sub-threads as
+/// well ([`waits_of`]). If it reaches the asker, the ask would close a cycle, and the refusal names it. An agent that is
+/// visited twice is not followed again, so the search ends even if it meets a cycle that does not contain the asker.
 ///
-/// Only inbox turns count, because an agent has one at a time and an ask waits in its inbox until that turn ends. A turn that waits for a
-/// person or a timer is no edge: it goes on by itself. Checking when the ask is stated is enough. A cycle can only be closed by a new wait,
-/// and commands are decided one at a time, so two asks cannot close a cycle together. Several asks of one command start at the same agent, so
-/// one of them cannot be the missing edge of another's cycle. The other wait on an agent, a termination, is not checked: it has a deadline
-/// at which it is forced.
+/// Only inbox turns count, because an agent has one at a time and an ask waits in its inbox until that turn ends. A turn that
+/// waits for a person or a timer is no edge: it goes on by itself. Checking when the ask is stated is enough. A cycle can
+/// only be closed by a new wait, and commands are decided one at a time, so two asks cannot close a cycle together. Several
+/// asks of one command start at the same agent, so one of them cannot be the missing edge of another's cycle. The other wait
+/// on an agent, a termination, is not checked: it has a deadline at which it is forced.
 fn check_for_cycle(draft: &Draft<'_>, asker: &AgentId, asked: &AgentId) -> Result<(), Refusal> {
     let mut seen = HashSet::new();
     let mut paths = vec![vec![asker.clone(), asked.clone()]];

@@ -30,14 +30,14 @@ pub(super) fn check_envelope(envelope: &Envelope, from: &AgentId, hops: u32, ask
     Ok(())
 }
 
-/// Checks that whatever a turn starts belongs to its own request. Otherwise a cancel would miss it, and its answer would reach the wrong
-/// person.
+/// Checks that whatever a turn starts belongs to its own request. Otherwise a cancel would miss it, and its answer would
+/// reach the wrong person.
 pub(super) fn check_task(turn: &Turn, task: &TaskId) -> Result<(), Refusal> {
     if turn.task == *task { Ok(()) } else { Err(Refusal::ForeignTask(task.clone())) }
 }
 
-/// Checks the limits that keep agents from writing to each other without end: the length of chains, the messages between two agents, and the
-/// turns of a request.
+/// Checks the limits that keep agents from writing to each other without end: the length of chains, the messages between two
+/// agents, and the turns of a request.
 pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, envelope: &Envelope) -> Result<(), Refusal> {
     if envelope.to.is_user() {
         return Ok(());
@@ -52,8 +52,8 @@ pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, envelope: &Envelope) -
     check_effort(draft, &turn.task, drafted(draft, &turn.task))
 }
 
-/// Checks the limit of messages between two agents. It is enough to count messages that nobody waits for: every endless cycle contains one,
-/// because a cycle of waits alone is refused as a deadlock.
+/// Checks the limit of messages between two agents. It is enough to count messages that nobody waits for: every endless cycle
+/// contains one, because a cycle of waits alone is refused as a deadlock.
 fn check_pair(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     let limit = draft.spine.limits.messages_per_pair;
     let effort = draft.spine.activities.get(&envelope.task_id);
@@ -74,8 +74,8 @@ fn check_pair(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Notifies the person that messages between agents were blocked: who wrote to whom how often, and how many model calls it took. Only once until
-/// they write again.
+/// Notifies the person that messages between agents were blocked: who wrote to whom how often, and how many model calls it
+/// took. Only once until they write again.
 pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal) {
     let why = match refusal {
         Refusal::MessageLoop { to, limit, .. } => {
@@ -156,8 +156,8 @@ pub(super) fn check_text(draft: &Draft<'_>, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Puts a message into an inbox. Messages from and to a person are recorded under the task (R171), messages between agents under the sending
-/// turn's thread.
+/// Puts a message into an inbox. Messages from and to a person are recorded under the task (R171), messages between agents
+/// under the sending turn's thread.
 pub(super) fn deliver(draft: &mut Draft<'_>, envelope: Arc<Envelope>, by: Option<EffectId>, sender: Option<&ThreadId>) {
     let personal = envelope.to.is_user() || envelope.from.is_user();
     let thread = if personal { Some(envelope.task_id.thread()) } else { sender.cloned() };
@@ -169,8 +169,8 @@ pub(super) fn wake_receiver(draft: &mut Draft<'_>, envelope: &Arc<Envelope>) {
     draft.wake(&envelope.to, &InboxEntry::Envelope(envelope.clone()));
 }
 
-/// The messages of the person about a turn's request that no turn has taken. They are available only while some turn will answer the person;
-/// otherwise a message could be taken and never be answered.
+/// The messages of the person about a turn's request that no turn has taken. They are available only while some turn will
+/// answer the person; otherwise a message could be taken and never be answered.
 pub(super) fn untaken_messages(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelope>> {
     let answers = |other: &Turn| other.task == turn.task && other.reply_to == ReplyTo::User;
     if !draft.spine.turns.values().any(|other| answers(other)) {

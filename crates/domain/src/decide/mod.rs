@@ -132,7 +132,8 @@ impl<'a> Draft<'a> {
         self.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && opened(&recorded.event))
     }
 
-    /// Whether an agent or thread has this name. Agents and threads share one namespace, because a main thread has the name of its agent.
+    /// Whether an agent or thread has this name. Agents and threads share one namespace, because a main thread has the name
+    /// of its agent.
     fn is_named(&self, name: &str) -> bool {
         let (agent, thread) = (crate::AgentId::from(name), ThreadId::from(name));
         let spawned = |event: &Event| matches!(event, Event::AgentSpawned { agent: other, .. } if *other == agent);

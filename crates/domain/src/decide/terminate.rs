@@ -52,7 +52,8 @@ fn check_room_above(draft: &Draft<'_>, agent: &AgentId) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How many children an agent will have after the pending terminations that pass children up to it; `also` is one more of those.
+/// How many children an agent will have after the pending terminations that pass children up to it; `also` is one more of
+/// those.
 pub(super) fn children_to_come(draft: &Draft<'_>, agent: &AgentId, also: Option<&AgentId>) -> usize {
     let children = draft.spine.children(agent);
     let count = |child: &&AgentId| {

@@ -9,7 +9,7 @@ use crate::{
     TurnResult,
 };
 
-/// A turn's handler returned: answers whoever waits, and starts the agent's next turn.
+/// A turn's handler returned: answers the person or effect that waits, and starts the agent's next turn.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     let thread = turn.thread.clone();
@@ -68,7 +68,8 @@ fn cancel_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
         .try_for_each(|unit| cancel::cancel(draft, Target::Turn(unit), "the turn that it was a part of has ended".to_owned()))
 }
 
-/// Replaces a response that breaks a limit by a failure. A refusal would leave the turn open for ever; it must end one way or the other.
+/// Replaces a response that breaks a limit by a failure. A refusal would leave the turn open for ever; it must end one way or
+/// the other.
 fn checked_result(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnResult {
     let TurnResult::Done { message, answer, next } = &result else { return result };
     let texts = [message.as_ref().map_or("", |message| &message.text), answer];

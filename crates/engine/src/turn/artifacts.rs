@@ -8,8 +8,8 @@ use polis_ports::{ArtifactError, ArtifactStore, Hasher, Window};
 use super::Turn;
 
 impl Turn {
-    /// Stores a content outside the log and returns a reference to it. [`Artifact::attach`] puts the reference into the meta of a message,
-    /// where readers of the message find it.
+    /// Stores a content outside the log and returns a reference to it. [`Artifact::attach`] puts the reference into the meta
+    /// of a message, where readers of the message find it.
     pub async fn put_artifact(
         &mut self,
         name: &str,
@@ -37,7 +37,7 @@ impl Turn {
     /// Reads a part of a content that the society's log names. If the content is damaged or missing, the turn is parked until a
     /// person has restored it.
     pub async fn artifact(&mut self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, Failure> {
-        let (place, wanted) = (self.place().await, *id);
+        let (place, wanted) = (self.committed_position().await, *id);
         let find = move |spine: &polis_domain::Spine| spine.artifacts.find(&wanted).is_some_and(|found| found.seq <= place);
         let Some(is_named) = self.start.shared.look(find).await else { return std::future::pending().await };
         if !is_named {
@@ -56,7 +56,7 @@ impl Turn {
 
     /// The artifacts that the society's log names, in its order.
     pub async fn artifacts(&mut self) -> Vec<ListedArtifact> {
-        let place = self.place().await;
+        let place = self.committed_position().await;
         let list = move |spine: &polis_domain::Spine| {
             let entries = spine.artifacts.entries();
             entries[..entries.partition_point(|entry| entry.seq <= place)].to_vec()

@@ -1,4 +1,5 @@
-//! Waits: for another agent, a person, a point in time, or a unit. The answer arrives through the log, so the turn may leave memory.
+//! Waits: for another agent, a person, a point in time, or a unit. The answer arrives through the log, so the turn may leave
+//! memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,14 +32,14 @@ impl Turn {
         self.verdict(question, details, deadline, Wanted::Agreement, None).await
     }
 
-    /// Asks a person for approval and waits without limit. They may approve with changed `arguments`, which must match the JSON schema
-    /// `change`; others are rejected when they answer.
+    /// Asks a person for approval and waits without limit. They may approve with changed `arguments`, which must match the
+    /// JSON schema `change`; others are rejected when they answer.
     pub async fn approve_or_change(&mut self, question: &str, details: Value, change: Value) -> Result<Verdict, Failure> {
         self.verdict(question, details, None, Wanted::Agreement, Some(change)).await
     }
 
-    /// Asks a person for a text, or for one of `options` if there are any, and waits, without limit unless `patience` is given. A
-    /// refusal to answer is the failure `declined`.
+    /// Asks a person for a text, or for one of `options` if there are any, and waits, without limit unless `patience` is
+    /// given. A refusal to answer is the failure `declined`.
     pub async fn ask_person(
         &mut self,
         question: &str,
@@ -70,7 +71,8 @@ impl Turn {
         }
     }
 
-    /// Runs units in several sub-threads in parallel; one result for each, in order. The failure of one does not affect the others.
+    /// Runs units in several sub-threads in parallel; one result for each, in order. The failure of one does not affect the
+    /// others.
     pub async fn run_units(
         &mut self,
         units: Vec<(SubThreadPath, Behaviour, Task)>,
@@ -138,8 +140,8 @@ impl Turn {
         }
     }
 
-    /// Terminates a child of this agent and waits until it is terminated. It finishes its inbox first, for at most `patience`; then
-    /// it stops with its work undone (D12).
+    /// Terminates a child of this agent and waits until it is terminated. It finishes its inbox first, for at most
+    /// `patience`; then it stops with its work undone (D12).
     pub async fn terminate(
         &mut self,
         agent: &AgentId,
@@ -202,7 +204,8 @@ impl Turn {
         results.into_iter().flatten().collect()
     }
 
-    /// Waits for the next event of one of these. A turn with units tells the actor when it can only wait, so that its slot is freed.
+    /// Waits for the next event of one of these. A turn with units tells the actor when it can only wait, so that its slot is
+    /// freed.
     pub(super) async fn next_event_of(&mut self, entries: impl Iterator<Item = &Entry> + Clone) -> Arc<Recorded> {
         let wanted = |event: &Recorded| entries.clone().any(|entry| entry.is_about(event));
         if !self.has_units {

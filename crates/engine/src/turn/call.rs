@@ -29,15 +29,16 @@ impl Turn {
         self.call_in_order(vec![call]).await.pop().unwrap_or_else(|| refused("the call was not made"))
     }
 
-    /// Makes the calls of a model reply: exactly one result for each call, in order (D22). Tools that are hidden from models are unknown.
+    /// Makes the calls of a model reply: exactly one result for each call, in order (D22). Tools that are hidden from models
+    /// are unknown.
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
         let tools = self.offer().tools;
         let calls = calls.iter().map(|call| self.call_of(call, &tools)).collect();
         self.call_in_order(calls).await
     }
 
-    /// Runs reads and idempotent calls in parallel, and each write alone after those before it. Writes that were stated together
-    /// would all be in doubt after a crash, also those that had not begun.
+    /// Runs reads and idempotent calls in parallel, and each write alone after those before it. Writes that were stated
+    /// together would all be in doubt after a crash, also those that had not begun.
     async fn call_in_order(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
         let mut results = Vec::new();
         let mut together = Vec::new();
@@ -66,16 +67,17 @@ impl Turn {
         let is_client_tool = client_tool.is_some();
         let own = !is_client_tool && cast.find_tool(&call.name).is_some();
         // The name is resolved once, so that the tool that policy judges is the tool that is stated and called.
-        let listed = if own || is_client_tool { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
+        let resolved = if own || is_client_tool { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
         let is_shown = |tool: &Arc<str>| !ToolSpec::is_for_code(tool) || tools.iter().any(|spec| spec.name == *tool);
-        let listed = listed.and_then(|tool| if is_shown(&tool) { Ok(tool) } else { Err(ToolError::Unknown(tool.to_string())) });
-        let tool = listed.clone().unwrap_or_else(|_| call.name.clone());
+        let resolved =
+            resolved.and_then(|tool| if is_shown(&tool) { Ok(tool) } else { Err(ToolError::Unknown(tool.to_string())) });
+        let tool = resolved.clone().unwrap_or_else(|_| call.name.clone());
         let spec = client_tool.or_else(|| tools.iter().find(|spec| spec.name == tool));
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = self.caller();
         let lacking = self.start.limiting_roles.iter().find(|role| !role.has_tool(&tool));
-        let ruling = match (lacking, listed) {
+        let ruling = match (lacking, resolved) {
             _ if is_client_tool => client_tools::ruling(&tool, self.start.shared.client_patience),
             (Some(role), _) => {
                 let message = format!("{tool} may not be used here: role `{}` does not have it", role.id);
@@ -149,23 +151,23 @@ impl Turn {
     /// Makes calls in parallel and returns their results in order. This is where the promise "intent before act, no write
     /// repeated unasked" is kept, so the steps and their order matter:
     ///
-    /// 1. **State.** One commit logs the intent of all calls, or the journal provides what an earlier run logged. `decide` may
-    ///    have put an approval in the place of a call, or refused it. From here on the logged call counts, not the one at hand:
-    ///    policy, aliases or the server's definition of the tool may have changed since.
-    /// 2. **Sort** by what the log says of each call ([`next_step`]). A result that is logged is used and the tool is not run. An
-    ///    intent without a result was cut off by a crash: a read or idempotent call is performed again, a write is in doubt and waits
-    ///    for a person. A call that a person has cleared is restarted, and the restart is committed before the tool runs, so that a
-    ///    second crash leaves it in doubt again instead of cleared.
-    /// 3. **Take logged results before new ones.** `self.result` moves the turn to the position and time of a logged answer, and
-    ///    `self.report` moves its time to now. The other way round, the time of the turn would go back.
-    /// 4. **Wait** for running calls and for doubts that a person resolves, whichever comes first. Events for a running call's host
-    ///    (answers to its own questions) are passed on. An event for a call that waits for approval is only kept: approvals are
-    ///    handled last, because `call_if_agreed` waits and would block the calls that are running.
-    /// 5. **Annotate** results in the order of the calls, not in the order in which they arrived: loop detection must come to the
-    ///    same result in a second run, where all of them arrive at once.
+    /// 1. **State.** One commit logs the intent of all calls, or the journal provides what an earlier run logged. `decide`
+    ///    may have put an approval in the place of a call, or refused it. From here on the logged call counts, not the one at
+    ///    hand: policy, aliases or the server's definition of the tool may have changed since.
+    /// 2. **Sort** by what the log says of each call ([`next_step`]). A result that is logged is used and the tool is not
+    ///    run. An intent without a result was cut off by a crash: a read or idempotent call is performed again, a write is in
+    ///    doubt and waits for a person. A call that a person has cleared is restarted, and the restart is committed before
+    ///    the tool runs, so that a second crash leaves it in doubt again instead of cleared.
+    /// 3. **Take logged results before new ones.** `self.result` moves the turn to the position and time of a logged answer,
+    ///    and `self.report` moves its time to now. The other way round, the time of the turn would go back.
+    /// 4. **Wait** for running calls and for doubts that a person resolves, whichever comes first. Events for a running
+    ///    call's host (answers to its own questions) are passed on. An event for a call that waits for approval is only kept:
+    ///    approvals are handled last, because `call_if_agreed` waits and would block the calls that are running.
+    /// 5. **Annotate** results in the order of the calls, not in the order in which they arrived: loop detection must come to
+    ///    the same result in a second run, where all of them arrive at once.
     ///
-    /// The `select!` only surrounds waits. A result that is ready is reported before the next is awaited; if the turn is dropped in
-    /// between, the tool has run and its result is lost, which for a write is exactly the in-doubt case of step 2.
+    /// The `select!` only surrounds waits. A result that is ready is reported before the next is awaited; if the turn is
+    /// dropped in between, the tool has run and its result is lost, which for a write is exactly the in-doubt case of step 2.
     async fn call_together(&mut self, mut calls: Vec<Call>) -> Vec<CallResult> {
         if calls.is_empty() {
             return Vec::new();
@@ -246,7 +248,7 @@ impl Turn {
                         hosts.push(worker.host.clone());
                         running.push(worker.done(place, None));
                     } else {
-                        self.place().await;
+                        self.committed_position().await;
                         results[place] = self.result(&Entry::new(id, [event])).map(result_of);
                     }
                     continue;
@@ -418,8 +420,8 @@ impl Worker {
         done.unwrap_or_else(|error| refused(&error.to_string()))
     }
 
-    /// Performs the call, unless `early` already has the result. Its host is closed and drained before the result is returned, so
-    /// that the cost of model calls that the tool made stands in the log before the result.
+    /// Performs the call, unless `early` already has the result. Its host is closed and drained before the result is
+    /// returned, so that the cost of model calls that the tool made stands in the log before the result.
     async fn done(self, place: usize, early: Option<CallResult>) -> (usize, CallResult) {
         let result = match early {
             Some(result) => result,

@@ -1,5 +1,5 @@
-//! Tools that the client of a request brings along (as in the OpenAI API). A call of one is a question to the client, and the answer
-//! is its result.
+//! Tools that the client of a request brings along (as in the OpenAI API). A call of one is a question to the client, and the
+//! answer is its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,13 +52,13 @@ pub(super) fn unanswered(tool: &str) -> CallResult {
 }
 
 fn client_tools(task: &Task) -> Vec<ToolSpec> {
-    let listed = task.meta.get(Task::CLIENT_TOOLS).and_then(Value::as_array);
+    let tools = task.meta.get(Task::CLIENT_TOOLS).and_then(Value::as_array);
     let spec = |value: &Value| {
         let ClientTool { name, description, parameters } = ClientTool::deserialize(value).ok()?;
         // What the tool does is unknown, so no earlier result may answer a call: `volatile`.
         Some(ToolSpec { name, description, parameters, class: EffectClass::Read, volatile: true })
     };
-    listed.into_iter().flatten().filter_map(spec).collect()
+    tools.into_iter().flatten().filter_map(spec).collect()
 }
 
 #[cfg(test)]

@@ -36,8 +36,8 @@ impl Turn {
         Ok(Context { summaries, messages })
     }
 
-    /// The context of the main thread up to the message that this turn's sub-thread hangs in, with at most `limit` of its newest
-    /// messages. In the main thread it is the turn's own context.
+    /// The context of the main thread up to the message that this turn's sub-thread hangs in, with at most `limit` of its
+    /// newest messages. In the main thread it is the turn's own context.
     pub async fn context_above(&mut self, limit: usize) -> Result<Context, Failure> {
         let holder = self.path().segments().first().map(|segment| segment.message_index);
         let Some(holder) = holder else { return self.context(limit).await };
@@ -47,7 +47,7 @@ impl Turn {
         let thread = self.start.agent.main_thread();
         let mut newest = limit.saturating_mul(8).max(32);
         loop {
-            let range = ThreadRange { newest, ..ThreadRange::through(self.place().await) };
+            let range = ThreadRange { newest, ..ThreadRange::through(self.committed_position().await) };
             let events = self.read(&thread, range).await;
             let compression = events.iter().rev().find_map(|recorded| match &recorded.event {
                 Event::TurnStarted { shown, .. } => Some(shown.compression),
@@ -70,8 +70,9 @@ impl Turn {
         }
     }
 
-    /// Replaces the messages before the newest `keep` by a summary. The message that this turn answers does not count. The cut never
-    /// separates an answer from its question. Returns how many messages are left out now, 0 if there were too few (R187).
+    /// Replaces the messages before the newest `keep` by a summary. The message that this turn answers does not count. The
+    /// cut never separates an answer from its question. Returns how many messages are left out now, 0 if there were too few
+    /// (R187).
     pub async fn compress_context(&mut self, summary: &str, keep: usize) -> Result<usize, Failure> {
         let (shown_from, mut summaries) = self.compression().await?;
         let own = self.own_index;
@@ -99,12 +100,12 @@ impl Turn {
             };
             let failure = Failure::new("not_smaller", message);
             self.act(vec![Act::KeepContext { thread, failure: failure.clone() }]).await?;
-            self.shown.failed += 1;
+            self.context_state.failed += 1;
             return Err(failure);
         }
         summaries.push(summary.to_owned());
         let done = self.act(vec![Act::CompressContext { thread, from: cut, summaries }]).await?;
-        self.shown = ContextState { compression: done.first().map(|recorded| recorded.seq), failed: 0 };
+        self.context_state = ContextState { compression: done.first().map(|recorded| recorded.seq), failed: 0 };
         Ok((cut - shown_from) as usize)
     }
 
@@ -116,24 +117,24 @@ impl Turn {
             Event::ContextRestored { to, .. } => *to,
             _ => None,
         });
-        self.shown = ContextState { compression, failed: 0 };
+        self.context_state = ContextState { compression, failed: 0 };
         Ok(())
     }
 
     /// Whether to compress automatically: not after two failed attempts in a row.
     pub fn may_compress(&self) -> bool {
-        self.shown.failed < MAX_FAILED
+        self.context_state.failed < MAX_FAILED
     }
 
     /// The index of the first message that is shown, and the summaries of those before it.
     async fn compression(&mut self) -> Result<(u32, Vec<String>), Failure> {
         let thread = self.start.thread.clone();
-        self.compression_of(&thread, self.shown.compression).await
+        self.compression_of(&thread, self.context_state.compression).await
     }
 
     async fn compression_of(&mut self, thread: &ThreadId, at: Option<Seq>) -> Result<(u32, Vec<String>), Failure> {
         let Some(seq) = at else { return Ok((0, Vec::new())) };
-        self.place().await;
+        self.committed_position().await;
         let range = ThreadRange { after: Seq(seq.0 - 1), ..ThreadRange::through(seq) };
         let events = self.read(thread, range).await;
         let found = events.iter().find_map(|recorded| match &recorded.event {

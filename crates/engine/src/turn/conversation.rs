@@ -20,13 +20,13 @@ impl Turn {
         Ok(self.recent(limit).await?.iter().map(line).collect::<Vec<_>>().join("\n\n"))
     }
 
-    /// The last bot message of a phase of the turn's own thread, such as the outline for the drafting phase; none if there is none. A
-    /// message belongs to the phase in which its text was last written: the result of a sub-thread belongs to `execute_subthread`, although
-    /// its placeholder is older. If the first handler serves `initial_phase` because no handler has that name, the phase is
-    /// `initial_phase`.
+    /// The last bot message of a phase of the turn's own thread, such as the outline for the drafting phase; none if there is
+    /// none. A message belongs to the phase in which its text was last written: the result of a sub-thread belongs to
+    /// `execute_subthread`, although its placeholder is older. If the first handler serves `initial_phase` because no handler
+    /// has that name, the phase is `initial_phase`.
     pub async fn said_in(&mut self, phase: &str) -> Result<Option<Arc<Message>>, Failure> {
         let thread = self.start.thread.clone();
-        let range = ThreadRange::through(self.place().await);
+        let range = ThreadRange::through(self.committed_position().await);
         let events = self.read(&thread, range).await;
         let mut messages = Messages::default();
         let (mut now, mut written) = (None, BTreeMap::new());
@@ -51,8 +51,8 @@ impl Turn {
         Ok(in_phase.max_by_key(|(at, _)| *at).map(|(_, message)| message.clone()))
     }
 
-    /// The request for the second step of a two-step start: the original question of the person, in the placeholder message of the first
-    /// step. Without a first step, the task of this turn in a new message.
+    /// The request for the second step of a two-step start: the original question of the person, in the placeholder message
+    /// of the first step. Without a first step, the task of this turn in a new message.
     pub async fn prepared(&mut self, name: &str) -> Result<SubThreadRequest, Failure> {
         let original = self.task.meta.get("originalQuery").and_then(|query| query.as_str());
         let request = SubThreadRequest::new(name, original.unwrap_or(&self.task.message));

@@ -1,5 +1,5 @@
-//! The results of calls that a person declined: that the call was not made, and what the model should do instead. They are derived from
-//! the log alone, so a second run gets the same.
+//! The results of calls that a person declined: that the call was not made, and what the model should do instead. They are
+//! derived from the log alone, so a second run gets the same.
 
 use polis_domain::{CallResult, Effect, Review, Verdict};
 

@@ -178,9 +178,9 @@ impl Entry {
         open
     }
 
-    /// Whether the logged effect is the one that the handler wants now. Fields that may change without a change of the handler's
-    /// code are not compared: they would park turns as diverged after every change of a price or a policy. A refusal does not record the effect,
-    /// so it agrees with any.
+    /// Whether the logged effect is the one that the handler wants now. Fields that may change without a change of the
+    /// handler's code are not compared: they would park turns as diverged after every change of a price or a policy. A
+    /// refusal does not record the effect, so it agrees with any.
     pub(super) fn agrees_with(&self, effect: &Effect) -> bool {
         match self.events.first().map(|first| &first.event) {
             Some(Event::EffectStarted { effect: logged, .. }) => match (logged, effect) {

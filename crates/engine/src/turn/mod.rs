@@ -103,7 +103,7 @@ pub struct Turn {
     /// The index of its own user message, or of the next message if it has none.
     own_index: u32,
     /// Which part of the thread is compressed.
-    shown: ContextState,
+    context_state: ContextState,
     journal: Journal,
     unread: Arc<UnreadEvents>,
     /// The number of the next effect.
@@ -193,7 +193,7 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
         phase: phase.clone(),
         length_at_start: index + u32::from(message.is_some()),
         own_index: *index,
-        shown: *shown,
+        context_state: *shown,
         journal,
         unread,
         n: 0,
@@ -282,8 +282,8 @@ impl Turn {
 
     /// States effects, or takes them from the journal if an earlier run stated them. They get consecutive numbers.
     ///
-    /// An effect that differs from the logged one of the same number parks the turn as diverged: going on would attach the logged
-    /// answer to a different question.
+    /// An effect that differs from the logged one of the same number parks the turn as diverged: going on would attach the
+    /// logged answer to a different question.
     async fn state(&mut self, effects: Vec<Effect>) -> Vec<Entry> {
         let first = self.n;
         self.n += effects.len() as u32;
@@ -333,9 +333,9 @@ impl Turn {
 
     /// Sends a command that happens at time `at` and goes on without waiting for its commit.
     ///
-    /// This saves one commit for each step of a turn, and it is safe because the mailbox keeps order: every later command of this
-    /// turn is appended behind this one or, if the append fails, not at all. The command carries its own time, so that a second run,
-    /// which reads it from the log, sees the same clock.
+    /// This saves one commit for each step of a turn, and it is safe because the mailbox keeps order: every later command of
+    /// this turn is appended behind this one or, if the append fails, not at all. The command carries its own time, so that a
+    /// second run, which reads it from the log, sees the same clock.
     fn send_ahead(&mut self, command: Command, at: Timestamp) -> impl Future<Output = ()> + Send {
         let mut sent = send(&self.start.shared, command);
         self.position.1 = at;
@@ -346,7 +346,7 @@ impl Turn {
     }
 
     /// The turn's position in the log, after everything that it has sent ahead is committed.
-    async fn place(&mut self) -> Seq {
+    async fn committed_position(&mut self) -> Seq {
         for reported in std::mem::take(&mut self.reported) {
             let events = committed(reported).await;
             self.arrived(&events).await;
@@ -370,8 +370,8 @@ impl Turn {
         }
     }
 
-    /// Processes the events of a command that was sent ahead. If it was refused after all, the turn is parked: it has gone on as
-    /// if the change were there.
+    /// Processes the events of a command that was sent ahead. If it was refused after all, the turn is parked: it has gone on
+    /// as if the change were there.
     async fn arrived(&mut self, events: &[Arc<Recorded>]) {
         self.take_in(events);
         if let Some(reason) = threads::refusal(events).cloned() {
@@ -411,7 +411,8 @@ struct PendingCommand {
 }
 
 impl PendingCommand {
-    /// Waits until the mailbox has taken the command. If the actor has stopped, it never resolves: the turn is about to be dropped.
+    /// Waits until the mailbox has taken the command. If the actor has stopped, it never resolves: the turn is about to be
+    /// dropped.
     async fn enqueued(&mut self) {
         if let Some(pending_send) = self.pending_send.take()
             && !pending_send.await

@@ -27,8 +27,8 @@ impl Turn {
         self.model_streaming(request, &mut |_| {}).await
     }
 
-    /// Like [`Turn::model`]; `on_delta` receives the reply chunk by chunk as it arrives, including attempts that fail later. It receives
-    /// nothing when the reply is already in the log, so no result may depend on it.
+    /// Like [`Turn::model`]; `on_delta` receives the reply chunk by chunk as it arrives, including attempts that fail later.
+    /// It receives nothing when the reply is already in the log, so no result may depend on it.
     pub async fn model_streaming(
         &mut self,
         mut request: ModelRequest,
@@ -44,7 +44,7 @@ impl Turn {
         }
         request.asker = self.start.agent.as_str().into();
         let digest = request.digest();
-        let tools = self.shown(&request);
+        let tools = self.tool_list(&request);
         loop {
             let effect = Effect::Model {
                 model: request.model.clone(),
@@ -81,14 +81,14 @@ impl Turn {
         self.start.shared.ports.model.window(models.first()?)
     }
 
-    /// Why the model port refuses a model of this name; none if it accepts it. The answer may change over time, so only the result
-    /// of a tool may depend on it.
+    /// Why the model port refuses a model of this name; none if it accepts it. The answer may change over time, so only the
+    /// result of a tool may depend on it.
     pub fn refuses_model(&self, model: &str) -> Option<String> {
         self.start.shared.ports.model.refuses(model)
     }
 
-    /// The models to try, in order: those of the request, else of the role, else of the society. An empty name leaves the choice to
-    /// the model port.
+    /// The models to try, in order: those of the request, else of the role, else of the society. An empty name leaves the
+    /// choice to the model port.
     pub(super) fn models(&self, request: &ModelRequest) -> Vec<Arc<str>> {
         if !request.model.is_empty() {
             return vec![request.model.clone()];
@@ -101,7 +101,7 @@ impl Turn {
     }
 
     /// The list of tools in a request, as the log names it.
-    fn shown(&self, request: &ModelRequest) -> Option<Arc<ToolList>> {
+    fn tool_list(&self, request: &ModelRequest) -> Option<Arc<ToolList>> {
         if request.tools.is_empty() {
             return None;
         }
@@ -126,8 +126,8 @@ impl Turn {
         match self.wait_for_entries(entries).await.pop() {
             Some(Ok(Outcome::Verdict(verdict))) if verdict.approved => Ok(()),
             Some(Ok(Outcome::Verdict(verdict))) => {
-                let said = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
-                Err(Failure::new("budget_exhausted", format!("{used_up}, and no more was granted{said}")))
+                let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
+                Err(Failure::new("budget_exhausted", format!("{used_up}, and no more was granted{reason}")))
             }
             Some(Err(failure)) => Err(failure),
             Some(Ok(_)) | None => self.park_diverged(self.n - 1, "model").await,

@@ -9,8 +9,8 @@ use super::call::{refused, result_of};
 use super::journal::Entry;
 
 impl Turn {
-    /// States a call, runs the tool inside this turn, and reports its result. A second run runs the tool again: its effects come from the
-    /// journal, and a logged result wins over the new one.
+    /// States a call, runs the tool inside this turn, and reports its result. A second run runs the tool again: its effects
+    /// come from the journal, and a logged result wins over the new one.
     pub(super) async fn call_own(&mut self, call: Call) -> CallResult {
         let Some(tool) = self.start.shared.cast.find_tool(&call.tool) else { return refused("there is no such tool") };
         let Some(entry) = self.state(vec![Effect::Tool(Box::new(call.clone()))]).await.pop() else {
@@ -35,8 +35,8 @@ impl Turn {
         self.annotate(&entry, &call, result)
     }
 
-    /// A value from outside the log, such as the content of a file. It is computed once, logged under this name, and the same in a
-    /// second run. `None` is not logged, and stays `None` in a second run that got further.
+    /// A value from outside the log, such as the content of a file. It is computed once, logged under this name, and the same
+    /// in a second run. `None` is not logged, and stays `None` in a second run that got further.
     pub async fn once(&mut self, name: &str, value: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
         let call = Call {
             call_id: name.into(),

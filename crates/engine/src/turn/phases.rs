@@ -9,9 +9,9 @@ use super::Turn;
 use crate::{Interaction, InteractionUnit};
 
 impl Turn {
-    /// The default of [`crate::Agent::execute_task`]. A `chatPair` task returns the text in its meta (R032). Any other task goes to the
-    /// handler of the thread's phase (R033); then the configured next phase is suggested, unless the handler has suggested one
-    /// itself (D04). An earlier suggestion was applied when the turn began (R038).
+    /// The default of [`crate::Agent::execute_task`]. A `chatPair` task returns the text in its meta (R032). Any other task
+    /// goes to the handler of the thread's phase (R033); then the configured next phase is suggested, unless the handler has
+    /// suggested one itself (D04). An earlier suggestion was applied when the turn began (R038).
     pub async fn handle_by_phase(&mut self) -> Result<Response, Failure> {
         if &*self.task.name == "chatPair" {
             let bot = self.task.meta.get("bot").and_then(|bot| bot.as_str()).unwrap_or_default();
@@ -28,8 +28,8 @@ impl Turn {
         Ok(response)
     }
 
-    /// One round of a unit (R070): its handler writes the bot message, the unit carries it out, and its report becomes the user message
-    /// unless this was the last round (D05). Then the next phase is suggested.
+    /// One round of a unit (R070): its handler writes the bot message, the unit carries it out, and its report becomes the
+    /// user message unless this was the last round (D05). Then the next phase is suggested.
     pub async fn interact<U: InteractionUnit + ?Sized>(&mut self, unit: &U) -> Result<Interaction, Failure> {
         let (registration, phase) = (self.registration.clone(), self.phase.clone());
         let part = registration.unit().ok_or_else(|| Failure::new("not_a_unit", "only a unit's own turn is a round of it"))?;
@@ -51,8 +51,8 @@ impl Turn {
         Ok(Interaction { phase, bot, user })
     }
 
-    /// Calls the model with the system prompt of the running agent and returns the text of its reply (R048, R075). A prompt is enough;
-    /// for more use `ModelRequest { temperature: Some(0.3), ..prompt.into() }`.
+    /// Calls the model with the system prompt of the running agent and returns the text of its reply (R048, R075). A prompt
+    /// is enough; for more use `ModelRequest { temperature: Some(0.3), ..prompt.into() }`.
     ///
     /// A truncated or empty reply is an error, because callers use the text as it is.
     pub async fn generate(&mut self, request: impl Into<ModelRequest>) -> Result<String, Failure> {

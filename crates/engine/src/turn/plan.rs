@@ -15,7 +15,7 @@ impl Turn {
         let thread = self.start.thread.clone();
         let mut newest = NEWEST;
         loop {
-            let range = ThreadRange { newest, ..ThreadRange::through(self.place().await) };
+            let range = ThreadRange { newest, ..ThreadRange::through(self.committed_position().await) };
             let events = self.read(&thread, range).await;
             let found = events.iter().rev().find_map(|recorded| match &recorded.event {
                 Event::PlanSet { plan, .. } => Some(plan.clone()),

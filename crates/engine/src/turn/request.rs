@@ -38,7 +38,7 @@ impl Requests {
 impl Turn {
     /// Sends requests with one append and adds them to `requests`. Returns the id of each, in order, or why it was refused.
     pub async fn request(&mut self, requests: &mut Requests, asked: Vec<Request>) -> Vec<Result<EffectId, Failure>> {
-        self.place().await;
+        self.committed_position().await;
         self.has_units = true;
         let mut effects = Vec::with_capacity(asked.len());
         for (n, Request { to, text, patience, meta }) in (self.n..).zip(asked) {
@@ -64,7 +64,7 @@ impl Turn {
     /// Waits for the next answer in the order of the log; none when all requests are answered.
     pub async fn next_answer(&mut self, requests: &mut Requests) -> Option<(EffectId, Result<Arc<str>, Failure>)> {
         // The position of the turn must not depend on whether its own reports have been committed yet.
-        self.place().await;
+        self.committed_position().await;
         while !requests.open.is_empty() {
             let ended = requests.open.iter().enumerate().filter_map(|(place, entry)| Some((entry.end()?, place))).min();
             if let Some((_, place)) = ended {

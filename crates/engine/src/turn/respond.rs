@@ -17,13 +17,13 @@ use crate::text::{WAIT, WAIT_NESTED};
 impl Turn {
     /// Turns the response of a handler into the result that settles the turn.
     ///
-    /// Everything beyond plain text is an effect of its own, committed before the turn settles: if the process dies in between, a second
-    /// run finds those effects in its journal and does not repeat them. The text itself is not such an effect. It travels inside
-    /// `Settle`, so that the answer and the end of the turn are one commit; a turn can neither end without its answer nor show
-    /// the answer twice.
+    /// Everything beyond plain text is an effect of its own, committed before the turn settles: if the process dies in
+    /// between, a second run finds those effects in its journal and does not repeat them. The text itself is not such an
+    /// effect. It travels inside `Settle`, so that the answer and the end of the turn are one commit; a turn can neither end
+    /// without its answer nor show the answer twice.
     ///
-    /// A *silent* response adds no message, because the handler (or `carry_out`) has already written into the thread. If another turn
-    /// waits for this one, it still needs an answer, so the last bot message of the thread is read back (D05).
+    /// A *silent* response adds no message, because the handler (or `carry_out`) has already written into the thread. If
+    /// another turn waits for this one, it still needs an answer, so the last bot message of the thread is read back (D05).
     pub(super) async fn result_of(&mut self, response: Response) -> TurnResult {
         let mut parts = response.into_parts();
         if !parts.next_tasks.is_empty() && self.origin != Origin::Inbox {
@@ -78,9 +78,9 @@ impl Turn {
 
     /// Carries out what a response requests beyond its text, and changes `parts` to what is left to do.
     ///
-    /// The sub-thread comes first, because its result replaces the text. It needs a message to hang in: the one that the response
-    /// updates, one that the request names, or a new one that holds the text (or a placeholder) until the result is there. The phase comes
-    /// last; one that the handler has suggested itself (D04) needs no second event.
+    /// The sub-thread comes first, because its result replaces the text. It needs a message to hang in: the one that the
+    /// response updates, one that the request names, or a new one that holds the text (or a placeholder) until the result is
+    /// there. The phase comes last; one that the handler has suggested itself (D04) needs no second event.
     async fn carry_out(&mut self, parts: &mut ResponseParts) -> Result<(), Failure> {
         if let Some(request) = parts.sub_thread.take() {
             let holder = match parts.message_update.take() {
@@ -106,7 +106,8 @@ impl Turn {
         }
     }
 
-    /// The message that a sub-thread hangs in (R131): the one that the request names, or a new one with the given text or a placeholder.
+    /// The message that a sub-thread hangs in (R131): the one that the request names, or a new one with the given text or a
+    /// placeholder.
     pub(super) async fn holder_for(
         &mut self,
         request: &SubThreadRequest,

@@ -1,8 +1,8 @@
 //! Retries and fallbacks of model calls (D09, P11).
 //!
-//! Each model of the list gets one attempt and at most three retries, after 1, 2 and 4 seconds or as long as the vendor says. An error
-//! that a retry cannot help moves on to the next model at once; so does an open circuit breaker (`Resting`). A request whose form was
-//! refused is sent in another form at once.
+//! Each model of the list gets one attempt and at most three retries, after 1, 2 and 4 seconds or as long as the vendor says.
+//! An error that a retry cannot help moves on to the next model at once; so does an open circuit breaker (`Resting`). A
+//! request whose form was refused is sent in another form at once.
 
 use std::sync::Arc;
 use std::time::Duration;

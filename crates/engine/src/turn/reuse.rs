@@ -1,7 +1,7 @@
 //! Reusing results of identical calls, and detecting loops of calls.
 //!
-//! `decide` chooses the earlier result that answers a call (D20); here it is read from the log and marked for the agent. Loop detection
-//! depends only on the calls and results of this turn, in order, so a second run comes to the same conclusion.
+//! `decide` chooses the earlier result that answers a call (D20); here it is read from the log and marked for the agent. Loop
+//! detection depends only on the calls and results of this turn, in order, so a second run comes to the same conclusion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -161,8 +161,8 @@ impl Repeats {
         of(true).max(of(false))
     }
 
-    /// Counts a result. Changing numbers count as progress unless the result is always the same failure. A new write also counts as
-    /// progress: after it, any call may have a different result.
+    /// Counts a result. Changing numbers count as progress unless the result is always the same failure. A new write also
+    /// counts as progress: after it, any call may have a different result.
     fn note(&mut self, call: &Call, result: &CallResult) -> u32 {
         let came = match result.is_error {
             true => Digest::of(["failed", &without(&result.content, &call.arguments)]),
@@ -195,15 +195,15 @@ fn kind(call: &Call, numbers: bool) -> Digest {
 
 /// A text with every run of digits replaced by one `0`.
 fn without_digits(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut collapsed = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '0'..='9' if kept.ends_with('0') => {}
-            '0'..='9' => kept.push('0'),
-            other => kept.push(other),
+            '0'..='9' if collapsed.ends_with('0') => {}
+            '0'..='9' => collapsed.push('0'),
+            other => collapsed.push(other),
         }
     }
-    kept
+    collapsed
 }
 
 /// The text of a failure without the arguments that it quotes.

@@ -9,19 +9,20 @@ use super::Turn;
 use super::ask::answer;
 
 impl Turn {
-    /// Queries the present state of the society; none if it cannot be read. A second run may see a different state, so only the result of a
-    /// [`crate::TurnTool`] may depend on it (the log keeps that), never which effects the tool has.
+    /// Queries the present state of the society; none if it cannot be read. A second run may see a different state, so only
+    /// the result of a [`crate::TurnTool`] may depend on it (the log keeps that), never which effects the tool has.
     pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Option<T> {
         self.start.shared.look(question).await
     }
 
-    /// Resolves a name: an agent of that name, or the only agent of the role of that name (D30). Any other name is returned as it is,
-    /// and sending to it is refused. In a second run, a message that is in the log keeps its logged receiver.
+    /// Resolves a name: an agent of that name, or the only agent of the role of that name (D30). Any other name is returned
+    /// as it is, and sending to it is refused. In a second run, a message that is in the log keeps its logged receiver.
     pub async fn addressee(&self, name: &str) -> AgentId {
         self.addressee_of(name, self.n).await
     }
 
-    /// Asks several agents by name in parallel and waits for all of them, at most `patience`. Returns each agent and its answer.
+    /// Asks several agents by name in parallel and waits for all of them, at most `patience`. Returns each agent and its
+    /// answer.
     pub async fn ask_each(
         &mut self,
         requests: &[(String, String)],

@@ -10,8 +10,8 @@ use super::Turn;
 use crate::shared::ActorMessage;
 
 impl Turn {
-    /// Takes the messages of the person about this request out of the inbox, oldest first. The answer to the request then answers them
-    /// too. Messages that are not taken become turns of their own.
+    /// Takes the messages of the person about this request out of the inbox, oldest first. The answer to the request then
+    /// answers them too. Messages that are not taken become turns of their own.
     ///
     /// If there are none, nothing is logged. A second run gets what the first got, at the same effect.
     pub async fn take_messages(&mut self) -> Result<Vec<Arc<Envelope>>, Failure> {
@@ -23,10 +23,10 @@ impl Turn {
         Ok(events.iter().flat_map(|recorded| taken(&recorded.event)).cloned().collect())
     }
 
-    /// Whether the person has written at most `heard` messages in this task. If that is not in memory the answer is no. It may differ
-    /// in a second run, so only the decision whether to ask the log may depend on it.
-    pub fn has_heard_all(&self, model_done: usize) -> bool {
-        self.messages_of_task().is_some_and(|said| said <= model_done)
+    /// Whether the person has written at most `read` messages in this task. If that is not in memory the answer is no. It
+    /// may differ in a second run, so only the decision whether to ask the log may depend on it.
+    pub fn has_read_all(&self, read: usize) -> bool {
+        self.messages_of_task().is_some_and(|messages| messages <= read)
     }
 
     /// How many messages the person has written in this task, if that is known without reading the log.
@@ -35,20 +35,20 @@ impl Turn {
         self.start.shared.recent.count(&self.task.id.thread(), is_said)
     }
 
-    /// All messages of the person to this agent in this task up to the turn's position in the log, oldest first, including those that
-    /// other turns took; and how many of them are older than this turn.
-    pub async fn said_in_task(&mut self) -> (Vec<Arc<Envelope>>, usize) {
-        let range = ThreadRange::through(self.place().await);
+    /// All messages of the person to this agent in this task up to the turn's position in the log, oldest first, including
+    /// those that other turns took; and how many of them are older than this turn.
+    pub async fn person_messages(&mut self) -> (Vec<Arc<Envelope>>, usize) {
+        let range = ThreadRange::through(self.committed_position().await);
         let events = self.read(&self.task.id.thread(), range).await;
-        let said = events.iter().filter_map(|recorded| match &recorded.event {
+        let messages = events.iter().filter_map(|recorded| match &recorded.event {
             Event::MessageSent { envelope, .. } if envelope.from.is_user() && envelope.to == self.start.agent => {
                 Some((recorded.seq, envelope.clone()))
             }
             _ => None,
         });
-        let said: Vec<_> = said.collect();
-        let before = said.partition_point(|(seq, _)| *seq <= self.start.id.0);
-        (said.into_iter().map(|(_, envelope)| envelope).collect(), before)
+        let messages: Vec<_> = messages.collect();
+        let before = messages.partition_point(|(seq, _)| *seq <= self.start.id.0);
+        (messages.into_iter().map(|(_, envelope)| envelope).collect(), before)
     }
 
     /// The meta of the message that began this request.
@@ -62,7 +62,7 @@ impl Turn {
     async fn has_messages(&self) -> bool {
         let turn = self.start.id;
         // With only the first message in the task, nothing can wait.
-        if self.has_heard_all(1) {
+        if self.has_read_all(1) {
             return false;
         }
         let (reply, answer) = oneshot::channel();

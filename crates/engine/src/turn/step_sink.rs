@@ -1,4 +1,5 @@
-//! Publishing the steps of a workflow to watchers. Steps are live only: they are not in the log, and nothing may depend on them (D07).
+//! Publishing the steps of a workflow to watchers. Steps are live only: they are not in the log, and nothing may depend on
+//! them (D07).
 
 use std::sync::Arc;
 

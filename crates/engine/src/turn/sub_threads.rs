@@ -68,16 +68,16 @@ impl SubThreadGroup {
 }
 
 impl Turn {
-    /// Opens a sub-thread and runs it to its end, unit by unit. It hangs in a message of the turn's own thread, which shows
-    /// what comes of it. What fails in it is told in the result; an error here means that it could not be begun.
+    /// Opens a sub-thread in a message of the turn's own thread and runs it to its end, unit by unit. The message then shows the
+    /// result. A failure inside the sub-thread is part of the result; an error here means that it could not be started.
     ///
-    /// The name is one that the handler, unit or agent whose code this is declares in its `sub_threads`.
+    /// The running handler, unit or agent must declare the name in its `sub_threads`.
     pub async fn run_sub_thread(&mut self, request: SubThreadRequest) -> Result<SubThreadResult, Failure> {
         self.run_sub_threads(vec![request]).await?.pop().ok_or_else(not_run)
     }
 
-    /// Makes changes and starts more sub-threads of a group, all opened with one append or none. [`Turn::next_sub_thread`] returns their
-    /// results.
+    /// Makes changes and starts more sub-threads of a group, all opened with one append or none. [`Turn::next_sub_thread`]
+    /// returns their results.
     pub async fn join_sub_threads(
         &mut self,
         group: &mut SubThreadGroup,
@@ -91,8 +91,8 @@ impl Turn {
         Ok(())
     }
 
-    /// The next sub-thread of a group that ended, in the order of the log: its index in the order of joining, and its result. None
-    /// when all have been returned.
+    /// The next sub-thread of a group that ended, in the order of the log: its index in the order of joining, and its result.
+    /// None when all have been returned.
     pub async fn next_sub_thread(&mut self, group: &mut SubThreadGroup) -> Option<(usize, SubThreadResult)> {
         loop {
             if let Some(place) = group.ended.pop_front() {
@@ -206,8 +206,8 @@ impl Turn {
         results.into_iter().flatten().collect()
     }
 
-    /// Starts the first units of sub-threads with one append. One by one, the turn could lose its slot after the first and start the
-    /// others only when it is run again.
+    /// Starts the first units of sub-threads with one append. One by one, the turn could lose its slot after the first and
+    /// start the others only when it is run again.
     async fn start_runs(&mut self, group: &mut SubThreadGroup, runs: Vec<Run>) {
         let begins = group.runs.len();
         group.runs.extend(runs);
@@ -227,7 +227,7 @@ impl Turn {
             return;
         }
         // The position of the turn must not depend on whether its own reports have been committed yet.
-        self.place().await;
+        self.committed_position().await;
         let (places, effects): (Vec<_>, Vec<_>) = units.into_iter().unzip();
         for (place, entry) in places.into_iter().zip(self.state(effects).await) {
             match entry.refusal().cloned() {
@@ -243,7 +243,7 @@ impl Turn {
 
     /// Waits for the open unit that ends first in the log; returns the index of its sub-thread and its result.
     async fn first_ended(&mut self, open: &mut Vec<(usize, Entry)>) -> (usize, Result<Outcome, Failure>) {
-        self.place().await;
+        self.committed_position().await;
         loop {
             let ended = open.iter().enumerate().filter_map(|(i, (_, entry))| Some((entry.end()?, i))).min();
             if let Some((_, i)) = ended {
@@ -343,7 +343,8 @@ impl Turn {
         self.act_ahead(acts).await
     }
 
-    /// Runs a sub-thread agent's own code in the scope of that agent. A panic fails the sub-thread, not the turn that started it (R067).
+    /// Runs a sub-thread agent's own code in the scope of that agent. A panic fails the sub-thread, not the turn that started
+    /// it (R067).
     async fn as_agent<T>(
         &mut self,
         scope: &Arc<Scope>,

@@ -64,8 +64,8 @@ pub struct NewMessage {
 }
 
 impl Turn {
-    /// Adds messages to the turn's own thread and makes other changes, all with one append. Returns the ids of the messages. The turn
-    /// does not wait for the append: whatever it sends next stands behind it in the log.
+    /// Adds messages to the turn's own thread and makes other changes, all with one append. Returns the ids of the messages.
+    /// The turn does not wait for the append: whatever it sends next stands behind it in the log.
     pub async fn add_messages(
         &mut self,
         messages: Vec<NewMessage>,
@@ -139,7 +139,7 @@ impl Turn {
     /// A thread's settings (R020).
     pub async fn thread_settings(&mut self, path: &SubThreadPath) -> Result<Settings, Failure> {
         let thread = self.resolve(path).await?;
-        let range = ThreadRange::through(self.place().await);
+        let range = ThreadRange::through(self.committed_position().await);
         let events = self.read(&thread, range).await;
         Ok(Settings::fold(events.iter().map(|recorded| &**recorded)))
     }
@@ -234,8 +234,9 @@ impl Turn {
     pub async fn save_thread(&mut self, path: &SubThreadPath, changed: &Thread) -> Result<(), Failure> {
         let thread = self.resolve(path).await?;
         let saved = self.thread(path).await?;
-        let kept = changed.messages.iter().zip(&saved.messages).all(|(new, old)| new.id == old.id && new.sender == old.sender);
-        if changed.messages.len() < saved.messages.len() || !kept {
+        let is_same_order =
+            changed.messages.iter().zip(&saved.messages).all(|(new, old)| new.id == old.id && new.sender == old.sender);
+        if changed.messages.len() < saved.messages.len() || !is_same_order {
             return Err(Failure::new("not_saved", "messages can be added and changed, not removed or reordered"));
         }
         let (same, added) = changed.messages.split_at(saved.messages.len());
@@ -254,7 +255,7 @@ impl Turn {
     /// A thread of this agent, as of the turn's position in the log. Sub-threads appear by id only.
     pub async fn thread(&mut self, path: &SubThreadPath) -> Result<Thread, Failure> {
         let thread = self.resolve(path).await?;
-        let range = ThreadRange::through(self.place().await);
+        let range = ThreadRange::through(self.committed_position().await);
         let events = self.read(&thread, range).await;
         let view = Thread::fold(thread.clone(), events.iter().map(|recorded| &**recorded));
         let indices = (0..).zip(&view.messages).map(|(index, message)| ((thread.clone(), message.id.clone()), index));
@@ -267,13 +268,13 @@ impl Turn {
         self.thread(&self.path()).await
     }
 
-    /// The newest messages of the turn's own thread with their indices, oldest first. The cost does not depend on the length of the
-    /// thread.
+    /// The newest messages of the turn's own thread with their indices, oldest first. The cost does not depend on the length
+    /// of the thread.
     pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Arc<Message>)>, Failure> {
         let thread = self.start.thread.clone();
         let mut newest = limit.saturating_mul(8).max(32);
         loop {
-            let range = ThreadRange { newest, ..ThreadRange::through(self.place().await) };
+            let range = ThreadRange { newest, ..ThreadRange::through(self.committed_position().await) };
             let events = self.read(&thread, range).await;
             let mut messages = Messages::default();
             events.iter().for_each(|event| messages.apply(event));
@@ -305,8 +306,8 @@ impl Turn {
         Message { id: self.draw_id(prefix), sender, text, timestamp: self.now(), meta: Meta::new() }
     }
 
-    /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Only the unique part of a nested parent's id is
-    /// used, so that ids do not grow with depth.
+    /// `sub_<parent>_<unique>`, or `nested_…` below another sub-thread (R024, R025). Only the unique part of a nested
+    /// parent's id is used, so that ids do not grow with depth.
     pub(super) fn sub_thread_id(&mut self, path: &SubThreadPath, parent: &ThreadId) -> ThreadId {
         let prefix = if path.is_main() { "sub" } else { "nested" };
         let tail = if path.is_main() { parent.as_str() } else { parent.as_str().rsplit('_').next().unwrap_or_default() };
@@ -326,7 +327,7 @@ impl Turn {
             return Ok(self.start.agent.main_thread());
         };
         let above = Box::pin(self.resolve(&parent)).await?;
-        let range = ThreadRange::through(self.place().await);
+        let range = ThreadRange::through(self.committed_position().await);
         let events = self.read(&above, range).await;
         let linked = events.iter().find_map(|recorded| match &recorded.event {
             Event::ThreadLinked { index, slot, child, .. } if *index == segment.message_index && *slot == segment.meta_path => {
@@ -344,8 +345,8 @@ impl Turn {
         if let Some(index) = self.thread_cache.indices.get(&key) {
             return Ok(*index);
         }
-        let range = ThreadRange::through(self.place().await);
-        // `place` may have processed the event that added this message.
+        let range = ThreadRange::through(self.committed_position().await);
+        // `committed_position` may have processed the event that added this message.
         if let Some(index) = self.thread_cache.indices.get(&key) {
             return Ok(*index);
         }
@@ -386,14 +387,14 @@ impl Turn {
         }
     }
 
-    /// Makes changes without waiting for the commit (see [`Turn::send_ahead`]). Changes that could be refused, and those of an earlier run,
-    /// are waited for.
+    /// Makes changes without waiting for the commit (see [`Turn::send_ahead`]). Changes that could be refused, and those of
+    /// an earlier run, are waited for.
     pub(super) async fn act_ahead(&mut self, acts: Vec<Act>) -> Result<(), Failure> {
         if self.journal.has(self.n) || !self.takes(&acts) {
             return self.act(acts).await.map(drop);
         }
         if self.reported.len() >= MAX_AHEAD {
-            self.place().await;
+            self.committed_position().await;
         }
         let id = EffectId { turn: self.start.id, n: self.n };
         self.n += 1;

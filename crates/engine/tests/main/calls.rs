@@ -17,8 +17,8 @@ const READ: &str = r#"{"path": "a.txt"}"#;
 /// Every call that was really made.
 type Made = Arc<Mutex<Vec<(String, CallContext)>>>;
 
-/// `look` and `peek` read, `poll` reads what changes by itself, `mark` writes; `fail` reads and fails. All but `count` say the same
-/// each time.
+/// `look` and `peek` read, `poll` reads what changes by itself, `mark` writes; `fail` reads and fails. All but `count` say
+/// the same each time.
 fn tools(made: &Made) -> ScriptedTools {
     let tool = |tools: ScriptedTools, (name, class): (&'static str, EffectClass)| {
         let made = made.clone();

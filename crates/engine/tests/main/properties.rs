@@ -112,8 +112,8 @@ proptest! {
         });
     }
 
-    /// Whoever watches one thread is told what the log has of it, all of it, once and in order, whenever it comes and wherever it
-    /// begins.
+    /// Whoever watches one thread is told what the log has of it, all of it, once and in order, whenever it comes and
+    /// wherever it begins.
     #[test]
     fn who_watches_a_thread_is_told_all_of_it_and_nothing_else(work in envelopes(telling(), 6), late in 0_usize..6, after in 0_u64..40) {
         live(async move {

@@ -257,8 +257,8 @@ fn a_damaged_or_missing_snapshot_is_no_snapshot() {
 /// What a large database is to the log: too large to be looked through at each opening.
 const LARGE: Options = Options { checkpoint_bytes: 8 * 1024 * 1024, check_up_to_bytes: 0 };
 
-/// Reads everything that can be asked for: it is as it was written or refused as damaged. Gives whether the damage was noticed, by a
-/// read, at the opening or in the background.
+/// Reads everything that can be asked for: it is as it was written or refused as damaged. Gives whether the damage was
+/// noticed, by a read, at the opening or in the background.
 fn check_large(dir: &Path, events: &[polis_domain::Recorded], options: Options, what: &str) -> bool {
     let log = match LocalLog::open_with(dir, options) {
         Ok(log) => log,

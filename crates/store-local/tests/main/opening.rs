@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use polis_domain::Seq;
+use polis_domain::{EVENT_VERSION, Seq};
 use polis_ports::{Log, LogError, Snapshot};
 use polis_store_local::{LocalLog, Options, read_note};
 
@@ -92,14 +92,13 @@ fn what_a_newer_version_wrote_is_refused_and_left_as_it_is() {
     let log = LocalLog::open(dir.path()).unwrap();
     fill(&log, 10);
     drop(log);
-    for (sql, undo) in [
-        ("PRAGMA user_version = 196609", "PRAGMA user_version = 131073"),
-        ("PRAGMA user_version = 131074", "PRAGMA user_version = 131073"),
-    ] {
+    let version = |tables: u32, events: u32| format!("PRAGMA user_version = {}", tables << 16 | events);
+    let undo = version(2, EVENT_VERSION);
+    for sql in [version(3, EVENT_VERSION), version(2, EVENT_VERSION + 1)] {
         for left_in_wal in [false, true] {
             let connection = rusqlite::Connection::open(dir.path().join("polis.db")).unwrap();
             connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, left_in_wal).unwrap();
-            connection.execute_batch(sql).unwrap();
+            connection.execute_batch(&sql).unwrap();
             drop(connection);
             let before = files(dir.path());
             for _ in 0..2 {
@@ -109,7 +108,7 @@ fn what_a_newer_version_wrote_is_refused_and_left_as_it_is() {
                 }
                 assert_eq!(files(dir.path()), before, "{sql}");
             }
-            rusqlite::Connection::open(dir.path().join("polis.db")).unwrap().execute_batch(undo).unwrap();
+            rusqlite::Connection::open(dir.path().join("polis.db")).unwrap().execute_batch(&undo).unwrap();
         }
     }
     LocalLog::open(dir.path()).unwrap();
