@@ -22,7 +22,7 @@ const CHORES: &str = "\
 cargo xtask <chore>
 
   test                        everything that must hold before a change goes in
-  tidy                        import directions, file rules, lints, ARCHITECTURE.md
+  tidy [--report]             import directions, file rules, lints, ARCHITECTURE.md; figures about the structure
   acceptance [--ran FILE]     every row of docs/acceptance.csv is shown by a test that ran and passed
   deny                        licences, sources and duplicate versions of dependencies, against deny.toml
   fuzz [TARGET] [--seconds N] inputs for the parsers of outside bytes, for a minute if not said otherwise
@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     };
     let outcome = match chore {
         "test" => Workspace::load().and_then(|workspace| test::run(workspace, rest)),
+        "tidy" if rest == ["--report"] => Workspace::load().and_then(|workspace| tidy::report(&workspace)),
         "tidy" => nothing_more(rest).and_then(|()| tidy::run(&Workspace::load()?)),
         "deny" => nothing_more(rest).and_then(|()| deny::run(&Workspace::load()?)).map(|why| {
             why.iter().for_each(|why| println!("skipped: advisories: {why}"));

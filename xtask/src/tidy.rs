@@ -3,11 +3,14 @@
 
 mod crates;
 mod imports;
+mod report;
 mod text;
 
 use std::fmt;
 
 use anyhow::{Context, Result, bail};
+
+pub(crate) use report::print as report;
 
 use crate::workspace::Workspace;
 

@@ -68,7 +68,7 @@ pub struct UserMessage {
 /// What a message is to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[schemars(rename = "MessageKind")]
+#[schemars(rename = "UserMessageKind")]
 pub enum UserMessageKind {
     /// A message along the way.
     Message,

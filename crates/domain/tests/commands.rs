@@ -101,18 +101,6 @@ impl<'a> Chooser<'a> {
     }
 
     /// A command and the time at which it comes.
-    /// What comes from outside may have a key, one of a few.
-    fn with_key(&mut self, command: Command) -> Command {
-        match command {
-            Command::Send { .. } | Command::Cancel { .. } | Command::Resolve { .. } | Command::Terminate { .. } => {
-                let key = IdempotencyKey(self.roll(6) as u128);
-                let request = Request { key, fingerprint: Digest::of([["one", "other"][self.roll(2)]]) };
-                Command::Once { request, command: Box::new(command) }
-            }
-            command => command,
-        }
-    }
-
     pub(crate) fn choose(&mut self, command: CommandKind) -> (Command, Timestamp) {
         let command = match command {
             CommandKind::Submit => None,

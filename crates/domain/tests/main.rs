@@ -20,6 +20,7 @@ mod org;
 mod phases;
 mod properties;
 mod random;
+mod requests;
 mod reuse;
 mod support;
 mod terminating;

@@ -3,11 +3,12 @@
 
 mod card;
 mod error;
-mod history;
+mod list;
 mod message;
 mod send;
 mod stream;
 mod task;
+pub(crate) mod tasks;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -18,7 +19,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub(crate) use card::card;
-pub(crate) use history::History;
 
 use crate::body::Json;
 use crate::caller::{self, Scope};

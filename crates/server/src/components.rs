@@ -6,29 +6,14 @@ use axum::extract::{Path as Named, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use polis_ports::FileGuard;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::policy::PolicyRule;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 
 /// Largest script that is served.
 const MAX_BYTES: u64 = 4 << 20;
-
-/// What the operator adds to the page.
-#[derive(Debug, Clone, Default)]
-pub struct PageOptions {
-    /// The folder with the scripts; none are loaded without it.
-    pub components: Option<PathBuf>,
-    /// Decides which of them may be served.
-    pub guard: FileGuard,
-    /// Whether documents of models may run scripts, in a frame that reaches nothing.
-    pub live_html: bool,
-    /// The operator's rules for calls, for whoever looks at the settings.
-    pub policy: Vec<PolicyRule>,
-}
 
 /// What the operator adds to the page.
 #[derive(Serialize, JsonSchema)]

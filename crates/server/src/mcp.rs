@@ -3,7 +3,7 @@
 //! request. Nothing is remembered between requests but which of them are under way.
 
 mod era;
-mod flights;
+pub(crate) mod flights;
 mod person;
 mod resources;
 mod tools;
@@ -20,8 +20,6 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-
-pub(crate) use flights::Flights;
 
 use crate::body::Json;
 use crate::caller;

@@ -1,26 +1,15 @@
-//! The state of one society: the routes with what they need, on the network or in the same process.
+//! The state of one society: what its handlers share.
 
-use std::convert::Infallible;
-use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{Method, Request};
-use futures_util::{Stream, TryStreamExt};
 use polis_engine::{Society, Watch, WatchEvent};
 use polis_ports::LogError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tower_service::Service;
 
-use crate::a2a::History;
-use crate::caller::Caller;
-use crate::components::PageOptions;
-use crate::mcp::Flights;
-use crate::routes;
+use crate::a2a::tasks::TaskIndex;
+use crate::mcp::flights::Flights;
+use crate::page_options::PageOptions;
 
 /// Most event streams that are open at once.
 pub(crate) const MAX_STREAMS: usize = 10_000;
@@ -41,8 +30,8 @@ pub struct SocietyState {
     pub(crate) conversing: Arc<tokio::sync::Mutex<()>>,
     /// The requests of MCP clients that are under way.
     pub(crate) flights: Arc<Flights>,
-    /// What A2A clients have asked.
-    pub(crate) history: Arc<History>,
+    /// The tasks that A2A clients list.
+    pub(crate) a2a_tasks: Arc<TaskIndex>,
 }
 
 /// What the state says about the program that it runs in.
@@ -69,14 +58,6 @@ pub struct Vendor {
     pub address: Option<String>,
 }
 
-/// An answer that was got in the same process.
-pub struct Answer {
-    /// The HTTP status.
-    pub status: u16,
-    /// The body, as it comes.
-    pub body: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
-}
-
 /// What is seen next. It waits on when the society has ended: the state ends its streams, and says why.
 pub(crate) async fn next_seen(watch: &mut Watch) -> Result<WatchEvent, LogError> {
     match watch.next().await? {
@@ -99,7 +80,7 @@ impl SocietyState {
             reason: Arc::default(),
             conversing: Arc::default(),
             flights: Arc::default(),
-            history: Arc::default(),
+            a2a_tasks: Arc::default(),
         }
     }
 
@@ -129,33 +110,5 @@ impl SocietyState {
         // Whoever closed it first had the reason.
         let _ = self.reason.set(reason);
         self.closing.cancel();
-    }
-
-    /// Asks without a network: no token, no `Host`, the same routes. `target` is a path with its query; a body makes it a
-    /// `POST`.
-    pub async fn ask(&self, target: &str, body: Option<String>) -> io::Result<Answer> {
-        self.ask_for(Caller::owner(), target, body).await
-    }
-
-    /// The same on behalf of somebody who may do less.
-    pub(crate) async fn ask_for(&self, caller: Caller, target: &str, body: Option<String>) -> io::Result<Answer> {
-        let method = if body.is_some() { Method::POST } else { Method::GET };
-        let request = Request::builder()
-            .method(method)
-            .uri(target)
-            .header(CONTENT_TYPE, "application/json")
-            .extension(caller)
-            .body(body.map_or_else(Body::empty, Body::from))
-            .map_err(io::Error::other)?;
-        let answered: Result<_, Infallible> = self.router().call(request).await;
-        let Ok(response) = answered;
-        let status = response.status().as_u16();
-        let body = response.into_body().into_data_stream().map_err(io::Error::other);
-        Ok(Answer { status, body: Box::pin(body) })
-    }
-
-    /// The routes, without the checks of who asks.
-    pub(crate) fn router(&self) -> Router {
-        routes::router(self).with_state(self.clone())
     }
 }

@@ -289,9 +289,9 @@ async fn what_is_no_request_of_the_protocol_is_answered_by_it() {
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (status, &json!(code)), "{body}");
     }
     for (arguments, code) in [
-        (json!({}), "(bad_json)"),
+        (json!({}), "(bad_arguments)"),
         (json!({ "text": "" }), "(empty_text)"),
-        (json!({ "text": "x", "other": 1 }), "(bad_json)"),
+        (json!({ "text": "x", "other": 1 }), "(bad_arguments)"),
         (json!({ "text": "x", "waitSeconds": -1 }), "(bad_arguments)"),
     ] {
         let told = old(&rig, "tools/call", json!({ "name": "submit", "arguments": arguments })).await["result"].take();

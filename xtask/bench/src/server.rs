@@ -119,15 +119,19 @@ fn add(figures: &mut Figures, names: [&'static str; 4], ran: &Ran, goals: [f64; 
     }
 }
 
-/// The CPU of `POST /api/submit` against that of the floor, in turns.
+/// The CPU of `POST /api/submit` against that of the floor, and with an idempotency key against without, in turns.
 fn cost(figures: &mut Figures, runtime: &tokio::runtime::Runtime) -> Result<()> {
-    let (mut ours, mut floors) = (Vec::new(), Vec::new());
+    let (mut ours, mut floors, mut keyed) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        for (kind, used) in [("floor", &mut floors), ("still", &mut ours)] {
+        for (kind, key, used) in [("floor", None, &mut floors), ("still", None, &mut ours), ("still", Some("key"), &mut keyed)]
+        {
             let server = Server::start(kind)?;
-            used.push(runtime.block_on(server.cost_of_a_request())?);
+            used.push(runtime.block_on(server.cost_of_a_request(key))?);
         }
     }
+    let dearer = world::median(keyed.iter().zip(&ours).map(|(keyed, plain)| keyed / plain).collect());
+    let detail = format!("{:.0} µs CPU with a key", world::median(keyed));
+    figures.add("POST /api/submit with an idempotency key, against without", dearer, Goal::AtMost(1.2), detail);
     let ratio = world::median(ours.iter().zip(&floors).map(|(ours, floor)| ours / floor).collect());
     let (ours, floor) = (world::median(ours), world::median(floors));
     let detail = format!("{ours:.0} µs CPU against {floor:.0}; {SENDERS} at once, median of {ROUNDS} rounds");
@@ -159,14 +163,20 @@ impl Server {
         Ok(Self { process, address: line.trim().parse()?, _dir: dir })
     }
 
-    async fn cost_of_a_request(&self) -> Result<f64> {
+    async fn cost_of_a_request(&self, key: Option<&'static str>) -> Result<f64> {
         let send = async |each: u64| {
             let mut senders = JoinSet::new();
-            for _ in 0..SENDERS {
+            for sender in 0..SENDERS {
                 let mut line = connect(self.address).await?;
                 senders.spawn(async move {
-                    for _ in 0..each {
-                        whole(ask(&mut line, "/api/submit", r#"{"text":"a message"}"#).await?).await?;
+                    for n in 0..each {
+                        let mut request = request("POST", "/api/submit", None, r#"{"text":"a message"}"#)?;
+                        if let Some(key) = key {
+                            let key = format!("{key}-{each}-{sender}-{n}").parse()?;
+                            request.headers_mut().insert("idempotency-key", key);
+                        }
+                        line.ready().await?;
+                        whole(line.send_request(request).await?).await?;
                     }
                     anyhow::Ok(())
                 });

@@ -7,11 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::Call;
 use super::error::{Reason, told};
+use super::tasks::META;
 use crate::problem::Problem;
 use crate::rpc::Fault;
-
-/// Where a message says which message it was.
-const META: &str = "a2a";
 
 /// What a client says.
 pub(super) struct Message {
@@ -114,11 +112,6 @@ impl Message {
 /// The message that a message was, if it came as one.
 pub(super) fn message_id(envelope: &Envelope) -> Option<&str> {
     envelope.payload.meta.get(META)?.get("messageId")?.as_str()
-}
-
-/// The conversation that a message belongs to, if it came as a message.
-pub(super) fn context_id(envelope: &Envelope) -> Option<&str> {
-    envelope.payload.meta.get(META)?.get("contextId")?.as_str()
 }
 
 /// A message as a message.

@@ -70,7 +70,7 @@ impl Call {
         let society = &self.peer.state.society;
         let head = society.log().readable_head(society.id()).await.map_err(|error| refused(error.into()))?;
         // Whether a message is known and that it is taken in is one thing.
-        let _one_at_a_time = self.peer.state.history.accepting().await;
+        let _one_at_a_time = self.peer.state.a2a_tasks.accepting().await;
         let Some(task) = message.task.clone() else {
             let task = message.new_task();
             let known = society.messages(&task).await.map_err(|rejected| refused(rejected.into()))?;

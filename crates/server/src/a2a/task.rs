@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::error::{fault, not_found};
-use super::message::{context_id, write};
+use super::message::write;
+use super::tasks::context_id;
 use crate::problem::Problem;
 use crate::rpc::Fault;
 use crate::work::{BUSY, Standing, asking, busy};

@@ -1,85 +1,15 @@
-//! All tasks there ever were, for clients that list them: read from the log once, then kept up with it.
+//! Listing tasks: which are wanted, and page by page.
 
-use std::collections::BTreeMap;
-
-use polis_domain::{Event, MessageKind, Seq, TaskId, Timestamp, iso};
+use polis_domain::{TaskId, Timestamp, iso};
 use serde_json::{Map, Value, json};
-use tokio::sync::{Mutex, MutexGuard};
 
 use super::error::fault;
-use super::message::context_id;
+use super::tasks::Entry;
 use super::{Call, task};
-use crate::problem::Problem;
 use crate::rpc::Fault;
-use crate::state::SocietyState;
-
-/// Events that are read at once.
-const READ: usize = 1_024;
 
 const USUAL_PAGE: u64 = 50;
 const LARGEST_PAGE: u64 = 100;
-
-/// What is remembered of the log. It is nothing but a copy.
-#[derive(Default)]
-pub(crate) struct History {
-    known: Mutex<Known>,
-    accepting: Mutex<()>,
-}
-
-#[derive(Default)]
-struct Known {
-    upto: Seq,
-    tasks: BTreeMap<TaskId, Entry>,
-}
-
-#[derive(Clone)]
-struct Entry {
-    context: Option<String>,
-    updated: Timestamp,
-    /// The state that it ended in, unless somebody has said something since.
-    ended: Option<&'static str>,
-}
-
-impl History {
-    /// Held while it is decided whether a message is known.
-    pub(super) async fn accepting(&self) -> MutexGuard<'_, ()> {
-        self.accepting.lock().await
-    }
-
-    /// All tasks, the one that changed last first.
-    async fn all(&self, state: &SocietyState) -> Result<Vec<(TaskId, Entry)>, Problem> {
-        let mut known = self.known.lock().await;
-        loop {
-            let page = state.society.log().read(state.society.id(), known.upto, READ).await?;
-            let is_last = page.len() < READ;
-            for recorded in page {
-                known.upto = recorded.seq;
-                if let Event::MessageSent { envelope, .. } = &recorded.event
-                    && (envelope.from.is_user() || envelope.to.is_user())
-                {
-                    let entry = known.tasks.entry(envelope.task_id.clone());
-                    let entry = entry.or_insert(Entry { context: None, updated: recorded.at, ended: None });
-                    entry.updated = recorded.at;
-                    entry.context = entry.context.take().or_else(|| context_id(envelope).map(str::to_owned));
-                    entry.ended = match &envelope.kind {
-                        MessageKind::Answer => Some("TASK_STATE_COMPLETED"),
-                        MessageKind::Failure(failure) if &*failure.code == "cancelled" => Some("TASK_STATE_CANCELED"),
-                        MessageKind::Failure(_) => Some("TASK_STATE_FAILED"),
-                        // What an agent says on the way changes nothing.
-                        MessageKind::Message if envelope.to.is_user() => entry.ended,
-                        MessageKind::Message => None,
-                    };
-                }
-            }
-            if is_last {
-                break;
-            }
-        }
-        let mut all: Vec<_> = known.tasks.iter().map(|(id, entry)| (id.clone(), entry.clone())).collect();
-        all.sort_by(|(a, left), (b, right)| (right.updated, b).cmp(&(left.updated, a)));
-        Ok(all)
-    }
-}
 
 /// What a client wants listed.
 struct Filter {
@@ -125,7 +55,7 @@ impl Call {
         let length = self.history_length(&self.params)?;
         let state = &self.peer.state;
         let mut fitting = Vec::new();
-        for (id, entry) in state.history.all(state).await.map_err(|problem| fault(&problem))? {
+        for (id, entry) in state.a2a_tasks.all(&state.society).await.map_err(|problem| fault(&problem))? {
             let is_in =
                 filter.context.as_deref().is_none_or(|context| entry.context.as_deref().unwrap_or(id.as_str()) == context);
             if is_in && filter.after.is_none_or(|after| entry.updated >= after) && self.is_in(&id, &entry, &filter).await? {
