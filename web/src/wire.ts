@@ -1097,9 +1097,6 @@ export type MessageKind = "message" | "answer" | {
   failure: Failure;
 };
 
-/** What a message is to a request. */
-export type MessageKind2 = "message" | "answer" | "failure";
-
 /** A change of a message; fields that it does not name stay (R022). */
 export type MessagePatch = {
   /** Keys of the meta to set; a null removes one. */
@@ -1828,7 +1825,7 @@ export type UserMessage = {
   /** The sender. */
   from: AgentId;
   /** Whether it ends the request. */
-  kind: MessageKind2;
+  kind: UserMessageKind;
   /** Its id. */
   messageId: MessageId;
   /** Text and data. */
@@ -1840,6 +1837,9 @@ export type UserMessage = {
   /** The receiver. */
   to: AgentId;
 };
+
+/** What a message is to a request. */
+export type UserMessageKind = "message" | "answer" | "failure";
 
 /** The decision of a person about an approval. */
 export type Verdict = {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use article_creation::{ArticleCreationAgent, OfflineAuthor, sources};
 use polis::domain::MessageKind;
-use polis::{Cast, Event, Model, Options, Ports, Role, Sent, Seq, Society};
+use polis::{Cast, Model, Options, Ports, Role, Society};
 use polis_providers::vendors;
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 
@@ -29,10 +29,8 @@ pub(crate) async fn article(topic: &str) -> Result<String, Box<dyn Error>> {
     let root = Role::new("root", "article_creation");
     let society = Society::open("main".into(), ports, cast, Options::new(getrandom::u64()?, root)).await?;
     let mut watch = society.watch(society.log().head(society.id()).await?);
-    let sent = match asked_before(&society, topic).await? {
-        Some(sent) => sent,
-        None => society.submit(topic).await?,
-    };
+    // The topic is the key: a second start goes on with the same request.
+    let sent = society.submit_once(topic, topic).await?;
     let envelope = tokio::select! {
         envelope = society.answer(&sent) => envelope?,
         error = progress::tell_of(&mut watch) => return Err(error.into()),
@@ -53,15 +51,4 @@ async fn model() -> Result<Arc<dyn Model>, Box<dyn Error>> {
     }
     tell(&format!("article_creation: {} answers", models.default_name()));
     Ok(Arc::new(models))
-}
-
-/// The same request, if it was made before.
-async fn asked_before(society: &Society, topic: &str) -> Result<Option<Sent>, Box<dyn Error>> {
-    let log = society.log().read(society.id(), Seq(0), usize::MAX).await?;
-    Ok(log.into_iter().rev().find_map(|recorded| match recorded.event {
-        Event::MessageSent { envelope, .. } if envelope.from.is_user() && &*envelope.payload.text == topic => {
-            Some(Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq })
-        }
-        _ => None,
-    }))
 }

@@ -10,6 +10,7 @@ mod crashes;
 mod endings;
 mod forks;
 mod models;
+mod once;
 mod person;
 mod phases;
 mod policy;
