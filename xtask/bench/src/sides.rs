@@ -76,7 +76,7 @@ pub(crate) enum Way {
 
 /// One of them, ready to read.
 pub(crate) enum Side {
-    Floor { client: Client<HttpConnector, Full<Bytes>>, url: String, tally: Arc<Tally> },
+    Floor { client: Box<Client<HttpConnector, Full<Bytes>>>, url: String, tally: Arc<Tally> },
     Provider { models: Arc<Models>, tally: Arc<Tally> },
     Society(Watched),
 }
@@ -88,7 +88,7 @@ impl Side {
         Ok(match way {
             Way::Floor => {
                 let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
-                Self::Floor { client, url: format!("{url}/chat/completions"), tally }
+                Self::Floor { client: Box::new(client), url: format!("{url}/chat/completions"), tally }
             }
             Way::Provider => Self::Provider { models: Arc::new(models(url).await?), tally },
             Way::Society => Self::Society(Watched::open(models(url).await?, streams, tally).await?),
@@ -102,7 +102,7 @@ impl Side {
             Self::Society(society) => return society.read(streams, deltas).await,
             Self::Floor { client, url, tally } => {
                 for _ in 0..streams {
-                    hands.spawn(bare(client.clone(), url.clone(), tally.clone()));
+                    hands.spawn(bare((**client).clone(), url.clone(), tally.clone()));
                 }
             }
             Self::Provider { models, tally } => {
