@@ -11,7 +11,7 @@ use crate::once::Api;
 use crate::problem::Problem;
 use crate::wanted::{Name, Wanted};
 
-type Answered<T> = Result<Answer<T>, Problem>;
+pub(crate) type Answered<T> = Result<Answer<T>, Problem>;
 
 pub(crate) async fn submit(Api(api): Api, Json(request): Json<Submit>) -> Answered<Accepted> {
     Ok(Answer(api.submit(request).await?))

@@ -1,11 +1,14 @@
 //! The operations on a society in this process.
 
+mod agents;
 mod approvals;
 mod error;
 mod messages;
+mod org;
 mod plans;
 mod submit;
 mod tasks;
+mod threads;
 
 use polis_engine::Society;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use polis_api::{Direction, MessagePaging};
-use polis_domain::{AgentId, ArtifactId, BadPath, Spine, SubThreadPath, TaskId, Thread, ThreadId};
+use polis_api::{Direction, MessagePaging, ThreadPart};
+use polis_domain::{AgentId, ArtifactId, Spine, TaskId, Thread, ThreadId};
 use serde_json::{Map, Value, json};
 
 use super::era::Era;
@@ -128,15 +128,14 @@ pub(super) async fn read(peer: &Peer, params: &Map<String, Value>, era: &Era) ->
 
 /// A thread, or a sub-thread by its path.
 async fn thread(peer: &Peer, main: &str, query: Option<&str>) -> Result<Thread, Problem> {
-    peer.caller.needs(Scope::Read)?;
-    let mut path = SubThreadPath::default();
+    let mut part = ThreadPart::default();
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         match &*name {
-            "path" => path = value.parse().map_err(|bad: BadPath| Problem::bad_request("bad_path", bad.to_string()))?,
+            "path" => part.path = value.into_owned(),
             other => return Err(Problem::bad_request("bad_query", format!("`{other}` is unknown; `path` can be given"))),
         }
     }
-    Ok(peer.state.society.thread(&ThreadId::from(main), &path).await?)
+    Ok(peer.api().thread(&ThreadId::from(main), &part).await?)
 }
 
 fn with_uri(mut content: Value, uri: &str) -> Value {

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 
 use super::flights::Flight;
 use super::{Call, Progress, person};
-use crate::agents;
 use crate::problem::Problem;
 use crate::rpc::Fault;
 use crate::work::{Follow, Heard, Peer, Standing, busy};
@@ -288,7 +287,7 @@ impl Waiting<'_> {
 async fn overview(peer: &Peer) -> Done {
     let open = peer.api().tasks(&Paging::default()).await?.tasks;
     let tasks: Vec<Value> = open.iter().map(|task| json!({ "taskId": task.id, "status": task.status })).collect();
-    let agents = agents::listed(&peer.state.society, &Paging::default()).await?.agents;
+    let agents = peer.api().agents(&Paging::default()).await?.agents;
     Ok(json!({ "tasks": tasks, "approvals": peer.approvals(None).await?, "agents": agents }))
 }
 

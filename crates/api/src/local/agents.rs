@@ -1,0 +1,169 @@
+//! Reading agents from the spine, and what a person has them do.
+
+use std::collections::HashMap;
+
+use polis_domain::{AgentId, Behaviour, OpenKind, Org, Refusal, Spine, Stage, Turn};
+use polis_engine::{CommandError, Operation};
+use serde_json::{Map, Value};
+
+use super::{Local, TurnStanding};
+use crate::{
+    Accepted, Agent, AgentContext, AgentDetail, AgentOperation, AgentState, AgentStatus, Agents, ApiError, Compress,
+    Compressing, DeadLetters, Operate, Paging, Scope,
+};
+
+/// The meta field of a task that says which operation it is, by the label that was touched.
+const OPERATION: &str = "_operation";
+
+impl Local {
+    /// The agents, in the order in which they were spawned.
+    pub async fn agents(&self, paging: &Paging) -> Result<Agents, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        // Within a millisecond the one without a parent comes first.
+        let cursor = |agent: &Agent| {
+            let parent = agent.parent_agent_id.as_ref().map_or("", |parent| parent.as_str());
+            format!("{:016}~{parent}~{}", agent.created_at.0, agent.id)
+        };
+        let mut agents = self.society.look(list).await?;
+        agents.sort_by_cached_key(cursor);
+        let (agents, next) = paging.cut(agents, cursor);
+        Ok(Agents { agents, next })
+    }
+
+    /// One agent, with its role, its children and its operations.
+    pub async fn agent(&self, id: &AgentId) -> Result<AgentDetail, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        let asked = id.clone();
+        let found = self.society.look(move |spine| Some((detail(spine, &asked)?, behaviour(spine, &asked)))).await?;
+        let (mut detail, behaviour) = found.ok_or_else(|| CommandError::from(Refusal::UnknownAgent(id.clone())))?;
+        let offered = behaviour.iter().flat_map(|behaviour| self.society.operations(behaviour));
+        detail.operations = offered.map(AgentOperation::from).collect();
+        Ok(detail)
+    }
+
+    /// Has an agent compress its conversation, or undoes the last compression.
+    pub async fn compress(&self, id: AgentId, request: Compress) -> Result<Compressing, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        let agent = self.society.addressee(id).await?;
+        let task_id = if request.undo {
+            self.society.restore_context(agent.main_thread()).await?;
+            None
+        } else {
+            Some(self.society.compress(agent).await?.task_id)
+        };
+        Ok(Compressing { ok: true, task_id })
+    }
+
+    /// Sends an agent the message of one of its operations. What goes with it is the agent's word, not the caller's (R034).
+    pub async fn operate(&self, id: AgentId, request: Operate) -> Result<Accepted, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        let agent = self.society.addressee(id).await?;
+        let asked = agent.clone();
+        let behaviour = self.society.look(move |spine| behaviour(spine, &asked)).await?;
+        let behaviour = behaviour.ok_or_else(|| CommandError::from(Refusal::UnknownAgent(agent.clone())))?;
+        let offered = self.society.operations(&behaviour);
+        let operation = offered.iter().find(|operation| *operation.name == *request.operation).ok_or_else(|| {
+            let names: Vec<&str> = offered.iter().map(|operation| &*operation.name).collect();
+            let detail = match names.is_empty() {
+                true => format!("{agent} offers no operations; say what you want with /api/send"),
+                false => format!("{agent} offers: {}", names.join(", ")),
+            };
+            ApiError::new(404, "unknown_operation", detail)
+        })?;
+        let words = operation.translations.get(&*request.language);
+        let (label, message) = words.map_or((&operation.label, &operation.message), |words| (&words.label, &words.message));
+        let mut meta: Map<String, Value> = operation.meta.clone();
+        meta.insert(OPERATION.to_owned(), Value::from(&**label));
+        Ok(self.society.send_with_meta(agent, message, request.task_id, meta).await?.into())
+    }
+
+    /// The dead-lettered messages, newest first.
+    pub async fn dead_letters(&self) -> Result<DeadLetters, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        let dead_letters = self.society.look(|spine| spine.dead_letters.iter().rev().cloned().collect()).await?;
+        Ok(DeadLetters { dead_letters })
+    }
+}
+
+impl From<&Operation> for AgentOperation {
+    fn from(operation: &Operation) -> Self {
+        let Operation { name, label, message, meta, translations } = operation.clone();
+        let labels = translations.into_iter().map(|(language, words)| (language, words.label)).collect();
+        Self { name, label, message, meta, labels }
+    }
+}
+
+/// The status of an agent with such a turn.
+fn agent_status(standing: TurnStanding) -> AgentStatus {
+    match standing {
+        TurnStanding::Waiting | TurnStanding::Asking => AgentStatus::Waiting,
+        TurnStanding::Running => AgentStatus::Running,
+        TurnStanding::Parked => AgentStatus::Parked,
+    }
+}
+
+/// The code that runs an agent's turns.
+fn behaviour(spine: &Spine, id: &AgentId) -> Option<Behaviour> {
+    spine.agents.get(id).and_then(|agent| spine.roles.get(&agent.role)).map(|role| role.behaviour.clone())
+}
+
+fn detail(spine: &Spine, id: &AgentId) -> Option<AgentDetail> {
+    let known = spine.agents.get(id)?;
+    let role = Org::of(spine).roles.into_iter().find(|role| role.role.id == known.role);
+    let mut children: Vec<AgentId> =
+        spine.agents.iter().filter(|(_, child)| child.parent.as_ref() == Some(id)).map(|(child, _)| child.clone()).collect();
+    children.sort();
+    let agent = describe(spine, id, known, worst(spine).get(id).copied());
+    Some(AgentDetail { agent, role, children, leaving: known.termination.is_some(), operations: Vec::new() })
+}
+
+fn context(spine: &Spine, agent: &AgentId) -> AgentContext {
+    let head = spine.threads.get(&agent.main_thread());
+    let messages = head.map_or(0, |head| head.messages);
+    let cuts = head.and_then(|head| head.context.as_ref()).map(|context| &context.cuts[..]).unwrap_or_default();
+    let from = cuts.last().map_or(0, |(_, from)| *from);
+    AgentContext { messages, shown: messages.saturating_sub(from), compressions: cuts.len() }
+}
+
+/// The most urgent standing of each agent that has turns.
+fn worst(spine: &Spine) -> HashMap<&AgentId, TurnStanding> {
+    let mut standings = HashMap::<&AgentId, TurnStanding>::new();
+    for (id, turn) in &spine.turns {
+        let standing = TurnStanding::of(spine, *id, turn);
+        standings.entry(&turn.agent).and_modify(|worst| *worst = standing.max(*worst)).or_insert(standing);
+    }
+    standings
+}
+
+fn list(spine: &Spine) -> Vec<Agent> {
+    let standings = worst(spine);
+    spine.agents.iter().map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
+}
+
+fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: Option<TurnStanding>) -> Agent {
+    Agent {
+        id: id.clone(),
+        role_id: agent.role.clone(),
+        role_name: spine.roles.get(&agent.role).map_or_else(|| agent.role.as_str().into(), |role| role.name.clone()),
+        state: state(agent.turn.and_then(|turn| spine.turns.get(&turn).map(|turn| &**turn))),
+        status: standing.map_or(AgentStatus::Idle, agent_status),
+        parent_agent_id: agent.parent.clone(),
+        created_at: agent.created_at,
+        task_id: agent.turn.and_then(|turn| spine.turns.get(&turn)).map(|turn| turn.task.clone()),
+        pending: agent.inbox.as_ref().map_or(0, |inbox| inbox.entries.len()),
+        context: context(spine, id),
+    }
+}
+
+/// How far an agent is with its task, as the log has it.
+fn state(turn: Option<&Turn>) -> AgentState {
+    let asks = |turn: &Turn| turn.open.iter().any(|open| matches!(open.kind, OpenKind::Ask(_)));
+    match turn {
+        None => AgentState::Idle,
+        Some(turn) if asks(turn) && turn.open.iter().all(|open| open.own || open.stage == Stage::Waiting) => {
+            AgentState::WaitingForCollaboration
+        }
+        Some(turn) if turn.planning => AgentState::Planning,
+        Some(_) => AgentState::ExecutingStep,
+    }
+}

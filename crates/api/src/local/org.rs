@@ -1,0 +1,42 @@
+//! Reading and changing the organisation.
+
+use polis_domain::{AgentId, Org};
+use serde_json::Value;
+
+use super::Local;
+use crate::{ApiError, ImportRequest, Imported, Paging, Roles, Scope, Terminate, Terminated};
+
+impl Local {
+    /// The organisation as one document.
+    pub async fn org(&self) -> Result<Org, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        Ok(self.society.look(Org::of).await?)
+    }
+
+    /// The roles, by id.
+    pub async fn roles(&self, paging: &Paging) -> Result<Roles, ApiError> {
+        let mut roles = self.org().await?.roles;
+        roles.sort_by(|a, b| a.role.id.cmp(&b.role.id));
+        let (roles, next) = paging.cut(roles, |role| role.role.id.to_string());
+        Ok(Roles { roles, next })
+    }
+
+    /// Creates the roles and agents of a document that are not there yet.
+    pub async fn import(&self, document: Value, how: ImportRequest) -> Result<Imported, ApiError> {
+        self.caller.needs(Scope::Admin)?;
+        let org = Org::read(document).map_err(|bad| ApiError::bad_request("bad_org", bad.to_string()))?;
+        let made = self.society.import(org, how.root).await?;
+        let changed = Some(made.changed).filter(|count| *count > 0);
+        Ok(Imported { roles: made.roles, agents: made.agents, changed, left: made.left })
+    }
+
+    /// Terminates an agent.
+    pub async fn terminate(&self, id: AgentId, request: Terminate) -> Result<Terminated, ApiError> {
+        self.caller.needs(Scope::Admin)?;
+        let agent = self.society.addressee(id).await?;
+        self.society.terminate(agent.clone(), request.children, &request.reason, request.now).await?;
+        let gone = agent.clone();
+        let ok = self.society.look(move |spine| spine.terminated.contains_key(&gone)).await?;
+        Ok(Terminated { ok, terminated_agent_id: agent })
+    }
+}
