@@ -18,51 +18,65 @@ export type Acted = {
 
 /** An agent. */
 export type Agent = {
+  /** How full its conversation is. */
   context: AgentContext;
+  /** When it was spawned. */
   createdAt: Timestamp;
+  /** Its id. */
   id: AgentId;
+  /** The agent that spawned it; none for root. */
   parentAgentId?: AgentId | null;
   /** Messages that wait in its inbox. */
   pending: number;
+  /** Its role. */
   roleId: RoleId;
+  /** The role's name, for people. */
   roleName: string;
-  /** What it is at with its task: `idle`, `planning`, `executing_step` or `waiting_for_collaboration`. */
+  /** How far it is with its task. */
   state: AgentState;
+  /** Whether it works, waits or is blocked. */
   status: AgentStatus;
   /** The request that it works on. */
   taskId?: TaskId | null;
 };
 
-/** How full its conversation is. */
+/** How full an agent's conversation is. */
 export type AgentContext = {
-  /** How many compressions hold. */
+  /** How many compressions apply. */
   compressions: number;
   /** Messages in it. */
   messages: number;
-  /** Of those, how many are shown to the model; summaries stand for the others. */
+  /** Of those, how many the model is shown; summaries stand for the others. */
   shown: number;
 };
 
-/** One agent with everything that is known of it. */
+/** One agent in detail. */
 export type AgentDetail = {
-  /** Whom it has made. */
+  /** The agents that it has spawned. */
   children: Array<AgentId>;
+  /** How full its conversation is. */
   context: AgentContext;
+  /** When it was spawned. */
   createdAt: Timestamp;
+  /** Its id. */
   id: AgentId;
-  /** Whether it takes on nothing new, and goes when it has done what waits for it. */
+  /** Whether it is being terminated: it accepts nothing new and ends when its work is done. */
   leaving: boolean;
   /** What it offers to a person at one touch. */
   operations: Array<AgentOperation>;
+  /** The agent that spawned it; none for root. */
   parentAgentId?: AgentId | null;
   /** Messages that wait in its inbox. */
   pending: number;
-  /** What it is told about itself, its models and its tools. */
+  /** Its role: prompt, models and tools. */
   role: OrgRole | null;
+  /** Its role. */
   roleId: RoleId;
+  /** The role's name, for people. */
   roleName: string;
-  /** What it is at with its task: `idle`, `planning`, `executing_step` or `waiting_for_collaboration`. */
+  /** How far it is with its task. */
   state: AgentState;
+  /** Whether it works, waits or is blocked. */
   status: AgentStatus;
   /** The request that it works on. */
   taskId?: TaskId | null;
@@ -77,22 +91,23 @@ export type AgentOperation = {
   label: string;
   /** Its label in other languages, by their short names such as `zh`. */
   labels?: Record<string, string>;
-  /** What is said to the agent. */
+  /** The message that is sent to the agent. */
   message: string;
-  /** What goes with it into the task's meta. */
+  /** Data that goes into the task's meta. */
   meta?: Record<string, unknown>;
   /** Its name, for programs. */
   name: string;
 };
 
-/** What an agent is at with its task. */
+/** How far an agent is with its task. */
 export type AgentState = "idle" | "planning" | "executing_step" | "waiting_for_collaboration";
 
-/** How an agent stands. */
+/** The status of an agent. */
 export type AgentStatus = "idle" | "running" | "waiting" | "parked";
 
-/** Who is there, in the order in which they came. */
+/** The agents, in the order in which they were spawned. */
 export type Agents = {
+  /** The agents of this page. */
   agents: Array<Agent>;
   /** The `after` of the next page; none when there is no more. */
   next?: string | null;
@@ -364,9 +379,11 @@ export type ComponentChunk = "again" | {
   };
 };
 
-/** The task that compresses; none where one was undone. */
+/** The request that compresses. */
 export type Compressing = {
+  /** Always true. */
   ok: boolean;
+  /** None where a compression was undone. */
   taskId?: TaskId | null;
 };
 
@@ -387,8 +404,9 @@ export type DeadLetter = {
   turn: TurnId;
 };
 
-/** Messages that broke agents down. */
+/** Dead-lettered messages, newest first. */
 export type DeadLetters = {
+  /** Messages whose agents broke down over them. */
   deadLetters: Array<DeadLetter>;
 };
 
@@ -948,13 +966,15 @@ export type HealthStore = {
   seq?: Seq | null;
 };
 
-/** How much of it is new. */
+/** What an import has changed. */
 export type Imported = {
+  /** New agents. */
   agents: number;
-  /** Roles that were here and are others now. */
+  /** Roles that were changed. */
   changed?: number | null;
-  /** What of the document did not come in, in words. */
+  /** What of the document was left out, in words. */
   left?: Array<string>;
+  /** New roles. */
   roles: number;
 };
 
@@ -1032,15 +1052,19 @@ export type Limits = {
   turnsPerTask: number;
 };
 
-/** One conversation. */
+/** One thread of the list. */
 export type ListedThread = {
+  /** The agent whose it is. */
   agentId: AgentId;
+  /** Its id. */
   id: ThreadId;
-  /** Whether somebody works in it. */
+  /** Whether a turn works in it. */
   isOpen: boolean;
+  /** How many messages it has. */
   messages: number;
-  /** Where it lies below its agent's main thread; empty for that one. */
+  /** Its path below the agent's main thread; empty for that one. */
   path: string;
+  /** Its phase. */
   phase: Phase;
 };
 
@@ -1478,10 +1502,11 @@ export type RoleLimits = {
   rounds?: number | null;
 };
 
-/** The roles, by name. */
+/** The roles, by id. */
 export type Roles = {
   /** The `after` of the next page; none when there is no more. */
   next?: string | null;
+  /** The roles of this page. */
   roles: Array<OrgRole>;
 };
 
@@ -1710,9 +1735,11 @@ export type Tasks = {
   tasks: Array<OpenTask>;
 };
 
-/** Whether the agent is gone already; else it goes when it has done what waits for it (R181). */
+/** Whether the agent has ended already; otherwise it ends when its work is done (R181). */
 export type Terminated = {
+  /** Whether it has ended. */
   ok: boolean;
+  /** The agent. */
   terminatedAgentId: AgentId;
 };
 
@@ -1731,11 +1758,13 @@ export type Thread = {
 /** Names a thread. An agent's main thread has the agent's own name. */
 export type ThreadId = string;
 
-/** Conversations by name, and how many there are. */
+/** Threads by name. */
 export type Threads = {
+  /** How many there are in all. */
   count: number;
   /** The `after` of the next page; none when there is no more. */
   next?: string | null;
+  /** The threads of this page. */
   threads: Array<ListedThread>;
 };
 
@@ -1968,9 +1997,9 @@ export interface Routes {
   "POST /api/agents/{id}/operate": {
     query: undefined;
     body: {
-      /** The language in which it is said, such as `zh`, where the operation knows it. */
+      /** The language of the message, such as `zh`, where the operation knows it. */
       language?: string;
-      /** Its name, as the agent lists it. */
+      /** The name of the operation, as the agent lists it. */
       operation: string;
       /** The request that it belongs to; a new one if not given. */
       taskId?: string | null;
@@ -1983,8 +2012,9 @@ export interface Routes {
     body: {
       /** What becomes of its children. */
       children?: "cascade" | "detach" | "refuse";
-      /** Whether it goes with its work undone. */
+      /** Whether it ends with its work undone. */
       now?: boolean;
+      /** Why, for the log. */
       reason?: string;
     };
     answer: Terminated;
@@ -2353,7 +2383,7 @@ export interface Routes {
   /** A conversation, or a part of it by its address. */
   "GET /api/threads/{id}": {
     query: {
-      /** Where the sub-thread lies, from the thread named in the address. */
+      /** The path of the sub-thread, from the thread named in the address. */
       path?: string;
       /** Whether everything below it is wanted too. */
       tree?: boolean;
