@@ -1,7 +1,7 @@
 //! What can be asked of a society: one typed operation for every protocol.
 //!
 //! Requests and answers are plain types that exist once; REST, MCP, A2A, OpenAI and AG-UI translate to and from them. An
-//! operation checks the caller's scope, and whoever serves it checks nothing else. [`Local`] has the operations of a society in
+//! operation checks the caller's scope and its input. [`Local`] has the operations of a society in
 //! this process.
 
 mod access;

@@ -80,7 +80,7 @@ pub struct Attachment {
     /// Its media type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Its size; the store knows it better.
+    /// Ignored; the stored size counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }

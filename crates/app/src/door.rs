@@ -60,9 +60,9 @@ pub(crate) enum Told {
     /// An event of the log, as it was written and as it is understood.
     Event { data: String, recorded: Box<Recorded> },
     /// A chunk of text that a model is writing.
-    Step { effect: EffectId, thread: ThreadId, text: String },
+    Delta { effect: EffectId, thread: ThreadId, text: String },
     /// What somebody in a workflow is seen doing.
-    Seen(Box<SeenStep>),
+    Step(Box<SeenStep>),
 }
 
 /// What happens, from a place of the log on.
@@ -208,7 +208,7 @@ impl Events {
                 "delta" => {
                     let Streamed { effect, thread, delta } = serde_json::from_str(&event.data).map_err(strange)?;
                     if let Some(text) = delta.get("content").and_then(Value::as_str) {
-                        return Ok(Told::Step { effect, thread, text: text.to_owned() });
+                        return Ok(Told::Delta { effect, thread, text: text.to_owned() });
                     }
                 }
                 // Chunks of replies that were lost are told again.
@@ -216,7 +216,7 @@ impl Events {
                 // A newer polis may show more than we know; what counts stands in the log soon after.
                 "step" => {
                     if let Ok(seen) = serde_json::from_str(&event.data) {
-                        return Ok(Told::Seen(seen));
+                        return Ok(Told::Step(seen));
                     }
                 }
                 _ => {

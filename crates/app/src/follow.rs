@@ -85,8 +85,8 @@ impl Follow<'_> {
                 told = self.events.next() => told?,
             };
             match told {
-                Told::Step { effect, thread, text } => self.chunk(effect, &thread, &text)?,
-                Told::Seen(seen) => self.seen(&seen)?,
+                Told::Delta { effect, thread, text } => self.chunk(effect, &thread, &text)?,
+                Told::Step(seen) => self.seen(&seen)?,
                 Told::Event { recorded, .. } if recorded.seq < self.from => {}
                 Told::Event { data, recorded } => {
                     self.tell(&data, &recorded)?;

@@ -22,6 +22,14 @@ pub(crate) fn line(text: &str) -> Result<(), Trouble> {
     self::text(&format!("{text}\n"))
 }
 
+/// The name that a value has in JSON, such as the status of a request.
+pub(crate) fn name_of(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        other => other.map(|value| value.to_string()).unwrap_or_default(),
+    }
+}
+
 /// Whether the result goes into a file or a pipe as it is.
 static IS_RAW: AtomicBool = AtomicBool::new(false);
 

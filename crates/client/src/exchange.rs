@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::events::Sse;
-use crate::wire::{Accepted, Agents, Messages, Task};
+use polis_api::{Accepted, Agents, Messages, TaskState};
 
 /// Why there is no answer, or not the one that was hoped for.
 #[derive(Debug, thiserror::Error)]
@@ -161,7 +161,7 @@ impl Client {
     }
 
     /// Where a request stands.
-    pub async fn task(&self, task: &TaskId) -> Result<Task, ClientError> {
+    pub async fn task(&self, task: &TaskId) -> Result<TaskState, ClientError> {
         self.get(&format!("/api/tasks/{}", encoded(task.as_str()))).await
     }
 

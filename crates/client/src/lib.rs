@@ -14,8 +14,7 @@
 
 mod events;
 mod exchange;
-mod wire;
 
 pub use events::{Sse, SseEvent};
 pub use exchange::{Answer, Client, ClientError};
-pub use wire::{Accepted, Agent, Agents, Messages, Task, UserMessage};
+pub use polis_api as api;

@@ -57,7 +57,7 @@ pub enum Event {
     },
     /// A request with an idempotency key was done. Its effect is in the same append, right before this event.
     RequestDone {
-        /// Which.
+        /// The request.
         request: Request,
         /// How many events it caused.
         events: u32,

@@ -88,9 +88,9 @@ impl Spine {
                 if by.is_none()
                     && envelope.to.is_user()
                     && envelope.kind == MessageKind::Message
-                    && let Some(effort) = self.activities.get_mut(&envelope.task_id)
+                    && let Some(activity) = self.activities.get_mut(&envelope.task_id)
                 {
-                    effort.is_reported = true;
+                    activity.is_reported = true;
                 }
                 if envelope.from.is_user() {
                     self.reusable.forget(&envelope.task_id);
@@ -286,20 +286,20 @@ impl Spine {
     }
 
     /// Counts one more turn for a request, running or queued.
-    fn begin_effort(&mut self, task: &TaskId) {
-        let effort = match self.activities.get_mut(task) {
-            Some(effort) => effort,
+    fn begin_activity(&mut self, task: &TaskId) {
+        let activity = match self.activities.get_mut(task) {
+            Some(activity) => activity,
             None => self.activities.entry(task.clone()).or_default(),
         };
-        effort.turns = effort.turns.saturating_add(1);
-        effort.open += 1;
+        activity.turns = activity.turns.saturating_add(1);
+        activity.open += 1;
     }
 
     /// Counts a turn for a request as ended, or as never started. The counters of a request are dropped with its last turn.
-    fn end_effort(&mut self, task: &TaskId) {
-        let Some(effort) = self.activities.get_mut(task) else { return };
-        effort.open = effort.open.saturating_sub(1);
-        if effort.open == 0 {
+    fn end_activity(&mut self, task: &TaskId) {
+        let Some(activity) = self.activities.get_mut(task) else { return };
+        activity.open = activity.open.saturating_sub(1);
+        if activity.open == 0 {
             self.activities.remove(task);
             self.trails.end_task(task);
         }
@@ -311,18 +311,18 @@ impl Spine {
         inbox.bytes += envelope.payload.text.len();
         inbox.entries.push_back(InboxEntry::Envelope(envelope.clone()));
         if envelope.from.is_user()
-            && let Some(effort) = self.activities.get_mut(&envelope.task_id)
+            && let Some(activity) = self.activities.get_mut(&envelope.task_id)
         {
-            effort.turns = 0;
-            effort.messages.clear();
-            effort.is_reported = false;
+            activity.turns = 0;
+            activity.messages.clear();
+            activity.is_reported = false;
         }
-        self.begin_effort(&envelope.task_id);
+        self.begin_activity(&envelope.task_id);
         if !envelope.from.is_user()
             && envelope.reply_to == ReplyTo::Nobody
-            && let Some(effort) = self.activities.get_mut(&envelope.task_id)
+            && let Some(activity) = self.activities.get_mut(&envelope.task_id)
         {
-            let sent = effort.messages.entry(envelope.from.clone()).or_default().entry(envelope.to.clone()).or_default();
+            let sent = activity.messages.entry(envelope.from.clone()).or_default().entry(envelope.to.clone()).or_default();
             *sent = sent.saturating_add(1);
         }
     }
@@ -336,7 +336,7 @@ impl Spine {
             inbox.bytes = inbox.entries.iter().map(InboxEntry::bytes).sum();
         }
         agent.shrink_inbox();
-        gone.iter().for_each(|task| self.end_effort(task));
+        gone.iter().for_each(|task| self.end_activity(task));
     }
 
     fn take_messages(&mut self, agent: &crate::AgentId, envelopes: &[std::sync::Arc<crate::Envelope>]) {
@@ -347,7 +347,7 @@ impl Spine {
             inbox.bytes = inbox.entries.iter().map(InboxEntry::bytes).sum();
         }
         agent.shrink_inbox();
-        envelopes.iter().for_each(|envelope| self.end_effort(&envelope.task_id));
+        envelopes.iter().for_each(|envelope| self.end_activity(&envelope.task_id));
     }
 
     fn start_turn(&mut self, recorded: &Recorded) {
@@ -355,7 +355,7 @@ impl Spine {
         let Some(thread) = recorded.thread.clone() else { return };
         let id = TurnId(recorded.seq);
         if *origin != Origin::Inbox {
-            self.begin_effort(&task.id);
+            self.begin_activity(&task.id);
         }
         if let (Origin::Inbox, Some(owner)) = (origin, self.agents.get_mut(agent)) {
             owner.turn = Some(id);
@@ -408,11 +408,11 @@ impl Spine {
             self.trails.follow(id, &turn.agent, &turn.task, &call.flow);
         }
         if let (Effect::Model { .. }, Some(turn)) = (effect, self.turns.get(&id.turn))
-            && let Some(effort) = self.activities.get_mut(&turn.task)
+            && let Some(activity) = self.activities.get_mut(&turn.task)
         {
-            match effort.calls.get_mut(&turn.agent) {
+            match activity.calls.get_mut(&turn.agent) {
                 Some(calls) => *calls = calls.saturating_add(1),
-                None => drop(effort.calls.insert(turn.agent.clone(), 1)),
+                None => drop(activity.calls.insert(turn.agent.clone(), 1)),
             }
         }
         let open = OpenEffect::new(id.n, effect, scopes, self.seq);
@@ -527,8 +527,8 @@ impl Spine {
     fn close_account(&mut self, envelope: &Envelope) {
         if envelope.to.is_user() && envelope.kind != MessageKind::Message {
             self.reusable.forget(&envelope.task_id);
-            if let Some(effort) = self.activities.get_mut(&envelope.task_id) {
-                effort.calls.clear();
+            if let Some(activity) = self.activities.get_mut(&envelope.task_id) {
+                activity.calls.clear();
             }
             self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&envelope.task_id));
             let scope = Scope::Task(envelope.task_id.clone());
@@ -567,12 +567,12 @@ impl Spine {
             if agent.turn == Some(id) {
                 agent.turn = None;
                 agent.follow_up(next, turn.reply_to);
-                next.iter().for_each(|task| self.begin_effort(&task.id));
+                next.iter().for_each(|task| self.begin_activity(&task.id));
             }
         }
         self.trails.turn_from(&turn.agent, &turn.task);
         self.trails.end_turn(id);
-        self.end_effort(&turn.task);
+        self.end_activity(&turn.task);
     }
 
     /// Updates the head of the thread that the event is recorded under.

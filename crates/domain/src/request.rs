@@ -19,7 +19,7 @@ const MAX_REQUESTS: usize = 10_000;
 pub struct IdempotencyKey(pub u128);
 
 impl IdempotencyKey {
-    /// The key of these parts, each apart from its neighbours. The digest tells texts apart and hides nothing.
+    /// The key of these parts, each apart from its neighbours. Not cryptographic.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a str> + Clone) -> Self {
         let half = |name: &'a str| Digest::of(std::iter::once(name).chain(parts.clone())).bits();
         Self(u128::from(half("first")) << 64 | u128::from(half("second")))

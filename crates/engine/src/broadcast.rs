@@ -90,14 +90,14 @@ impl<T> Buffer<T> {
     }
 
     fn drop_oldest(&mut self) {
-        if let Some(entries) = self.entries.pop_front() {
+        if let Some(oldest) = self.entries.pop_front() {
             self.first += 1;
-            self.bytes -= entries.bytes;
+            self.bytes -= oldest.bytes;
         }
     }
 
     fn drop_delivered(&mut self) {
-        while self.entries.front().is_some_and(|entries| entries.undelivered == 0) {
+        while self.entries.front().is_some_and(|entry| entry.undelivered == 0) {
             self.drop_oldest();
         }
     }
@@ -114,8 +114,8 @@ impl<T: Clone> Subscriber<T> {
             let channel = self.channel.clone();
             // Registered before the buffer is checked: a value that is sent in between wakes this future.
             let more = channel.more.notified();
-            if let Some(try_recv) = self.try_recv() {
-                return try_recv;
+            if let Some(received) = self.try_recv() {
+                return received;
             }
             more.await;
         }
@@ -124,9 +124,9 @@ impl<T: Clone> Subscriber<T> {
     fn try_recv(&mut self) -> Option<Result<T, Lagged>> {
         let mut buffer = self.channel.lock();
         let Some(place) = self.next.checked_sub(buffer.first) else { return Some(Err(Lagged)) };
-        let entries = buffer.entries.get_mut(usize::try_from(place).ok()?)?;
-        let value = entries.value.clone();
-        entries.undelivered -= 1;
+        let entry = buffer.entries.get_mut(usize::try_from(place).ok()?)?;
+        let value = entry.value.clone();
+        entry.undelivered -= 1;
         self.next += 1;
         buffer.drop_delivered();
         Some(Ok(value))
@@ -142,11 +142,7 @@ impl<T> Subscriber<T> {
         let mut buffer = self.channel.lock();
         buffer.subscribers -= 1;
         let place = self.next.saturating_sub(buffer.first);
-        buffer
-            .entries
-            .iter_mut()
-            .skip(usize::try_from(place).unwrap_or(usize::MAX))
-            .for_each(|entries| entries.undelivered -= 1);
+        buffer.entries.iter_mut().skip(usize::try_from(place).unwrap_or(usize::MAX)).for_each(|entry| entry.undelivered -= 1);
         buffer.drop_delivered();
     }
 }

@@ -76,7 +76,7 @@ pub struct UnfinishedWork {
 #[derive(Clone)]
 pub struct Society {
     handle: Arc<Handle>,
-    /// The request that this handle is for, if it is for one.
+    /// The idempotency key of the one command sent through this handle.
     pub(crate) once: Option<Once>,
 }
 
@@ -470,8 +470,8 @@ impl Society {
 
     async fn command(&self, command: Command) -> Committed {
         let (reply, answer) = oneshot::channel();
-        let mailbox = ActorMessage::Command { command: self.wrapped(command), reply: Some(reply) };
-        if self.handle.shared.actor.send(mailbox).await.is_err() {
+        let message = ActorMessage::Command { command: self.wrapped(command), reply: Some(reply) };
+        if self.handle.shared.actor.send(message).await.is_err() {
             return Err(self.stop_error().await);
         }
         match answer.await {
@@ -494,8 +494,8 @@ impl Society {
 
 /// The actor of a read-only society: answers queries and nothing else.
 async fn answer_looks(spine: Spine, mut mailbox: mpsc::Receiver<ActorMessage>) {
-    while let Some(mailbox) = mailbox.recv().await {
-        match mailbox {
+    while let Some(message) = mailbox.recv().await {
+        match message {
             ActorMessage::Look(look) => look(&spine),
             // Dropping the reply channel rejects the command.
             ActorMessage::Command { .. } | ActorMessage::Rest { .. } => {}

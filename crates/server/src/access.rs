@@ -146,7 +146,7 @@ const ALLOWED_HEADERS: &[&str] = &[
 /// What a page of others may read of an answer's head.
 const EXPOSED_HEADERS: &str = "etag, idempotent-replayed, mcp-session-id, retry-after, x-should-retry";
 
-/// The limit holds for what is said; how much is read at once is another matter.
+/// This limits the header bytes; hyper's buffer limit is separate.
 fn head_fits(request: &Request) -> Result<(), Problem> {
     let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());

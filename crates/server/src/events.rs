@@ -192,12 +192,12 @@ impl Telling {
                 self.wants(recorded).await.then(|| committed(recorded, &self.past))
             }
             WatchEvent::Delta(delta) if self.over.contains(&delta.effect) => None,
-            WatchEvent::Delta(delta) => self.wants_step(&delta.thread, delta.effect.turn).await.then(|| streamed(delta)),
-            WatchEvent::Step(chunk) => {
-                let is_of_task = self.which.task.as_ref().is_none_or(|task| *task == chunk.task);
-                let is_wanted = self.is_of(Some(&chunk.thread)) && is_of_task;
-                let is_wanted = is_wanted && self.which.agent.as_ref().is_none_or(|agent| agent.main_thread() == chunk.thread);
-                is_wanted.then(|| pictured(chunk))
+            WatchEvent::Delta(delta) => self.wants_delta(&delta.thread, delta.effect.turn).await.then(|| streamed(delta)),
+            WatchEvent::Step(step) => {
+                let is_of_task = self.which.task.as_ref().is_none_or(|task| *task == step.task);
+                let is_wanted = self.is_of(Some(&step.thread)) && is_of_task;
+                let is_wanted = is_wanted && self.which.agent.as_ref().is_none_or(|agent| agent.main_thread() == step.thread);
+                is_wanted.then(|| pictured(step))
             }
         }
     }
@@ -206,7 +206,7 @@ impl Telling {
         self.which.thread.is_none() || self.which.thread.as_ref() == thread
     }
 
-    async fn wants_step(&mut self, thread: &ThreadId, turn: TurnId) -> bool {
+    async fn wants_delta(&mut self, thread: &ThreadId, turn: TurnId) -> bool {
         if !self.is_of(Some(thread)) {
             return false;
         }

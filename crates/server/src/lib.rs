@@ -1,11 +1,11 @@
-//! The doors of a society: HTTP and live events.
+//! HTTP for societies: REST, live events, AG-UI, OpenAI, MCP and A2A, and the page.
 //!
-//! A [`State`] answers requests about one society; it is the table of routes with everything behind it. A [`Listener`] puts
-//! the state on the network, behind a token and the checks of `Host` and `Origin`; without a listener a state can be asked in
-//! the same process, which is how the command line works when no server is running.
+//! A [`SocietyState`] is what the handlers of one society share. A [`Listener`] puts the routes of all societies on the network,
+//! behind a token and the checks of `Host` and `Origin`. Without a listener the routes can be asked in the same process
+//! ([`SocietyState::ask`]), which is how the command line works when no server runs.
 //!
-//! To add a route: one file, or a function in the file of its group, and one line in the table (`routes.rs`). The shapes on
-//! the wire are private to this crate, and it holds no rule of the domain: it asks the society and says what came of it.
+//! Operations and their types are in `polis-api`; this crate translates protocols. To add a route: the operation in `polis-api`, a
+//! handler that takes `once::Api`, and a row in `routes.rs`.
 
 mod a2a;
 mod access;

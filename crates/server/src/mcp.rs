@@ -1,5 +1,5 @@
-//! The society as an MCP server: streamable HTTP at `/mcp`, and what `polis mcp` brings from stdio. Its tools are the routes
-//! of everybody in another coat. Two generations of the protocol are spoken: with `initialize`, and with everything in each
+//! The society as an MCP server: streamable HTTP at `/mcp`, and what `polis mcp` brings from stdio. Its tools are
+//! operations of `polis-api`. Two generations of the protocol are spoken: with `initialize`, and with everything in each
 //! request. Nothing is remembered between requests but which of them are under way.
 
 mod era;

@@ -89,7 +89,7 @@ impl From<SocietyState> for Societies {
 }
 
 impl Societies {
-    /// The registry around a society that works; others are opened by its keeper.
+    /// The registry around a society that works; others are opened by its opener.
     pub fn new(first: SocietyState, opener: impl Into<Option<Opener>>) -> Self {
         let (name, log) = (first.society().id().clone(), first.society().log().clone());
         let entries = BTreeMap::from([(name.clone(), Entry::new(first, true))]);
@@ -331,7 +331,7 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
             None => return Problem::bad_request("bad_url", "the address cannot be read").into_response(),
         }
     }
-    // Who makes another of it does not need it at work.
+    // Fork and rewind do not need a running society.
     let may = Scope::ALL[1..].iter().any(|scope| caller.may(*scope));
     let works = may && request.method() == Method::POST && !matches!(request.uri().path(), "/api/fork" | "/api/rewind");
     let mut router = match societies.entry(&society, works).await {

@@ -54,7 +54,7 @@ const AGENT: Problems = &[(404, "unknown_agent")];
 const TASK: Problems = &[(404, "unknown_task")];
 const THREAD: Problems = &[(400, "bad_path"), (404, "unknown_thread")];
 const FOLLOW: Problems = &[(400, "bad_query"), (409, "ahead_of_log"), (409, "other_history"), (503, "too_many_streams")];
-const LETTER: Problems = &[
+const MESSAGE: Problems = &[
     (400, "bad_artifact_id"),
     (400, "bad_name"),
     (400, "empty_text"),
@@ -150,9 +150,9 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/api/version", gate: READ, handler: || get(health::version),
             doc: Doc::new("What runs here.").gives::<health::Version>() },
     Route { method: Method::POST, path: "/api/submit", gate: SEND, handler: || post(requests::submit),
-            doc: Doc::new("Gives root a new request.").takes::<polis_api::Submit>().gives::<Accepted>().once().fails(LETTER) },
+            doc: Doc::new("Gives root a new request.").takes::<polis_api::Submit>().gives::<Accepted>().once().fails(MESSAGE) },
     Route { method: Method::POST, path: "/api/send", gate: SEND, handler: || post(requests::send),
-            doc: Doc::new("Says something to an agent, within a request or as a new one.").takes::<polis_api::Send>().gives::<Accepted>().once().fails(LETTER) },
+            doc: Doc::new("Says something to an agent, within a request or as a new one.").takes::<polis_api::Send>().gives::<Accepted>().once().fails(MESSAGE) },
     Route { method: Method::GET, path: "/api/messages/{taskId}", gate: READ, handler: || get(requests::messages),
             doc: Doc::new("What passed between the person and the society about a request.").asks::<polis_api::MessagePaging>().gives::<polis_api::Messages>().fails(TASK) },
     Route { method: Method::GET, path: "/api/agents", gate: READ, handler: || get(organisation::agents),

@@ -31,7 +31,7 @@ const ROWS: &[Row] = &[
     Row { package: "polis-tools", may_use: Ours::Only(&["polis-domain", "polis-http", "polis-ports"]) },
     Row { package: "polis-store-local", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
     Row { package: "polis-store-cluster", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
-    Row { package: "polis-client", may_use: Ours::Only(&["polis-domain", "polis-http"]) },
+    Row { package: "polis-client", may_use: Ours::Only(&["polis-api", "polis-domain", "polis-http"]) },
     Row { package: "polis-api", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
     Row { package: "polis-server", may_use: Ours::Only(&["polis-api", "polis-domain", "polis-ports", "polis-engine"]) },
     Row { package: "polis-telemetry", may_use: Ours::Only(&["polis-domain", "polis-http", "polis-ports", "polis-engine"]) },

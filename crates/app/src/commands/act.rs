@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::run::Accepted;
 use crate::address::encoded;
 use crate::cli::{Cancel, Children, Compress, Send, Terminate};
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::out;
 use crate::trouble::{Exit, Trouble};
+use polis_api::Accepted;
 
 pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> {
     let mut body = json!({ "agentId": args.agent, "text": args.text.join(" ") });

@@ -1,27 +1,12 @@
 //! `polis agents`: who is there, and what each is at.
 
-use serde::Deserialize;
+use polis_api::{Agent, Agents};
 use serde_json::Value;
 
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::out;
 use crate::trouble::{Exit, Trouble};
-
-#[derive(Deserialize)]
-struct Listed {
-    agents: Vec<Agent>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Agent {
-    id: String,
-    role_name: String,
-    status: String,
-    parent_agent_id: Option<String>,
-    pending: usize,
-}
 
 pub(crate) async fn agents(config: &Config, json: bool) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Look).await?;
@@ -30,12 +15,13 @@ pub(crate) async fn agents(config: &Config, json: bool) -> Result<Exit, Trouble>
         out::line(&format!("{listed:#}"))?;
         return Ok(Exit::Done);
     }
-    let listed: Listed = door.get("/api/agents").await?;
+    let listed: Agents = door.get("/api/agents").await?;
     for agent in listed.agents {
-        let Agent { id, role_name, status, parent_agent_id, pending } = agent;
+        let Agent { id, role_name, status, parent_agent_id, pending, .. } = agent;
+        let status = out::name_of(&status);
         let parent = parent_agent_id.map(|parent| format!("  below {parent}")).unwrap_or_default();
         let waits = if pending > 0 { format!("  {pending} waiting") } else { String::new() };
-        out::line(&format!("{id:<16}  {status:<8}  {role_name}{parent}{waits}"))?;
+        out::line(&format!("{:<16}  {status:<8}  {role_name}{parent}{waits}", id.as_str()))?;
     }
     Ok(Exit::Done)
 }

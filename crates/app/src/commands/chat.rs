@@ -6,7 +6,6 @@ use polis_domain::AgentId;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::run::Accepted;
 use crate::cli::Agree;
 use crate::config::Config;
 use crate::door::{Door, Events, Purpose};
@@ -16,6 +15,7 @@ use crate::planning::AskAboutPlans;
 use crate::progress::Progress;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, signals};
+use polis_api::Accepted;
 
 pub(crate) async fn chat(config: &Config) -> Result<Exit, Trouble> {
     let stop = signals::watch();

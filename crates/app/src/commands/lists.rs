@@ -1,29 +1,12 @@
 //! `polis threads`: which conversations there are.
 
-use serde::Deserialize;
+use polis_api::{ListedThread, Threads};
 use serde_json::Value;
 
 use crate::config::Config;
 use crate::door::{Door, Purpose};
 use crate::out;
 use crate::trouble::{Exit, Trouble};
-
-#[derive(Deserialize)]
-struct Threads {
-    threads: Vec<Thread>,
-    count: usize,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Thread {
-    id: String,
-    path: String,
-    agent_id: String,
-    messages: u32,
-    phase: String,
-    is_open: bool,
-}
 
 pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Look).await?;
@@ -32,9 +15,9 @@ pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, Trouble
         out::line(&format!("{listed:#}"))?;
         return Ok(Exit::Done);
     }
-    let Threads { threads, count } = door.get("/api/threads").await?;
-    for Thread { id, path, agent_id, messages, phase, is_open } in &threads {
-        let place = if path.is_empty() { id.clone() } else { format!("{agent_id}.{path}") };
+    let Threads { threads, count, .. } = door.get("/api/threads").await?;
+    for ListedThread { id, path, agent_id, messages, phase, is_open } in &threads {
+        let place = if path.is_empty() { id.to_string() } else { format!("{agent_id}.{path}") };
         let open = if *is_open { "  open" } else { "" };
         out::line(&format!("{place:<40}  {messages:>5} messages  {phase}{open}"))?;
     }

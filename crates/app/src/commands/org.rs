@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
+use polis_api::Imported;
 use polis_domain::{Org, OrgStatus};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cli::{Export, Import};
@@ -18,17 +18,6 @@ const ROUTE: &str = "/api/org";
 /// Longest name and longest reason that are shown; `--json` has all of it.
 const NAME: usize = 128;
 const REASON: usize = 300;
-
-/// What came of an import.
-#[derive(Deserialize)]
-struct Imported {
-    roles: usize,
-    agents: usize,
-    #[serde(default)]
-    changed: usize,
-    #[serde(default)]
-    left: Vec<String>,
-}
 
 pub(crate) async fn org(config: &Config, json: bool) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Look).await?;
@@ -95,7 +84,7 @@ pub(crate) async fn import(config: &Config, args: &Import) -> Result<Exit, Troub
     door.close(false).await;
     let Imported { roles, agents, changed, left } = made?;
     out::note(&format!("polis: new are {} and {}, made by you and now", count(roles, "role"), count(agents, "agent")));
-    if changed > 0 {
+    if changed.is_some() {
         out::note("polis: root's role is from now on as the file says");
     }
     left.iter().for_each(|what| out::note(&format!("polis: not imported: {what}")));

@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, stdin, stdout};
 
-use polis_domain::{AgentId, MessageId, Seq, TaskId};
-use serde::Deserialize;
+use polis_api::Accepted;
+use polis_domain::AgentId;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -23,15 +23,6 @@ pub(crate) struct RunArgs {
     strategy: Option<&'static str>,
     json: bool,
     agree: Agree,
-}
-
-/// What the society says when it has taken something in.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Accepted {
-    pub(crate) task_id: TaskId,
-    pub(crate) message_id: MessageId,
-    pub(crate) seq: Seq,
 }
 
 impl From<cli::Run> for RunArgs {

@@ -1,8 +1,8 @@
 //! `polis tasks`: the requests that are under way, the plans that agents keep, how far they are, and what was set aside.
 
-use polis_domain::{DeadLetter, Plan, StepStatus};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use polis_api::{AgentPlan, DeadLetters, OpenTask, Plans, TaskState};
+use polis_domain::{DeadLetter, StepStatus};
+use serde_json::json;
 
 use crate::address::encoded;
 use crate::cli::Tasks;
@@ -12,55 +12,24 @@ use crate::door::{Door, Purpose};
 use crate::out;
 use crate::trouble::{Exit, Trouble};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Listed {
-    tasks: Vec<Task>,
-    plans: Vec<Shown>,
-    dead_letters: Vec<DeadLetter>,
-}
-
-/// A request that is under way.
-#[derive(Deserialize)]
-struct Task {
-    id: String,
-    status: String,
-    turns: u32,
-    open: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Shown {
-    task_id: String,
-    agent_id: String,
-    is_open: bool,
-    #[serde(flatten)]
-    plan: Plan,
-}
-
 pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, Trouble> {
     let door = Door::open(config, Purpose::Look).await?;
     let wanted = args.task.as_ref().map(|task| format!("?taskId={}", encoded(task))).unwrap_or_default();
-    let mut tasks: Value = door.get("/api/tasks").await?;
-    let mut plans: Value = door.get(&format!("/api/plans{wanted}")).await?;
-    let mut dead: Value = door.get("/api/dead-letters").await?;
+    let mut tasks = door.get::<polis_api::Tasks>("/api/tasks").await?.tasks;
+    let plans = door.get::<Plans>(&format!("/api/plans{wanted}")).await?.plans;
+    let mut dead_letters = door.get::<DeadLetters>("/api/dead-letters").await?.dead_letters;
     if let Some(task) = &args.task {
         // One that is not there is an error.
-        door.get::<Value>(&format!("/api/tasks/{}", encoded(task))).await?;
-        keep(&mut tasks["tasks"], "id", task);
-        keep(&mut dead["deadLetters"], "task", task);
+        door.get::<TaskState>(&format!("/api/tasks/{}", encoded(task))).await?;
+        tasks.retain(|open| open.id.as_str() == task);
+        dead_letters.retain(|dead| dead.task.as_str() == task);
     }
-    let listed =
-        json!({ "tasks": tasks["tasks"].take(), "plans": plans["plans"].take(), "deadLetters": dead["deadLetters"].take() });
     if args.json {
-        out::line(&format!("{listed:#}"))?;
+        out::line(&format!("{:#}", json!({ "tasks": tasks, "plans": plans, "deadLetters": dead_letters })))?;
         return Ok(Exit::Done);
     }
-    let bad = |error: serde_json::Error| Trouble::new("output_failed", error.to_string());
-    let Listed { tasks, plans, dead_letters } = serde_json::from_value(listed).map_err(bad)?;
-    for Task { id, status, turns, open } in tasks {
-        out::line(&format!("{id}  {status:<12}  {turns} turns, {open} open"))?;
+    for OpenTask { id, status, turns, open } in tasks {
+        out::line(&format!("{id}  {:<12}  {turns} turns, {open} open", out::name_of(&status)))?;
     }
     for DeadLetter { agent, task, turn, failure, at } in dead_letters {
         let when = describe::time(at);
@@ -69,7 +38,7 @@ pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, Trouble
     if plans.is_empty() {
         out::note("polis: no agent keeps a plan; what is short is done without one");
     }
-    for Shown { task_id, agent_id, is_open, plan } in plans {
+    for AgentPlan { task_id, agent_id, is_open, plan, .. } in plans {
         let standing = match plan.status {
             Some(StepStatus::Completed) => "done",
             Some(_) => "failed",
@@ -86,11 +55,4 @@ pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, Trouble
         }
     }
     Ok(Exit::Done)
-}
-
-/// Keeps what is about one request.
-fn keep(list: &mut Value, key: &str, task: &str) {
-    if let Some(list) = list.as_array_mut() {
-        list.retain(|known| known[key] == task);
-    }
 }

@@ -49,20 +49,20 @@ pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, envelope: &Envelope) -
     if envelope.hops > limit {
         return Err(Refusal::TooManyHops { limit });
     }
-    check_effort(draft, &turn.task, drafted(draft, &turn.task))
+    check_activity(draft, &turn.task, drafted(draft, &turn.task))
 }
 
 /// Checks the limit of messages between two agents. It is enough to count messages that nobody waits for: every endless cycle
 /// contains one, because a cycle of waits alone is refused as a deadlock.
 fn check_pair(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     let limit = draft.spine.limits.messages_per_pair;
-    let effort = draft.spine.activities.get(&envelope.task_id);
+    let activity = draft.spine.activities.get(&envelope.task_id);
     let passed = |from: &AgentId, to: &AgentId| {
         let is_alike = |other: &Envelope| {
             other.from == *from && other.to == *to && other.task_id == envelope.task_id && other.reply_to == ReplyTo::Nobody
         };
         let drafted = draft.events.iter().filter_map(|recorded| recorded.event.envelope()).filter(|other| is_alike(other));
-        effort.map_or(0, |effort| effort.sent(from, to)).saturating_add(drafted.count() as u32)
+        activity.map_or(0, |activity| activity.sent(from, to)).saturating_add(drafted.count() as u32)
     };
     let (sent, mut received) = (passed(&envelope.from, &envelope.to), passed(&envelope.to, &envelope.from));
     if envelope.from == envelope.to {
@@ -85,7 +85,7 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
         Refusal::TooManyTurns { limit } => format!("agents have taken {limit} turns"),
         _ => return,
     };
-    let Some(effort) = draft.spine.activities.get(&turn.task).filter(|effort| !effort.is_reported) else { return };
+    let Some(activity) = draft.spine.activities.get(&turn.task).filter(|activity| !activity.is_reported) else { return };
     let is_report = |event: &Event| {
         matches!(event, Event::MessageSent { envelope, by: None } if envelope.to.is_user() && envelope.task_id == turn.task
             && envelope.kind == MessageKind::Message)
@@ -93,9 +93,9 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
     if draft.events.iter().any(|recorded| is_report(&recorded.event)) {
         return;
     }
-    let sent = effort.messages.iter().flat_map(|(from, sent)| sent.iter().map(move |(to, count)| (from, to, *count)));
+    let sent = activity.messages.iter().flat_map(|(from, sent)| sent.iter().map(move |(to, count)| (from, to, *count)));
     let messages = sent.map(|(from, to, count)| format!("{from} to {to} {count}")).collect::<Vec<_>>();
-    let calls = effort.calls.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect::<Vec<_>>();
+    let calls = activity.calls.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect::<Vec<_>>();
     let list = |what: &str, items: &[String]| {
         if items.is_empty() { String::new() } else { format!(" {what}: {}.", items.join(", ")) }
     };
@@ -119,9 +119,9 @@ fn drafted(draft: &Draft<'_>, task: &TaskId) -> usize {
 }
 
 /// Checks the limit of turns for a request, counting `more` that are about to start.
-pub(super) fn check_effort(draft: &Draft<'_>, task: &TaskId, more: usize) -> Result<(), Refusal> {
+pub(super) fn check_activity(draft: &Draft<'_>, task: &TaskId, more: usize) -> Result<(), Refusal> {
     let limit = draft.spine.limits.turns_per_task;
-    let turns = draft.spine.activities.get(task).map_or(0, |effort| effort.turns as usize);
+    let turns = draft.spine.activities.get(task).map_or(0, |activity| activity.turns as usize);
     if turns + more >= limit as usize { Err(Refusal::TooManyTurns { limit }) } else { Ok(()) }
 }
 
@@ -233,7 +233,7 @@ pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure
 /// Delivers a message that `decide` itself writes, unless a limit is reached.
 pub(super) fn send_if_allowed(draft: &mut Draft<'_>, envelope: Envelope, sender: Option<&ThreadId>) {
     let more = drafted(draft, &envelope.task_id);
-    let fits = check(draft, &envelope).and_then(|()| check_effort(draft, &envelope.task_id, more)).is_ok();
+    let fits = check(draft, &envelope).and_then(|()| check_activity(draft, &envelope.task_id, more)).is_ok();
     if fits && envelope.hops <= draft.spine.limits.hops {
         deliver(draft, Arc::new(envelope), None, sender);
     }

@@ -76,7 +76,7 @@ fn checked_result(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnRes
     let all =
         texts.into_iter().chain(next.iter().map(|task| &*task.message)).try_for_each(|text| message::check_text(draft, text));
     let checked = all.and_then(|()| next.iter().try_for_each(|task| message::check_task(turn, &task.id)));
-    let room = || if next.is_empty() { Ok(()) } else { message::check_effort(draft, &turn.task, next.len() - 1) };
+    let room = || if next.is_empty() { Ok(()) } else { message::check_activity(draft, &turn.task, next.len() - 1) };
     match checked.and_then(|()| room()) {
         Ok(()) => result,
         Err(refusal) => TurnResult::Failed(refusal.into()),

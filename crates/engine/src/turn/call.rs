@@ -63,7 +63,7 @@ impl Turn {
     fn call_of(&self, call: &ToolCall, tools: &[ToolSpec]) -> Call {
         let Shared { ports, cast, .. } = &*self.start.shared;
         let client_tools = self.client_tools();
-        let client_tool = client_tools.iter().find(|client_tools| client_tools.name == call.name);
+        let client_tool = client_tools.iter().find(|tool| tool.name == call.name);
         let is_client_tool = client_tool.is_some();
         let own = !is_client_tool && cast.find_tool(&call.name).is_some();
         // The name is resolved once, so that the tool that policy judges is the tool that is stated and called.
@@ -119,7 +119,7 @@ impl Turn {
         let who = self.caller();
         let client_tools = self.client_tools();
         for call in calls.iter_mut() {
-            call.flow = match client_tools.iter().any(|client_tools| client_tools.name == call.tool) {
+            call.flow = match client_tools.iter().any(|tool| tool.name == call.tool) {
                 // Where a client gets its data from is unknown, so it counts as content from outside.
                 true => Flow { outside: Some(format!("the client's tool {}", call.tool).into()), ..Flow::default() },
                 false => self.start.shared.ports.toolbox.flow(&call.tool, &call.arguments, &who),

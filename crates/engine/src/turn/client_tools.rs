@@ -33,7 +33,7 @@ impl Turn {
         if client_tools.is_empty() {
             return tools;
         }
-        let others = tools.iter().filter(|tool| client_tools.iter().all(|client_tools| client_tools.name != tool.name));
+        let others = tools.iter().filter(|tool| client_tools.iter().all(|other| other.name != tool.name));
         others.cloned().chain(client_tools.iter().cloned()).collect()
     }
 }

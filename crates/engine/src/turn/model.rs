@@ -293,8 +293,8 @@ impl DeltaPublisher<'_> {
         (self.on_delta)(delta);
         let Shared { ports, society, .. } = self.shared;
         if !self.is_aside && ports.live.is_watched(society) {
-            let with_notes = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
-            ports.live.publish(society, Frame::Delta(Arc::new(with_notes)));
+            let streamed = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
+            ports.live.publish(society, Frame::Delta(Arc::new(streamed)));
         }
     }
 }

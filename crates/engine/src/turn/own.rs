@@ -46,8 +46,7 @@ impl Turn {
             own: true,
             ..Call::default()
         };
-        let is_this =
-            |entry: &Entry| matches!(entry.stated(), Some((Effect::Tool(usage_meta), _)) if usage_meta.is_same(&call));
+        let is_this = |entry: &Entry| matches!(entry.stated(), Some((Effect::Tool(logged), _)) if logged.is_same(&call));
         let value: Arc<str> = match self.journal.peek(EffectId { turn: self.start.id, n: self.n }) {
             Some(entry) if !is_this(entry) => return None,
             Some(entry) if entry.end().is_some() => "".into(),

@@ -68,11 +68,11 @@ impl Turn {
         if !parts.silent {
             return self.add_bot_message(parts.text, parts.meta).await;
         }
-        let text_and_meta = match &parts.message_update {
+        let message = match &parts.message_update {
             Some(id) => self.own_thread().await?.messages.into_iter().find(|message| message.id == *id),
             None => self.last_bot_message().await?,
         };
-        text_and_meta
+        message
             .ok_or_else(|| Failure::new("no_bot_message", "the unit's handler said nothing; give back a response with a text"))
     }
 
