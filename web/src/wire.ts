@@ -562,7 +562,7 @@ export type Event = {
   requestDone: {
     /** How many events it caused. */
     events: number;
-    /** Which. */
+    /** The request. */
     request: Request;
   };
 } | {
@@ -2273,7 +2273,7 @@ export interface Routes {
       agentId: string;
       /** Artifacts that were stored before. */
       artifacts?: Array<{
-        /** Its size; the store knows it better. */
+        /** Ignored; the stored size counts. */
         bytes?: number | null;
         /** Its id, as `POST /api/artifacts` gave it. */
         id: string;
@@ -2317,7 +2317,7 @@ export interface Routes {
     body: {
       /** Artifacts that were stored before. */
       artifacts?: Array<{
-        /** Its size; the store knows it better. */
+        /** Ignored; the stored size counts. */
         bytes?: number | null;
         /** Its id, as `POST /api/artifacts` gave it. */
         id: string;
